@@ -1,0 +1,1 @@
+"""What must hold for a program to run: dims, shapes, constraints and the rules that state them."""

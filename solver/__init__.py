@@ -1,0 +1,1 @@
+"""Whether the constraints hold, and what follows from them."""
