@@ -1,0 +1,236 @@
+"""Formulas over dims: comparisons with zero, joined by *and* and *or*.
+
+Negation is pushed down to the comparisons when a formula is built, so there is no `not` node. `True` and `False` are
+Python's own. A comparison is normalised as its term is: `2*h >= 5` and `h >= 3` are one object.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from math import gcd
+from typing import Literal, TypeAlias
+
+from .dims import Apply, Atom, Dim, Term, evaluate, substitute, symbols
+
+Operator: TypeAlias = Literal["==", "!=", ">="]
+Formula: TypeAlias = "bool | Compare | And | Or"
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """`term op 0`."""
+
+    op: Operator
+    term: Term
+
+    def __str__(self) -> str:
+        left, right = _sides(self.term)
+        if self.op == ">=":
+            strict = isinstance(right, Term) and isinstance(left, Term) and right.terms[-1] == ((), 1)
+            return f"{right - 1} < {left}" if strict else f"{right} <= {left}"
+        return f"{left} {self.op} {right}"
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """Every part holds. Parts are judged from left to right, so an early one may guard a division in a later one."""
+
+    parts: tuple[Formula, ...]
+
+    def __str__(self) -> str:
+        return " and ".join(f"({p})" if isinstance(p, Or) else str(p) for p in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """At least one part holds."""
+
+    parts: tuple[Formula, ...]
+
+    def __str__(self) -> str:
+        return " or ".join(f"({p})" if isinstance(p, And) else str(p) for p in self.parts)
+
+
+def _sides(term: Term) -> tuple[Dim, Dim]:
+    """`(left, right)` with `term == left - right` and every coefficient in both positive."""
+    positive = tuple((mono, c) for mono, c in term.terms if c > 0)
+    negative = tuple((mono, -c) for mono, c in term.terms if c < 0)
+    return _sum(positive), _sum(negative)
+
+
+def _sum(terms: tuple[tuple[tuple[Atom, ...], int], ...]) -> Dim:
+    if not terms:
+        return 0
+    return terms[0][1] if terms[0][0] == () else Term(terms)
+
+
+def _compare(op: Operator, term: Dim) -> Formula:
+    """`term op 0`, divided by the gcd g of its coefficients.
+
+    With term = g*t + c: `== 0` needs g | c, else it is false; `>= 0` is t + floor(c/g) >= 0, since t is an integer.
+    """
+    if isinstance(term, int):
+        return {"==": term == 0, "!=": term != 0, ">=": term >= 0}[op]
+    constant = sum(c for mono, c in term.terms if not mono)
+    divisor = gcd(*(c for mono, c in term.terms if mono))
+    if op == ">=":
+        if divisor == 1:
+            return Compare(op, term)
+        return Compare(op, _term((term - constant) // divisor + constant // divisor))
+    if constant % divisor:
+        return op == "!="
+    if term.terms[0][1] < 0:
+        divisor = -divisor
+    return Compare(op, _remainder_form(term if divisor == 1 else _term(term // divisor)))
+
+
+def _remainder_form(term: Term) -> Term:
+    """`k*(p // k) - p` is zero exactly where `p % k` is, and `p % k` is the shorter way to say it."""
+    for mono, coefficient in term.terms:
+        if len(mono) == 1 and isinstance(atom := mono[0], Apply) and atom.op == "//":
+            dividend, divisor = atom.args
+            if not isinstance(divisor, int) or coefficient % divisor:
+                continue
+            scale = coefficient // divisor
+            if term - coefficient * Term(((mono, 1),)) == -scale * dividend:
+                remainder = dividend % divisor
+                return remainder if isinstance(remainder, Term) else term
+    return term
+
+
+def _term(dim: Dim) -> Term:
+    assert isinstance(dim, Term), dim
+    return dim
+
+
+def eq(a: Dim, b: Dim) -> Formula:
+    """a == b."""
+    return True if a is b else _compare("==", a - b)
+
+
+def ne(a: Dim, b: Dim) -> Formula:
+    """a != b."""
+    return False if a is b else _compare("!=", a - b)
+
+
+def ge(a: Dim, b: Dim) -> Formula:
+    """a >= b."""
+    return _compare(">=", a - b)
+
+
+def le(a: Dim, b: Dim) -> Formula:
+    """a <= b."""
+    return _compare(">=", b - a)
+
+
+def gt(a: Dim, b: Dim) -> Formula:
+    """a > b, which over the integers is a - b - 1 >= 0."""
+    return _compare(">=", a - b - 1)
+
+
+def lt(a: Dim, b: Dim) -> Formula:
+    """a < b, which over the integers is b - a - 1 >= 0."""
+    return _compare(">=", b - a - 1)
+
+
+def divides(k: Dim, a: Dim) -> Formula:
+    """k divides a; the caller sees to k != 0."""
+    return eq(a % k, 0)
+
+
+def all_of(formulas: Iterable[Formula]) -> Formula:
+    """The conjunction, flattened, without repetitions, in the order given."""
+    parts: dict[Formula, None] = {}
+    for formula in formulas:
+        if formula is False:
+            return False
+        if isinstance(formula, And):
+            parts.update(dict.fromkeys(formula.parts))
+        elif formula is not True:
+            parts[formula] = None
+    return And(tuple(parts)) if len(parts) > 1 else next(iter(parts), True)
+
+
+def any_of(formulas: Iterable[Formula]) -> Formula:
+    """The disjunction, flattened, without repetitions, in the order given."""
+    parts: dict[Formula, None] = {}
+    for formula in formulas:
+        if formula is True:
+            return True
+        if isinstance(formula, Or):
+            parts.update(dict.fromkeys(formula.parts))
+        elif formula is not False:
+            parts[formula] = None
+    return Or(tuple(parts)) if len(parts) > 1 else next(iter(parts), False)
+
+
+def negate(formula: Formula) -> Formula:
+    """De Morgan's laws, down to the comparisons."""
+    match formula:
+        case bool():
+            return not formula
+        case Compare("==", term):
+            return Compare("!=", term)
+        case Compare("!=", term):
+            return Compare("==", term)
+        case Compare(_, term):
+            return _compare(">=", -term - 1)
+        case And(parts):
+            return any_of(map(negate, parts))
+        case Or(parts):
+            return all_of(map(negate, parts))
+
+
+def implies(premise: Formula, conclusion: Formula) -> Formula:
+    """premise => conclusion."""
+    return any_of((negate(premise), conclusion))
+
+
+def comparisons(formula: Formula) -> Iterator[Compare]:
+    """Every comparison in the formula, from left to right."""
+    if isinstance(formula, Compare):
+        yield formula
+    elif isinstance(formula, And | Or):
+        for part in formula.parts:
+            yield from comparisons(part)
+
+
+def conjuncts(formula: Formula) -> tuple[Formula, ...]:
+    """The parts of a conjunction, or the formula itself."""
+    return formula.parts if isinstance(formula, And) else () if formula is True else (formula,)
+
+
+def free_symbols(formula: Formula) -> frozenset[str]:
+    """The names of the symbols in the formula."""
+    return frozenset().union(*(symbols(c.term) for c in comparisons(formula)))
+
+
+def holds(formula: Formula, values: Mapping[str, int]) -> bool:
+    """The truth of the formula at an assignment.
+
+    Raises ZeroDivisionError where a division by zero is not guarded by an earlier part, UnknownSymbol where a value
+    is missing.
+    """
+    match formula:
+        case bool():
+            return formula
+        case Compare(op, term):
+            value = evaluate(term, values)
+            return value == 0 if op == "==" else value != 0 if op == "!=" else value >= 0
+        case And(parts):
+            return all(holds(p, values) for p in parts)
+        case Or(parts):
+            return any(holds(p, values) for p in parts)
+
+
+def rewrite(formula: Formula, replacements: Mapping[str, Dim]) -> Formula:
+    """The formula with symbols replaced by dims, normalised again."""
+    match formula:
+        case bool():
+            return formula
+        case Compare(op, term):
+            return _compare(op, substitute(term, replacements))
+        case And(parts):
+            return all_of(rewrite(p, replacements) for p in parts)
+        case Or(parts):
+            return any_of(rewrite(p, replacements) for p in parts)

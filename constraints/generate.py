@@ -1,0 +1,253 @@
+"""The one loop that applies rules to a program: each call goes to its rule, which says what it needs and returns."""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, NoReturn, TypeAlias
+
+from .dims import Dim, Term, sym
+from .formula import Formula, all_of, eq, ge, le
+from .intervals import interval
+from .language import Constraint, Context, Dyn, Dynamic, Generated, Note, Refused, Tensor, Value
+from .program import Argument, Program, Ref
+from .system import Domain
+
+RuleFunction: TypeAlias = Callable[..., Any]
+"""`rule(context, *arguments) -> Value`; the names of its parameters are those of torch's Python API."""
+
+SYNONYMS = MappingProxyType({"self": "input", "axis": "dim", "axes": "dim", "keepdims": "keepdim", "x1": "input"})
+"""Other names that torch gives the same parameter."""
+
+IGNORED = frozenset(
+    "device generator inplace layout memory_format names non_blocking out pin_memory requires_grad".split()
+)
+"""Parameters that say nothing about shapes; a rule that does read one names it."""
+
+RESHAPING = frozenset("as_strided_ resize_ resize_as_ set_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_".split())
+"""In-place operators that change the shape of the tensor; every other has to leave it as it is."""
+
+
+class BadCall(TypeError):
+    """Arguments that a rule's signature does not take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule with the names and defaults of its parameters, the context aside."""
+
+    function: RuleFunction
+    positional: tuple[str, ...]
+    variadic: str
+    """The parameter that takes the remaining positional arguments (`permute(*dims)`), or nothing."""
+    keywords: frozenset[str]
+    """Every parameter, which all may be given by name."""
+    required: frozenset[str]
+
+    @classmethod
+    def of(cls, function: RuleFunction) -> Rule:
+        _, *rest = inspect.signature(function).parameters.values()
+        return cls(
+            function,
+            tuple(p.name for p in rest if p.kind is p.POSITIONAL_OR_KEYWORD),
+            next((p.name for p in rest if p.kind is p.VAR_POSITIONAL), ""),
+            frozenset(p.name for p in rest),
+            frozenset(p.name for p in rest if p.default is p.empty and p.kind is not p.VAR_POSITIONAL),
+        )
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments by the rule's own names. Raises BadCall where they do not fit."""
+        named = dict(zip(self.positional, args, strict=False))
+        if len(args) > len(self.positional):
+            rest = args[len(self.positional) :]
+            if not self.variadic:
+                raise BadCall(f"{len(args)} arguments, where the rule takes {len(self.positional)}")
+            named[self.variadic] = rest[0] if len(rest) == 1 and isinstance(rest[0], tuple) else rest
+        for key, value in kwargs.items():
+            name = key if key in self.keywords else SYNONYMS.get(key, key)
+            if name in self.keywords:
+                if name in named:
+                    raise BadCall(f"argument {key!r} is given twice")
+                named[name] = value
+            elif key not in IGNORED:
+                raise BadCall(f"the rule knows no argument {key!r}")
+        if missing := self.required - named.keys():
+            raise BadCall(f"argument {min(missing)!r} is missing")
+        return named
+
+    def __call__(self, context: Context, named: dict[str, Any]) -> Value:
+        """The rule's result for arguments that `bind` has named."""
+        if not self.variadic:
+            return self.function(context, **named)
+        others = {n: v for n, v in named.items() if n != self.variadic and n not in self.positional}
+        return self.function(
+            context, *(named[n] for n in self.positional), *named.get(self.variadic, ()), **others
+        )
+
+
+class Rules(Mapping[str, Rule]):
+    """Rules by canonical operator name. `|` joins two families, which may not overlap; `+` lets the right one win."""
+
+    __slots__ = ("_rules",)
+
+    def __init__(self, functions: Mapping[str, RuleFunction | Rule]) -> None:
+        self._rules = {n: f if isinstance(f, Rule) else Rule.of(f) for n, f in functions.items()}
+
+    def __getitem__(self, name: str) -> Rule:
+        return self._rules[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rules)
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def __or__(self, other: Mapping[str, RuleFunction | Rule]) -> Rules:
+        if twice := self.keys() & other.keys():
+            raise ValueError(f"operators with two rules: {', '.join(sorted(twice))}")
+        return self + other
+
+    def __add__(self, other: Mapping[str, RuleFunction | Rule]) -> Rules:
+        return Rules({**self._rules, **other})
+
+
+@dataclass(slots=True)
+class Generator:
+    """Applies rules call by call and gathers what they say; a Context for each of them.
+
+    `count` answers how many results a call has where its rule cannot know (`split` along a symbolic size).
+    """
+
+    rules: Rules
+    domain: Domain = field(default_factory=Domain)
+    count: Callable[[Dim], int] | None = None
+    said: Generated = field(default_factory=Generated)
+    node: int = -1
+
+    def require(self, formula: Formula, reason: str) -> None:
+        if formula is not True:
+            self.said.constraints.append(Constraint(formula, reason, self.node))
+
+    def refuse(self, reason: str) -> NoReturn:
+        raise Refused(reason)
+
+    def approximate(self, reason: str) -> None:
+        self.said.notes.append(Note("approximate", reason, self.node))
+
+    def fresh(self, hint: str, low: Dim, high: Dim | None) -> Term:
+        name = f"{hint}_{len(self.said.unbacked)}"
+        size = sym(name)
+        known: list[Formula] = [ge(size, low)] if high is None else [ge(size, low), le(size, high)]
+        self.said.unbacked[name] = all_of(known)
+        return size
+
+    def at_least(self, dim: Dim, bound: int) -> bool:
+        return interval(dim, self.domain.ranges)[0] >= bound
+
+    def number(self, dim: Dim) -> int:
+        """How many results there are, as a number. A graph has it written down; the recorder forks over it."""
+        if isinstance(dim, int):
+            return dim
+        if self.count is None:
+            raise BadCall(f"the number of results depends on {dim}")
+        return self.count(dim)
+
+    def call(self, op: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], Value | None]:
+        """The named arguments of a call and its result; None where the operator has no rule that takes them.
+
+        A refusal becomes the constraint `False`, and the result is Dyn: whatever comes after is still looked at.
+        """
+        rule = self.rules.get(op)
+        inplace = rule is None and op.endswith("_") and not op.startswith("_")
+        if inplace:
+            rule = self.rules.get(op[:-1])
+        if rule is None:
+            self.said.notes.append(Note("no-rule", f"{op} has no rule", self.node))
+            return _anonymous(args, kwargs), None
+        try:
+            named = rule.bind(args, kwargs)
+        except BadCall as error:
+            self.said.notes.append(Note("no-rule", f"{op}: {error}", self.node))
+            return _anonymous(args, kwargs), None
+        if any(map(_is_unknown, named.values())):
+            return named, Dyn
+        try:
+            result = rule(self, named)
+            if inplace and op not in RESHAPING:
+                result = self._in_place(op, next(iter(named.values())), result)
+            return named, result
+        except Refused as refusal:
+            self.require(False, str(refusal))
+            return named, Dyn
+
+    def _in_place(self, op: str, target: Value, result: Value) -> Value:
+        """An in-place operator writes into its first argument, whose shape, dtype and strides stay as they are."""
+        if isinstance(target, Tensor) and isinstance(result, Tensor):
+            same: Formula = len(target.shape) == len(result.shape) and all_of(
+                eq(a, b) for a, b in zip(target.shape, result.shape, strict=True)
+            )
+            self.require(same, f"{op} writes a result of shape {_show(result)} into a tensor of shape {_show(target)}")
+            return target
+        return result
+
+
+def _show(tensor: Tensor) -> str:
+    return f"[{', '.join(map(str, tensor.shape))}]"
+
+
+def _is_unknown(value: Any) -> bool:
+    return value is Dyn or (isinstance(value, tuple) and any(map(_is_unknown, value)))
+
+
+def _anonymous(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    return {**{f"arg{i}": a for i, a in enumerate(args)}, **kwargs}
+
+
+def leaves(value: Value) -> Iterator[Value]:
+    """The parts of a result that have an id of their own, from left to right."""
+    if isinstance(value, tuple):
+        for part in value:
+            yield from leaves(part)
+    else:
+        yield value
+
+
+def generate(program: Program, rules: Rules, domain: Domain) -> Generated:
+    """Applies the rules to every node, in order."""
+    generator = Generator(rules, domain)
+    values = generator.said.values
+    values.update((i.id, i.type) for i in program.inputs)
+    for generator.node, node in enumerate(program.nodes):
+        expected = len(node.results)
+
+        def count(dim: Dim, expected: int = expected) -> int:
+            # A graph fixes how many results it takes, so the size was fixed by the trace.
+            generator.said.constraints.append(
+                Constraint(eq(dim, expected), f"the graph takes {expected} results", generator.node, "trace")
+            )
+            return expected
+
+        generator.count = count
+        positional, named = [], {}
+        for name, argument in node.args:
+            value = _resolve(argument, values)
+            if name.startswith("arg") and name[3:].isdigit():
+                positional.append(value)
+            else:
+                named[name] = value
+        _, result = generator.call(node.op, tuple(positional), named)
+        parts = list(leaves(result)) if result is not None and result is not Dyn else [Dyn] * expected
+        if len(parts) != expected:
+            generator.require(False, f"{node.op} gives {len(parts)} results where the program takes {expected}")
+            parts = [Dyn] * expected
+        values.update(zip(node.results, parts, strict=True))
+    return generator.said
+
+
+def _resolve(argument: Argument, values: Mapping[int, Value]) -> Value:
+    if isinstance(argument, Ref):
+        return values[argument.id]
+    if isinstance(argument, tuple):
+        return tuple(_resolve(a, values) for a in argument)
+    return argument

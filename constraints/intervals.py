@@ -1,0 +1,89 @@
+"""Interval arithmetic over dims: what ranges of the symbols say of a term, at once and without search."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+from typing import TypeAlias
+
+from .dims import Apply, Atom, Dim, Symbol
+
+Bound: TypeAlias = "int | float"
+"""An integer, or an infinity."""
+Interval: TypeAlias = tuple[Bound, Bound]
+Ranges: TypeAlias = Mapping[str, Interval]
+
+EVERYTHING: Interval = (-inf, inf)
+
+
+def interval(dim: Dim, ranges: Ranges) -> Interval:
+    """An interval that holds every value of the dim where each symbol lies in its range.
+
+    Sound, not tight: the parts of a sum vary together, and here they are taken apart.
+    """
+    if isinstance(dim, int):
+        return dim, dim
+    low: Bound = 0
+    high: Bound = 0
+    for mono, coefficient in dim.terms:
+        part: Interval = (1, 1)
+        index = 0
+        while index < len(mono):
+            power = mono.count(mono[index])
+            part = _times(part, _power(_atom(mono[index], ranges), power))
+            index += power
+        part = _times(part, (coefficient, coefficient))
+        low, high = low + part[0], high + part[1]
+    return low, high
+
+
+def _atom(atom: Atom, ranges: Ranges) -> Interval:
+    if isinstance(atom, Symbol):
+        return ranges.get(atom.name, EVERYTHING)
+    assert isinstance(atom, Apply)
+    parts = [interval(a, ranges) for a in atom.args]
+    match atom.op:
+        case "min":
+            return min(p[0] for p in parts), min(p[1] for p in parts)
+        case "max":
+            return max(p[0] for p in parts), max(p[1] for p in parts)
+        case "%":
+            return _modulo(*parts)
+        case _:
+            return _quotient(*parts)
+
+
+def _times(a: Interval, b: Interval) -> Interval:
+    """The product is extreme at the corners; 0 * inf is 0, since the factor 0 is reached and infinity is not."""
+    corners = [0 if x == 0 or y == 0 else x * y for x in a for y in b]
+    return min(corners), max(corners)
+
+
+def _power(a: Interval, exponent: int) -> Interval:
+    """x*x >= 0 for an even exponent, which the product of two intervals would not see."""
+    result = a
+    for _ in range(exponent - 1):
+        result = _times(result, a)
+    return (max(result[0], 0), result[1]) if exponent % 2 == 0 else result
+
+
+def _quotient(a: Interval, b: Interval) -> Interval:
+    """For b >= 1, floor(a / b) grows with a, and with b where a < 0, falls with b where a >= 0: extreme at corners."""
+    if b[0] < 1:
+        return EVERYTHING
+    corners = [_floor(x, y) for x in a for y in b]
+    return min(corners), max(corners)
+
+
+def _floor(x: Bound, y: Bound) -> Bound:
+    if y == inf:
+        return -1 if x < 0 else 0 if x != inf else inf
+    return x if x in (inf, -inf) else x // y
+
+
+def _modulo(a: Interval, b: Interval) -> Interval:
+    """For b >= 1, 0 <= a % b <= b - 1, and a % b is a itself where 0 <= a < b."""
+    if b[0] < 1:
+        return EVERYTHING
+    if 0 <= a[0] and a[1] < b[0]:
+        return a
+    return 0, (min(b[1] - 1, a[1]) if a[0] >= 0 else b[1] - 1)

@@ -1,0 +1,139 @@
+"""All that a rule may say: the values it reads and returns, and what it may tell its context."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final, Literal, NoReturn, Protocol, TypeAlias
+
+from .dims import Dim, Term
+from .formula import Formula
+
+Shape: TypeAlias = tuple[Dim, ...]
+
+
+class Layout(Enum):
+    """How a tensor lies in memory, where its strides need not be spelt out."""
+
+    CONTIGUOUS = "contiguous"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor as far as shapes go.
+
+    `dtype` is torch's name without the prefix (`float32`), None where it is not known. `layout` is the strides, in
+    elements, or the word that says them shorter; sizes of a tensor whose layout is a tuple and the tuple agree in length.
+    """
+
+    shape: Shape
+    dtype: str | None = "float32"
+    layout: Layout | tuple[Dim, ...] = Layout.CONTIGUOUS
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def numel(self) -> Dim:
+        return product(self.shape)
+
+    def __str__(self) -> str:
+        return f"{self.dtype or ''}[{', '.join(map(str, self.shape))}]"
+
+
+class Dynamic:
+    """Nothing is known: the type consistent with every other."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "Dyn"
+
+    def __reduce__(self) -> str:
+        return "Dyn"
+
+
+Dyn: Final = Dynamic()
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number that is not a size and whose value is not known: the `float` that `x.item()` gives."""
+
+    kind: Literal["bool", "int", "float", "complex"]
+
+
+Value: TypeAlias = "Tensor | Dim | Formula | float | complex | str | None | Number | Dynamic | tuple[Value, ...]"
+"""What a rule gets and returns. A list arrives as a tuple; a dtype as its name; a condition on sizes as a formula."""
+
+
+class Refused(Exception):
+    """A rule's word that no sizes at all make this call run (a wrong rank, an index out of range)."""
+
+
+class Context(Protocol):
+    """What a rule may tell and ask. It never solves: `at_least` knows intervals of the declared domain, no more."""
+
+    def require(self, formula: Formula, reason: str) -> None:
+        """The call runs only where the formula holds."""
+
+    def refuse(self, reason: str) -> NoReturn:
+        """The call never runs. Raises Refused."""
+
+    def approximate(self, reason: str) -> None:
+        """The rule's result or requirement is not exact here, for the reason given."""
+
+    def fresh(self, hint: str, low: Dim, high: Dim | None) -> Term:
+        """A size that the data decides, between the bounds (both included)."""
+
+    def at_least(self, dim: Dim, bound: int) -> bool:
+        """Is dim >= bound for every input in the declared domain? False also where intervals cannot tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A formula that must hold for a node to run, and why."""
+
+    formula: Formula
+    reason: str
+    node: int
+    kind: Literal["model", "trace"] = "model"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What is not exact at a node: `approximate` or `no-rule`."""
+
+    code: Literal["approximate", "no-rule"]
+    reason: str
+    node: int
+
+
+@dataclass(slots=True)
+class Generated:
+    """What the rules said of a program: a value per result, constraints and notes in program order."""
+
+    values: dict[int, Value] = field(default_factory=dict)
+    constraints: list[Constraint] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    unbacked: dict[str, Formula] = field(default_factory=dict)
+    """Sizes that the data decides, by name, with what is known of each."""
+
+
+def product(dims: Shape | list[Dim]) -> Dim:
+    """d0 * d1 * …, which is 1 for no dims."""
+    result: Dim = 1
+    for dim in dims:
+        result = result * dim
+    return result
+
+
+def tensors(value: Value) -> Iterator[Tensor]:
+    """Every tensor in a value, from left to right."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from tensors(part)

@@ -1,0 +1,98 @@
+"""Every spelling of an operator -> its one canonical name.
+
+Methods, functions, `torch.nn.functional`, dunders and ATen overloads differ in prefixes (`aten.`, `torch.Tensor.`),
+overload suffixes (`.default`, `.Tensor`) and synonyms; the canonical name is ATen's, bare.
+"""
+from __future__ import annotations
+
+from types import MappingProxyType
+
+# synonym -> canonical name; torch documents each left one as an alias of the right one, or both share one law of shapes.
+ALIASES = MappingProxyType(
+    {
+        alias: name
+        for name, aliases in {
+            "abs": "absolute __abs__",
+            "acos": "arccos",
+            "acosh": "arccosh",
+            "add": "__add__ __radd__ _unsafe_add",
+            "add_": "__iadd__",
+            "asin": "arcsin",
+            "asinh": "arcsinh",
+            "atan": "arctan",
+            "atan2": "arctan2",
+            "atanh": "arctanh",
+            "bitwise_and": "__and__ __rand__",
+            "bitwise_and_": "__iand__",
+            "bitwise_not": "__invert__",
+            "bitwise_or": "__or__ __ror__",
+            "bitwise_or_": "__ior__",
+            "bitwise_xor": "__xor__ __rxor__",
+            "bitwise_xor_": "__ixor__",
+            "cat": "concat concatenate",
+            "clamp": "clip",
+            "clamp_": "clip_",
+            "cross": "linalg_cross",
+            "det": "linalg_det",
+            "div": "__truediv__ divide true_divide",
+            "div_": "__itruediv__ divide_ true_divide_",
+            "dropout": "native_dropout",
+            "eq": "__eq__",
+            "floor_divide": "__floordiv__",
+            "floor_divide_": "__ifloordiv__",
+            "ge": "__ge__ greater_equal",
+            "gt": "__gt__ greater",
+            "index_put": "_unsafe_index_put _index_put_impl",
+            "inverse": "linalg_inv",
+            "le": "__le__ less_equal",
+            "log_softmax": "_log_softmax",
+            "lshift": "__lshift__ bitwise_left_shift",
+            "lt": "__lt__ less",
+            "matmul": "__matmul__ linalg_matmul",
+            "matrix_exp": "linalg_matrix_exp",
+            "matrix_power": "linalg_matrix_power",
+            "movedim": "moveaxis",
+            "mul": "__mul__ __rmul__ multiply",
+            "mul_": "__imul__ multiply_",
+            "ne": "__ne__ not_equal",
+            "neg": "__neg__ negative",
+            "neg_": "negative_",
+            "pow": "__pow__",
+            "pow_": "__ipow__",
+            "remainder": "__mod__ mod",
+            "remainder_": "__imod__",
+            "rpow": "__rpow__",
+            "rdiv": "__rtruediv__ __rdiv__",
+            "rfloordiv": "__rfloordiv__",
+            "rmatmul": "__rmatmul__",
+            "rshift": "__rshift__ bitwise_right_shift",
+            "rsub": "__rsub__",
+            "softmax": "_softmax",
+            "sub": "__sub__ subtract",
+            "sub_": "__isub__ subtract_",
+            "transpose": "swapaxes swapdims",
+            "transpose_": "swapaxes_ swapdims_",
+            "trunc": "fix",
+            "trunc_": "fix_",
+            "view": "_unsafe_view",
+            "vstack": "row_stack",
+        }.items()
+        for alias in aliases.split()
+    }
+)
+
+ATEN = ("aten.", "aten::", "prims.", "prims::")
+
+
+def canonical(spelling: str) -> str:
+    """`torch.ops.aten.add.Tensor` -> `add`; names outside ATen keep their namespace (`mylib::op`)."""
+    name = spelling.removeprefix("torch.ops.")
+    for prefix in ATEN:
+        if name.startswith(prefix):
+            name = name.removeprefix(prefix).partition(".")[0]
+            return ALIASES.get(name, name)
+    name = name.removeprefix("_operator.")
+    if "::" not in name and name.count(".") == 2 and name.endswith(".default"):
+        namespace, op, _ = name.split(".")
+        return f"{namespace}::{op}"
+    return ALIASES.get(name, name)

@@ -1,0 +1,227 @@
+"""The program: nodes in order, each an operator call with named arguments, results and an origin.
+
+Plain data: no torch, no solver. `verify` states the laws; `to_json` and `from_json` are inverse to each other.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from .dims import Dim, Term
+from .formula import And, Compare, Formula, Or, all_of, any_of
+from .language import Dyn, Dynamic, Layout, Number, Tensor, Value
+from .syntax import parse_dim
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """The value with this id."""
+
+    id: int
+
+
+Argument: TypeAlias = "Ref | Dim | Formula | float | complex | str | None | Number | Dynamic | tuple[Argument, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a node comes from: the user's own line, and the path of the module that ran it."""
+
+    file: str = ""
+    line: int = 0
+    function: str = ""
+    module: str = ""
+    code: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.file else self.module or "?"
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A value that the program starts from: what the user passes, or a parameter or buffer of the model."""
+
+    id: int
+    name: str
+    type: Value
+    parameter: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One call. `results` are the ids of the leaves of what it returns, from left to right."""
+
+    op: str
+    args: tuple[tuple[str, Argument], ...]
+    results: tuple[int, ...]
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Inputs, nodes in an order in which every value is made before it is used, and outputs by name."""
+
+    inputs: tuple[Input, ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[tuple[str, Argument], ...]
+
+    def verify(self) -> None:
+        """The laws of the IR. Raises IllFormed with the first that is broken.
+
+        1. Every id is made once: by one input or one node.
+        2. A node and an output use only ids that were made before.
+        3. The argument names of a node differ, and so do the names of inputs.
+        """
+        made: set[int] = set()
+        for given in self.inputs:
+            _make(made, given.id, f"input {given.name}")
+        if len({i.name for i in self.inputs}) != len(self.inputs):
+            raise IllFormed("two inputs have the same name")
+        for index, node in enumerate(self.nodes):
+            where = f"node {index} ({node.op}) at {node.origin}"
+            if len({name for name, _ in node.args}) != len(node.args):
+                raise IllFormed(f"{where}: two arguments have the same name")
+            for ref in refs(tuple(a for _, a in node.args)):
+                if ref.id not in made:
+                    raise IllFormed(f"{where}: value {ref.id} is used before it is made")
+            for result in node.results:
+                _make(made, result, where)
+        for name, argument in self.outputs:
+            for ref in refs(argument):
+                if ref.id not in made:
+                    raise IllFormed(f"output {name}: value {ref.id} is never made")
+
+
+class IllFormed(ValueError):
+    """A program that breaks a law of the IR, or a text that is not one."""
+
+
+def _make(made: set[int], id: int, where: str) -> None:
+    if id in made:
+        raise IllFormed(f"{where}: value {id} is made twice")
+    made.add(id)
+
+
+def refs(argument: Argument) -> Iterator[Ref]:
+    """Every reference in an argument, from left to right."""
+    if isinstance(argument, Ref):
+        yield argument
+    elif isinstance(argument, tuple):
+        for part in argument:
+            yield from refs(part)
+
+
+# JSON: numbers, strings, booleans and null stand for themselves, a list for a tuple; everything else is an object
+# with one key that says its kind.
+
+
+def _pack(value: Any) -> Any:
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case tuple():
+            return [_pack(v) for v in value]
+        case Term():
+            return {"dim": str(value)}
+        case Ref(id):
+            return {"ref": id}
+        case Tensor(shape, dtype, layout):
+            strides = layout.value if isinstance(layout, Layout) else [_pack(s) for s in layout]
+            return {"tensor": {"shape": [_pack(d) for d in shape], "dtype": dtype, "layout": strides}}
+        case Compare(op, term):
+            return {"compare": [op, str(term)]}
+        case And(parts):
+            return {"and": [_pack(p) for p in parts]}
+        case Or(parts):
+            return {"or": [_pack(p) for p in parts]}
+        case Number(kind):
+            return {"number": kind}
+        case complex():
+            return {"complex": [value.real, value.imag]}
+        case Dynamic():
+            return {"dyn": True}
+    raise TypeError(f"{value!r} has no JSON form in a program")
+
+
+def _unpack(data: Any) -> Any:
+    if isinstance(data, list):
+        return tuple(_unpack(d) for d in data)
+    if not isinstance(data, dict):
+        return data
+    if len(data) != 1:
+        raise IllFormed(f"an object with one key was expected, not {sorted(data)}")
+    ((kind, body),) = data.items()
+    match kind:
+        case "dim":
+            return parse_dim(body)
+        case "ref":
+            return Ref(body)
+        case "tensor":
+            layout = body["layout"]
+            return Tensor(
+                _unpack(body["shape"]), body["dtype"], Layout(layout) if isinstance(layout, str) else _unpack(layout)
+            )
+        case "compare":
+            return Compare(body[0], parse_dim(body[1]))  # type: ignore[arg-type]
+        case "and":
+            return all_of(map(_unpack, body))
+        case "or":
+            return any_of(map(_unpack, body))
+        case "number":
+            return Number(body)
+        case "complex":
+            return complex(*body)
+        case "dyn":
+            return Dyn
+    raise IllFormed(f"unknown kind of value: {kind!r}")
+
+
+def to_json(program: Program) -> dict[str, Any]:
+    """The program as plain data for `json.dump`; origins are shared through a table."""
+    table: dict[Origin, int] = {}
+    nodes = [
+        {
+            "op": node.op,
+            "args": [[name, _pack(argument)] for name, argument in node.args],
+            "results": list(node.results),
+            "origin": table.setdefault(node.origin, len(table)),
+        }
+        for node in program.nodes
+    ]
+    return {
+        "schema": SCHEMA,
+        "inputs": [[i.id, i.name, _pack(i.type), i.parameter] for i in program.inputs],
+        "nodes": nodes,
+        "outputs": [[name, _pack(argument)] for name, argument in program.outputs],
+        "origins": [[o.file, o.line, o.function, o.module, o.code] for o in table],
+    }
+
+
+def from_json(data: Any) -> Program:
+    """The inverse of `to_json`. Raises IllFormed, with the reason, on anything else."""
+    try:
+        if data["schema"] != SCHEMA:
+            raise IllFormed(f"schema {data['schema']!r} is not {SCHEMA}, the one that this version reads")
+        origins = [Origin(*fields) for fields in data["origins"]]
+        program = Program(
+            tuple(Input(id, name, _unpack(type), parameter) for id, name, type, parameter in data["inputs"]),
+            tuple(
+                Node(
+                    n["op"],
+                    tuple((name, _unpack(argument)) for name, argument in n["args"]),
+                    tuple(n["results"]),
+                    origins[n["origin"]],
+                )
+                for n in data["nodes"]
+            ),
+            tuple((name, _unpack(argument)) for name, argument in data["outputs"]),
+        )
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise IllFormed(f"this is not a program of anyshape: {error!r}") from error
+    except ValueError as error:
+        raise error if isinstance(error, IllFormed) else IllFormed(str(error)) from error
+    program.verify()
+    return program

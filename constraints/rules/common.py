@@ -1,0 +1,143 @@
+"""What rules of every family share: axes, broadcasting, type promotion."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..dims import Dim, Term, maximum, minimum
+from ..formula import any_of, eq
+from ..language import Context, Number, Shape, Tensor
+
+
+def axis(c: Context, dim: int, rank: int) -> int:
+    """An axis from 0 to rank-1; torch counts negative axes from the end, and takes a scalar for a vector here."""
+    limit = max(rank, 1)
+    if not -limit <= dim < limit:
+        c.refuse(f"dimension {dim} is out of range for a tensor of rank {rank} (-{limit} to {limit - 1})")
+    return dim % limit
+
+
+def axes(c: Context, dims: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
+    """Distinct axes in the order given; None and the empty list stand for all of them, as in torch's reductions."""
+    if dims is None or dims == ():
+        return tuple(range(rank))
+    found = tuple(axis(c, d, rank) for d in ((dims,) if isinstance(dims, int) else dims))
+    if len(set(found)) != len(found):
+        c.refuse(f"a dimension appears twice in {dims}")
+    return found
+
+
+def rank_is(c: Context, tensor: Tensor, name: str, *ranks: int) -> None:
+    """Refuses a tensor whose rank is not among those given."""
+    if len(tensor.shape) not in ranks:
+        wanted = " or ".join(map(str, ranks))
+        c.refuse(f"{name} must have rank {wanted}, not {len(tensor.shape)} ({tensor})")
+
+
+def broadcast_dim(c: Context, a: Dim, b: Dim) -> Dim:
+    """`a, b -> a if b == 1 else b`, where a == b or one of them is 1.
+
+    Where neither side is known to differ from 1 the result is max(a, b) * min(a, b, 1): equal sizes n >= 1 give n,
+    1 and n give n, and a 0 on either side gives 0.
+    """
+    if a is b or a == b:
+        return a
+    if a == 1:
+        return b
+    if b == 1:
+        return a
+    a_is_1, b_is_1 = eq(a, 1), eq(b, 1)
+    c.require(any_of((eq(a, b), a_is_1, b_is_1)), f"sizes {a} and {b} do not broadcast: they must agree, or one be 1")
+    if a_is_1 is False or c.at_least(a, 2):
+        return a
+    if b_is_1 is False or c.at_least(b, 2):
+        return b
+    if c.at_least(a, 1) and c.at_least(b, 1):
+        return maximum(a, b)
+    return maximum(a, b) * minimum(a, b, 1)
+
+
+def broadcast(c: Context, *shapes: Shape) -> Shape:
+    """`[*a], [*b], … -> [*broadcast]`, aligned at the last axis; a missing axis counts as 1."""
+    result = shapes[0]
+    for shape in shapes[1:]:
+        if shape == result:
+            continue
+        short, long = sorted((result, shape), key=len)
+        split = len(long) - len(short)
+        pairs = zip(result[-len(short) :] if short else (), shape[-len(short) :] if short else (), strict=True)
+        result = long[:split] + tuple(broadcast_dim(c, a, b) for a, b in pairs)
+    return result
+
+
+def same_dim(c: Context, a: Dim, b: Dim, reason: str) -> Dim:
+    """`a, b -> a` where a == b; the simpler of the two is returned."""
+    if a is b or a == b:
+        return a
+    c.require(eq(a, b), reason)
+    return b if isinstance(b, int) or isinstance(a, Term) and len(b.terms) < len(a.terms) else a
+
+
+# Type promotion: torch.result_type's two rules. A category (bool < integral < floating < complex) is taken from tensors
+# with dims before 0-dim tensors before plain numbers; within a category the widest type wins.
+CATEGORY = {
+    **dict.fromkeys(["bool"], 0),
+    **dict.fromkeys(["uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"], 1),
+    **dict.fromkeys(["bfloat16", "float16", "float32", "float64"], 2),
+    **dict.fromkeys(["complex32", "complex64", "complex128"], 3),
+}
+WIDTH = {name: index for index, name in enumerate(CATEGORY)}
+DEFAULTS = ("bool", "int64", "float32", "complex64")
+SCALARS = {"bool": 0, "int": 1, "float": 2, "complex": 3}
+
+
+def category(dtype: str) -> int:
+    """0 bool, 1 integral, 2 floating, 3 complex. A dtype outside the table (quantised, 8-bit floats) counts as floating."""
+    return CATEGORY.get(dtype, 2)
+
+
+def is_floating(dtype: str | None) -> bool:
+    """Is it certain that the dtype is a real floating type?"""
+    return dtype is not None and category(dtype) == 2
+
+
+def widest(a: str, b: str) -> str:
+    """The join of two dtypes in torch's lattice."""
+    if a == b:
+        return a
+    pair = {a, b}
+    if pair == {"bfloat16", "float16"}:
+        return "float32"
+    if category(a) == category(b) == 1 and "uint8" in pair and pair & {"int8"}:
+        return "int16"
+    if category(a) == category(b) != 3 or category(a) == category(b):
+        return max(a, b, key=lambda d: WIDTH.get(d, 0))
+    low, high = sorted((a, b), key=category)
+    if high.startswith("complex") and low == "float64":
+        return "complex128"
+    return high
+
+
+def promote(operands: Iterable[Any]) -> str | None:
+    """The dtype of a pointwise result; None where an operand's dtype is not known."""
+    levels: list[str | None] = [None, None, None]  # tensors with dims, 0-dim tensors, numbers
+    for operand in operands:
+        if isinstance(operand, Tensor):
+            if operand.dtype is None:
+                return None
+            level, dtype = (0 if operand.shape else 1), operand.dtype
+        elif isinstance(operand, Number):
+            level, dtype = 2, DEFAULTS[SCALARS[operand.kind]]
+        elif isinstance(operand, bool | int | float | complex):
+            level, dtype = 2, DEFAULTS[SCALARS[type(operand).__name__]]
+        elif isinstance(operand, Term):
+            level, dtype = 2, "int64"
+        else:
+            continue
+        held = levels[level]
+        levels[level] = dtype if held is None else widest(held, dtype)
+    result: str | None = None
+    for dtype in levels:
+        if dtype is not None and (result is None or category(dtype) > category(result)):
+            result = dtype
+    return result

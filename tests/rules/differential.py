@@ -1,0 +1,179 @@
+"""The judge of rules: torch itself, over concrete shapes, accepting and refusing.
+
+A `Case` is one call with sizes as texts. It is run three ways at many assignments of its symbols: by torch on real
+tensors of zeros, by the rule on concrete shapes, and by the rule once on symbols, evaluated at the assignment. All three
+must agree: accepted or refused, result shapes, dtypes (where the rule states one) and strides (where it states them).
+"""
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from anyshape.constraints.dims import Term, evaluate
+from anyshape.constraints.formula import And, Compare, Or, all_of, free_symbols, ge, holds
+from anyshape.constraints.generate import Generator, Rules, leaves
+from anyshape.constraints.dims import sym
+from anyshape.constraints.language import Dyn, Layout, Refused, Tensor
+from anyshape.constraints.syntax import parse_dim
+from anyshape.constraints.system import Domain
+
+REFUSALS = (RuntimeError, ValueError, IndexError, TypeError, AssertionError, NotImplementedError)
+
+
+@dataclass(frozen=True)
+class T:
+    """A tensor argument: sizes separated by blanks (`"b n 2*k"`), the dtype, and a permutation that is applied to it."""
+
+    sizes: str
+    dtype: torch.dtype = torch.float32
+    permute: tuple[int, ...] | None = None
+
+    def build(self, values: dict[str, int]) -> torch.Tensor:
+        tensor = torch.zeros([evaluate(parse_dim(s), values) for s in self.sizes.split()], dtype=self.dtype)
+        return tensor if self.permute is None else tensor.permute(self.permute)
+
+    def symbolic(self) -> Tensor:
+        shape = tuple(parse_dim(s) for s in self.sizes.split())
+        strides: list[Any] = [1] * len(shape)
+        for i in reversed(range(len(shape) - 1)):
+            strides[i] = strides[i + 1] * shape[i + 1]
+        name = str(self.dtype).removeprefix("torch.")
+        if self.permute is None:
+            return Tensor(shape, name)
+        return Tensor(tuple(shape[i] for i in self.permute), name, tuple(strides[i] for i in self.permute))
+
+
+@dataclass(frozen=True)
+class D:
+    """A size argument: a dim as text."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Case:
+    """`op` is the canonical name; `call` is torch's function or `Tensor.method`; arguments may hold T and D."""
+
+    op: str
+    call: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    where: str = ""
+    """Symbols in this text (blank separated) are drawn from 1 up instead of 0 up."""
+
+    def __str__(self) -> str:
+        return f"{self.op}({', '.join(map(str, self.args))}{', ' if self.kwargs else ''}{self.kwargs or ''})"
+
+    def leaves(self) -> Iterator[Any]:
+        yield from pytree.tree_leaves((self.args, self.kwargs))
+
+    def symbols(self) -> list[str]:
+        texts = [leaf.sizes.split() if isinstance(leaf, T) else [leaf.text] for leaf in self.leaves() if isinstance(leaf, T | D)]
+        names: dict[str, None] = {}
+        for text in (t for ts in texts for t in ts):
+            dim = parse_dim(text)
+            if isinstance(dim, Term):
+                names.update(dict.fromkeys(sorted(free_symbols(Compare("==", dim)))))
+        return list(names)
+
+
+def lower(value: Any) -> Any:
+    """A real torch argument as a rule sees it."""
+    if isinstance(value, torch.Tensor):
+        name = str(value.dtype).removeprefix("torch.")
+        contiguous = value.is_contiguous()
+        return Tensor(tuple(value.shape), name, Layout.CONTIGUOUS if contiguous else tuple(value.stride()))
+    if isinstance(value, torch.dtype):
+        return str(value).removeprefix("torch.")
+    if isinstance(value, list | tuple):
+        return tuple(lower(v) for v in value)
+    return value
+
+
+def run_rule(rules: Rules, op: str, args: tuple[Any, ...], kwargs: dict[str, Any], domain: Domain) -> Any:
+    """(accepted formula, result or None, notes)."""
+    generator = Generator(rules, domain, count=lambda dim: 1)
+    named, result = generator.call(op, args, kwargs)
+    assert result is not None, [n.reason for n in generator.said.notes]
+    return all_of(c.formula for c in generator.said.constraints), result, generator
+
+
+def run_torch(case: Case, values: dict[str, int]) -> Any:
+    """(accepted, result or the refusal)."""
+    args, kwargs = pytree.tree_map(
+        lambda a: a.build(values) if isinstance(a, T) else evaluate(parse_dim(a.text), values) if isinstance(a, D) else a,
+        (case.args, case.kwargs),
+    )
+    try:
+        return (args, kwargs), True, case.call(*args, **kwargs)
+    except REFUSALS as error:
+        return (args, kwargs), False, error
+
+
+def compare_results(rule: Any, real: Any, values: dict[str, int], where: str) -> None:
+    expected = [r for r in pytree.tree_leaves(real) if isinstance(r, torch.Tensor)]
+    got = [r for r in leaves(rule) if isinstance(r, Tensor)]
+    assert rule is not Dyn, f"{where}: torch accepts, the rule gives Dyn"
+    assert len(got) == len(expected), f"{where}: {len(got)} tensors, torch gives {len(expected)}"
+    for mine, theirs in zip(got, expected, strict=True):
+        shape = tuple(evaluate(d, values) for d in mine.shape)
+        assert shape == tuple(theirs.shape), f"{where}: rule says {shape}, torch {tuple(theirs.shape)}"
+        if mine.dtype is not None:
+            assert mine.dtype == str(theirs.dtype).removeprefix("torch."), f"{where}: rule {mine.dtype}, torch {theirs.dtype}"
+        if mine.layout is Layout.CONTIGUOUS:
+            assert theirs.is_contiguous(), f"{where}: rule says contiguous, torch strides {theirs.stride()} of {shape}"
+        elif isinstance(mine.layout, tuple) and theirs.numel() > 0:
+            pairs = zip(mine.layout, theirs.stride(), shape, strict=True)
+            assert all(evaluate(m, values) == t for m, t, n in pairs if n > 1), (
+                f"{where}: rule says strides {mine.layout} at {values}, torch {theirs.stride()}"
+            )
+
+
+def assignments(case: Case, count: int, seed: int = 0) -> Iterator[dict[str, int]]:
+    """Boundary values first (all 0, all 1, all 2), then random ones that repeat values often, so that sizes agree."""
+    names = case.symbols()
+    low = {n: 1 if n in case.where.split() else 0 for n in names}
+    rng = random.Random(f"{case}{seed}")
+    for value in (0, 1, 2, 6):
+        yield {n: max(value, low[n]) for n in names}
+    for _ in range(count):
+        pool = rng.sample(range(0, 9), 3)
+        yield {n: max(rng.choice(pool), low[n]) for n in names}
+
+
+def check_case(case: Case, rules: Rules, count: int = 40) -> tuple[int, int]:
+    """Raises AssertionError at the first disagreement; returns how many assignments torch accepted and refused."""
+    names = case.symbols()
+    domain = Domain(tuple(names), tuple(ge(sym(n), 1 if n in case.where.split() else 0) for n in names))
+    args, kwargs = pytree.tree_map(
+        lambda a: a.symbolic() if isinstance(a, T) else parse_dim(a.text) if isinstance(a, D) else lower(a),
+        (case.args, case.kwargs),
+    )
+    args = tuple(lower(a) for a in args)
+    kwargs = {k: lower(v) for k, v in kwargs.items()}
+    accepted_set, symbolic, said = run_rule(rules, case.op, args, kwargs, domain)
+    seen = [0, 0]
+    for values in assignments(case, count):
+        (real_args, real_kwargs), accepted, real = run_torch(case, values)
+        where = f"{case} at {values}"
+        concrete, result, generator = run_rule(
+            rules, case.op, tuple(map(lower, real_args)), {k: lower(v) for k, v in real_kwargs.items()}, Domain()
+        )
+        assert isinstance(concrete, bool), f"{where}: concrete shapes leave {concrete}"
+        reasons = [c.reason for c in generator.said.constraints]
+        assert concrete == accepted, f"{where}: rule {'accepts' if concrete else f'refuses {reasons}'}, torch: {real if not accepted else 'accepts'}"
+        try:
+            symbolically = holds(accepted_set, values)
+        except ZeroDivisionError:
+            symbolically = False
+        assert symbolically == accepted, f"{where}: accepted set {accepted_set} says {symbolically}, torch: {real if not accepted else 'accepts'}"
+        if accepted:
+            compare_results(result, real, values, where)
+            compare_results(symbolic, real, values, f"{where} (symbolically)")
+        seen[not accepted] += 1
+    return seen[0], seen[1]
