@@ -1,0 +1,64 @@
+# One command for each task. The first run makes .venv and installs into it; later runs reinstall only after a
+# change of pyproject.toml or pins.txt.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+PACKAGES := constraints solver tracer typecheck
+
+.PHONY: help demo test test-all lint bench clean
+
+help:
+	@echo "make demo      check a real model (examples/unet.py)"
+	@echo "make test      the fast tests"
+	@echo "make test-all  all tests, the slow ones included"
+	@echo "make lint      ruff, mypy, import-linter"
+	@echo "make bench     the benchmarks"
+	@echo "make clean     remove the environment and everything generated"
+
+# The U-Net runs for multiples of 64 only, so the right verdict is `refined`, exit code 1. An uncaught exception
+# makes Python leave with 1 too, so the demo also looks for a traceback.
+demo: .venv/installed
+	@mkdir -p build
+	@$(BIN)/anyshape check examples/unet.py:UNet --input "x: float32[batch, 3, h, w]" 2>build/demo-errors; \
+	code=$$?; \
+	cat build/demo-errors >&2; \
+	if [ $$code -ne 1 ] || grep -q '^Traceback' build/demo-errors; then \
+		echo "demo: expected the verdict 'refined' (exit code 1), got exit code $$code" >&2; exit 1; \
+	fi
+
+test: .venv/installed-dev
+	$(BIN)/python -m pytest -q -m "not slow"
+
+test-all: .venv/installed-dev
+	$(BIN)/python -m pytest -q
+
+lint: .venv/installed-dev build/typing
+	$(BIN)/ruff check
+	$(BIN)/mypy $(PACKAGES:%=-p anyshape.%)
+	$(BIN)/lint-imports
+
+bench: .venv/installed-dev
+	@set -e; for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+
+clean:
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find $(PACKAGES) tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The environment. Each stamp says what .venv holds: the package, or the package and all that its tests need.
+$(BIN)/python:
+	$(PYTHON) -m venv .venv
+
+.venv/installed: pyproject.toml pins.txt | $(BIN)/python
+	$(PIP) install -q -c pins.txt -e .
+	@touch $@
+
+.venv/installed-dev: pyproject.toml pins.txt | $(BIN)/python
+	$(PIP) install -q -c pins.txt -e ".[dev,zoo]"
+	@touch $@ .venv/installed
+
+# The tree that mypy reads; pyproject.toml, [tool.mypy], says why.
+build/typing: Makefile
+	@mkdir -p $@/anyshape
+	@for package in $(PACKAGES); do ln -sfn ../../../$$package $@/anyshape/$$package; done
+	@touch $@

@@ -1,0 +1,90 @@
+"""The repository and what installs from it agree."""
+
+import ast
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+FOLDERS = ("constraints", "solver", "tracer", "typecheck")
+PACKAGES = {
+    f"anyshape.{init.parent.relative_to(ROOT).as_posix().replace('/', '.')}": init.parent
+    for folder in FOLDERS for init in sorted((ROOT / folder).rglob("__init__.py"))
+}
+IMPORT_NAMES = {"z3-solver": "z3"}
+
+
+def requirement(text: str) -> tuple[str, str]:
+    """`z3-solver>=4.13` -> `("z3-solver", "4.13")`."""
+    name, bound = text.split(">=")
+    return name, bound
+
+
+def version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split("."))
+
+
+REQUIRED = dict(requirement(text) for text in PYPROJECT["project"]["dependencies"])
+EXTRAS = {
+    name: bound for extra in PYPROJECT["project"]["optional-dependencies"].values()
+    for name, bound in map(requirement, extra)
+}
+PINS = dict(line.split("==") for line in (ROOT / "pins.txt").read_text().splitlines() if "==" in line)
+
+
+def sources() -> Iterator[Path]:
+    return (file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py"))
+
+
+def absolute_imports(source: str) -> set[str]:
+    """Top-level names of the modules that a source imports absolutely, lazily or not."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Import(names=aliases):
+                names |= {alias.name for alias in aliases}
+            case ast.ImportFrom(module=str(module), level=0):
+                names.add(module)
+    return {name.partition(".")[0] for name in names}
+
+
+def test_every_folder_with_code_is_a_package() -> None:
+    assert {file.parent for file in sources()} == set(PACKAGES.values())
+
+
+def test_every_package_is_installed() -> None:
+    setup = PYPROJECT["tool"]["setuptools"]
+    assert sorted(setup["packages"]) == sorted(PACKAGES)
+    assert {name: ROOT / folder for name, folder in setup["package-dir"].items()} == PACKAGES
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_the_installed_package_is_this_one_and_typed(name: str) -> None:
+    module = import_module(name)
+    assert module.__file__ is not None
+    assert Path(module.__file__).samefile(PACKAGES[name] / "__init__.py")
+    assert Path(module.__file__).with_name("py.typed").exists()
+
+
+def test_every_third_party_import_is_declared() -> None:
+    declared = {IMPORT_NAMES.get(name, name) for name in REQUIRED}
+    used = {name for file in sources() for name in absolute_imports(file.read_text())}
+    assert used - set(sys.stdlib_module_names) <= declared
+
+
+def test_absolute_imports_are_seen_wherever_they_stand() -> None:
+    source = "import a.b\nfrom .c import d\ndef f():\n    from e.g import h\n    import i as j, k\n"
+    assert absolute_imports(source) == {"a", "e", "i", "k"}
+
+
+@pytest.mark.parametrize("name", [*REQUIRED, *EXTRAS])
+def test_every_dependency_is_pinned_and_explained(name: str) -> None:
+    bound = (REQUIRED | EXTRAS)[name]
+    assert version(PINS[name]) >= version(bound)
+    assert re.search(rf"^\| {re.escape(name)} \|", (ROOT / "docs/dependencies.md").read_text(), re.MULTILINE)
