@@ -1,0 +1,857 @@
+"""Dims: integer terms over symbols, in normal form.
+
+A dim is a Python `int` or a `Term`. A `Term` is a polynomial with integer coefficients over *atoms*; an
+atom is a symbol or one of `//`, `%`, `min`, `max` applied to dims. Every operation normalises, so that
+polynomials that are equal over their atoms are equal objects, and whatever is constant is an `int`.
+
+Dims never solve: there is no `<` here, and nothing depends on the range of a symbol. Floor division and
+modulo are Python's. Where the divisor is symbolic the term is partial: `p // q` means something only where
+`q != 0`, whoever builds it states that requirement, and every rewriting below is exact wherever it holds.
+
+`//` and `%` by an integer relate through `k*(p//k) + p % k = p`, which addition applies (`_rejoin`) and
+nothing applies backwards: `h - 2*(h//2)` stays as it is, for `2*(h//2)` is what later divisions cancel.
+"""
+
+from __future__ import annotations
+
+import heapq
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from math import gcd
+from re import compile as regex
+from typing import Final, NoReturn, TypeAlias
+
+Dim: TypeAlias = "int | Term"
+Atom: TypeAlias = "Symbol | Apply"
+Mono: TypeAlias = "tuple[Atom, ...]"
+"""A product of atoms, sorted by text, with multiplicity: `(x, x, y)` is x²y, `()` is 1."""
+
+DIVISION_STEPS: Final = 4096
+"""Polynomial division gives up (quotient 0) beyond this many steps, so that no dividend makes it explode."""
+
+_NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*")
+KEYWORDS: Final = frozenset({"and", "or", "not"})
+"""Words of the formula language, which no symbol may be called."""
+
+
+class UnknownSymbol(KeyError):
+    """`evaluate` was given no value for a symbol of the dim."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"no value for the symbol {self.name!r}"
+
+
+class _Frozen:
+    """Values whose slots are written once, by `_set`."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is immutable")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is immutable")
+
+
+_set = object.__setattr__
+
+
+class Symbol(_Frozen):
+    """An unknown integer."""
+
+    __slots__ = ("_hash", "name", "symbols", "text")
+    name: str
+    text: str
+    symbols: frozenset[str]
+    _hash: int
+
+    def __init__(self, name: str) -> None:
+        if not _NAME.fullmatch(name) or name in KEYWORDS:
+            raise ValueError(f"{name!r} is no name for a symbol")
+        _set(self, "name", name)
+        _set(self, "text", name)
+        _set(self, "symbols", frozenset((name,)))
+        _set(self, "_hash", hash(name))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Symbol) and self.name == other.name)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"Symbol({self.name!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Symbol, (self.name,)
+
+
+class Apply(_Frozen):
+    """`op` applied to dims, as it is left when no rule rewrites it. Built by the operations below only."""
+
+    __slots__ = ("_hash", "args", "op", "symbols", "text")
+    op: str
+    args: tuple[Dim, ...]
+    text: str
+    symbols: frozenset[str]
+    _hash: int
+
+    def __init__(self, op: str, args: tuple[Dim, ...]) -> None:
+        _set(self, "op", op)
+        _set(self, "args", args)
+        _set(self, "text", _apply_text(op, args))
+        _set(self, "symbols", frozenset().union(*map(symbols, args)))
+        _set(self, "_hash", hash((op, args)))
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Apply) or self._hash != other._hash:
+            return False
+        return self.op == other.op and self.args == other.args
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"Apply({self.op!r}, {self.args!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Apply, (self.op, self.args)
+
+
+class Term(_Frozen):
+    """A polynomial that is not constant: `(monomial, coefficient)` pairs, leading monomial first.
+
+    Monomials are ordered by degree, highest first, then by the texts of their atoms (graded lexicographic,
+    an order that multiplication respects). No coefficient is 0. `modular` is true if a `%` may occur in it.
+    """
+
+    __slots__ = ("_hash", "_text", "modular", "terms")
+    terms: tuple[tuple[Mono, int], ...]
+    modular: bool
+    _hash: int | None
+    _text: str | None
+
+    def __init__(self, terms: tuple[tuple[Mono, int], ...], modular: bool) -> None:
+        _set(self, "terms", terms)
+        _set(self, "modular", modular)
+        _set(self, "_hash", None)
+        _set(self, "_text", None)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if isinstance(other, Term):
+            return hash(self) == hash(other) and self.terms == other.terms
+        return False if isinstance(other, int) else NotImplemented
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            _set(self, "_hash", hash(self.terms))
+        return self._hash  # type: ignore[return-value]
+
+    def __str__(self) -> str:
+        if self._text is None:
+            _set(self, "_text", _sum_text(self.terms))
+        return self._text  # type: ignore[return-value]
+
+    def __repr__(self) -> str:
+        return f"Term({str(self)!r})"
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(f"whether {self} is zero is for the solver to say, not for bool()")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Term, (self.terms, self.modular)
+
+    def __add__(self, other: Dim) -> Dim:
+        return add(self, other) if isinstance(other, (int, Term)) else NotImplemented
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Dim) -> Dim:
+        return add(self, -other) if isinstance(other, (int, Term)) else NotImplemented
+
+    def __rsub__(self, other: int) -> Dim:
+        return add(-self, other) if isinstance(other, int) else NotImplemented
+
+    def __neg__(self) -> Term:
+        return Term(tuple((mono, -c) for mono, c in self.terms), self.modular)
+
+    def __pos__(self) -> Term:
+        return self
+
+    def __mul__(self, other: Dim) -> Dim:
+        return multiply(self, other) if isinstance(other, (int, Term)) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Dim) -> Dim:
+        return floordiv(self, other) if isinstance(other, (int, Term)) else NotImplemented
+
+    def __rfloordiv__(self, other: int) -> Dim:
+        return floordiv(other, self) if isinstance(other, int) else NotImplemented
+
+    def __mod__(self, other: Dim) -> Dim:
+        return modulo(self, other) if isinstance(other, (int, Term)) else NotImplemented
+
+    def __rmod__(self, other: int) -> Dim:
+        return modulo(other, self) if isinstance(other, int) else NotImplemented
+
+    def __pow__(self, exponent: int) -> Dim:
+        return power(self, exponent) if isinstance(exponent, int) else NotImplemented
+
+
+@lru_cache(maxsize=4096)
+def sym(name: str) -> Term:
+    """The dim that is the symbol `name`."""
+    return _lone(Symbol(name))
+
+
+# --- looking into a dim ----------------------------------------------------------------------------------
+
+
+def coefficients(dim: Dim) -> tuple[tuple[Mono, int], ...]:
+    """The monomials with their coefficients, leading first; of 0 there are none."""
+    if isinstance(dim, Term):
+        return dim.terms
+    return (((), dim),) if dim else ()
+
+
+def constant_part(dim: Dim) -> int:
+    """The coefficient of the constant monomial."""
+    if isinstance(dim, Term):
+        mono, c = dim.terms[-1]
+        return 0 if mono else c
+    return dim
+
+
+def linear_parts(dim: Dim) -> tuple[tuple[tuple[Atom, int], ...], int] | None:
+    """`((atom, coefficient), …), constant` where the dim is linear in its atoms, else None."""
+    if isinstance(dim, int):
+        return (), dim
+    if len(dim.terms[0][0]) > 1:
+        return None
+    return tuple((mono[0], c) for mono, c in dim.terms if mono), constant_part(dim)
+
+
+def lone_atom(dim: Dim) -> Atom | None:
+    """The atom that the dim is, if it is one."""
+    if isinstance(dim, Term) and len(dim.terms) == 1:
+        mono, c = dim.terms[0]
+        if c == 1 and len(mono) == 1:
+            return mono[0]
+    return None
+
+
+def symbols(dim: Dim) -> frozenset[str]:
+    """The names of the symbols that occur in the dim."""
+    if isinstance(dim, int):
+        return frozenset()
+    return frozenset().union(*(atom.symbols for mono, _ in dim.terms for atom in mono))
+
+
+def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
+    """The value at an assignment. A zero divisor raises ZeroDivisionError, a missing name UnknownSymbol."""
+    if isinstance(dim, int):
+        return dim
+    result = 0
+    for mono, c in dim.terms:
+        for atom in mono:
+            c *= _evaluate_atom(atom, values)
+        result += c
+    return result
+
+
+def _evaluate_atom(atom: Atom, values: Mapping[str, int]) -> int:
+    if isinstance(atom, Apply):
+        return _PYTHON[atom.op](*[evaluate(arg, values) for arg in atom.args])
+    try:
+        return values[atom.name]
+    except KeyError:
+        raise UnknownSymbol(atom.name) from None
+
+
+_PYTHON: Final[Mapping[str, Callable[..., int]]] = {
+    "//": operator.floordiv, "%": operator.mod, "min": min, "max": max,
+}
+
+
+def substitute(dim: Dim, replacement: Mapping[str, Dim]) -> Dim:
+    """The dim with all symbols replaced at once, normalised anew; symbols not named stay."""
+    return _substitute(dim, replacement, {})
+
+
+def _substitute(dim: Dim, replacement: Mapping[str, Dim], done: dict[Atom, Dim]) -> Dim:
+    if isinstance(dim, int) or symbols(dim).isdisjoint(replacement):
+        return dim
+    parts: list[Dim] = []
+    for mono, c in dim.terms:
+        part: Dim = c
+        for atom in mono:
+            if atom not in done:
+                done[atom] = _substitute_atom(atom, replacement, done)
+            part = multiply(part, done[atom])
+        parts.append(part)
+    return total(parts)
+
+
+def _substitute_atom(atom: Atom, replacement: Mapping[str, Dim], done: dict[Atom, Dim]) -> Dim:
+    if isinstance(atom, Symbol):
+        return replacement[atom.name] if atom.name in replacement else _lone(atom)
+    return _BUILD[atom.op](*[_substitute(arg, replacement, done) for arg in atom.args])
+
+
+# --- sums and products -----------------------------------------------------------------------------------
+
+
+def _lone(atom: Atom) -> Term:
+    return Term((((atom,), 1),), isinstance(atom, Apply) and atom.op == "%")
+
+
+def _text_of(atom: Atom) -> str:
+    return atom.text
+
+
+def _rank(term: tuple[Mono, int]) -> tuple[int, list[str]]:
+    mono = term[0]
+    return -len(mono), [atom.text for atom in mono]
+
+
+def _joined(m: Mono, n: Mono) -> Mono:
+    """m·n"""
+    return tuple(sorted(m + n, key=_text_of)) if m and n else m or n
+
+
+def _build(acc: dict[Mono, int], modular: bool) -> Dim:
+    """The dim with these coefficients, zeros among them."""
+    if modular:
+        _rejoin(acc)
+    terms = [term for term in acc.items() if term[1]]
+    if len(terms) > 1:
+        terms.sort(key=_rank)
+    elif not terms:
+        return 0
+    if not terms[0][0]:
+        return terms[0][1]
+    return Term(tuple(terms), modular)
+
+
+def add(p: Dim, q: Dim) -> Dim:
+    """p + q"""
+    if isinstance(p, int):
+        p, q = q, p
+    if isinstance(p, int):
+        return p + q
+    if isinstance(q, int):
+        return _add_int(p, q)
+    acc = dict(p.terms)
+    for mono, c in q.terms:
+        acc[mono] = acc.get(mono, 0) + c
+    return _build(acc, p.modular or q.modular)
+
+
+def _add_int(p: Term, c: int) -> Term:
+    """p + c: the constant is the last monomial, and no other one changes."""
+    mono, last = p.terms[-1]
+    head = p.terms if mono else p.terms[:-1]
+    c = c + (0 if mono else last)
+    return Term((*head, ((), c)) if c else head, p.modular)
+
+
+def total(dims: Iterable[Dim]) -> Dim:
+    """The sum, collected in one pass: linear in the number of monomials, where repeated `+` is quadratic."""
+    acc: dict[Mono, int] = {}
+    modular = False
+    for dim in dims:
+        for mono, c in coefficients(dim):
+            acc[mono] = acc.get(mono, 0) + c
+        modular = modular or (isinstance(dim, Term) and dim.modular)
+    return _build(acc, modular)
+
+
+def multiply(p: Dim, q: Dim) -> Dim:
+    """p * q, distributed: Σ a·m times Σ b·n is Σ (a·b)·(m·n)"""
+    if isinstance(p, int):
+        p, q = q, p
+    if isinstance(p, int):
+        return p * q
+    if isinstance(q, int):
+        if q in (0, 1):
+            return p if q else 0
+        return Term(tuple((mono, c * q) for mono, c in p.terms), p.modular)
+    acc: dict[Mono, int] = {}
+    for m, a in p.terms:
+        for n, b in q.terms:
+            mono = _joined(m, n)
+            acc[mono] = acc.get(mono, 0) + a * b
+    return _build(acc, p.modular or q.modular)
+
+
+def power(p: Dim, exponent: int) -> Dim:
+    """p ** exponent, multiplied out, by repeated squaring."""
+    if exponent < 0:
+        raise ValueError(f"the exponent of a dim must not be negative, got {exponent}")
+    result: Dim = 1
+    while exponent:
+        if exponent % 2:
+            result = multiply(result, p)
+        exponent //= 2
+        if exponent:
+            p = multiply(p, p)
+    return result
+
+
+def _without(mono: Mono, at: int) -> Mono:
+    return mono[:at] + mono[at + 1 :]
+
+
+def _rejoin(acc: dict[Mono, int]) -> None:
+    """c·m·R + d·m·A = c·m·rest + (d - a·c)·m·A, where a·A + R = rest (`_relations`).
+
+    Applied where it removes the `%` and takes away from A: a·c and d have one sign, and |d| >= |a·c|.
+    """
+    places = [(mono, i) for mono in acc for i, atom in enumerate(mono) if _is_division(atom)]
+    if len(places) < 2 or len({mono[i].op for mono, i in places}) < 2:  # type: ignore[union-attr]
+        return
+    for mono, i in places:
+        others = mono[:i] + mono[i + 1 :]
+        for a, quotient, remainder, rest in _relations(mono[i]):
+            r, q = _joined(others, (remainder,)), _joined(others, (quotient,))
+            c, d = acc.get(r, 0), acc.get(q, 0)
+            if a * c * d > 0 and abs(d) >= abs(a * c):
+                acc[q] = d - a * c
+                acc[r] = 0
+                for n, b in coefficients(rest):
+                    product = _joined(others, n)
+                    acc[product] = acc.get(product, 0) + b * c
+
+
+@lru_cache(maxsize=4096)
+def _relations(atom: Atom) -> tuple[tuple[int, Atom, Atom, Dim], ...]:
+    """All (a, A, R, rest) known of a `//` or `%` by an integer k, with A a `//`, R a `%` and a·A + R = rest.
+
+    Each is k·(n//k) + n % k = n, where n//k = e·A + s and n % k = R + t with constants e, s, t in normal
+    form (rest = n - k·s - t): of `n % k` for its own n; of `Q//k` for n = Q, and for n = k - 1 - Q, of which
+    the quotient is -(Q//k), as ⌊(k - 1 - Q)/k⌋ = -⌈(Q - k + 1)/k⌉ = -⌊Q/k⌋. Numbers n with a `%` inside are
+    left alone.
+    """
+    if isinstance(atom, Symbol) or not _is_division(atom):
+        return ()
+    n, k = atom.args
+    if isinstance(k, Term) or isinstance(n, int) or n.modular:
+        return ()
+    found = []
+    for number in (n,) if atom.op == "%" else (n, k - 1 - n):
+        quotient, remainder = _atom_and_constant(floordiv(number, k)), _atom_and_constant(modulo(number, k))
+        if quotient and remainder and remainder[0] == 1:
+            (e, a, s), (_, r, t) = quotient, remainder
+            found.append((e * k, a, r, number - (k * s + t)))
+    return tuple(found)
+
+
+def _atom_and_constant(dim: Dim) -> tuple[int, Atom, int] | None:
+    """(e, A, s) if the dim is e·A + s with an atom A and integers e, s"""
+    linear = linear_parts(dim)
+    if linear is None or len(linear[0]) != 1:
+        return None
+    ((atom, e),), s = linear
+    return e, atom, s
+
+
+# --- division by an integer ------------------------------------------------------------------------------
+
+
+def floordiv(p: Dim, q: Dim) -> Dim:
+    """⌊p/q⌋, where q != 0"""
+    if isinstance(q, Term):
+        return _floordiv_term(p, q)
+    if q < 0:  # p/q = (-p)/(-q)
+        p, q = -p, -q
+    if isinstance(p, int):
+        return p // q
+    return _floordiv_int(p, q) if q else _zero_division()
+
+
+def modulo(p: Dim, q: Dim) -> Dim:
+    """p % q = p - q·⌊p/q⌋, where q != 0"""
+    if isinstance(q, Term):
+        return _modulo_term(p, q)
+    if isinstance(p, int):
+        return p % q
+    if q < 0:  # p - q·⌊p/q⌋ = -(-p - (-q)·⌊(-p)/(-q)⌋)
+        return -_modulo_int(-p, -q)
+    return _modulo_int(p, q) if q else _zero_division()
+
+
+def ceildiv(p: Dim, q: Dim) -> Dim:
+    """⌈p/q⌉ = -⌊-p/q⌋"""
+    return -floordiv(-p, q)
+
+
+def _zero_division() -> NoReturn:
+    raise ZeroDivisionError("a dim divided by zero")
+
+
+def _toward_zero(c: int, k: int) -> int:
+    """c/k rounded toward zero: what is left, c - k·(c/k), keeps the sign of c."""
+    return c // k if c >= 0 else -(-c // k)
+
+
+def _nearest(c: int, k: int) -> int:
+    """The integer t for which -k/2 < c - k·t <= k/2."""
+    return -((k // 2 - c) // k)
+
+
+def _wholes(p: Term, k: int) -> Dim:
+    """s, such that p - k·s has a constant in (-k/2, k/2] and all other coefficients in (-k, k).
+
+    The constant is unique modulo k; the others keep their sign, so that `3*h//4` and `(a - b)//2` stay as
+    they were written (a unique residue would make `h - (h - 1)//4 - 1` and `(a + b)//2 - b` of them).
+    """
+    acc = {mono: _toward_zero(c, k) if mono else _nearest(c, k) for mono, c in p.terms}
+    return _build(acc, p.modular)
+
+
+def _span(p: Term) -> tuple[int, int] | None:
+    """Bounds of Σ cᵢ·(xᵢ % mᵢ) + c with integers mᵢ > 0, from 0 <= x % m <= m - 1; None for other terms."""
+    low = high = 0
+    for mono, c in p.terms:
+        if not mono:
+            low, high = low + c, high + c
+            continue
+        atom = mono[0]
+        if len(mono) > 1 or isinstance(atom, Symbol) or atom.op != "%" or not isinstance(atom.args[1], int):
+            return None
+        reach = c * (atom.args[1] - 1)
+        low, high = low + min(reach, 0), high + max(reach, 0)
+    return low, high
+
+
+def _common(p: Term, k: int) -> int:
+    """The greatest common divisor of k and the coefficients, but for the constant."""
+    return gcd(k, *(c for mono, c in p.terms if mono))
+
+
+def _shrink(p: Term, g: int) -> Dim:
+    """x + ⌊c/g⌋ of p = g·x + c"""
+    return _build({mono: c // g for mono, c in p.terms}, p.modular)
+
+
+def _floordiv_int(p: Dim, k: int) -> Dim:
+    """⌊p/k⌋ for an integer k > 0, by the first of these that applies, n standing for integers:
+
+    - constant range: ⌊low/k⌋ = ⌊high/k⌋ where low <= p <= high, and ⌊·/k⌋ is monotone
+    - whole parts: ⌊(k·s + r)/k⌋ = s + ⌊r/k⌋
+    - common factor: ⌊(g·x + c)/(g·d)⌋ = ⌊⌊(g·x + c)/g⌋/d⌋ = ⌊(x + ⌊c/g⌋)/d⌋
+    - sign: ⌊p/k⌋ = -⌈-p/k⌉ = -⌊(k - 1 - p)/k⌋, so that the leading coefficient is positive
+    - `_unnest`, `_unmod`
+    """
+    if isinstance(p, int) or k == 1:
+        return p // k if isinstance(p, int) else p
+    if p.modular and (span := _span(p)) and span[0] // k == span[1] // k:
+        return span[0] // k
+    whole = _wholes(p, k)
+    if whole != 0:
+        return whole + _floordiv_int(p - k * whole, k)
+    if (g := _common(p, k)) > 1:
+        return _floordiv_int(_shrink(p, g), k // g)
+    if p.terms[0][1] < 0:
+        return -_floordiv_int(k - 1 - p, k)
+    if (flat := _unnest(p, k)) is not None:
+        return _floordiv_int(*flat)
+    if p.modular and (shorter := _unmod(p, k)) is not None:
+        return shorter
+    return _lone(Apply("//", (p, k)))
+
+
+def _unnest(p: Term, k: int) -> tuple[Dim, int] | None:
+    """⌊(A + ⌊n/a⌋)/k⌋ = ⌊(a·A + n)/(a·k)⌋ for integers a, k > 0
+
+    since A + ⌊n/a⌋ = ⌊(a·A + n)/a⌋ and ⌊⌊m/a⌋/k⌋ = ⌊m/(a·k)⌋. And -⌊n/a⌋ = ⌈-n/a⌉ = ⌊(a - 1 - n)/a⌋.
+    """
+    for mono, c in p.terms:
+        if len(mono) == 1 and abs(c) == 1:
+            atom = mono[0]
+            if isinstance(atom, Apply) and atom.op == "//" and isinstance(atom.args[1], int):
+                n, a = atom.args[0], atom.args[1]
+                rest = p - c * _lone(atom)
+                return a * rest + (n if c == 1 else a - 1 - n), a * k
+    return None
+
+
+def _unmod(p: Term, k: int) -> Dim | None:
+    """⌊(A + c·(x % m))/k⌋ = ⌊(A + c·x)/k⌋ - (c·m/k)·⌊x/m⌋ where k divides c·m, as x % m = x - m·⌊x/m⌋
+
+    applied where A + c·x is shorter than A + c·(x % m): `(h - h % 32)//32` is `h//32`.
+    """
+    for c, x, m, rest in _mods(p, k):
+        plain = rest + c * x
+        if len(coefficients(plain)) < len(p.terms):
+            return floordiv(plain, k) - c * m // k * floordiv(x, m)
+    return None
+
+
+def _mods(p: Term, k: int) -> Iterator[tuple[int, Dim, int, Dim]]:
+    """(c, x, m, rest) for each c·(x % m) of p with k | c·m and p = c·(x % m) + rest"""
+    for mono, c in p.terms:
+        if len(mono) == 1 and isinstance(atom := mono[0], Apply) and atom.op == "%":
+            x, m = atom.args
+            if isinstance(m, int) and c * m % k == 0:
+                yield c, x, m, p - c * _lone(atom)
+
+
+def _modulo_int(p: Dim, k: int) -> Dim:
+    """p % k for an integer k > 0, by the first of these that applies:
+
+    - constant quotient: p % k = p - k·t where p lies in a known range on which ⌊p/k⌋ = t
+    - p % k depends on p modulo k only: coefficients reduced to (-k/2, k/2], and c·(x % m) replaced by
+      c·x where k | c·m, for it is c·x - c·m·⌊x/m⌋
+    - common factor: (g·x + c) % (g·d) = g·((x + ⌊c/g⌋) % d) + c % g; with y = x + ⌊c/g⌋ the left-hand
+      number is g·y + c % g = g·d·⌊y/d⌋ + g·(y % d) + c % g, and 0 <= g·(y % d) + c % g < g·d
+    """
+    if isinstance(p, int) or k == 1:
+        return p % k if isinstance(p, int) else 0
+    if p.modular and (span := _span(p)) and span[0] // k == span[1] // k:
+        return p - span[0] // k * k
+    if p.modular and (mod := next(_mods(p, k), None)):
+        c, x, _, rest = mod
+        return _modulo_int(rest + c * x, k)
+    reduced = _build({mono: c - k * _nearest(c, k) for mono, c in p.terms}, p.modular)
+    if reduced != p:
+        return _modulo_int(reduced, k)
+    if (g := _common(p, k)) > 1:
+        return g * _modulo_int(_shrink(p, g), k // g) + constant_part(p) % g
+    return _lone(Apply("%", (p, k)))
+
+
+# --- division by a term ----------------------------------------------------------------------------------
+
+
+def divide(p: Dim, q: Dim) -> tuple[Dim, Dim]:
+    """(s, r) with p = s·q + r and no monomial of r divisible by the leading one of q, coefficients included.
+
+    Schoolbook division, leading monomial by leading monomial; every step keeps p = s·q + r + (what is left)
+    and takes the leading monomial off what is left, so it ends. Beyond DIVISION_STEPS the answer is (0, p).
+    """
+    if q == 0:
+        _zero_division()
+    lead, unit = coefficients(q)[0]
+    left = dict(coefficients(p))
+    queue = [(_rank(term), term[0]) for term in left.items()]  # sorted, hence a heap
+    quotient: dict[Mono, int] = {}
+    rest: dict[Mono, int] = {}
+    steps = 0
+    while queue:
+        _, mono = heapq.heappop(queue)
+        c = left.pop(mono, 0)
+        if not c:
+            continue
+        factor = _cofactor(mono, lead) if c % unit == 0 else None
+        if factor is None:
+            rest[mono] = c
+            continue
+        steps += 1
+        if steps > DIVISION_STEPS:
+            return 0, p
+        quotient[factor] = c // unit
+        for n, b in coefficients(q)[1:]:
+            product = _joined(factor, n)
+            if product not in left:
+                heapq.heappush(queue, (_rank((product, 0)), product))
+            left[product] = left.get(product, 0) - c // unit * b
+    modular = any(isinstance(dim, Term) and dim.modular for dim in (p, q))
+    return _build(quotient, modular), _build(rest, modular)
+
+
+def _cofactor(mono: Mono, divisor: Mono) -> Mono | None:
+    """mono / divisor, if it is a monomial"""
+    left = list(mono)
+    for atom in divisor:
+        if atom not in left:
+            return None
+        left.remove(atom)
+    return tuple(left)
+
+
+def _shared(mono: Mono, other: Mono) -> Mono:
+    """The greatest common divisor of two monomials."""
+    left = list(other)
+    kept = []
+    for atom in mono:
+        if atom in left:
+            left.remove(atom)
+            kept.append(atom)
+    return tuple(kept)
+
+
+def _cancel(p: Dim, q: Term) -> tuple[Dim, Dim, Dim]:
+    """(f, p/f, q/f) for the greatest monomial f, integer content included, that divides every term of both"""
+    terms = (*q.terms, *coefficients(p))
+    mono = terms[0][0]
+    for other, _ in terms:
+        if not mono:
+            break
+        mono = _shared(mono, other)
+    content = gcd(*(c for _, c in terms))
+    if not mono and content == 1:
+        return 1, p, q
+    return _build({mono: content}, q.modular), _over(p, mono, content), _over(q, mono, content)
+
+
+def _over(dim: Dim, mono: Mono, content: int) -> Dim:
+    """The dim divided by a monomial that divides each of its terms."""
+    acc: dict[Mono, int] = {}
+    for whole, c in coefficients(dim):
+        left = list(whole)
+        for atom in mono:
+            left.remove(atom)
+        acc[tuple(left)] = c // content
+    return _build(acc, isinstance(dim, Term) and dim.modular)
+
+
+def _floordiv_term(p: Dim, q: Term) -> Dim:
+    """⌊p/q⌋ where q != 0, by the first of these that applies:
+
+    - sign: p/q = (-p)/(-q), so that the leading coefficient of q is positive
+    - division: ⌊(s·q + r)/q⌋ = s + ⌊r/q⌋
+    - common factor: (f·p)/(f·q) = p/q, where f·q != 0 and so f != 0 and q != 0
+    """
+    if q.terms[0][1] < 0:
+        return _floordiv_term(-p, -q)
+    whole, rest = divide(p, q)
+    if rest == 0:
+        return whole
+    factor, above, below = _cancel(rest, q)
+    if whole != 0 or factor != 1:
+        return add(whole, floordiv(above, below))
+    return _lone(Apply("//", (p, q)))
+
+
+def _modulo_term(p: Dim, q: Term) -> Dim:
+    """p % q = p - q·⌊p/q⌋ where q != 0, by the first of these that applies:
+
+    - sign: p - q·⌊p/q⌋ = -(-p - (-q)·⌊(-p)/(-q)⌋) = -((-p) % (-q)): the leading coefficient of q positive
+    - division: (s·q + r) % q = s·q + r - q·(s + ⌊r/q⌋) = r % q
+    - common factor: (f·p) % (f·q) = f·p - f·q·⌊p/q⌋ = f·(p % q)
+    """
+    if q.terms[0][1] < 0:
+        return -_modulo_term(-p, -q)
+    whole, rest = divide(p, q)
+    if rest == 0:
+        return 0
+    factor, above, below = _cancel(rest, q)
+    if whole != 0 or factor != 1:
+        return multiply(factor, modulo(above, below))
+    return _lone(Apply("%", (p, q)))
+
+
+# --- min and max -----------------------------------------------------------------------------------------
+
+
+def minimum(*dims: Dim) -> Dim:
+    """The least of the dims, of which there is at least one."""
+    return _extremum("min", min, dims)
+
+
+def maximum(*dims: Dim) -> Dim:
+    """The greatest of the dims, of which there is at least one."""
+    return _extremum("max", max, dims)
+
+
+def _extremum(op: str, pick: Callable[[int, int], int], dims: tuple[Dim, ...]) -> Dim:
+    """min and max are associative, commutative and idempotent: nested ones flatten, arguments are a set.
+
+    min(x + a, x + b) = x + min(a, b): arguments that differ by an integer are one.
+    """
+    if not dims:
+        raise ValueError(f"{op} of no dims")
+    constants: dict[Dim, int] = {}
+    for dim in _flattened(op, dims):
+        c = constant_part(dim)
+        varying = dim - c
+        constants[varying] = pick(constants[varying], c) if varying in constants else c
+    args = sorted((add(varying, c) for varying, c in constants.items()), key=_argument_rank)
+    return args[0] if len(args) == 1 else _lone(Apply(op, tuple(args)))
+
+
+def _flattened(op: str, dims: Iterable[Dim]) -> Iterator[Dim]:
+    """Arguments of the same operation in place of their application, which are flat already."""
+    for dim in dims:
+        atom = lone_atom(dim)
+        if isinstance(atom, Apply) and atom.op == op:
+            yield from atom.args
+        else:
+            yield dim
+
+
+def _argument_rank(dim: Dim) -> tuple[bool, str]:
+    return isinstance(dim, int), str(dim)
+
+
+_BUILD: Final[Mapping[str, Callable[..., Dim]]] = {
+    "//": floordiv, "%": modulo, "min": minimum, "max": maximum,
+}
+
+
+# --- text ------------------------------------------------------------------------------------------------
+
+
+def _sum_text(terms: tuple[tuple[Mono, int], ...]) -> str:
+    """`2*h + w - 1`; what `syntax.parse_dim` reads back as the same term."""
+    first, *others = terms
+    parts = ["-" if first[1] < 0 else "", _product_text(*first, signed=first[1] < 0)]
+    for mono, c in others:
+        parts += " - " if c < 0 else " + ", _product_text(mono, c, signed=False)
+    return "".join(parts)
+
+
+def _product_text(mono: Mono, c: int, signed: bool) -> str:
+    """|c|·mono. A `//` or `%` that has company, a sign before it included, stands in parentheses."""
+    c = abs(c)
+    if not mono:
+        return str(c)
+    if len(mono) == 1 and c == 1 and not signed:
+        return mono[0].text
+    factors = [] if c == 1 else [str(c)]
+    at = 0
+    while at < len(mono):
+        atom, end = mono[at], at
+        while end < len(mono) and mono[end] == atom:
+            end += 1
+        text = f"({atom.text})" if _is_division(atom) else atom.text
+        factors.append(text if end - at == 1 else f"{text}**{end - at}")
+        at = end
+    return "*".join(factors)
+
+
+def _is_division(atom: Atom) -> bool:
+    return isinstance(atom, Apply) and atom.op in ("//", "%")
+
+
+def _apply_text(op: str, args: tuple[Dim, ...]) -> str:
+    if op in ("min", "max"):
+        return f"{op}({', '.join(map(str, args))})"
+    left, right = args
+    space = "" if op == "//" else " "
+    return f"{_left_text(left)}{space}{op}{space}{_right_text(right)}"
+
+
+def _left_text(dim: Dim) -> str:
+    """A dividend: products of symbols, `min` and `max` need no parentheses."""
+    terms = coefficients(dim)
+    bare = len(terms) <= 1 and all(c > 0 and not any(map(_is_division, mono)) for mono, c in terms)
+    return str(dim) if bare else f"({dim})"
+
+
+def _right_text(dim: Dim) -> str:
+    """A divisor: only integers, symbols, `min` and `max` need no parentheses. Integer ones are positive."""
+    atom = lone_atom(dim)
+    bare = isinstance(dim, int) or (atom is not None and not _is_division(atom))
+    return str(dim) if bare else f"({dim})"

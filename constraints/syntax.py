@@ -1,0 +1,260 @@
+"""Text to dims, by a grammar of our own: text is never evaluated.
+
+    dim     = product (("+" | "-") product)*
+    product = unary (("*" | "//" | "%") unary)*
+    unary   = "-"* power
+    power   = atom ["**" unary]                       the exponent is an integer from 0 to 64
+    atom    = integer | name | ("min" | "max") "(" dim ("," dim)* ")" | "(" dim ")"
+
+Precedence is Python's. `Tokens` and `parse_expression` serve the larger grammars of formulas and input
+specs, too. Length, depth and the size of what is built are bounded, so that hostile text ends in a
+`DimSyntaxError` at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from .dims import KEYWORDS, Dim, Term, coefficients, floordiv, maximum, minimum, modulo, multiply, sym, total
+
+MAX_LENGTH: Final = 20_000
+MAX_DEPTH: Final = 80
+MAX_DIGITS: Final = 100
+MAX_BITS: Final = 1024
+MAX_EXPONENT: Final = 64
+MAX_DEGREE: Final = 256
+MAX_MONOMIALS: Final = 4096
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+      (?P<float> [0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)? | [0-9]+[eE][+-]?[0-9]+ )
+    | (?P<int>   [0-9]+ )
+    | (?P<name>  [A-Za-z_][A-Za-z0-9_]* )
+    | (?P<string> "[^"\n]*" | '[^'\n]*' )
+    | (?P<op>    \.\.\. | \*\* | // | <= | >= | == | != | -> | [-+*%()\[\]{},:;=<>.?|&@/] )
+    )""",
+    re.VERBOSE,
+)
+
+
+class DimSyntaxError(ValueError):
+    """Text that the grammar refuses: where, and what was expected there."""
+
+    def __init__(self, text: str, column: int, problem: str) -> None:
+        self.text = text
+        self.column = column
+        self.problem = problem
+        super().__init__(f"{problem} at column {column} of {_shortened(text, column)!r}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return DimSyntaxError, (self.text, self.column, self.problem)
+
+
+def _shortened(text: str, column: int) -> str:
+    """At most some 60 characters around the column."""
+    start, end = max(0, column - 31), column + 29
+    return ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """`kind` is float, int, name, string, op or end; `column` counts from 1."""
+
+    kind: str
+    text: str
+    column: int
+
+    def __str__(self) -> str:
+        return "the end" if self.kind == "end" else repr(self.text)
+
+
+class Tokens:
+    """The tokens of a text and a position among them."""
+
+    def __init__(self, text: str) -> None:
+        self.source = text
+        if len(text) > MAX_LENGTH:
+            raise self.error(f"expected at most {MAX_LENGTH} characters, got {len(text)}", MAX_LENGTH + 1)
+        self._tokens = [*self._split(text)]
+        self._at = 0
+        self._depth = 0
+
+    def _split(self, text: str) -> Iterator[Token]:
+        at = 0
+        while match := _TOKEN.match(text, at):
+            kind = match.lastgroup
+            assert kind is not None
+            yield Token(kind, match[kind], match.start(kind) + 1)
+            at = match.end()
+        rest = text[at:].lstrip()
+        column = len(text) - len(rest) + 1
+        if rest:
+            raise self.error(f"expected a name, a number or an operator, got {rest[0]!r}", column)
+        yield Token("end", "", column)
+
+    @property
+    def position(self) -> int:
+        """Where the next token stands, for `rewind`."""
+        return self._at
+
+    def rewind(self, position: int) -> None:
+        """Back to a `position` seen earlier, to try another reading."""
+        self._at = position
+
+    def peek(self, ahead: int = 0) -> Token:
+        """The token that `next` would return, or one further on."""
+        return self._tokens[min(self._at + ahead, len(self._tokens) - 1)]
+
+    def next(self) -> Token:
+        """The next token, consumed; the end token stays."""
+        token = self.peek()
+        self._at = min(self._at + 1, len(self._tokens) - 1)
+        return token
+
+    def at(self, *texts: str) -> bool:
+        """Whether the next token is one of these operators or words."""
+        token = self.peek()
+        return token.kind in ("op", "name") and token.text in texts
+
+    def accept(self, *texts: str) -> Token | None:
+        """The next token, consumed, if it is one of these operators or words."""
+        return self.next() if self.at(*texts) else None
+
+    def expect(self, *texts: str) -> Token:
+        """The next token, which must be one of these operators or words."""
+        if not self.at(*texts):
+            raise self.expected(" or ".join(map(repr, texts)))
+        return self.next()
+
+    def expect_kind(self, kind: str, description: str) -> Token:
+        """The next token, which must be of this kind."""
+        if self.peek().kind != kind:
+            raise self.expected(description)
+        return self.next()
+
+    def expect_end(self) -> None:
+        """Nothing may follow."""
+        if self.peek().kind != "end":
+            raise self.expected("an operator or the end")
+
+    def expected(self, description: str) -> DimSyntaxError:
+        """The error that says what should stand where the next token stands."""
+        return self.error(f"expected {description}, got {self.peek()}")
+
+    def error(self, problem: str, column: int | None = None) -> DimSyntaxError:
+        """An error at a column, by default that of the next token."""
+        return DimSyntaxError(self.source, self.peek().column if column is None else column, problem)
+
+    @contextmanager
+    def nested(self) -> Iterator[None]:
+        """One level deeper; beyond MAX_DEPTH the text is refused."""
+        if self._depth >= MAX_DEPTH:
+            raise self.error(f"expected at most {MAX_DEPTH} levels of nesting")
+        self._depth += 1
+        yield
+        self._depth -= 1
+
+
+def parse_dim(text: str) -> Dim:
+    """The dim that a text writes; `parse_dim(str(dim)) == dim`."""
+    tokens = Tokens(text)
+    dim = parse_expression(tokens)
+    tokens.expect_end()
+    return dim
+
+
+def parse_expression(tokens: Tokens) -> Dim:
+    """The dim at the position, read as far as it goes."""
+    with tokens.nested():
+        parts = [_product(tokens)]
+        while sign := tokens.accept("+", "-"):
+            part = _product(tokens)
+            parts.append(part if sign.text == "+" else -part)
+        return total(parts)
+
+
+def _product(tokens: Tokens) -> Dim:
+    left = _unary(tokens)
+    while operator := tokens.accept("*", "//", "%"):
+        left = _PRODUCTS[operator.text](tokens, operator, left, _unary(tokens))
+    return left
+
+
+def _unary(tokens: Tokens) -> Dim:
+    negative = False
+    while tokens.accept("-"):
+        negative = not negative
+    dim = _power(tokens)
+    return -dim if negative else dim
+
+
+def _power(tokens: Tokens) -> Dim:
+    base = _atom(tokens)
+    operator = tokens.accept("**")
+    if operator is None:
+        return base
+    column = tokens.peek().column
+    with tokens.nested():
+        exponent = _unary(tokens)
+    if isinstance(exponent, Term) or not 0 <= exponent <= MAX_EXPONENT:
+        raise tokens.error(f"expected an exponent from 0 to {MAX_EXPONENT}", column)
+    result: Dim = 1
+    for _ in range(exponent):
+        result = _times(tokens, operator, result, base)
+    return result
+
+
+def _atom(tokens: Tokens) -> Dim:
+    token = tokens.peek()
+    if token.kind == "int":
+        if len(token.text) > MAX_DIGITS:
+            raise tokens.error(f"expected at most {MAX_DIGITS} digits, got {len(token.text)}")
+        return int(tokens.next().text)
+    if token.kind == "name" and token.text not in KEYWORDS:
+        tokens.next()
+        called = token.text in _FUNCTIONS and tokens.at("(")
+        return _FUNCTIONS[token.text](*_arguments(tokens)) if called else sym(token.text)
+    if tokens.accept("("):
+        inner = parse_expression(tokens)
+        tokens.expect(")")
+        return inner
+    raise tokens.expected("a name, an integer, '-' or '('")
+
+
+def _arguments(tokens: Tokens) -> list[Dim]:
+    tokens.expect("(")
+    args = [parse_expression(tokens)]
+    while tokens.accept(","):
+        args.append(parse_expression(tokens))
+    tokens.expect(")")
+    return args
+
+
+def _times(tokens: Tokens, operator: Token, left: Dim, right: Dim) -> Dim:
+    """left * right, refused where it would be large: n·m monomials, sums of degrees and of sizes."""
+    a, b = coefficients(left), coefficients(right)
+    if a and b:
+        degree = len(a[0][0]) + len(b[0][0])
+        bits = max(c.bit_length() for _, c in a) + max(c.bit_length() for _, c in b)
+        if len(a) * len(b) > MAX_MONOMIALS or degree > MAX_DEGREE or bits > MAX_BITS:
+            raise tokens.error("expected a product of moderate size", operator.column)
+    return multiply(left, right)
+
+
+def _divided(divide: Callable[[Dim, Dim], Dim]) -> Callable[[Tokens, Token, Dim, Dim], Dim]:
+    def build(tokens: Tokens, operator: Token, left: Dim, right: Dim) -> Dim:
+        if right == 0:
+            raise tokens.error("expected a divisor other than zero", operator.column)
+        return divide(left, right)
+
+    return build
+
+
+_PRODUCTS: Final[Mapping[str, Callable[[Tokens, Token, Dim, Dim], Dim]]] = {
+    "*": _times, "//": _divided(floordiv), "%": _divided(modulo),
+}
+_FUNCTIONS: Final[Mapping[str, Callable[..., Dim]]] = {"min": minimum, "max": maximum}
