@@ -16,8 +16,8 @@ help:
 	@echo "make bench     the benchmarks"
 	@echo "make clean     remove the environment and everything generated"
 
-# The U-Net runs for multiples of 64 only, so the right verdict is `refined`, exit code 1. An uncaught exception
-# makes Python exit with 1 too, so the demo also looks for a traceback.
+# The U-Net runs for multiples of 64 only, so the right verdict is `refined`, exit code 1. Python exits with 1
+# after an uncaught exception too, so the demo also looks for a traceback.
 demo: .venv/installed
 	@mkdir -p build
 	@$(BIN)/anyshape check examples/unet.py:UNet --input "x: float32[batch, 3, h, w]" 2>build/demo-errors; \
