@@ -1,10 +1,12 @@
 """The constraint system of a target: the declared domain, and what each path through the program asks of its inputs."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property
 from math import inf
-from typing import Literal
+from typing import Literal, Protocol
 
 from .dims import Symbol
 from .formula import Compare, Formula, all_of, conjuncts, implies
@@ -45,6 +47,25 @@ def ranges_of(formulas: tuple[Formula, ...]) -> Ranges:
             high = min(high, constant // -factor)  # s <= d/-c, rounded down
         ranges[mono[0].name] = low, high
     return ranges
+
+
+class Answer(Enum):
+    """What is known of a formula over all assignments that satisfy what is given."""
+
+    ALWAYS = "always"
+    NEVER = "never"
+    SOMETIMES = "sometimes"
+    UNKNOWN = "unknown"
+
+
+class Oracle(Protocol):
+    """Who decides branches while a program is recorded: the solver, handed in from outside."""
+
+    def decide(self, formula: Formula, given: Sequence[Formula]) -> Answer:
+        """Does the formula hold for all assignments that satisfy what is given, for none, or for some?"""
+
+    def example(self, given: Sequence[Formula]) -> dict[str, int] | None:
+        """A small assignment that satisfies what is given; None where there is none or none was found."""
 
 
 @dataclass(frozen=True, slots=True)
