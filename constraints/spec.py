@@ -1,0 +1,34 @@
+"""What the user declares of the inputs: a value per input, found by its path, and the domain of the symbols."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from .language import Value
+from .system import Domain
+
+Step: TypeAlias = "str | int"
+InputPath: TypeAlias = tuple[Step, ...]
+"""`("batch", "pixels")` for `batch["pixels"]`, `("xs", 0)` for `xs[0]`; the first step is a parameter's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One line of a spec: an input's path and its type. A size is a dim, a literal stands for itself."""
+
+    path: InputPath
+    type: Value
+
+    @property
+    def name(self) -> str:
+        """The path as it is written: `batch["pixels"]`."""
+        head, *rest = self.path
+        return str(head) + "".join(f"[{step!r}]" if isinstance(step, int) else f'["{step}"]' for step in rest)
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """The declared inputs, in order, and their domain."""
+
+    inputs: tuple[Declared, ...]
+    domain: Domain

@@ -1,0 +1,90 @@
+"""Where a call comes from: the user's own line, and the path of the module that ran it."""
+from __future__ import annotations
+
+import contextlib
+import functools
+import linecache
+import os
+import sys
+import traceback
+from types import CodeType, FrameType, TracebackType
+from typing import Any
+
+import torch
+
+from ..constraints.program import Origin
+
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_INNER = tuple(
+    os.path.join(folder, "")
+    for folder in (
+        os.path.dirname(torch.__file__),
+        *(os.path.join(_OURS, part) for part in ("tracer", "constraints", "solver", "typecheck")),
+    )
+) + (contextlib.__file__, functools.__file__)
+
+
+@functools.lru_cache(maxsize=None)
+def is_inner(filename: str) -> bool:
+    """Does the file belong to torch, to the standard library's plumbing or to this package, and not to the user?"""
+    return filename.startswith(_INNER) or filename.startswith("<frozen")
+
+
+@functools.lru_cache(maxsize=None)
+def _origin(code: CodeType, line: int, module: str) -> Origin:
+    text = linecache.getline(code.co_filename, line).strip()
+    return Origin(code.co_filename, line, code.co_qualname, module, text)
+
+
+class ModuleNames:
+    """Paths of a model's modules (`encoder.layers.0`), looked up by identity."""
+
+    def __init__(self, root: Any) -> None:
+        modules = root.named_modules() if isinstance(root, torch.nn.Module) else ()
+        self._names = {id(module): name for name, module in modules}
+
+    def of_frame(self, frame: FrameType) -> str | None:
+        """The path of the module whose method the frame runs."""
+        if not frame.f_code.co_argcount or frame.f_code.co_varnames[0] != "self":
+            return None
+        return self._names.get(id(frame.f_locals.get("self")))
+
+
+def here(names: ModuleNames) -> Origin:
+    """The origin of the call that is being made now."""
+    frame: FrameType | None = sys._getframe(1)
+    module: str | None = None
+    while frame is not None:
+        inner = is_inner(frame.f_code.co_filename)
+        if module is None and not frame.f_code.co_filename.startswith(_OURS_FOLDERS):
+            module = names.of_frame(frame)
+        if not inner:
+            break
+        frame = frame.f_back
+    if frame is None:
+        return Origin(module=module or "")
+    outer: FrameType | None = frame
+    while module is None and outer is not None:
+        module = names.of_frame(outer)
+        outer = outer.f_back
+    return _origin(frame.f_code, frame.f_lineno, module or "")
+
+
+_OURS_FOLDERS = _INNER[1:5]
+
+
+def of_error(error: BaseException, names: ModuleNames) -> Origin:
+    """The user's line that an exception came through last; torch's own frames below it are not the user's."""
+    found = Origin()
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if not is_inner(frame.f_code.co_filename):
+            found = _origin(frame.f_code, line, names.of_frame(frame) or found.module)
+    return found
+
+
+def raised_inside(error: BaseException, folder: str) -> bool:
+    """Did the innermost frame of the exception's traceback lie in this folder?"""
+    tb: TracebackType | None = error.__traceback__
+    while tb is not None and tb.tb_next is not None:
+        tb = tb.tb_next
+    return tb is not None and tb.tb_frame.f_code.co_filename.startswith(folder)
