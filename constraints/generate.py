@@ -10,8 +10,8 @@ from typing import Any, NoReturn, TypeAlias
 from .dims import Dim, Term, sym
 from .formula import Formula, all_of, eq, ge, le
 from .intervals import interval
-from .language import Constraint, Context, Dyn, Dynamic, Generated, Note, Refused, Tensor, Value
-from .program import Argument, Program, Ref
+from .language import Constraint, Context, Dyn, Dynamic, Generated, Note, Refused, Slice, Tensor, Value
+from .program import Argument, Program, Ref, parts_of
 from .system import Domain
 
 RuleFunction: TypeAlias = Callable[..., Any]
@@ -116,12 +116,14 @@ class Rules(Mapping[str, Rule]):
 class Generator:
     """Applies rules call by call and gathers what they say; a Context for each of them.
 
-    `count` answers how many results a call has where its rule cannot know (`split` along a symbolic size).
+    `count` answers how many results a call has where its rule cannot know (`split` along a symbolic size), `chooser`
+    whether a formula holds on which the kind of the result depends (`squeeze` of a symbolic size).
     """
 
     rules: Rules
     domain: Domain = field(default_factory=Domain)
     count: Callable[[Dim], int] | None = None
+    chooser: Callable[[Formula], bool] | None = None
     said: Generated = field(default_factory=Generated)
     node: int = -1
 
@@ -153,6 +155,14 @@ class Generator:
             raise BadCall(f"the number of results depends on {dim}")
         return self.count(dim)
 
+    def choose(self, formula: Formula, reason: str) -> bool:
+        """Does the formula hold? The recorder forks over it."""
+        if isinstance(formula, bool):
+            return formula
+        if self.chooser is None:
+            raise BadCall(f"{reason} depends on whether {formula}")
+        return self.chooser(formula)
+
     def call(self, op: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], Value | None]:
         """The named arguments of a call and its result; None where the operator has no rule that takes them.
 
@@ -168,8 +178,7 @@ class Generator:
         try:
             named = rule.bind(args, kwargs)
         except BadCall as error:
-            self.said.notes.append(Note("no-rule", f"{op}: {error}", self.node))
-            return _anonymous(args, kwargs), None
+            return _anonymous(args, kwargs), self._no_rule(op, error)
         if any(map(_is_unknown, named.values())):
             return named, Dyn
         try:
@@ -177,9 +186,14 @@ class Generator:
             if inplace and op not in RESHAPING:
                 result = self._in_place(op, next(iter(named.values())), result)
             return named, result
+        except BadCall as error:
+            return named, self._no_rule(op, error)
         except Refused as refusal:
             self.require(False, str(refusal))
             return named, Dyn
+
+    def _no_rule(self, op: str, error: BadCall) -> None:
+        self.said.notes.append(Note("no-rule", f"{op}: {error}", self.node))
 
     def _in_place(self, op: str, target: Value, result: Value) -> Value:
         """An in-place operator writes into its first argument, whose shape, dtype and strides stay as they are."""
@@ -197,7 +211,7 @@ def _show(tensor: Tensor) -> str:
 
 
 def _is_unknown(value: Any) -> bool:
-    return value is Dyn or (isinstance(value, tuple) and any(map(_is_unknown, value)))
+    return value is Dyn or any(map(_is_unknown, parts_of(value)))
 
 
 def _anonymous(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -250,4 +264,6 @@ def _resolve(argument: Argument, values: Mapping[int, Value]) -> Value:
         return values[argument.id]
     if isinstance(argument, tuple):
         return tuple(_resolve(a, values) for a in argument)
+    if isinstance(argument, Slice):
+        return Slice(*(_resolve(a, values) for a in parts_of(argument)))
     return argument

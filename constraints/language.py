@@ -65,7 +65,35 @@ class Number:
     kind: Literal["bool", "int", "float", "complex"]
 
 
-Value: TypeAlias = "Tensor | Dim | Formula | float | complex | str | None | Number | Dynamic | tuple[Value, ...]"
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """`start:stop:step` in an index. Each is a dim, or None where it is left out."""
+
+    start: Value = None
+    stop: Value = None
+    step: Value = None
+
+    def __str__(self) -> str:
+        return ":".join("" if part is None else str(part) for part in (self.start, self.stop, self.step))
+
+
+class Ellipses:
+    """The `...` in an index: as many full slices as the tensor has dims left."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "Dots"
+
+    def __reduce__(self) -> str:
+        return "Dots"
+
+
+Dots: Final = Ellipses()
+
+Value: TypeAlias = (
+    "Tensor | Dim | Formula | float | complex | str | None | Number | Dynamic | Slice | Ellipses | tuple[Value, ...]"
+)
 """What a rule gets and returns. A list arrives as a tuple; a dtype as its name; a condition on sizes as a formula."""
 
 
@@ -90,6 +118,12 @@ class Context(Protocol):
 
     def at_least(self, dim: Dim, bound: int) -> bool:
         """Is dim >= bound for every input in the declared domain? False also where intervals cannot tell."""
+
+    def number(self, dim: Dim) -> int:
+        """How many results the call has, as a number, where that depends on sizes."""
+
+    def choose(self, formula: Formula, reason: str) -> bool:
+        """Does the formula hold? For what has to be known before there is a result, such as the rank of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from .dims import Dim, Term
 from .formula import And, Compare, Formula, Or, all_of, any_of
-from .language import Dyn, Dynamic, Layout, Number, Tensor, Value
+from .language import Dots, Dyn, Dynamic, Ellipses, Layout, Number, Slice, Tensor, Value
 from .syntax import parse_dim
 
 SCHEMA = 1
@@ -23,7 +23,9 @@ class Ref:
     id: int
 
 
-Argument: TypeAlias = "Ref | Dim | Formula | float | complex | str | None | Number | Dynamic | tuple[Argument, ...]"
+Argument: TypeAlias = (
+    "Ref | Dim | Formula | float | complex | str | None | Number | Dynamic | Slice | Ellipses | tuple[Argument, ...]"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +111,15 @@ def refs(argument: Argument) -> Iterator[Ref]:
     """Every reference in an argument, from left to right."""
     if isinstance(argument, Ref):
         yield argument
-    elif isinstance(argument, tuple):
-        for part in argument:
-            yield from refs(part)
+    for part in parts_of(argument):
+        yield from refs(part)
+
+
+def parts_of(argument: Any) -> tuple[Any, ...]:
+    """What an argument is made of: the members of a tuple, the bounds of a slice."""
+    if isinstance(argument, Slice):
+        return argument.start, argument.stop, argument.step
+    return argument if isinstance(argument, tuple) else ()
 
 
 # JSON: numbers, strings, booleans and null stand for themselves, a list for a tuple; everything else is an object
@@ -139,6 +147,10 @@ def _pack(value: Any) -> Any:
             return {"or": [_pack(p) for p in parts]}
         case Number(kind):
             return {"number": kind}
+        case Slice():
+            return {"slice": [_pack(part) for part in parts_of(value)]}
+        case Ellipses():
+            return {"dots": True}
         case complex():
             return {"complex": [value.real, value.imag]}
         case Dynamic():
@@ -172,6 +184,10 @@ def _unpack(data: Any) -> Any:
             return any_of(map(_unpack, body))
         case "number":
             return Number(body)
+        case "slice":
+            return Slice(*_unpack(body))
+        case "dots":
+            return Dots
         case "complex":
             return complex(*body)
         case "dyn":
