@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Literal, TypeAlias
 
-from .dims import Apply, Atom, Dim, Term, evaluate, substitute, symbols
+from .dims import Apply, Dim, Mono, Term, evaluate, substitute, symbols
 
 Operator: TypeAlias = Literal["==", "!=", ">="]
 Formula: TypeAlias = "bool | Compare | And | Or"
@@ -55,13 +55,13 @@ def _sides(term: Term) -> tuple[Dim, Dim]:
     """`(left, right)` with `term == left - right` and every coefficient in both positive."""
     positive = tuple((mono, c) for mono, c in term.terms if c > 0)
     negative = tuple((mono, -c) for mono, c in term.terms if c < 0)
-    return _sum(positive), _sum(negative)
+    return _sum(positive, term.modular), _sum(negative, term.modular)
 
 
-def _sum(terms: tuple[tuple[tuple[Atom, ...], int], ...]) -> Dim:
+def _sum(terms: tuple[tuple[Mono, int], ...], modular: bool) -> Dim:
     if not terms:
         return 0
-    return terms[0][1] if terms[0][0] == () else Term(terms)
+    return terms[0][1] if terms[0][0] == () else Term(terms, modular)
 
 
 def _compare(op: Operator, term: Dim) -> Formula:
@@ -92,7 +92,7 @@ def _remainder_form(term: Term) -> Term:
             if not isinstance(divisor, int) or coefficient % divisor:
                 continue
             scale = coefficient // divisor
-            if term - coefficient * Term(((mono, 1),)) == -scale * dividend:
+            if term - coefficient * Term(((mono, 1),), term.modular) == -scale * dividend:
                 remainder = dividend % divisor
                 return remainder if isinstance(remainder, Term) else term
     return term
