@@ -3,6 +3,7 @@
 Negation is pushed down to the comparisons when a formula is built, so there is no `not` node. `True` and `False` are
 Python's own. A comparison is normalised as its term is: `2*h >= 5` and `h >= 3` are one object.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,5 @@
 """Interval arithmetic over dims: what ranges of the symbols say of a term, at once and without search."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -1,4 +1,5 @@
 """What the user declares of the inputs: a value per input, found by its path, and the domain of the symbols."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
 """The constraint system of a target: the declared domain, and what each path through the program asks of its inputs."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -109,7 +110,9 @@ class Path:
     def premise(self) -> Formula:
         """The sizes that take this path."""
         return all_of(
-            c.formula if c.taken else _not(c.formula) for c in self.conditions if c.formula is not None and not c.forced
+            c.formula if c.taken else _not(c.formula)
+            for c in self.conditions
+            if c.formula is not None and not c.forced
         )
 
     @property

@@ -1,4 +1,5 @@
 """Leaves a model as it was found: what a run assigns is put back, and told."""
+
 from __future__ import annotations
 
 import copy
@@ -17,7 +18,9 @@ class ModelState:
         if isinstance(target, torch.nn.Module):
             for name, module in target.named_modules():
                 attributes = dict(vars(module))
-                contents = {k: copy.copy(v) for k, v in attributes.items() if type(v) in _CONTAINERS or _is_ordered(v)}
+                contents = {
+                    k: copy.copy(v) for k, v in attributes.items() if type(v) in _CONTAINERS or _is_ordered(v)
+                }
                 self._saved.append((name, module, attributes, contents))
 
     def restore(self) -> list[str]:

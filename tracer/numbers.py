@@ -4,6 +4,7 @@ A `Size` is a `torch.SymInt`, so that torch's functions take it wherever they ta
 so that `isinstance(n, int)` goes the way that it goes in an eager run. It hashes and compares as its term does. Where
 Python insists on a number (`range(n)`, `int(n)`, a list index) or on a truth (`if n > 7`), the run is asked.
 """
+
 from __future__ import annotations
 
 import math
@@ -181,7 +182,9 @@ def _arithmetic(operation: Callable[[Dim, Dim], Dim], divides: bool = False) -> 
     return forward, reflected
 
 
-def _comparison(over_dims: Callable[[Dim, Dim], Formula], operation: Callable[[Any, Any], Any], other_kind: Any) -> Any:
+def _comparison(
+    over_dims: Callable[[Dim, Dim], Formula], operation: Callable[[Any, Any], Any], other_kind: Any
+) -> Any:
     def compare(self: Size, other: Any) -> Any:
         if type(other) is float or type(other) is Real:
             return operation(self.real(), other)
@@ -287,7 +290,11 @@ class Size(torch.SymInt):
 
     def __and__(self, other: int) -> Any:
         """`n & (2**k - 1)` is `n % 2**k`; any other mask needs the number."""
-        return self % (other + 1) if type(other) is int and other > 0 and (other & (other + 1)) == 0 else int(self) & other
+        return (
+            self % (other + 1)
+            if type(other) is int and other > 0 and (other & (other + 1)) == 0
+            else int(self) & other
+        )
 
     def bit_length(self) -> int:
         return int(self).bit_length()
@@ -312,7 +319,11 @@ class Size(torch.SymInt):
 
 def _dyadic(value: Fraction) -> bool:
     """Is it a multiple of a power of two near 1? Then a product with a size below 2**40 is exact in a float."""
-    return (value.denominator & (value.denominator - 1)) == 0 and value.denominator <= 1024 and abs(value.numerator) < 2**12
+    return (
+        (value.denominator & (value.denominator - 1)) == 0
+        and value.denominator <= 1024
+        and abs(value.numerator) < 2**12
+    )
 
 
 class Real(torch.SymFloat):
@@ -332,7 +343,9 @@ class Real(torch.SymFloat):
     @classmethod
     def of(cls, run: Run, value: float) -> Real:
         fraction = Fraction(value) if math.isfinite(value) else None
-        exact = (fraction.numerator, fraction.denominator) if fraction is not None and _dyadic(fraction) else None
+        exact = (
+            (fraction.numerator, fraction.denominator) if fraction is not None and _dyadic(fraction) else None
+        )
         return cls(run, exact, lambda: value)
 
     @property
@@ -352,7 +365,9 @@ class Real(torch.SymFloat):
             return Real.of(self.run, other)
         return None
 
-    def _combine(self, other: Any, plain: Callable[[float, float], Any], exact: Any = None, swap: bool = False) -> Any:
+    def _combine(
+        self, other: Any, plain: Callable[[float, float], Any], exact: Any = None, swap: bool = False
+    ) -> Any:
         lifted = self._lift(other)
         if lifted is None:
             return NotImplemented
@@ -434,13 +449,20 @@ class Real(torch.SymFloat):
             return size(self.run, self.ratio[0])
         return round(float(self), ndigits)
 
-    def _compare(self, other: Any, exact: Callable[[Dim, Dim], Formula], plain: Callable[[float, float], bool]) -> Any:
+    def _compare(
+        self, other: Any, exact: Callable[[Dim, Dim], Formula], plain: Callable[[float, float], bool]
+    ) -> Any:
         lifted = self._lift(other)
         if lifted is None:
             return NotImplemented
         if self.compute is None or lifted.compute is None:
             return self.run.coin()
-        if self.ratio and lifted.ratio and isinstance(self.ratio[1], int) and isinstance(lifted.ratio[1], int):
+        if (
+            self.ratio
+            and lifted.ratio
+            and isinstance(self.ratio[1], int)
+            and isinstance(lifted.ratio[1], int)
+        ):
             (p, q), (r, s) = self.ratio, lifted.ratio  # q and s are positive
             return condition(self.run, exact(p * s, r * q))
         return plain(float(self), float(lifted))
@@ -510,7 +532,11 @@ def _lowest(p: Dim, q: Dim) -> Ratio | None:
 
 def _sum(a: Ratio, b: Ratio) -> Ratio | None:
     """Exact in floats only where both denominators are powers of two."""
-    return _lowest(a[0] * b[1] + b[0] * a[1], a[1] * b[1]) if _power_of_two(a[1]) and _power_of_two(b[1]) else None
+    return (
+        _lowest(a[0] * b[1] + b[0] * a[1], a[1] * b[1])
+        if _power_of_two(a[1]) and _power_of_two(b[1])
+        else None
+    )
 
 
 def _difference(a: Ratio, b: Ratio) -> Ratio | None:

@@ -1,4 +1,5 @@
 """Where a call comes from: the user's own line, and the path of the module that ran it."""
+
 from __future__ import annotations
 
 import contextlib

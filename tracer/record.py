@@ -1,0 +1,656 @@
+"""Records what a Python program does to tensors, without running a kernel: the rules are the kernels.
+
+A run calls the target with tensors that have no data. Each call of a torch function arrives in `_Mode`, goes to its rule
+and becomes a node with the user's line. torch's Python-level composites (`F.interpolate`, `nn.LSTM.forward`) are entered,
+so the calls that are recorded are those that reach torch's C++ side. A branch on sizes that the oracle cannot decide
+forks: the run goes one way, and another run, which repeats its decisions up to there, goes the other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import inspect
+import numbers
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from ..constraints.dims import Dim, Term, evaluate, sym
+from ..constraints.formula import Formula, eq, free_symbols, holds, negate
+from ..constraints.generate import Generator, Rules
+from ..constraints.language import Dots, Dyn, Dynamic, Layout, Note, Number, Slice, Tensor, Value
+from ..constraints.opnames import canonical
+from ..constraints.program import Argument, Input, Node, Origin, Program, Ref
+from ..constraints.spec import Declared, Spec
+from ..constraints.system import Answer, Condition, End, Oracle, Path, System
+from .model_state import ModelState
+from .numbers import DataNeeded, Real, Size, Truth, condition, size
+from .origins import ModuleNames, here, of_error, raised_inside
+from .symbolic import OPERATOR_ATTRIBUTES, QUESTIONS, Sizes, SymbolicTensor, answer
+
+MAX_PATHS = 64
+MAX_VALUES = 16
+"""How many values of a size that is needed as a number are tried on paths of their own."""
+
+REFUSALS = (RuntimeError, ValueError, AssertionError, IndexError, ZeroDivisionError, OverflowError)
+"""What an eager run raises for the sake of sizes; anything else is a defect of the program."""
+
+
+class TargetError(Exception):
+    """The target cannot be called as the spec says, or fails for a reason that is no matter of sizes."""
+
+
+class GaveUp(BaseException):
+    """The run cannot go on. Not an Exception, so that a model's own `except Exception` does not swallow it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a run decided at a branch; `value` is the number that was tried, where one was needed."""
+
+    taken: bool
+    forced: bool
+    value: int | None = None
+
+
+def record(
+    target: Callable[..., Any],
+    spec: Spec,
+    rules: Rules,
+    oracle: Oracle,
+    *,
+    max_paths: int = MAX_PATHS,
+    budget_s: float = 30.0,
+    progress: Callable[[int], None] | None = None,
+) -> tuple[System, list[str]]:
+    """All paths of the target over the domain, and the names of model attributes that a run assigned.
+
+    Raises TargetError where the spec does not fit the target's parameters, or where the target fails on every path for
+    a reason that is no matter of sizes. What the oracle does not decide within the bounds on paths and seconds leaves
+    the system incomplete.
+    """
+    bind(target, spec.inputs, lambda declared: declared)
+    started = time.monotonic()
+    state = ModelState(target)
+    pending: list[tuple[Decision, ...]] = [()]
+    paths: list[Path] = []
+    changed: dict[str, None] = {}
+    incomplete = ""
+    while pending:
+        if len(paths) >= max_paths or (paths and time.monotonic() - started > budget_s):
+            incomplete = (
+                f"{len(pending)} ways through the program were not looked at, after {len(paths)} paths"
+            )
+            break
+        run = Recording(target, spec, rules, oracle, pending.pop())
+        paths.append(run.run())
+        pending.extend(run.forks)
+        changed.update(dict.fromkeys(state.restore()))
+        if progress:
+            progress(len(paths))
+    return System(spec.domain, tuple(paths), incomplete), list(changed)
+
+
+def bind(
+    target: Callable[..., Any], inputs: Sequence[Declared], build: Callable[[Declared], Any]
+) -> inspect.BoundArguments:
+    """The target's arguments as the spec declares them, each leaf made by `build`.
+
+    Raises TargetError, naming the target's parameters, where the two do not fit.
+    """
+    function = target.forward if isinstance(target, torch.nn.Module) else target
+    signature = inspect.signature(function)
+    roots: dict[str, Any] = {}
+    for declared in inputs:
+        _place(roots, declared, build(declared))
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for name, value in roots.items():
+        kind = signature.parameters[name].kind if name in signature.parameters else None
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            positional.extend(value if isinstance(value, list) else [value])
+        elif kind is inspect.Parameter.POSITIONAL_ONLY:
+            positional.append(value)
+        else:
+            named[name] = value
+    try:
+        return signature.bind(*positional, **named)
+    except TypeError as error:
+        takes = ", ".join(signature.parameters) or "no arguments"
+        raise TargetError(f"the inputs do not fit the target: {error}; it takes ({takes})") from None
+
+
+def _place(roots: dict[str, Any], declared: Declared, value: Any) -> None:
+    """Puts a value at its path: a string step makes a dict, an integer step a list."""
+    holder: Any = roots
+    path = declared.path
+    for step, following in zip(path, path[1:], strict=False):
+        if isinstance(step, int) and len(holder) <= step:
+            holder.extend([None] * (step + 1 - len(holder)))
+        inside = holder[step] if isinstance(holder, list) else holder.get(step)
+        if inside is None:
+            inside = holder[step] = [] if isinstance(following, int) else {}
+        holder = inside
+    last = path[-1]
+    if isinstance(holder, list) and isinstance(last, int) and len(holder) <= last:
+        holder.extend([None] * (last + 1 - len(holder)))
+    holder[last] = value
+
+
+class Recording:
+    """One run along one path. Implements `numbers.Run` for the sizes that it hands out."""
+
+    def __init__(
+        self,
+        target: Callable[..., Any],
+        spec: Spec,
+        rules: Rules,
+        oracle: Oracle,
+        decided: tuple[Decision, ...],
+    ) -> None:
+        self.target, self.spec, self.oracle = target, spec, oracle
+        self.generator = Generator(rules, spec.domain, count=self._count, chooser=self.truth)
+        self.decided = decided
+        self.forks: list[tuple[Decision, ...]] = []
+        self.device = _device(target)
+        self.names = ModuleNames(target)
+        self._made: list[Decision] = []
+        self._conditions: list[Condition] = []
+        self._settled: dict[Formula, bool] = {}
+        self._given: list[Formula] = list(spec.domain.assumptions)
+        self._seen_constraints = 0
+        self._inputs: list[Input] = []
+        self._nodes: list[Node] = []
+        self._values: dict[int, Value] = self.generator.said.values
+        self._real: dict[int, tuple[torch.Tensor, Tensor, Ref]] = {}
+        self._parameter_names = _parameter_names(target)
+
+    # ---- one run
+
+    def run(self) -> Path:
+        """Calls the target once and tells what happened."""
+        end = End()
+        outputs: list[tuple[str, Argument]] = []
+        bound = bind(self.target, self.spec.inputs, self._input)
+        try:
+            with _entering_composites(), _Mode(self):
+                result = self.target(*bound.args, **bound.kwargs)
+            outputs = list(self._outputs(result))
+        except GaveUp as reason:
+            end = End("gave-up", str(reason), of_error(reason, self.names))
+        except DataNeeded as reason:
+            end = End("gave-up", str(reason), of_error(reason, self.names))
+        except REFUSALS as error:
+            end = End("raised", f"{type(error).__name__}: {error}", of_error(error, self.names))
+        except (
+            Exception
+        ) as error:  # whatever else a user's program raises is told, with its line, as no matter of sizes
+            if raised_inside(error, os.path.dirname(__file__)) and not isinstance(
+                error, TypeError | AttributeError
+            ):
+                raise
+            end = End("gave-up", f"{type(error).__name__}: {error}", of_error(error, self.names))
+        said = self.generator.said
+        return Path(
+            Program(tuple(self._inputs), tuple(self._nodes), tuple(outputs)),
+            self._values,
+            tuple(said.constraints),
+            tuple(said.notes),
+            tuple(self._conditions),
+            end,
+            tuple(said.unbacked.items()),
+        )
+
+    def _input(self, declared: Declared) -> Any:
+        value = declared.type
+        if isinstance(value, Tensor | Dynamic):
+            ref = self._new_input(declared.name, value)
+            dtype = value.dtype if isinstance(value, Tensor) and value.dtype else "float32"
+            return SymbolicTensor(self, value, ref, getattr(torch, dtype))
+        return size(self, value) if isinstance(value, Term) else value
+
+    def _new_input(self, name: str, value: Value, parameter: bool = False) -> Ref:
+        ref = Ref(len(self._values))
+        self._values[ref.id] = value
+        self._inputs.append(Input(ref.id, name, value, parameter))
+        return ref
+
+    def _outputs(self, result: Any, name: str = "") -> Iterator[tuple[str, Argument]]:
+        """The leaves of what the target returned, named by their place: `logits`, `0`, `hidden[1]`."""
+        if dataclasses.is_dataclass(result) and not isinstance(result, type) and not isinstance(result, dict):
+            result = {f.name: getattr(result, f.name) for f in dataclasses.fields(result)}
+        if isinstance(result, Mapping):
+            for key, part in result.items():
+                yield from self._outputs(part, f"{name}.{key}" if name else str(key))
+        elif isinstance(result, list | tuple) and type(result) is not Sizes:
+            fields = getattr(result, "_fields", range(len(result)))
+            for key, part in zip(fields, result, strict=True):
+                yield from self._outputs(part, f"{name}[{key}]" if name else str(key))
+        elif isinstance(result, torch.Tensor):
+            yield name or "output", self._ref(result)
+        elif type(result) in (Size, Truth, Sizes, int, float, bool, str, type(None)):
+            yield name or "output", self._argument(self._lower(result, {}), {})
+
+    # ---- what sizes ask (numbers.Run)
+
+    def truth(self, formula: Formula) -> bool:
+        if isinstance(formula, bool):
+            return formula
+        if formula in self._settled:
+            return self._settled[formula]
+        return self._branch(formula, None)
+
+    def number(self, term: Term) -> int:
+        for _ in range(MAX_VALUES):
+            step = len(self._made)
+            if step < len(self.decided):
+                value = self.decided[step].value
+                assert value is not None, "a repeated run took another way"
+            else:
+                example = self.oracle.example(self._known())
+                if example is None:
+                    self.give_up(f"{term} is needed as a number, and no example of it was found")
+                value = evaluate(term, {**dict.fromkeys(free_symbols(eq(term, 0)), 1), **example})
+            settled = eq(term, value)
+            if isinstance(settled, bool) or self._settled.get(settled) or self._branch(settled, value):
+                return value
+        return self.give_up(f"{term} is needed as a number; {MAX_VALUES} values of it were tried")
+
+    def coin(self) -> bool:
+        return self._branch(None, None)
+
+    def require(self, formula: Formula, reason: str) -> None:
+        """A requirement outside any operator (a division of sizes) is a node of its own, so that it has an origin."""
+        if formula is True:
+            return
+        self.generator.node = len(self._nodes)
+        self._nodes.append(Node("require", (("condition", formula),), (), here(self.names)))
+        self.generator.require(formula, reason)
+
+    def give_up(self, reason: str) -> NoReturn:
+        raise GaveUp(reason)
+
+    def datum(self, dtype: str | None) -> Any:
+        """A number that the data decides: an integer is a fresh size, a float a Real of which nothing is known."""
+        if dtype == "bool":
+            return self.coin()
+        if dtype is not None and dtype.startswith(("int", "uint")):
+            name = f"data_{len(self.generator.said.unbacked)}"
+            self.generator.said.unbacked[name] = True
+            return Size(self, sym(name))
+        return Real(self, None, None)
+
+    def _branch(self, formula: Formula | None, value: int | None) -> bool:
+        step = len(self._made)
+        if step < len(self.decided):
+            decision = self.decided[step]
+        else:
+            known = Answer.SOMETIMES if formula is None else self.oracle.decide(formula, self._known())
+            forced = known in (Answer.ALWAYS, Answer.NEVER)
+            decision = Decision(known is not Answer.NEVER, forced, value)
+            if not forced:
+                self.forks.append((*self._made, Decision(False, False, value)))
+        self._made.append(decision)
+        origin = here(self.names)
+        after = len(self.generator.said.constraints)
+        self._conditions.append(Condition(formula, decision.taken, origin, decision.forced, after))
+        if formula is not None:
+            self._settled[formula] = decision.taken
+            self._settled[negate(formula)] = not decision.taken
+            if not decision.forced:
+                self._given.append(formula if decision.taken else negate(formula))
+        return decision.taken
+
+    def _known(self) -> tuple[Formula, ...]:
+        """What holds here: the domain, the branches taken, and what the calls so far required."""
+        constraints = self.generator.said.constraints
+        fresh = constraints[self._seen_constraints :]
+        self._given.extend(c.formula for c in fresh if c.formula is not False)
+        self._seen_constraints = len(constraints)
+        return (*self._given, *self.generator.said.unbacked.values())
+
+    def _count(self, dim: Dim) -> int:
+        return dim if isinstance(dim, int) else self.number(dim)
+
+    # ---- calls
+
+    def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A torch function that the program calls with something symbolic among its arguments."""
+        name = func.__name__ if not hasattr(func, "_qualified_op_name") else func._qualified_op_name
+        if name in ("__get__", "__set__", "__delete__"):
+            return self._attribute(name, func.__self__.__name__, args)
+        if isinstance(func, torch._ops.OpOverload):
+            return self.operator(func._schema.name, args, kwargs)
+        question = QUESTIONS.get(name)
+        if question is not None and args and isinstance(args[0], SymbolicTensor):
+            return question(self, *args, **kwargs)
+        return self.operator(name, args, kwargs, func)
+
+    def _attribute(self, how: str, name: str, args: tuple[Any, ...]) -> Any:
+        tensor = args[0]
+        if how == "__get__":
+            if name in OPERATOR_ATTRIBUTES:
+                return self.operator(OPERATOR_ATTRIBUTES[name], args[:1], {})
+            ask = answer(name)
+            if ask is None:
+                return self.give_up(f"the attribute {name} of a tensor without data")
+            return ask(self, tensor)
+        if how == "__set__" and name == "data" and isinstance(args[1], SymbolicTensor):
+            tensor.value, tensor.ref = args[1].value, args[1].ref
+        return None
+
+    def operator(self, spelling: str, args: tuple[Any, ...], kwargs: dict[str, Any], func: Any = None) -> Any:
+        """Applies the rule of an operator, writes the node down and returns what the program gets."""
+        op = canonical(spelling)
+        ids: dict[int, Ref] = {}
+        values = tuple(self._lower(a, ids) for a in args)
+        named = {k: self._lower(v, ids) for k, v in kwargs.items()}
+        generator = self.generator
+        generator.node = index = len(self._nodes)
+        origin = here(self.names)
+        # The node's place is taken before its rule runs, so that branches inside the rule come after it.
+        self._nodes.append(Node(op, (), (), origin))
+        arguments, result = generator.call(op, values, named)
+        if result is None:
+            result = self._fallback(func, args, kwargs)
+        results: list[int] = []
+        written = _written(op, args, kwargs)
+        lifted = self._lift(result, op, ids, results, written)
+        self._nodes[index] = Node(
+            op, tuple((k, self._argument(v, ids)) for k, v in arguments.items()), tuple(results), origin
+        )
+        return lifted
+
+    def _lower(self, value: Any, ids: dict[int, Ref]) -> Any:
+        """A Python value as a rule sees it; `ids` remembers which values are tensors of the program."""
+        if isinstance(value, SymbolicTensor):
+            ids[id(value.value)] = value.ref
+            return value.value
+        if value is None or type(value) in (bool, int, float, str, complex):
+            return value
+        if type(value) is Size:
+            return value.term
+        if isinstance(value, torch.Tensor):
+            _, known, ref = self._real_tensor(value)
+            ids[id(known)] = ref
+            return known
+        if isinstance(value, list | tuple):
+            return tuple(self._lower(v, ids) for v in value)
+        if type(value) is Real:
+            return Number("float")
+        if type(value) is Truth:
+            return value.formula
+        if isinstance(value, torch.dtype):
+            return str(value).removeprefix("torch.")
+        if isinstance(value, slice):
+            return Slice(*(self._lower(v, ids) for v in (value.start, value.stop, value.step)))
+        if value is Ellipsis:
+            return Dots
+        if isinstance(value, numbers.Integral):
+            return int(value)
+        if isinstance(value, numbers.Real):
+            return float(value)
+        return str(value)
+
+    def _real_tensor(self, tensor: torch.Tensor) -> tuple[torch.Tensor, Tensor, Ref]:
+        """A parameter, a buffer or a constant of the program; the tensor is kept alive, so that its id stays its own."""
+        found = self._real.get(id(tensor))
+        if found is None:
+            with torch._C.DisableTorchFunction():
+                known = value_of(tensor)
+            name = self._parameter_names.get(id(tensor)) or f"constant_{len(self._real)}"
+            found = self._real[id(tensor)] = tensor, known, self._new_input(name, known, parameter=True)
+        return found
+
+    def _ref(self, tensor: torch.Tensor) -> Ref:
+        return tensor.ref if isinstance(tensor, SymbolicTensor) else self._real_tensor(tensor)[2]
+
+    def _argument(self, value: Any, ids: dict[int, Ref]) -> Any:
+        """A value as a node's argument: tensors by reference, everything else as it is."""
+        if isinstance(value, Tensor | Dynamic):
+            return ids.get(id(value), value)
+        if isinstance(value, tuple):
+            return tuple(self._argument(v, ids) for v in value)
+        return value
+
+    def _lift(self, value: Any, op: str, ids: dict[int, Ref], results: list[int], written: Any = None) -> Any:
+        """A rule's result as the program gets it. `written` is the tensor that an in-place call or `out=` wrote into."""
+        if isinstance(value, Tensor | Dynamic):
+            if id(value) in ids and isinstance(value, Tensor):
+                value = dataclasses.replace(value)
+            ref = Ref(len(self._values))
+            self._values[ref.id] = value
+            results.append(ref.id)
+            if isinstance(written, SymbolicTensor):
+                written.value, written.ref = value, ref
+                return written
+            if isinstance(written, torch.Tensor):
+                return written
+            dtype = value.dtype if isinstance(value, Tensor) and value.dtype else "float32"
+            return SymbolicTensor(self, value, ref, getattr(torch, dtype))
+        if isinstance(value, tuple):
+            parts = [self._lift(v, op, ids, results) for v in value]
+            named = getattr(torch.return_types, op, None)
+            return (
+                named(parts) if named is not None and len(parts) == named.n_sequence_fields else tuple(parts)
+            )
+        if isinstance(value, Number):
+            return Real(self, None, None)
+        if value is None or isinstance(value, float | str):
+            return value
+        ref = Ref(len(self._values))
+        self._values[ref.id] = value
+        results.append(ref.id)
+        if isinstance(value, Term):
+            return Size(self, value)
+        return condition(self, value) if not isinstance(value, int) else value
+
+    def _fallback(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
+        """What torch itself returns for an operator without a rule, run on meta tensors at two examples of the sizes.
+
+        A result size that equals one of the operands' sizes at both examples is taken to be it, one that is the same
+        at both a constant: likely, not certain, hence `approximate`. Anything else is Dyn.
+        """
+        if func is None:
+            return Dyn
+        terms = {d: None for leaf in _leaves((args, kwargs)) for d in _dims_of(leaf)}
+        runs = []
+        for example in self._examples():
+            try:
+                with torch._C.DisableTorchFunction():
+                    result = func(*_concrete(args, example), **_concrete(kwargs, example))
+            except (RuntimeError, TypeError, ValueError, NotImplementedError, IndexError):
+                return Dyn
+            runs.append((example, result))
+        if len(runs) < 2:
+            return Dyn
+        (first, one), (second, two) = runs
+        value = _match(one, two, first, second, list(terms))
+        if value is not Dyn:
+            note = self.generator.said.notes.pop()
+            self.generator.said.notes.append(
+                Note(
+                    "approximate",
+                    f"{note.reason}; torch's own result at two examples stands in for it",
+                    note.node,
+                )
+            )
+        return value
+
+    def _examples(self) -> Iterator[dict[str, int]]:
+        """Two assignments that satisfy what is known, of distinct primes where these do."""
+        known = self._known()
+        names = sorted({n for f in known for n in free_symbols(f)} | set(self.spec.domain.symbols))
+        found = 0
+        for start in (3, 4, 5, 6):
+            example = {name: _PRIMES[(start * 3 + 2 * i) % len(_PRIMES)] for i, name in enumerate(names)}
+            if all(holds(f, example) for f in known):
+                yield example
+                found += 1
+            if found == 2:
+                return
+        if (example := self.oracle.example(known)) is not None and found == 0:
+            filled = {**dict.fromkeys(names, 1), **example}
+            yield filled
+            yield filled
+
+
+_PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97)
+
+
+def value_of(tensor: torch.Tensor) -> Tensor:
+    """A real tensor as a rule sees it."""
+    strided = tensor.layout is torch.strided
+    layout = Layout.CONTIGUOUS if not strided or tensor.is_contiguous() else tuple(tensor.stride())
+    return Tensor(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), layout)
+
+
+def _written(op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The tensor that a call writes its result into, or None."""
+    if isinstance(out := kwargs.get("out"), torch.Tensor):
+        return out
+    if op == "setitem" or (op.endswith("_") and not op.endswith("__")):
+        return args[0] if args else kwargs.get("input")
+    return None
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, list | tuple):
+        for part in value:
+            yield from _leaves(part)
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from _leaves(part)
+    else:
+        yield value
+
+
+def _dims_of(leaf: Any) -> tuple[Dim, ...]:
+    if isinstance(leaf, SymbolicTensor):
+        return leaf.value.shape if isinstance(leaf.value, Tensor) else ()
+    if isinstance(leaf, torch.Tensor):
+        return tuple(leaf.shape)
+    return (leaf.term,) if type(leaf) is Size else ()
+
+
+def _concrete(value: Any, example: Mapping[str, int]) -> Any:
+    """Arguments on the meta device, at an example of the sizes."""
+    if isinstance(value, SymbolicTensor):
+        if not isinstance(value.value, Tensor):
+            raise TypeError("an argument of unknown shape")
+        sizes = [evaluate(d, example) for d in value.value.shape]
+        return torch.empty(sizes, dtype=value.dtype, device="meta")
+    if isinstance(value, torch.Tensor):
+        return value.to("meta")
+    if type(value) is Size:
+        return evaluate(value.term, example)
+    if isinstance(value, list | tuple):
+        return type(value)(_concrete(v, example) for v in value)
+    if isinstance(value, dict):
+        return {k: _concrete(v, example) for k, v in value.items()}
+    if isinstance(value, torch.device):
+        return torch.device("meta")
+    return value
+
+
+def _match(one: Any, two: Any, first: Mapping[str, int], second: Mapping[str, int], terms: list[Dim]) -> Any:
+    if isinstance(one, torch.Tensor) and isinstance(two, torch.Tensor) and one.dim() == two.dim():
+        dims: list[Dim] = []
+        for a, b in zip(one.shape, two.shape, strict=True):
+            same = [t for t in terms if evaluate(t, first) == a and evaluate(t, second) == b]
+            if not same and a != b:
+                return Dyn
+            dims.append(same[0] if same else a)
+        return dataclasses.replace(value_of(one), shape=tuple(dims), layout=Layout.UNKNOWN)
+    if isinstance(one, list | tuple) and isinstance(two, list | tuple) and len(one) == len(two):
+        parts = tuple(_match(a, b, first, second, terms) for a, b in zip(one, two, strict=True))
+        return Dyn if any(p is Dyn for p in parts) else parts
+    return (
+        one if type(one) is type(two) and isinstance(one, int | float | bool | None) and one == two else Dyn
+    )
+
+
+def _device(target: Any) -> torch.device:
+    """Where the model's parameters are; a program without any runs on the CPU."""
+    if isinstance(target, torch.nn.Module):
+        for tensor in (*target.parameters(), *target.buffers()):
+            return tensor.device
+    return torch.device("cpu")
+
+
+def _parameter_names(target: Any) -> dict[int, str]:
+    if not isinstance(target, torch.nn.Module):
+        return {}
+    named = (*target.named_parameters(), *target.named_buffers())
+    return {id(tensor): name for name, tensor in named}
+
+
+class _Mode(TorchFunctionMode):
+    """Catches every torch function while a run is on; what has nothing symbolic among its arguments really runs."""
+
+    def __init__(self, run: Recording) -> None:
+        super().__init__()
+        self.run = run
+        self.owned = set(run._parameter_names)
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if _is_symbolic(args) or (kwargs and _is_symbolic(kwargs.values())):
+            return self.run.call(func, args, kwargs)
+        if self._writes_to_model(func, args):
+            return args[0]
+        return func(*args, **kwargs)
+
+    def _writes_to_model(self, func: Any, args: Any) -> bool:
+        """An in-place operator on a buffer (a counter of batches) has no bearing on shapes and would leave a trace."""
+        name = getattr(func, "__name__", "")
+        in_place = (
+            name == "__setitem__"
+            or (name.endswith("_") and not name.endswith("__"))
+            or name.startswith("__i")
+        )
+        return in_place and bool(args) and id(args[0]) in self.owned
+
+
+_SYMBOLIC = frozenset({SymbolicTensor, Size, Real, Truth})
+
+
+def _is_symbolic(arguments: Any) -> bool:
+    for a in arguments:
+        kind = type(a)
+        if kind in _SYMBOLIC:
+            return True
+        if kind in (list, tuple, Sizes) and _is_symbolic(a):
+            return True
+        if kind is slice and _is_symbolic((a.start, a.stop, a.step)):
+            return True
+    return False
+
+
+_CHECKS = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
+
+
+@contextlib.contextmanager
+def _entering_composites() -> Iterator[None]:
+    """torch's Python-level functions hand themselves over whole where an argument overrides torch functions. While
+    recording they do not, so that their own Python code runs, with its checks, and its calls are what is recorded.
+    """
+    import torch._tensor
+    import torch.functional
+    import torch.nn.functional
+
+    modules = (torch.overrides, torch._tensor, torch.functional, torch.nn.functional)
+    saved = [(m, n, getattr(m, n)) for m in modules for n in _CHECKS if hasattr(m, n)]
+    try:
+        for module, name, _ in saved:
+            setattr(module, name, lambda *args: False)
+        yield
+    finally:
+        for module, name, check in saved:
+            setattr(module, name, check)

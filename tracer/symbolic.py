@@ -1,0 +1,304 @@
+"""The tensor that a program is recorded with: it has a value of ours behind it and no data.
+
+`SymbolicTensor` is a `torch.Tensor` to whoever asks. Every call on it arrives in the run that records it, through a
+`TorchFunctionMode`; the few questions that are not operators (`x.shape`, `x.dtype`, `x.dim()`) are answered here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ..constraints.dims import Dim
+from ..constraints.formula import all_of, any_of, eq
+from ..constraints.language import Dynamic, Layout, Tensor, product
+from ..constraints.program import Ref
+from .numbers import Size, condition, size
+
+if TYPE_CHECKING:
+    from .record import Recording
+
+
+class Sizes(tuple[Any, ...]):
+    """A `torch.Size` that may hold Sizes. (torch's own asks for numbers in `numel`.)"""
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        return torch.Size
+
+    def numel(self) -> Any:
+        result: Any = 1
+        for n in self:
+            result = result * n
+        return result
+
+    def __getitem__(self, key: Any) -> Any:
+        found = tuple.__getitem__(self, key)
+        return Sizes(found) if type(key) is slice else found
+
+    def __add__(self, other: Any) -> Sizes:
+        return Sizes(tuple.__add__(self, tuple(other)))
+
+    def __radd__(self, other: Any) -> Sizes:
+        return Sizes((*other, *self))
+
+    def __mul__(self, times: Any) -> Sizes:
+        return Sizes(tuple.__mul__(self, times))
+
+    def __reduce__(self) -> Any:
+        return Sizes, (tuple(self),)
+
+
+class SymbolicTensor(torch.Tensor):
+    """A tensor without data: `value` is what is known of it, `ref` its id in the program."""
+
+    run: Recording
+    value: Tensor | Dynamic
+    ref: Ref
+
+    @staticmethod
+    def __new__(cls, run: Recording, value: Tensor | Dynamic, ref: Ref, dtype: torch.dtype) -> SymbolicTensor:
+        # Sizes that C++ code asks for behind Python's back are dispatched to Python, where they are symbolic.
+        self: SymbolicTensor = torch.Tensor._make_wrapper_subclass(
+            cls,
+            [1] * (len(value.shape) if isinstance(value, Tensor) else 0),
+            dtype=dtype,
+            device=run.device,
+            dispatch_sizes_strides_policy="sizes",
+        )
+        self.run, self.value, self.ref = run, value, ref
+        return self
+
+    def __init__(self, *args: Any) -> None:
+        pass
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Reached only outside the mode (in hooks of torch itself): the first tensor's run records it."""
+        return _run_of(args, kwargs).call(func, args, kwargs or {})
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """What C++ code does to a tensor inside a function that no torch function was seen of."""
+        run = _run_of(args, kwargs)
+        name = func._schema.name
+        if name in ("aten::size", "aten::sym_size"):
+            return shape(run, args[0]) if len(args) == 1 else shape(run, args[0])[args[1]]
+        if name in ("aten::stride", "aten::sym_stride"):
+            return stride(run, args[0])
+        if name in ("aten::sym_numel", "aten::numel"):
+            return numel(run, args[0])
+        if name in ("aten::dim",):
+            return rank(run, args[0])
+        if name in ("aten::is_contiguous",):
+            return is_contiguous(run, args[0])
+        if name in ("aten::storage_offset", "aten::sym_storage_offset"):
+            return 0
+        return run.operator(name, args, kwargs or {})
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return f"SymbolicTensor({self.value})"
+
+    def __deepcopy__(self, memo: Any) -> SymbolicTensor:
+        return self
+
+
+def _run_of(args: Any, kwargs: Any) -> Recording:
+    todo = [args, kwargs or {}]
+    while todo:
+        item = todo.pop()
+        if type(item) is SymbolicTensor:
+            return item.run
+        if isinstance(item, list | tuple):
+            todo.extend(item)
+        elif isinstance(item, dict):
+            todo.extend(item.values())
+    raise TypeError("no symbolic tensor among the arguments")
+
+
+def known(run: Recording, x: SymbolicTensor) -> Tensor:
+    """The tensor's value; a value of which nothing is known ends the path."""
+    if isinstance(x.value, Tensor):
+        return x.value
+    return run.give_up("the shape of a value is needed of which nothing is known")
+
+
+def shape(run: Recording, x: SymbolicTensor) -> Sizes:
+    return Sizes(size(run, d) for d in known(run, x).shape)
+
+
+def one_size(run: Recording, x: SymbolicTensor, dim: int | None = None) -> Any:
+    sizes = shape(run, x)
+    if dim is None:
+        return sizes
+    if not -len(sizes) <= dim < len(sizes):
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-len(sizes)}, {len(sizes) - 1}], but got {dim})"
+        )
+    return sizes[dim]
+
+
+def rank(run: Recording, x: SymbolicTensor) -> int:
+    return len(known(run, x).shape)
+
+
+def numel(run: Recording, x: SymbolicTensor) -> Any:
+    return size(run, product(known(run, x).shape))
+
+
+def contiguous_strides(sizes: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    """The strides of a tensor that lies in memory row by row, in elements."""
+    strides: list[Dim] = [1] * len(sizes)
+    for i in reversed(range(len(sizes) - 1)):
+        strides[i] = strides[i + 1] * sizes[i + 1]
+    return tuple(strides)
+
+
+def stride(run: Recording, x: SymbolicTensor, dim: int | None = None) -> Any:
+    value = known(run, x)
+    if value.layout is Layout.UNKNOWN:
+        run.generator.approximate("the strides of a value whose layout is not known are taken as contiguous")
+    found = value.layout if isinstance(value.layout, tuple) else contiguous_strides(value.shape)
+    strides = tuple(size(run, s) for s in found)
+    return strides if dim is None else strides[dim]
+
+
+def is_contiguous(run: Recording, x: SymbolicTensor, memory_format: Any = torch.contiguous_format) -> bool:
+    """Strides are those of a contiguous tensor, sizes of 1 aside, or the tensor is empty."""
+    value = known(run, x)
+    if memory_format is not torch.contiguous_format:
+        return False
+    if value.layout is Layout.CONTIGUOUS:
+        return True
+    if value.layout is Layout.UNKNOWN:
+        run.generator.approximate("a value whose layout is not known is taken as contiguous")
+        return True
+    expected = contiguous_strides(value.shape)
+    rows = zip(value.shape, value.layout, expected, strict=True)
+    dense = all_of(any_of((eq(n, 1), eq(s, e))) for n, s, e in rows)
+    return bool(condition(run, any_of((dense, eq(product(value.shape), 0)))))
+
+
+def item(run: Recording, x: SymbolicTensor) -> Any:
+    """The one element of a tensor: its number is data."""
+    value = known(run, x)
+    run.require(eq(product(value.shape), 1), "item() needs a tensor of one element")
+    return run.datum(value.dtype)
+
+
+def tolist(run: Recording, x: SymbolicTensor) -> Any:
+    value = known(run, x)
+
+    def build(sizes: tuple[Dim, ...]) -> Any:
+        if not sizes:
+            return run.datum(value.dtype)
+        return [build(sizes[1:]) for _ in range(size(run, sizes[0]))]
+
+    return build(value.shape)
+
+
+def truth(run: Recording, x: SymbolicTensor) -> bool:
+    run.require(eq(product(known(run, x).shape), 1), "the truth of a tensor needs one element")
+    return run.coin()
+
+
+def _plain(name: str) -> Callable[..., Any]:
+    """A question about the wrapper itself, which torch answers."""
+
+    def ask(run: Recording, x: Any, *args: Any) -> Any:
+        with torch._C.DisableTorchFunctionSubclass():
+            found = getattr(torch.Tensor, name)
+            return found.__get__(x) if hasattr(found, "__get__") and not callable(found) else found(x, *args)
+
+    return ask
+
+
+def _same(run: Recording, x: SymbolicTensor, *args: Any, **kwargs: Any) -> Any:
+    return x
+
+
+def _nothing(run: Recording, x: SymbolicTensor, *args: Any, **kwargs: Any) -> None:
+    return None
+
+
+# Attributes (`x.shape`); those that are operators (`x.T`) are in OPERATOR_ATTRIBUTES.
+ATTRIBUTES: dict[str, Callable[..., Any]] = {
+    "shape": shape,
+    "ndim": rank,
+    "grad": _nothing,
+    "grad_fn": _nothing,
+    "is_leaf": lambda run, x: True,
+    "itemsize": lambda run, x: x.dtype.itemsize,
+    "nbytes": lambda run, x: numel(run, x) * x.dtype.itemsize,
+    "names": lambda run, x: (None,) * rank(run, x),
+    "_base": _nothing,
+}
+OPERATOR_ATTRIBUTES = {
+    "T": "t_all",
+    "mT": "mT",
+    "H": "H",
+    "mH": "mH",
+    "data": "detach",
+    "real": "real",
+    "imag": "imag",
+}
+
+# Methods and functions that ask and compute nothing.
+QUESTIONS: dict[str, Callable[..., Any]] = {
+    "size": one_size,
+    "dim": rank,
+    "ndimension": rank,
+    "numel": numel,
+    "nelement": numel,
+    "stride": stride,
+    "storage_offset": lambda run, x: 0,
+    "is_contiguous": is_contiguous,
+    "is_floating_point": lambda run, x: x.dtype.is_floating_point,
+    "is_complex": lambda run, x: x.dtype.is_complex,
+    "is_signed": lambda run, x: x.dtype.is_signed,
+    "element_size": lambda run, x: x.dtype.itemsize,
+    "get_device": lambda run, x: -1,
+    "is_same_size": lambda run, x, y: shape(run, x) == shape(run, y),
+    "is_inference": lambda run, x: False,
+    "is_conj": lambda run, x: False,
+    "is_neg": lambda run, x: False,
+    "has_names": lambda run, x: False,
+    "is_pinned": lambda run, x: False,
+    "is_shared": lambda run, x: False,
+    "requires_grad_": _same,
+    "retain_grad": _nothing,
+    "share_memory_": _same,
+    "pin_memory": _same,
+    "register_hook": _nothing,
+    "register_post_accumulate_grad_hook": _nothing,
+    "item": item,
+    "tolist": tolist,
+    "__bool__": truth,
+    "is_nonzero": truth,
+    "__int__": lambda run, x: int(item(run, x)),
+    "__index__": lambda run, x: int(item(run, x)),
+    "__float__": lambda run, x: float(item(run, x)),
+    "equal": lambda run, x, y: run.coin(),
+    "allclose": lambda run, x, y, *rest, **options: run.coin(),
+    "__hash__": lambda run, x: id(x),
+    "__repr__": lambda run, x, **options: f"SymbolicTensor({x.value})",
+    "__format__": lambda run, x, spec: f"SymbolicTensor({x.value})",
+    "__deepcopy__": lambda run, x, memo: x,
+    "__len__": lambda run, x: int(shape(run, x)[0]),
+    "__contains__": lambda run, x, element: run.coin(),
+}
+
+PLAIN_ATTRIBUTES = frozenset(
+    "dtype device layout requires_grad is_cuda is_cpu is_meta is_sparse is_sparse_csr is_quantized is_nested is_mkldnn "
+    "is_xpu is_mps is_ipu is_xla is_vulkan is_maia is_mtia output_nr _version _backward_hooks name retains_grad".split()
+)
+
+
+def answer(name: str) -> Callable[..., Any] | None:
+    """How an attribute is answered that is no operator; None for an operator."""
+    return ATTRIBUTES.get(name) or (_plain(name) if name in PLAIN_ATTRIBUTES else None)
+
+
+__all__ = ["OPERATOR_ATTRIBUTES", "QUESTIONS", "Size", "Sizes", "SymbolicTensor", "answer"]
