@@ -6,7 +6,7 @@ from typing import Any
 
 from ..dims import Dim, Term, maximum, minimum
 from ..formula import any_of, eq
-from ..language import Context, Number, Shape, Tensor
+from ..language import Context, Layout, Number, Shape, Tensor
 
 
 def axis(c: Context, dim: int, rank: int) -> int:
@@ -141,3 +141,20 @@ def promote(operands: Iterable[Any]) -> str | None:
         if dtype is not None and (result is None or category(dtype) > category(result)):
             result = dtype
     return result
+
+
+def contiguous_strides(shape: Shape) -> Shape:
+    """`[a, b, c] -> (b*c, c, 1)`, the strides of a contiguous tensor, where it has elements."""
+    strides: list[Dim] = []
+    step: Dim = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step = step * size
+    return tuple(reversed(strides))
+
+
+def strides_of(tensor: Tensor) -> Shape | None:
+    """The strides in elements, None where they are not known."""
+    if isinstance(tensor.layout, tuple):
+        return tensor.layout
+    return contiguous_strides(tensor.shape) if tensor.layout is Layout.CONTIGUOUS else None
