@@ -1,8 +1,10 @@
-"""Sizes as a Python program sees them: integers, fractions and conditions over dims, for as long as the program lets them.
+"""Sizes as a Python program sees them: integers, fractions and conditions over dims, for as long as the
+program lets them.
 
-A `Size` is a `torch.SymInt`, so that torch's functions take it wherever they take a size, and calls itself an `int`,
-so that `isinstance(n, int)` goes the way that it goes in an eager run. It hashes and compares as its term does. Where
-Python insists on a number (`range(n)`, `int(n)`, a list index) or on a truth (`if n > 7`), the run is asked.
+A `Size` is a `torch.SymInt`, so that torch's functions take it wherever they take a size, and calls itself an
+`int`, so that `isinstance(n, int)` goes the way that it goes in an eager run. It hashes and compares as its
+term does. Where Python insists on a number (`range(n)`, `int(n)`, a list index) or on a truth (`if n > 7`),
+the run is asked.
 """
 
 from __future__ import annotations
@@ -92,7 +94,8 @@ class _Node:
     def _graph_repr(self) -> str:
         return str(self.number)
 
-    str = __str__ = __repr__ = _graph_repr
+    __str__ = __repr__ = _graph_repr
+    vars()["str"] = _graph_repr  # under this name by C++ code
 
     def __getattr__(self, name: str) -> Any:
         operation = _NODE_OPERATIONS.get(name)
@@ -151,7 +154,7 @@ def dim_of(value: Any) -> Dim | None:
     """The dim behind an integer of the program, None for anything else."""
     if type(value) is Size:
         return value.term
-    if isinstance(value, int) and type(value) is not Truth:
+    if isinstance(value, int) and not isinstance(value, torch.SymBool):
         return int(value)
     return None
 
@@ -205,8 +208,8 @@ class Size(torch.SymInt):
     def node(self) -> _Node:
         return _Node(self)
 
-    @property
-    def __class__(self) -> type:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
         return int
 
     def real(self) -> Real:
@@ -329,10 +332,11 @@ def _dyadic(value: Fraction) -> bool:
 class Real(torch.SymFloat):
     """A float of the program that depends on sizes, or on data.
 
-    While it is a fraction of dims that float arithmetic reproduces exactly (an integer quotient, scaled by dyadic
-    factors: for integers below 2**40 the quotient is correctly rounded, and rounding cannot reach an integer that the
-    quotient misses), `int`, `floor`, `ceil` and comparisons stay symbolic. Beyond that the numbers are asked for, and
-    `compute` does what the program would. A float from data (`x.item()`) has neither.
+    While it is a fraction of dims that float arithmetic reproduces exactly (an integer quotient, scaled by
+    dyadic factors: for integers below 2**40 the quotient is correctly rounded, and rounding cannot reach an
+    integer that the quotient misses), `int`, `floor`, `ceil` and comparisons stay symbolic. Beyond that the
+    numbers are asked for, and `compute` does what the program would. A float from data (`x.item()`) has
+    neither.
     """
 
     def __init__(self, run: Run, ratio: tuple[Dim, Dim] | None, compute: Callable[[], float] | None) -> None:
@@ -352,8 +356,8 @@ class Real(torch.SymFloat):
     def node(self) -> _Node:
         return _Node(self)
 
-    @property
-    def __class__(self) -> type:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
         return float
 
     def _lift(self, other: Any) -> Real | None:
@@ -444,7 +448,9 @@ class Real(torch.SymFloat):
         return math.floor(self) if self >= 0 else math.ceil(self)
 
     def __round__(self, ndigits: int | None = None) -> Any:
-        """Half to even: floor(x + 1/2), less one where x + 1/2 is an odd integer. Needs the number unless x is one."""
+        """Half to even: floor(x + 1/2), less one where x + 1/2 is an odd integer. Needs the number unless x
+        is one.
+        """
         if ndigits is None and self.ratio and self.ratio[1] == 1:
             return size(self.run, self.ratio[0])
         return round(float(self), ndigits)
@@ -499,7 +505,7 @@ class Real(torch.SymFloat):
         return float(self.compute())
 
     def __int__(self) -> int:
-        return int(math.trunc(self))
+        return math.trunc(self)
 
     __hash__ = object.__hash__
 
@@ -569,8 +575,8 @@ class Truth(torch.SymBool):
     def node(self) -> _Node:
         return _Node(self)
 
-    @property
-    def __class__(self) -> type:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
         return bool
 
     def __bool__(self) -> bool:

@@ -16,22 +16,27 @@ import torch
 from ..constraints.program import Origin
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_INNER = tuple(
-    os.path.join(folder, "")
-    for folder in (
-        os.path.dirname(torch.__file__),
-        *(os.path.join(_OURS, part) for part in ("tracer", "constraints", "solver", "typecheck")),
-    )
-) + (contextlib.__file__, functools.__file__)
+_OUR_FOLDERS = tuple(
+    os.path.join(_OURS, part, "") for part in ("tracer", "constraints", "solver", "typecheck")
+)
+_INNER = (
+    os.path.join(os.path.dirname(torch.__file__), ""),
+    contextlib.__file__,
+    functools.__file__,
+    "<frozen",
+)
+_INNER += _OUR_FOLDERS
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def is_inner(filename: str) -> bool:
-    """Does the file belong to torch, to the standard library's plumbing or to this package, and not to the user?"""
-    return filename.startswith(_INNER) or filename.startswith("<frozen")
+    """Does the file belong to torch, to the standard library's plumbing or to this package, and not to the
+    user?
+    """
+    return filename.startswith(_INNER)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _origin(code: CodeType, line: int, module: str) -> Origin:
     text = linecache.getline(code.co_filename, line).strip()
     return Origin(code.co_filename, line, code.co_qualname, module, text)
@@ -57,7 +62,7 @@ def here(names: ModuleNames) -> Origin:
     module: str | None = None
     while frame is not None:
         inner = is_inner(frame.f_code.co_filename)
-        if module is None and not frame.f_code.co_filename.startswith(_OURS_FOLDERS):
+        if module is None and not frame.f_code.co_filename.startswith(_OUR_FOLDERS):
             module = names.of_frame(frame)
         if not inner:
             break
@@ -71,9 +76,6 @@ def here(names: ModuleNames) -> Origin:
     return _origin(frame.f_code, frame.f_lineno, module or "")
 
 
-_OURS_FOLDERS = _INNER[1:5]
-
-
 def of_error(error: BaseException, names: ModuleNames) -> Origin:
     """The user's line that an exception came through last; torch's own frames below it are not the user's."""
     found = Origin()
@@ -83,9 +85,7 @@ def of_error(error: BaseException, names: ModuleNames) -> Origin:
     return found
 
 
-def raised_inside(error: BaseException, folder: str) -> bool:
-    """Did the innermost frame of the exception's traceback lie in this folder?"""
-    tb: TracebackType | None = error.__traceback__
-    while tb is not None and tb.tb_next is not None:
-        tb = tb.tb_next
-    return tb is not None and tb.tb_frame.f_code.co_filename.startswith(folder)
+def is_ours(error: BaseException) -> bool:
+    """Was the exception raised by this package itself?"""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return frame.f_code.co_filename.startswith(_OUR_FOLDERS)

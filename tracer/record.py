@@ -1,9 +1,10 @@
 """Records what a Python program does to tensors, without running a kernel: the rules are the kernels.
 
-A run calls the target with tensors that have no data. Each call of a torch function arrives in `_Mode`, goes to its rule
-and becomes a node with the user's line. torch's Python-level composites (`F.interpolate`, `nn.LSTM.forward`) are entered,
-so the calls that are recorded are those that reach torch's C++ side. A branch on sizes that the oracle cannot decide
-forks: the run goes one way, and another run, which repeats its decisions up to there, goes the other.
+A run calls the target with tensors that have no data. Each call of a torch function arrives in `_Mode`, goes
+to its rule and becomes a node with the user's line. torch's Python-level composites (`F.interpolate`,
+`nn.LSTM.forward`) are entered, so the calls that are recorded are those that reach torch's C++ side. A branch
+on sizes that the oracle cannot decide forks: the run goes one way, and another run, which repeats its
+decisions up to there, goes the other.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ..constraints.formula import Formula, eq, free_symbols, holds, negate
 from ..constraints.generate import Generator, Rules
 from ..constraints.language import Dots, Dyn, Dynamic, Layout, Note, Number, Slice, Tensor, Value
 from ..constraints.opnames import canonical
-from ..constraints.program import Argument, Input, Node, Origin, Program, Ref
+from ..constraints.program import Argument, Input, Node, Program, Ref
 from ..constraints.spec import Declared, Spec
 from ..constraints.system import Answer, Condition, End, Oracle, Path, System
 from .model_state import ModelState
@@ -71,9 +72,9 @@ def record(
 ) -> tuple[System, list[str]]:
     """All paths of the target over the domain, and the names of model attributes that a run assigned.
 
-    Raises TargetError where the spec does not fit the target's parameters, or where the target fails on every path for
-    a reason that is no matter of sizes. What the oracle does not decide within the bounds on paths and seconds leaves
-    the system incomplete.
+    Raises TargetError where the spec does not fit the target's parameters, or where the target fails on every
+    path for a reason that is no matter of sizes. What the oracle does not decide within the bounds on paths
+    and seconds leaves the system incomplete.
     """
     bind(target, spec.inputs, lambda declared: declared)
     started = time.monotonic()
@@ -130,17 +131,18 @@ def _place(roots: dict[str, Any], declared: Declared, value: Any) -> None:
     """Puts a value at its path: a string step makes a dict, an integer step a list."""
     holder: Any = roots
     path = declared.path
-    for step, following in zip(path, path[1:], strict=False):
-        if isinstance(step, int) and len(holder) <= step:
-            holder.extend([None] * (step + 1 - len(holder)))
-        inside = holder[step] if isinstance(holder, list) else holder.get(step)
-        if inside is None:
-            inside = holder[step] = [] if isinstance(following, int) else {}
+    for step, following in zip(path, (*path[1:], None), strict=True):
+        if isinstance(holder, list):
+            holder.extend([None] * (int(step) + 1 - len(holder)))
+            inside = holder[int(step)]
+        else:
+            inside = holder.get(step)
+        if following is None:
+            inside = value
+        elif inside is None:
+            inside = [] if isinstance(following, int) else {}
+        holder[step] = inside
         holder = inside
-    last = path[-1]
-    if isinstance(holder, list) and isinstance(last, int) and len(holder) <= last:
-        holder.extend([None] * (last + 1 - len(holder)))
-    holder[last] = value
 
 
 class Recording:
@@ -266,7 +268,9 @@ class Recording:
         return self._branch(None, None)
 
     def require(self, formula: Formula, reason: str) -> None:
-        """A requirement outside any operator (a division of sizes) is a node of its own, so that it has an origin."""
+        """A requirement outside any operator (a division of sizes) is a node of its own, so that it has an
+        origin.
+        """
         if formula is True:
             return
         self.generator.node = len(self._nodes)
@@ -277,7 +281,9 @@ class Recording:
         raise GaveUp(reason)
 
     def datum(self, dtype: str | None) -> Any:
-        """A number that the data decides: an integer is a fresh size, a float a Real of which nothing is known."""
+        """A number that the data decides: an integer is a fresh size, a float a Real of which nothing is
+        known.
+        """
         if dtype == "bool":
             return self.coin()
         if dtype is not None and dtype.startswith(("int", "uint")):
@@ -399,7 +405,9 @@ class Recording:
         return str(value)
 
     def _real_tensor(self, tensor: torch.Tensor) -> tuple[torch.Tensor, Tensor, Ref]:
-        """A parameter, a buffer or a constant of the program; the tensor is kept alive, so that its id stays its own."""
+        """A parameter, a buffer or a constant of the program; the tensor is kept alive, so that its id stays
+        its own.
+        """
         found = self._real.get(id(tensor))
         if found is None:
             with torch._C.DisableTorchFunction():
@@ -420,7 +428,9 @@ class Recording:
         return value
 
     def _lift(self, value: Any, op: str, ids: dict[int, Ref], results: list[int], written: Any = None) -> Any:
-        """A rule's result as the program gets it. `written` is the tensor that an in-place call or `out=` wrote into."""
+        """A rule's result as the program gets it. `written` is the tensor that an in-place call or `out=`
+        wrote into.
+        """
         if isinstance(value, Tensor | Dynamic):
             if id(value) in ids and isinstance(value, Tensor):
                 value = dataclasses.replace(value)
@@ -452,10 +462,11 @@ class Recording:
         return condition(self, value) if not isinstance(value, int) else value
 
     def _fallback(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
-        """What torch itself returns for an operator without a rule, run on meta tensors at two examples of the sizes.
+        """What torch itself returns for an operator without a rule, run on meta tensors at two examples of
+        the sizes.
 
-        A result size that equals one of the operands' sizes at both examples is taken to be it, one that is the same
-        at both a constant: likely, not certain, hence `approximate`. Anything else is Dyn.
+        A result size that equals one of the operands' sizes at both examples is taken to be it, one that is
+        the same at both a constant: likely, not certain, hence `approximate`. Anything else is Dyn.
         """
         if func is None:
             return Dyn
@@ -471,7 +482,7 @@ class Recording:
         if len(runs) < 2:
             return Dyn
         (first, one), (second, two) = runs
-        value = _match(one, two, first, second, list(terms))
+        value: Value = _match(one, two, first, second, list(terms))
         if value is not Dyn:
             note = self.generator.said.notes.pop()
             self.generator.said.notes.append(
@@ -495,10 +506,10 @@ class Recording:
                 found += 1
             if found == 2:
                 return
-        if (example := self.oracle.example(known)) is not None and found == 0:
-            filled = {**dict.fromkeys(names, 1), **example}
-            yield filled
-            yield filled
+        small = self.oracle.example(known) if found == 0 else None
+        if small is not None:
+            yield {**dict.fromkeys(names, 1), **small}
+            yield {**dict.fromkeys(names, 1), **small}
 
 
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97)
@@ -592,7 +603,9 @@ def _parameter_names(target: Any) -> dict[int, str]:
 
 
 class _Mode(TorchFunctionMode):
-    """Catches every torch function while a run is on; what has nothing symbolic among its arguments really runs."""
+    """Catches every torch function while a run is on; what has nothing symbolic among its arguments really
+    runs.
+    """
 
     def __init__(self, run: Recording) -> None:
         super().__init__()
@@ -608,7 +621,9 @@ class _Mode(TorchFunctionMode):
         return func(*args, **kwargs)
 
     def _writes_to_model(self, func: Any, args: Any) -> bool:
-        """An in-place operator on a buffer (a counter of batches) has no bearing on shapes and would leave a trace."""
+        """An in-place operator on a buffer (a counter of batches) has no bearing on shapes and would leave a
+        trace.
+        """
         name = getattr(func, "__name__", "")
         in_place = (
             name == "__setitem__"
@@ -638,8 +653,9 @@ _CHECKS = ("has_torch_function", "has_torch_function_unary", "has_torch_function
 
 @contextlib.contextmanager
 def _entering_composites() -> Iterator[None]:
-    """torch's Python-level functions hand themselves over whole where an argument overrides torch functions. While
-    recording they do not, so that their own Python code runs, with its checks, and its calls are what is recorded.
+    """torch's Python-level functions hand themselves over whole where an argument overrides torch functions.
+    While recording they do not, so that their own Python code runs, with its checks, and its calls are what
+    is recorded.
     """
     import torch._tensor
     import torch.functional

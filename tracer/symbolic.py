@@ -1,7 +1,8 @@
 """The tensor that a program is recorded with: it has a value of ours behind it and no data.
 
-`SymbolicTensor` is a `torch.Tensor` to whoever asks. Every call on it arrives in the run that records it, through a
-`TorchFunctionMode`; the few questions that are not operators (`x.shape`, `x.dtype`, `x.dim()`) are answered here.
+`SymbolicTensor` is a `torch.Tensor` to whoever asks. Every call on it arrives in the run that records it,
+through a `TorchFunctionMode`; the few questions that are not operators (`x.shape`, `x.dtype`, `x.dim()`) are
+answered here.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 class Sizes(tuple[Any, ...]):
     """A `torch.Size` that may hold Sizes. (torch's own asks for numbers in `numel`.)"""
 
-    @property
-    def __class__(self) -> type:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
         return torch.Size
 
     def numel(self) -> Any:
@@ -80,7 +81,7 @@ class SymbolicTensor(torch.Tensor):
         return _run_of(args, kwargs).call(func, args, kwargs or {})
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
         """What C++ code does to a tensor inside a function that no torch function was seen of."""
         run = _run_of(args, kwargs)
         name = func._schema.name
@@ -98,7 +99,7 @@ class SymbolicTensor(torch.Tensor):
             return 0
         return run.operator(name, args, kwargs or {})
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return f"SymbolicTensor({self.value})"
 
     def __deepcopy__(self, memo: Any) -> SymbolicTensor:
