@@ -321,7 +321,7 @@ class Size(torch.SymInt):
 
 
 def _dyadic(value: Fraction) -> bool:
-    """Is it a multiple of a power of two near 1? Then a product with a size below 2**40 is exact in a float."""
+    """A multiple of a power of two near 1: a product with a size below 2**40 is exact in a float."""
     return (
         (value.denominator & (value.denominator - 1)) == 0
         and value.denominator <= 1024
@@ -505,7 +505,8 @@ class Real(torch.SymFloat):
         return float(self.compute())
 
     def __int__(self) -> int:
-        return math.trunc(self)
+        whole: int = math.trunc(self)
+        return int(whole)
 
     __hash__ = object.__hash__
 

@@ -8,7 +8,7 @@ import linecache
 import os
 import sys
 import traceback
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, FrameType
 from typing import Any
 
 import torch

@@ -13,7 +13,6 @@ import contextlib
 import dataclasses
 import inspect
 import numbers
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +31,7 @@ from ..constraints.spec import Declared, Spec
 from ..constraints.system import Answer, Condition, End, Oracle, Path, System
 from .model_state import ModelState
 from .numbers import DataNeeded, Real, Size, Truth, condition, size
-from .origins import ModuleNames, here, of_error, raised_inside
+from .origins import ModuleNames, here, is_ours, of_error
 from .symbolic import OPERATOR_ATTRIBUTES, QUESTIONS, Sizes, SymbolicTensor, answer
 
 MAX_PATHS = 64
@@ -48,7 +47,7 @@ class TargetError(Exception):
 
 
 class GaveUp(BaseException):
-    """The run cannot go on. Not an Exception, so that a model's own `except Exception` does not swallow it."""
+    """The run cannot go on. Not an Exception: a model's own `except Exception` must not swallow it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,14 +189,10 @@ class Recording:
             end = End("gave-up", str(reason), of_error(reason, self.names))
         except REFUSALS as error:
             end = End("raised", f"{type(error).__name__}: {error}", of_error(error, self.names))
-        except (
-            Exception
-        ) as error:  # whatever else a user's program raises is told, with its line, as no matter of sizes
-            if raised_inside(error, os.path.dirname(__file__)) and not isinstance(
-                error, TypeError | AttributeError
-            ):
-                raise
-            end = End("gave-up", f"{type(error).__name__}: {error}", of_error(error, self.names))
+        except Exception as error:
+            # Whatever else a user's program raises is told, with its line, as no matter of sizes.
+            who = "the recorder failed: " if is_ours(error) else ""
+            end = End("gave-up", f"{who}{type(error).__name__}: {error}", of_error(error, self.names))
         said = self.generator.said
         return Path(
             Program(tuple(self._inputs), tuple(self._nodes), tuple(outputs)),

@@ -135,9 +135,7 @@ def one_size(run: Recording, x: SymbolicTensor, dim: int | None = None) -> Any:
     if dim is None:
         return sizes
     if not -len(sizes) <= dim < len(sizes):
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-len(sizes)}, {len(sizes) - 1}], but got {dim})"
-        )
+        raise IndexError(f"dimension {dim} of a tensor of rank {len(sizes)}")
     return sizes[dim]
 
 
@@ -292,8 +290,10 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
 }
 
 PLAIN_ATTRIBUTES = frozenset(
-    "dtype device layout requires_grad is_cuda is_cpu is_meta is_sparse is_sparse_csr is_quantized is_nested is_mkldnn "
-    "is_xpu is_mps is_ipu is_xla is_vulkan is_maia is_mtia output_nr _version _backward_hooks name retains_grad".split()
+    """
+    dtype device layout requires_grad is_cuda is_cpu is_meta is_sparse is_sparse_csr is_quantized is_nested is_mkldnn
+    is_xpu is_mps is_ipu is_xla is_vulkan is_maia is_mtia output_nr _version _backward_hooks name retains_grad
+    """.split()
 )
 
 
