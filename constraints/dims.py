@@ -61,14 +61,27 @@ class _Frozen:
 _set = object.__setattr__
 
 
-class Symbol(_Frozen):
-    """An unknown integer."""
+class _Atom(_Frozen):
+    """What dims are polynomials over. Two are equal if their texts are, for the text determines the atom."""
 
-    __slots__ = ("_hash", "name", "symbols", "text")
-    name: str
+    __slots__ = ("depth", "symbols", "text")
     text: str
     symbols: frozenset[str]
-    _hash: int
+    depth: int
+    """How deep applications are nested in it."""
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, _Atom) and self.text == other.text)
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
+class Symbol(_Atom):
+    """An unknown integer."""
+
+    __slots__ = ("name",)
+    name: str
 
     def __init__(self, name: str) -> None:
         if not _NAME.fullmatch(name) or name in KEYWORDS:
@@ -76,13 +89,7 @@ class Symbol(_Frozen):
         _set(self, "name", name)
         _set(self, "text", name)
         _set(self, "symbols", frozenset((name,)))
-        _set(self, "_hash", hash(name))
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Symbol) and self.name == other.name)
-
-    def __hash__(self) -> int:
-        return self._hash
+        _set(self, "depth", 0)
 
     def __repr__(self) -> str:
         return f"Symbol({self.name!r})"
@@ -91,32 +98,19 @@ class Symbol(_Frozen):
         return Symbol, (self.name,)
 
 
-class Apply(_Frozen):
+class Apply(_Atom):
     """`op` applied to dims, as it is left when no rule rewrites it. Built by the operations below only."""
 
-    __slots__ = ("_hash", "args", "op", "symbols", "text")
+    __slots__ = ("args", "op")
     op: str
     args: tuple[Dim, ...]
-    text: str
-    symbols: frozenset[str]
-    _hash: int
 
     def __init__(self, op: str, args: tuple[Dim, ...]) -> None:
         _set(self, "op", op)
         _set(self, "args", args)
         _set(self, "text", _apply_text(op, args))
         _set(self, "symbols", frozenset().union(*map(symbols, args)))
-        _set(self, "_hash", hash((op, args)))
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if not isinstance(other, Apply) or self._hash != other._hash:
-            return False
-        return self.op == other.op and self.args == other.args
-
-    def __hash__(self) -> int:
-        return self._hash
+        _set(self, "depth", 1 + max(map(depth, args)))
 
     def __repr__(self) -> str:
         return f"Apply({self.op!r}, {self.args!r})"
@@ -129,7 +123,7 @@ class Term(_Frozen):
     """A polynomial that is not constant: `(monomial, coefficient)` pairs, leading monomial first.
 
     Monomials are ordered by degree, highest first, then by the texts of their atoms (graded lexicographic,
-    an order that multiplication respects). No coefficient is 0. `modular` is true if a `%` may occur in it.
+    an order that multiplication respects). No coefficient is 0. `modular`: one of the atoms is a `%`.
     """
 
     __slots__ = ("_hash", "_text", "modular", "terms")
@@ -221,7 +215,7 @@ def coefficients(dim: Dim) -> tuple[tuple[Mono, int], ...]:
     """The monomials with their coefficients, leading first; of 0 there are none."""
     if isinstance(dim, Term):
         return dim.terms
-    return (((), dim),) if dim else ()
+    return (((), int(dim)),) if dim else ()
 
 
 def constant_part(dim: Dim) -> int:
@@ -255,6 +249,13 @@ def symbols(dim: Dim) -> frozenset[str]:
     if isinstance(dim, int):
         return frozenset()
     return frozenset().union(*(atom.symbols for mono, _ in dim.terms for atom in mono))
+
+
+def depth(dim: Dim) -> int:
+    """How deep applications are nested in the dim; 0 for a polynomial over symbols."""
+    if isinstance(dim, int):
+        return 0
+    return max(atom.depth for mono, _ in dim.terms for atom in mono)
 
 
 def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
@@ -312,7 +313,11 @@ def _substitute_atom(atom: Atom, replacement: Mapping[str, Dim], done: dict[Atom
 
 
 def _lone(atom: Atom) -> Term:
-    return Term((((atom,), 1),), isinstance(atom, Apply) and atom.op == "%")
+    return Term((((atom,), 1),), _is_modulo(atom))
+
+
+def _is_modulo(atom: Atom) -> bool:
+    return isinstance(atom, Apply) and atom.op == "%"
 
 
 def _text_of(atom: Atom) -> str:
@@ -330,10 +335,11 @@ def _joined(m: Mono, n: Mono) -> Mono:
 
 
 def _build(acc: dict[Mono, int], modular: bool) -> Dim:
-    """The dim with these coefficients, zeros among them."""
+    """The dim with these coefficients, zeros among them; without `modular`, no `%` is among its atoms."""
     if modular:
         _rejoin(acc)
     terms = [term for term in acc.items() if term[1]]
+    modular = modular and any(map(_is_modulo, (atom for mono, _ in terms for atom in mono)))
     if len(terms) > 1:
         terms.sort(key=_rank)
     elif not terms:
@@ -550,7 +556,8 @@ def _floordiv_int(p: Dim, k: int) -> Dim:
     - constant range: ⌊low/k⌋ = ⌊high/k⌋ where low <= p <= high, and ⌊·/k⌋ is monotone
     - whole parts: ⌊(k·s + r)/k⌋ = s + ⌊r/k⌋
     - common factor: ⌊(g·x + c)/(g·d)⌋ = ⌊⌊(g·x + c)/g⌋/d⌋ = ⌊(x + ⌊c/g⌋)/d⌋
-    - sign: ⌊p/k⌋ = -⌈-p/k⌉ = -⌊(k - 1 - p)/k⌋, so that the leading coefficient is positive
+    - sign: ⌊p/k⌋ = -⌈-p/k⌉ = -⌊(k - 1 - p)/k⌋ where the coefficients but for the constant add up to less
+      than 0: `-(-h//4)` is `(h + 3)//4`, and `(b - a)//2` stays as it is
     - `_unnest`, `_unmod`
     """
     if isinstance(p, int) or k == 1:
@@ -562,7 +569,7 @@ def _floordiv_int(p: Dim, k: int) -> Dim:
         return whole + _floordiv_int(p - k * whole, k)
     if (g := _common(p, k)) > 1:
         return _floordiv_int(_shrink(p, g), k // g)
-    if p.terms[0][1] < 0:
+    if sum(c for mono, c in p.terms if mono) < 0:
         return -_floordiv_int(k - 1 - p, k)
     if (flat := _unnest(p, k)) is not None:
         return _floordiv_int(*flat)
@@ -731,7 +738,7 @@ def _floordiv_term(p: Dim, q: Term) -> Dim:
     factor, above, below = _cancel(rest, q)
     if whole != 0 or factor != 1:
         return add(whole, floordiv(above, below))
-    return _lone(Apply("//", (p, q)))
+    return _lone(Apply("//", (rest, q)))
 
 
 def _modulo_term(p: Dim, q: Term) -> Dim:
@@ -749,7 +756,7 @@ def _modulo_term(p: Dim, q: Term) -> Dim:
     factor, above, below = _cancel(rest, q)
     if whole != 0 or factor != 1:
         return multiply(factor, modulo(above, below))
-    return _lone(Apply("%", (p, q)))
+    return _lone(Apply("%", (rest, q)))
 
 
 # --- min and max -----------------------------------------------------------------------------------------
@@ -768,7 +775,8 @@ def maximum(*dims: Dim) -> Dim:
 def _extremum(op: str, pick: Callable[[int, int], int], dims: tuple[Dim, ...]) -> Dim:
     """min and max are associative, commutative and idempotent: nested ones flatten, arguments are a set.
 
-    min(x + a, x + b) = x + min(a, b): arguments that differ by an integer are one.
+    Addition distributes over them. So min(x + a, x + b) = x + min(a, b): arguments that differ by an integer
+    are one; and min(x, y) + c = min(x + c, y + c): nested ones flatten with their constant.
     """
     if not dims:
         raise ValueError(f"{op} of no dims")
@@ -782,11 +790,12 @@ def _extremum(op: str, pick: Callable[[int, int], int], dims: tuple[Dim, ...]) -
 
 
 def _flattened(op: str, dims: Iterable[Dim]) -> Iterator[Dim]:
-    """Arguments of the same operation in place of their application, which are flat already."""
+    """Arguments of the same operation, which are flat already, in place of their application."""
     for dim in dims:
-        atom = lone_atom(dim)
+        c = constant_part(dim)
+        atom = lone_atom(dim - c)
         if isinstance(atom, Apply) and atom.op == op:
-            yield from atom.args
+            yield from (arg + c for arg in atom.args)
         else:
             yield dim
 

@@ -3,7 +3,7 @@
     dim     = product (("+" | "-") product)*
     product = unary (("*" | "//" | "%") unary)*
     unary   = "-"* power
-    power   = atom ["**" unary]                       the exponent is an integer from 0 to 64
+    power   = atom ["**" unary]                       the exponent is an integer from 0 to 256
     atom    = integer | name | ("min" | "max") "(" dim ("," dim)* ")" | "(" dim ")"
 
 Precedence is Python's. `Tokens` and `parse_expression` serve the larger grammars of formulas and input
@@ -19,16 +19,31 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from .dims import KEYWORDS, Dim, Term, coefficients, floordiv, maximum, minimum, modulo, multiply, sym, total
+from .dims import (
+    KEYWORDS,
+    Dim,
+    Term,
+    coefficients,
+    depth,
+    floordiv,
+    maximum,
+    minimum,
+    modulo,
+    multiply,
+    sym,
+    total,
+)
 
 MAX_LENGTH: Final = 20_000
 MAX_DEPTH: Final = 80
-MAX_DIGITS: Final = 100
-MAX_BITS: Final = 1024
-MAX_EXPONENT: Final = 64
+MAX_DIGITS: Final = 400
+MAX_BITS: Final = 1024  # 309 digits: whatever is built from this can be read again
+MAX_EXPONENT: Final = 256
 MAX_DEGREE: Final = 256
 MAX_MONOMIALS: Final = 4096
+MAX_TEXT: Final = 100_000
 
+_LONG_NUMBER = re.compile(r"(?<![A-Za-z0-9_])[0-9]{320}")
 _TOKEN = re.compile(
     r"""\s*(?:
       (?P<float> [0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)? | [0-9]+[eE][+-]?[0-9]+ )
@@ -155,8 +170,10 @@ class Tokens:
         if self._depth >= MAX_DEPTH:
             raise self.error(f"expected at most {MAX_DEPTH} levels of nesting")
         self._depth += 1
-        yield
-        self._depth -= 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
 
 
 def parse_dim(text: str) -> Dim:
@@ -216,8 +233,9 @@ def _atom(tokens: Tokens) -> Dim:
         return int(tokens.next().text)
     if token.kind == "name" and token.text not in KEYWORDS:
         tokens.next()
-        called = token.text in _FUNCTIONS and tokens.at("(")
-        return _FUNCTIONS[token.text](*_arguments(tokens)) if called else sym(token.text)
+        if token.text in _FUNCTIONS and tokens.at("("):
+            return _applied(tokens, token, _FUNCTIONS[token.text], *_arguments(tokens))
+        return sym(token.text)
     if tokens.accept("("):
         inner = parse_expression(tokens)
         tokens.expect(")")
@@ -245,11 +263,28 @@ def _times(tokens: Tokens, operator: Token, left: Dim, right: Dim) -> Dim:
     return multiply(left, right)
 
 
-def _divided(divide: Callable[[Dim, Dim], Dim]) -> Callable[[Tokens, Token, Dim, Dim], Dim]:
+def _applied(tokens: Tokens, operator: Token, function: Callable[..., Dim], *args: Dim) -> Dim:
+    """function(*args), refused where the result would be deep or its text long.
+
+    A power of a sum repeats the text of its atoms, so that nesting these would be exponential; nested
+    divisions by integers multiply the divisors.
+    """
+    if all(depth(arg) < MAX_DEPTH // 2 for arg in args) and sum(map(_text_size, args)) <= MAX_TEXT:
+        result = function(*args)
+        if not _LONG_NUMBER.search(str(result)):
+            return result
+    raise tokens.error(f"expected operands of {operator.text!r} of moderate size", operator.column)
+
+
+def _text_size(dim: Dim) -> int:
+    return sum(1 + sum(len(atom.text) for atom in set(mono)) for mono, _ in coefficients(dim))
+
+
+def _divided(function: Callable[[Dim, Dim], Dim]) -> Callable[[Tokens, Token, Dim, Dim], Dim]:
     def build(tokens: Tokens, operator: Token, left: Dim, right: Dim) -> Dim:
         if right == 0:
             raise tokens.error("expected a divisor other than zero", operator.column)
-        return divide(left, right)
+        return _applied(tokens, operator, function, left, right)
 
     return build
 
