@@ -1,7 +1,7 @@
 """Formulas over dims: comparisons with zero, joined by *and* and *or*.
 
-Negation is pushed down to the comparisons when a formula is built, so there is no `not` node. `True` and `False` are
-Python's own. A comparison is normalised as its term is: `2*h >= 5` and `h >= 3` are one object.
+Negation is pushed down to the comparisons when a formula is built, so there is no `not` node. `True` and
+`False` are Python's own. A comparison is normalised as its term is: `2*h >= 5` and `h >= 3` are one object.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """Every part holds. Parts are judged from left to right, so an early one may guard a division in a later one."""
+    """Every part holds. Parts are judged from left to right, so an early one may guard a division in a later
+    one.
+    """
 
     parts: tuple[Formula, ...]
 
@@ -68,7 +70,8 @@ def _sum(terms: tuple[tuple[Mono, int], ...], modular: bool) -> Dim:
 def _compare(op: Operator, term: Dim) -> Formula:
     """`term op 0`, divided by the gcd g of its coefficients.
 
-    With term = g*t + c: `== 0` needs g | c, else it is false; `>= 0` is t + floor(c/g) >= 0, since t is an integer.
+    With term = g*t + c: `== 0` needs g | c, else it is false; `>= 0` is t + floor(c/g) >= 0, since t is an
+    integer.
     """
     if isinstance(term, int):
         return {"==": term == 0, "!=": term != 0, ">=": term >= 0}[op]
@@ -209,8 +212,8 @@ def free_symbols(formula: Formula) -> frozenset[str]:
 def holds(formula: Formula, values: Mapping[str, int]) -> bool:
     """The truth of the formula at an assignment.
 
-    Raises ZeroDivisionError where a division by zero is not guarded by an earlier part, UnknownSymbol where a value
-    is missing.
+    Raises ZeroDivisionError where a division by zero is not guarded by an earlier part, UnknownSymbol where a
+    value is missing.
     """
     match formula:
         case bool():

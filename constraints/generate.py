@@ -1,8 +1,11 @@
-"""The one loop that applies rules to a program: each call goes to its rule, which says what it needs and returns."""
+"""The one loop that applies rules to a program: each call goes to its rule, which says what it needs and
+returns.
+"""
+
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias
@@ -10,14 +13,16 @@ from typing import Any, NoReturn, TypeAlias
 from .dims import Dim, Term, sym
 from .formula import Formula, all_of, eq, ge, le
 from .intervals import interval
-from .language import Constraint, Context, Dyn, Dynamic, Generated, Note, Refused, Slice, Tensor, Value
+from .language import Constraint, Context, Dyn, Generated, Note, Refused, Slice, Tensor, Value
 from .program import Argument, Program, Ref, parts_of
 from .system import Domain
 
 RuleFunction: TypeAlias = Callable[..., Any]
 """`rule(context, *arguments) -> Value`; the names of its parameters are those of torch's Python API."""
 
-SYNONYMS = MappingProxyType({"self": "input", "axis": "dim", "axes": "dim", "keepdims": "keepdim", "x1": "input"})
+SYNONYMS = MappingProxyType(
+    {"self": "input", "axis": "dim", "axes": "dim", "keepdims": "keepdim", "x1": "input"}
+)
 """Other names that torch gives the same parameter."""
 
 IGNORED = frozenset(
@@ -25,7 +30,9 @@ IGNORED = frozenset(
 )
 """Parameters that say nothing about shapes; a rule that does read one names it."""
 
-RESHAPING = frozenset("as_strided_ resize_ resize_as_ set_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_".split())
+RESHAPING = frozenset(
+    "as_strided_ resize_ resize_as_ set_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_".split()
+)
 """In-place operators that change the shape of the tensor; every other has to leave it as it is."""
 
 
@@ -87,7 +94,9 @@ class Rule:
 
 
 class Rules(Mapping[str, Rule]):
-    """Rules by canonical operator name. `|` joins two families, which may not overlap; `+` lets the right one win."""
+    """Rules by canonical operator name. `|` joins two families, which may not overlap; `+` lets the right one
+    win.
+    """
 
     __slots__ = ("_rules",)
 
@@ -116,8 +125,8 @@ class Rules(Mapping[str, Rule]):
 class Generator:
     """Applies rules call by call and gathers what they say; a Context for each of them.
 
-    `count` answers how many results a call has where its rule cannot know (`split` along a symbolic size), `chooser`
-    whether a formula holds on which the kind of the result depends (`squeeze` of a symbolic size).
+    `count` answers how many results a call has where its rule cannot know (`split` along a symbolic size),
+    `chooser` whether a formula holds on which the kind of the result depends (`squeeze` of a symbolic size).
     """
 
     rules: Rules
@@ -148,7 +157,8 @@ class Generator:
         return interval(dim, self.domain.ranges)[0] >= bound
 
     def number(self, dim: Dim) -> int:
-        """How many results there are, as a number. A graph has it written down; the recorder forks over it."""
+        """How many results there are, as a number. A graph has it written down; the recorder forks over it.
+        """
         if isinstance(dim, int):
             return dim
         if self.count is None:
@@ -163,10 +173,13 @@ class Generator:
             raise BadCall(f"{reason} depends on whether {formula}")
         return self.chooser(formula)
 
-    def call(self, op: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[dict[str, Any], Value | None]:
+    def call(
+        self, op: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], Value | None]:
         """The named arguments of a call and its result; None where the operator has no rule that takes them.
 
-        A refusal becomes the constraint `False`, and the result is Dyn: whatever comes after is still looked at.
+        A refusal becomes the constraint `False`, and the result is Dyn: whatever comes after is still looked
+        at.
         """
         rule = self.rules.get(op)
         inplace = rule is None and op.endswith("_") and not op.startswith("_")
@@ -196,12 +209,16 @@ class Generator:
         self.said.notes.append(Note("no-rule", f"{op}: {error}", self.node))
 
     def _in_place(self, op: str, target: Value, result: Value) -> Value:
-        """An in-place operator writes into its first argument, whose shape, dtype and strides stay as they are."""
+        """An in-place operator writes into its first argument, whose shape, dtype and strides stay as they
+        are.
+        """
         if isinstance(target, Tensor) and isinstance(result, Tensor):
             same: Formula = len(target.shape) == len(result.shape) and all_of(
                 eq(a, b) for a, b in zip(target.shape, result.shape, strict=True)
             )
-            self.require(same, f"{op} writes a result of shape {_show(result)} into a tensor of shape {_show(target)}")
+            self.require(
+                same, f"{op} writes a result of shape {_show(result)} into a tensor of shape {_show(target)}"
+            )
             return target
         return result
 
@@ -253,7 +270,9 @@ def generate(program: Program, rules: Rules, domain: Domain) -> Generated:
         _, result = generator.call(node.op, tuple(positional), named)
         parts = list(leaves(result)) if result is not None and result is not Dyn else [Dyn] * expected
         if len(parts) != expected:
-            generator.require(False, f"{node.op} gives {len(parts)} results where the program takes {expected}")
+            generator.require(
+                False, f"{node.op} gives {len(parts)} results where the program takes {expected}"
+            )
             parts = [Dyn] * expected
         values.update(zip(node.results, parts, strict=True))
     return generator.said

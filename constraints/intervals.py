@@ -54,7 +54,8 @@ def _atom(atom: Atom, ranges: Ranges) -> Interval:
 
 
 def _times(a: Interval, b: Interval) -> Interval:
-    """The product is extreme at the corners; 0 * inf is 0, since the factor 0 is reached and infinity is not."""
+    """The product is extreme at the corners; 0 * inf is 0, since the factor 0 is reached and infinity is not.
+    """
     corners = [0 if x == 0 or y == 0 else x * y for x in a for y in b]
     return min(corners), max(corners)
 
@@ -68,7 +69,9 @@ def _power(a: Interval, exponent: int) -> Interval:
 
 
 def _quotient(a: Interval, b: Interval) -> Interval:
-    """For b >= 1, floor(a / b) grows with a, and with b where a < 0, falls with b where a >= 0: extreme at corners."""
+    """For b >= 1, floor(a / b) grows with a, and with b where a < 0, falls with b where a >= 0: extreme at
+    corners.
+    """
     if b[0] < 1:
         return EVERYTHING
     corners = [_floor(x, y) for x in a for y in b]

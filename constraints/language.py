@@ -23,8 +23,9 @@ class Layout(Enum):
 class Tensor:
     """A tensor as far as shapes go.
 
-    `dtype` is torch's name without the prefix (`float32`), None where it is not known. `layout` is the strides, in
-    elements, or the word that says them shorter; sizes of a tensor whose layout is a tuple and the tuple agree in length.
+    `dtype` is torch's name without the prefix (`float32`), None where it is not known. `layout` is the
+    strides, in elements, or the word that says them shorter; sizes of a tensor whose layout is a tuple and
+    the tuple agree in length.
     """
 
     shape: Shape
@@ -91,10 +92,13 @@ class Ellipses:
 
 Dots: Final = Ellipses()
 
-Value: TypeAlias = (
-    "Tensor | Dim | Formula | float | complex | str | None | Number | Dynamic | Slice | Ellipses | tuple[Value, ...]"
-)
-"""What a rule gets and returns. A list arrives as a tuple; a dtype as its name; a condition on sizes as a formula."""
+Plain: TypeAlias = "Dim | Formula | float | complex | str | Number | Dynamic | Slice | Ellipses | None"
+"""A value that is no tensor and has no parts."""
+
+Value: TypeAlias = "Tensor | tuple[Value, ...] | Plain"
+"""What a rule gets and returns. A list arrives as a tuple; a dtype as its name; a condition on sizes as a
+formula.
+"""
 
 
 class Refused(Exception):
@@ -102,7 +106,9 @@ class Refused(Exception):
 
 
 class Context(Protocol):
-    """What a rule may tell and ask. It never solves: `at_least` knows intervals of the declared domain, no more."""
+    """What a rule may tell and ask. It never solves: `at_least` knows intervals of the declared domain, no
+    more.
+    """
 
     def require(self, formula: Formula, reason: str) -> None:
         """The call runs only where the formula holds."""
@@ -123,7 +129,8 @@ class Context(Protocol):
         """How many results the call has, as a number, where that depends on sizes."""
 
     def choose(self, formula: Formula, reason: str) -> bool:
-        """Does the formula hold? For what has to be known before there is a result, such as the rank of it."""
+        """Does the formula hold? For what has to be known before there is a result, such as the rank of it.
+        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,15 @@
 """Every spelling of an operator -> its one canonical name.
 
-Methods, functions, `torch.nn.functional`, dunders and ATen overloads differ in prefixes (`aten.`, `torch.Tensor.`),
-overload suffixes (`.default`, `.Tensor`) and synonyms; the canonical name is ATen's, bare.
+Methods, functions, `torch.nn.functional`, dunders and ATen overloads differ in prefixes (`aten.`,
+`torch.Tensor.`), overload suffixes (`.default`, `.Tensor`) and synonyms; the canonical name is ATen's, bare.
 """
+
 from __future__ import annotations
 
 from types import MappingProxyType
 
-# synonym -> canonical name; torch documents each left one as an alias of the right one, or both share one law of shapes.
+# synonym -> canonical name; torch documents each left one as an alias of the right one, or both share one law
+# of shapes.
 ALIASES = MappingProxyType(
     {
         alias: name

@@ -1,16 +1,17 @@
 """The program: nodes in order, each an operator call with named arguments, results and an origin.
 
-Plain data: no torch, no solver. `verify` states the laws; `to_json` and `from_json` are inverse to each other.
+Plain data: no torch, no solver. `verify` states the laws; `to_json` and `from_json` are inverses.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from .dims import Dim, Term
-from .formula import And, Compare, Formula, Or, all_of, any_of
-from .language import Dots, Dyn, Dynamic, Ellipses, Layout, Number, Slice, Tensor, Value
+from .dims import Term
+from .formula import And, Compare, Or, all_of, any_of
+from .language import Dots, Dyn, Dynamic, Ellipses, Layout, Number, Plain, Slice, Tensor, Value
 from .syntax import parse_dim
 
 SCHEMA = 1
@@ -23,9 +24,7 @@ class Ref:
     id: int
 
 
-Argument: TypeAlias = (
-    "Ref | Dim | Formula | float | complex | str | None | Number | Dynamic | Slice | Ellipses | tuple[Argument, ...]"
-)
+Argument: TypeAlias = "Ref | Tensor | tuple[Argument, ...] | Plain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +173,9 @@ def _unpack(data: Any) -> Any:
         case "tensor":
             layout = body["layout"]
             return Tensor(
-                _unpack(body["shape"]), body["dtype"], Layout(layout) if isinstance(layout, str) else _unpack(layout)
+                _unpack(body["shape"]),
+                body["dtype"],
+                Layout(layout) if isinstance(layout, str) else _unpack(layout),
             )
         case "compare":
             return Compare(body[0], parse_dim(body[1]))  # type: ignore[arg-type]

@@ -1,4 +1,5 @@
-"""What the user declares of the inputs: a value per input, found by its path, and the domain of the symbols."""
+"""What the user declares of the inputs: a value per input, found by its path, and the domain of the symbols.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from .system import Domain
 
 Step: TypeAlias = "str | int"
 InputPath: TypeAlias = tuple[Step, ...]
-"""`("batch", "pixels")` for `batch["pixels"]`, `("xs", 0)` for `xs[0]`; the first step is a parameter's name."""
+"""`("batch", "pixels")` for `batch["pixels"]`, `("xs", 0)` for `xs[0]`; the first step is a parameter's name.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,6 @@
-"""The constraint system of a target: the declared domain, and what each path through the program asks of its inputs."""
+"""The constraint system of a target: the declared domain, and what each path through the program asks of its
+inputs.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from .program import Origin, Program
 
 @dataclass(frozen=True)
 class Domain:
-    """What the user declared: the symbols of the inputs, in order of appearance, and what is assumed of them."""
+    """What the user declared: the symbols of the inputs, in order of appearance, and what is assumed of them.
+    """
 
     symbols: tuple[str, ...] = ()
     assumptions: tuple[Formula, ...] = ()
@@ -30,7 +33,9 @@ class Domain:
 
 
 def ranges_of(formulas: tuple[Formula, ...]) -> Ranges:
-    """Intervals from the conjuncts `c*s + d >= 0` and `c*s + d == 0` with one symbol s; every other is left aside."""
+    """Intervals from the conjuncts `c*s + d >= 0` and `c*s + d == 0` with one symbol s; every other is left
+    aside.
+    """
     ranges: dict[str, tuple[int | float, int | float]] = {}
     for formula in conjuncts(all_of(formulas)):
         if not isinstance(formula, Compare) or formula.op == "!=":
@@ -95,7 +100,8 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """One way through the target: its conditions, the program recorded along it and what its nodes require."""
+    """One way through the target: its conditions, the program recorded along it and what its nodes require.
+    """
 
     program: Program
     values: dict[int, Value]

@@ -16,10 +16,10 @@ import torch
 from ..constraints.program import Origin
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_OUR_FOLDERS = tuple(
+_OUR_FOLDERS: tuple[str, ...] = tuple(
     os.path.join(_OURS, part, "") for part in ("tracer", "constraints", "solver", "typecheck")
 )
-_INNER = (
+_INNER: tuple[str, ...] = (
     os.path.join(os.path.dirname(torch.__file__), ""),
     contextlib.__file__,
     functools.__file__,

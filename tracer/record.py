@@ -189,7 +189,7 @@ class Recording:
             end = End("gave-up", str(reason), of_error(reason, self.names))
         except REFUSALS as error:
             end = End("raised", f"{type(error).__name__}: {error}", of_error(error, self.names))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 (the target is the user's code)
             # Whatever else a user's program raises is told, with its line, as no matter of sizes.
             who = "the recorder failed: " if is_ours(error) else ""
             end = End("gave-up", f"{who}{type(error).__name__}: {error}", of_error(error, self.names))

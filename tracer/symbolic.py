@@ -291,8 +291,9 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
 
 PLAIN_ATTRIBUTES = frozenset(
     """
-    dtype device layout requires_grad is_cuda is_cpu is_meta is_sparse is_sparse_csr is_quantized is_nested is_mkldnn
-    is_xpu is_mps is_ipu is_xla is_vulkan is_maia is_mtia output_nr _version _backward_hooks name retains_grad
+    dtype device layout requires_grad is_cuda is_cpu is_meta is_sparse is_sparse_csr is_quantized is_nested
+    is_mkldnn is_xpu is_mps is_ipu is_xla is_vulkan is_maia is_mtia output_nr _version
+    _backward_hooks name retains_grad
     """.split()
 )
 

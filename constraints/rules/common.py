@@ -10,7 +10,9 @@ from ..language import Context, Layout, Number, Shape, Tensor
 
 
 def axis(c: Context, dim: int, rank: int) -> int:
-    """An axis from 0 to rank-1; torch counts negative axes from the end, and takes a scalar for a vector here."""
+    """An axis from 0 to rank-1; torch counts negative axes from the end, and takes a scalar for a vector
+    here.
+    """
     limit = max(rank, 1)
     if not -limit <= dim < limit:
         c.refuse(f"dimension {dim} is out of range for a tensor of rank {rank} (-{limit} to {limit - 1})")
@@ -18,7 +20,9 @@ def axis(c: Context, dim: int, rank: int) -> int:
 
 
 def axes(c: Context, dims: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
-    """Distinct axes in the order given; None and the empty list stand for all of them, as in torch's reductions."""
+    """Distinct axes in the order given; None and the empty list stand for all of them, as in torch's
+    reductions.
+    """
     if dims is None or dims == ():
         return tuple(range(rank))
     found = tuple(axis(c, d, rank) for d in ((dims,) if isinstance(dims, int) else dims))
@@ -37,8 +41,8 @@ def rank_is(c: Context, tensor: Tensor, name: str, *ranks: int) -> None:
 def broadcast_dim(c: Context, a: Dim, b: Dim) -> Dim:
     """`a, b -> a if b == 1 else b`, where a == b or one of them is 1.
 
-    Where neither side is known to differ from 1 the result is max(a, b) * min(a, b, 1): equal sizes n >= 1 give n,
-    1 and n give n, and a 0 on either side gives 0.
+    Where neither side is known to differ from 1 the result is max(a, b) * min(a, b, 1): equal sizes n >= 1
+    give n, 1 and n give n, and a 0 on either side gives 0.
     """
     if a is b or a == b:
         return a
@@ -47,7 +51,7 @@ def broadcast_dim(c: Context, a: Dim, b: Dim) -> Dim:
     if b == 1:
         return a
     a_is_1, b_is_1 = eq(a, 1), eq(b, 1)
-    c.require(any_of((eq(a, b), a_is_1, b_is_1)), f"sizes {a} and {b} do not broadcast: they must agree, or one be 1")
+    c.require(any_of((eq(a, b), a_is_1, b_is_1)), f"sizes {a} and {b} do not broadcast (equal, or one of them 1)")
     if a_is_1 is False or c.at_least(a, 2):
         return a
     if b_is_1 is False or c.at_least(b, 2):
@@ -65,8 +69,9 @@ def broadcast(c: Context, *shapes: Shape) -> Shape:
             continue
         short, long = sorted((result, shape), key=len)
         split = len(long) - len(short)
-        pairs = zip(result[-len(short) :] if short else (), shape[-len(short) :] if short else (), strict=True)
-        result = long[:split] + tuple(broadcast_dim(c, a, b) for a, b in pairs)
+        left = result[max(len(result) - len(short), 0) :]
+        right = shape[max(len(shape) - len(short), 0) :]
+        result = long[:split] + tuple(broadcast_dim(c, a, b) for a, b in zip(left, right, strict=True))
     return result
 
 
@@ -75,11 +80,11 @@ def same_dim(c: Context, a: Dim, b: Dim, reason: str) -> Dim:
     if a is b or a == b:
         return a
     c.require(eq(a, b), reason)
-    return b if isinstance(b, int) or isinstance(a, Term) and len(b.terms) < len(a.terms) else a
+    return b if isinstance(b, int) or (isinstance(a, Term) and len(b.terms) < len(a.terms)) else a
 
 
-# Type promotion: torch.result_type's two rules. A category (bool < integral < floating < complex) is taken from tensors
-# with dims before 0-dim tensors before plain numbers; within a category the widest type wins.
+# Type promotion: torch.result_type's two rules. A category (bool < integral < floating < complex) is taken
+# from tensors with dims before 0-dim tensors before plain numbers; within a category the widest type wins.
 CATEGORY = {
     **dict.fromkeys(["bool"], 0),
     **dict.fromkeys(["uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"], 1),
@@ -92,7 +97,9 @@ SCALARS = {"bool": 0, "int": 1, "float": 2, "complex": 3}
 
 
 def category(dtype: str) -> int:
-    """0 bool, 1 integral, 2 floating, 3 complex. A dtype outside the table (quantised, 8-bit floats) counts as floating."""
+    """0 bool, 1 integral, 2 floating, 3 complex. A dtype outside the table (quantised, 8-bit floats) counts
+    as floating.
+    """
     return CATEGORY.get(dtype, 2)
 
 
