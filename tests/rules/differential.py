@@ -7,18 +7,19 @@ must agree: accepted or refused, result shapes, dtypes (where the rule states on
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
 from anyshape.constraints.dims import Term, evaluate
-from anyshape.constraints.formula import And, Compare, Or, all_of, free_symbols, ge, holds
+from anyshape.constraints.formula import Compare, Formula, all_of, free_symbols, ge, holds
 from anyshape.constraints.generate import Generator, Rules, leaves
 from anyshape.constraints.dims import sym
-from anyshape.constraints.language import Dyn, Layout, Refused, Tensor
+from anyshape.constraints.language import Dots, Dyn, Layout, Refused, Slice, Tensor
 from anyshape.constraints.syntax import parse_dim
 from anyshape.constraints.system import Domain
 
@@ -27,14 +28,24 @@ REFUSALS = (RuntimeError, ValueError, IndexError, TypeError, AssertionError, Not
 
 @dataclass(frozen=True)
 class T:
-    """A tensor argument: sizes separated by blanks (`"b n 2*k"`), the dtype, and a permutation that is applied to it."""
+    """A tensor argument: sizes separated by blanks (`"b n 2*k"`), the dtype, and a permutation that is applied to it.
+
+    `strides`, written as the sizes are, lays it out otherwise. `fill` is the value of all its elements.
+    """
 
     sizes: str
     dtype: torch.dtype = torch.float32
     permute: tuple[int, ...] | None = None
+    strides: str = ""
+    fill: int = 0
 
     def build(self, values: dict[str, int]) -> torch.Tensor:
-        tensor = torch.zeros([evaluate(parse_dim(s), values) for s in self.sizes.split()], dtype=self.dtype)
+        sizes = [evaluate(parse_dim(s), values) for s in self.sizes.split()]
+        if self.strides:
+            strides = [evaluate(parse_dim(s), values) for s in self.strides.split()]
+            room = 1 + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True)) if all(sizes) else 0
+            return torch.full([room], self.fill, dtype=self.dtype).as_strided(sizes, strides)
+        tensor = torch.full(sizes, self.fill, dtype=self.dtype)
         return tensor if self.permute is None else tensor.permute(self.permute)
 
     def symbolic(self) -> Tensor:
@@ -43,6 +54,8 @@ class T:
         for i in reversed(range(len(shape) - 1)):
             strides[i] = strides[i + 1] * shape[i + 1]
         name = str(self.dtype).removeprefix("torch.")
+        if self.strides:
+            return Tensor(shape, name, tuple(parse_dim(s) for s in self.strides.split()))
         if self.permute is None:
             return Tensor(shape, name)
         return Tensor(tuple(shape[i] for i in self.permute), name, tuple(strides[i] for i in self.permute))
@@ -70,10 +83,14 @@ class Case:
         return f"{self.op}({', '.join(map(str, self.args))}{', ' if self.kwargs else ''}{self.kwargs or ''})"
 
     def leaves(self) -> Iterator[Any]:
-        yield from pytree.tree_leaves((self.args, self.kwargs))
+        for leaf in pytree.tree_leaves((self.args, self.kwargs)):
+            yield from bounds(leaf) if isinstance(leaf, slice) else (leaf,)
 
     def symbols(self) -> list[str]:
-        texts = [leaf.sizes.split() if isinstance(leaf, T) else [leaf.text] for leaf in self.leaves() if isinstance(leaf, T | D)]
+        texts = [
+            (leaf.sizes + " " + leaf.strides).split() if isinstance(leaf, T) else [leaf.text]
+            for leaf in self.leaves() if isinstance(leaf, T | D)
+        ]
         names: dict[str, None] = {}
         for text in (t for ts in texts for t in ts):
             dim = parse_dim(text)
@@ -82,22 +99,50 @@ class Case:
         return list(names)
 
 
+def bounds(index: slice) -> tuple[Any, Any, Any]:
+    return index.start, index.stop, index.step
+
+
+def fill_in(value: Any, one: Callable[[Any], Any]) -> Any:
+    """The arguments of a case with every T and D replaced, those in the bounds of slices among them."""
+    return pytree.tree_map(lambda a: slice(*map(one, bounds(a))) if isinstance(a, slice) else one(a), value)
+
+
 def lower(value: Any) -> Any:
     """A real torch argument as a rule sees it."""
     if isinstance(value, torch.Tensor):
         name = str(value.dtype).removeprefix("torch.")
         contiguous = value.is_contiguous()
         return Tensor(tuple(value.shape), name, Layout.CONTIGUOUS if contiguous else tuple(value.stride()))
-    if isinstance(value, torch.dtype):
+    if isinstance(value, torch.dtype | torch.memory_format):
         return str(value).removeprefix("torch.")
+    if isinstance(value, slice):
+        return Slice(*bounds(value))
+    if value is Ellipsis:
+        return Dots
     if isinstance(value, list | tuple):
         return tuple(lower(v) for v in value)
     return value
 
 
-def run_rule(rules: Rules, op: str, args: tuple[Any, ...], kwargs: dict[str, Any], domain: Domain) -> Any:
-    """(accepted formula, result or None, notes)."""
-    generator = Generator(rules, domain, count=lambda dim: 1)
+class Asked(Exception):
+    """The rule needs a number, or the truth of a formula, that the symbols leave open."""
+
+
+def run_rule(
+    rules: Rules, op: str, args: tuple[Any, ...], kwargs: dict[str, Any], domain: Domain,
+    values: dict[str, int] | None = None,
+) -> Any:
+    """(accepted formula, result or None, notes). What the rule asks is answered from the values; without, Asked."""
+
+    def answer(dim: Any, evaluated: Callable[[Any, dict[str, int]], Any]) -> Any:
+        if values is None:
+            raise Asked
+        return evaluated(dim, values)
+
+    generator = Generator(
+        rules, domain, count=lambda dim: answer(dim, evaluate), chooser=lambda formula: answer(formula, holds)
+    )
     named, result = generator.call(op, args, kwargs)
     assert result is not None, [n.reason for n in generator.said.notes]
     return all_of(c.formula for c in generator.said.constraints), result, generator
@@ -105,9 +150,9 @@ def run_rule(rules: Rules, op: str, args: tuple[Any, ...], kwargs: dict[str, Any
 
 def run_torch(case: Case, values: dict[str, int]) -> Any:
     """(accepted, result or the refusal)."""
-    args, kwargs = pytree.tree_map(
-        lambda a: a.build(values) if isinstance(a, T) else evaluate(parse_dim(a.text), values) if isinstance(a, D) else a,
+    args, kwargs = fill_in(
         (case.args, case.kwargs),
+        lambda a: a.build(values) if isinstance(a, T) else evaluate(parse_dim(a.text), values) if isinstance(a, D) else a,
     )
     try:
         return (args, kwargs), True, case.call(*args, **kwargs)
@@ -115,12 +160,21 @@ def run_torch(case: Case, values: dict[str, int]) -> Any:
         return (args, kwargs), False, error
 
 
-def compare_results(rule: Any, real: Any, values: dict[str, int], where: str) -> None:
+def compare_results(
+    rule: Any, real: Any, values: dict[str, int], where: str, unbacked: Mapping[str, Formula] = MappingProxyType({})
+) -> None:
+    """Sizes that the data decides, `unbacked`, are what torch says they are; what the rule knows of them must hold."""
+    values = dict(values)
     expected = [r for r in pytree.tree_leaves(real) if isinstance(r, torch.Tensor)]
     got = [r for r in leaves(rule) if isinstance(r, Tensor)]
     assert rule is not Dyn, f"{where}: torch accepts, the rule gives Dyn"
     assert len(got) == len(expected), f"{where}: {len(got)} tensors, torch gives {len(expected)}"
     for mine, theirs in zip(got, expected, strict=True):
+        assert len(mine.shape) == theirs.dim(), f"{where}: rule says {mine.shape}, torch {tuple(theirs.shape)}"
+        for dim, size in zip(mine.shape, theirs.shape, strict=True):
+            if str(dim) in unbacked and str(dim) not in values:
+                values[str(dim)] = size
+                assert holds(unbacked[str(dim)], values), f"{where}: {dim} is {size}, outside of {unbacked[str(dim)]}"
         shape = tuple(evaluate(d, values) for d in mine.shape)
         assert shape == tuple(theirs.shape), f"{where}: rule says {shape}, torch {tuple(theirs.shape)}"
         if mine.dtype is not None:
@@ -150,13 +204,17 @@ def check_case(case: Case, rules: Rules, count: int = 40) -> tuple[int, int]:
     """Raises AssertionError at the first disagreement; returns how many assignments torch accepted and refused."""
     names = case.symbols()
     domain = Domain(tuple(names), tuple(ge(sym(n), 1 if n in case.where.split() else 0) for n in names))
-    args, kwargs = pytree.tree_map(
-        lambda a: a.symbolic() if isinstance(a, T) else parse_dim(a.text) if isinstance(a, D) else lower(a),
+    args, kwargs = fill_in(
         (case.args, case.kwargs),
+        lambda a: a.symbolic() if isinstance(a, T) else parse_dim(a.text) if isinstance(a, D) else lower(a),
     )
     args = tuple(lower(a) for a in args)
     kwargs = {k: lower(v) for k, v in kwargs.items()}
-    accepted_set, symbolic, said = run_rule(rules, case.op, args, kwargs, domain)
+    try:
+        accepted_set, symbolic, said = run_rule(rules, case.op, args, kwargs, domain)
+        asks = False
+    except Asked:
+        asks = True
     seen = [0, 0]
     for values in assignments(case, count):
         (real_args, real_kwargs), accepted, real = run_torch(case, values)
@@ -165,6 +223,8 @@ def check_case(case: Case, rules: Rules, count: int = 40) -> tuple[int, int]:
             rules, case.op, tuple(map(lower, real_args)), {k: lower(v) for k, v in real_kwargs.items()}, Domain()
         )
         assert isinstance(concrete, bool), f"{where}: concrete shapes leave {concrete}"
+        if asks:
+            accepted_set, symbolic, said = run_rule(rules, case.op, args, kwargs, domain, values)
         reasons = [c.reason for c in generator.said.constraints]
         assert concrete == accepted, f"{where}: rule {'accepts' if concrete else f'refuses {reasons}'}, torch: {real if not accepted else 'accepts'}"
         try:
@@ -173,7 +233,7 @@ def check_case(case: Case, rules: Rules, count: int = 40) -> tuple[int, int]:
             symbolically = False
         assert symbolically == accepted, f"{where}: accepted set {accepted_set} says {symbolically}, torch: {real if not accepted else 'accepts'}"
         if accepted:
-            compare_results(result, real, values, where)
-            compare_results(symbolic, real, values, f"{where} (symbolically)")
+            compare_results(result, real, values, where, generator.said.unbacked)
+            compare_results(symbolic, real, values, f"{where} (symbolically)", said.said.unbacked)
         seen[not accepted] += 1
     return seen[0], seen[1]

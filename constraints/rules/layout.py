@@ -1,0 +1,453 @@
+"""Views and reshapes: the same elements in the same number under other axes."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+from ..dims import Dim, Term, sym
+from ..formula import all_of, any_of, divides, eq, ge, ne
+from ..language import Context, Layout, Shape, Tensor, product, tensors
+from .common import axes, axis, rank_is
+from .strides import (
+    Strides,
+    cancelled,
+    channels_last,
+    contiguous_under,
+    is_row_major,
+    laid_out,
+    row_major,
+    same_numel,
+    strides_of,
+    view_of,
+)
+
+
+def text(shape: Sequence[Dim]) -> str:
+    """`[b, 3*h]`"""
+    return f"[{', '.join(map(str, shape))}]"
+
+
+def nonnegative(c: Context, size: Dim, what: str) -> None:
+    """A size that was given: at least 0."""
+    if isinstance(size, int) and size < 0:
+        c.refuse(f"{what} is {size}, which is negative")
+    if not c.at_least(size, 0):
+        c.require(ge(size, 0), f"{what} is {size}, which must not be negative")
+
+
+def with_strides(tensor: Tensor, shape: Shape, strides: Strides | None) -> Tensor:
+    """A view of the tensor."""
+    return Tensor(shape, tensor.dtype, laid_out(shape, strides))
+
+
+# --- view and its kin ------------------------------------------------------------------------------------
+
+
+def inferred_sizes(c: Context, old: Shape, sizes: Sequence[Dim]) -> tuple[Shape, int | None]:
+    """`[d0, …] as (e0, …, -1, …) -> [e0, …, ∏d // ∏e, …]`, and the position of the -1.
+
+    The sizes given multiply to the number of elements. A -1 stands for what is left, where the other sizes do not
+    multiply to 0 and do divide the number of elements. A symbolic size stands for itself, and is never a -1.
+    """
+    unknown = [i for i, size in enumerate(sizes) if size == -1]
+    if len(unknown) > 1:
+        c.refuse(f"only one size can be inferred, and {text(sizes)} leaves out {len(unknown)}")
+    for i, size in enumerate(sizes):
+        if i not in unknown and size not in old:
+            nonnegative(c, size, f"size {i} of {text(sizes)}")
+    if not unknown:
+        c.require(same_numel(c, old, sizes), f"{text(old)} has not as many elements as {text(sizes)}")
+        return tuple(sizes), None
+    at = unknown[0]
+    rest, others, common = cancelled(old, [*sizes[:at], *sizes[at + 1 :]])
+    nonzero = all_of(ne(f, 0) for f in (*common, others) if not c.at_least(f, 1))
+    if nonzero is False:
+        c.refuse(f"the -1 in {text(sizes)} is ambiguous: the other sizes multiply to 0")
+    c.require(nonzero, f"the -1 in {text(sizes)} is ambiguous where the other sizes multiply to 0")
+    if others == 1:
+        return (*sizes[:at], rest, *sizes[at + 1 :]), at
+    c.require(divides(others, rest), f"{text(old)} cannot be {text(sizes)}: {others} must divide {rest}")
+    return (*sizes[:at], rest // others, *sizes[at + 1 :]), at
+
+
+def _strides_or_placeholders(tensor: Tensor) -> Strides:
+    """Unknown strides as symbols of which nothing is known: what holds of them holds of any strides."""
+    return strides_of(tensor) or tuple(sym(f"_stride{i}") for i in range(tensor.rank))
+
+
+def view(c: Context, input: Tensor, *size: Dim | str, dtype: str | None = None) -> Tensor:
+    """`[*d] -> [*e]` with ∏d == ∏e, where the strides allow it (`strides.view_of`); with a dtype, `view_dtype`."""
+    if dtype is None and len(size) == 1 and isinstance(size[0], str):
+        dtype = size[0]
+    if dtype is not None:
+        return view_dtype(c, input, dtype)
+    new, inferred = inferred_sizes(c, input.shape, size)  # type: ignore[arg-type]
+    if input.layout is Layout.CONTIGUOUS:
+        return Tensor(new, input.dtype)
+    possible, layout = view_of(c, input.shape, _strides_or_placeholders(input), new, inferred)
+    if input.layout is Layout.UNKNOWN:
+        if possible is not True:
+            c.approximate(f"whether {text(input.shape)} can be viewed as {text(new)} depends on strides that are not known")
+        return Tensor(new, input.dtype, Layout.UNKNOWN)
+    if possible is not True:
+        empty = [eq(size, 0) for size in input.shape if not c.at_least(size, 1)]
+        c.require(
+            any_of((possible, *empty)),
+            f"{text(input.shape)} with strides {text(_strides_or_placeholders(input))} cannot be viewed as {text(new)}: "
+            "it is not contiguous there, and would have to be copied (reshape, contiguous)",
+        )
+    return Tensor(new, input.dtype, layout)
+
+
+BYTES = {
+    **dict.fromkeys("bool uint8 int8 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz".split(), 1),
+    **dict.fromkeys("int16 uint16 float16 bfloat16".split(), 2),
+    **dict.fromkeys("int32 uint32 float32 complex32".split(), 4),
+    **dict.fromkeys("int64 uint64 float64 complex64".split(), 8),
+    "complex128": 16,
+}
+"""The size of an element."""
+
+
+def view_dtype(c: Context, input: Tensor, dtype: str) -> Tensor:
+    """`[*d, n] -> [*d, n*k // m]`, the elements being k bytes before and m bytes after.
+
+    Where k != m the elements of the last dim lie side by side. Where k < m the dim is a multiple of m // k, and so is
+    every other stride.
+    """
+    if input.dtype is None or input.dtype not in BYTES or dtype not in BYTES:
+        c.approximate(f"the sizes of elements of {input.dtype} and {dtype} are not known")
+        return Tensor(input.shape, dtype, input.layout)
+    before, after = BYTES[input.dtype], BYTES[dtype]
+    if before == after:
+        return Tensor(input.shape, dtype, input.layout)
+    if not input.shape:
+        c.refuse(f"a scalar of {input.dtype} cannot be viewed as {dtype}, whose elements have another size")
+    *outer, last = input.shape
+    strides = strides_of(input)
+    if strides is None:
+        c.approximate("whether the elements can be viewed in another size depends on strides that are not known")
+    else:
+        c.require(eq(strides[-1], 1), f"viewing as {dtype} needs a last stride of 1, not {strides[-1]}")
+    if before > after:
+        shape, ratio = (*outer, last * (before // after)), before // after
+        scaled = strides and (*(s * ratio for s in strides[:-1]), 1)
+        return Tensor(shape, dtype, laid_out(shape, scaled))
+    ratio = after // before
+    c.require(divides(ratio, last), f"viewing {input.dtype} as {dtype} needs a last size divisible by {ratio}, not {last}")
+    if strides is not None:
+        for stride, size in zip(strides[:-1], outer, strict=True):
+            if not (input.layout is Layout.CONTIGUOUS):
+                c.require(divides(ratio, stride), f"viewing as {dtype} needs strides divisible by {ratio}, not {stride}")
+    shape = (*outer, last // ratio)
+    scaled = strides and (*(s // ratio for s in strides[:-1]), 1)
+    return Tensor(shape, dtype, Layout.CONTIGUOUS if input.layout is Layout.CONTIGUOUS else laid_out(shape, scaled))
+
+
+def reshape_to(c: Context, input: Tensor, new: Shape, inferred: int | None = None) -> Tensor:
+    """The tensor in a shape that has as many elements: a view where one is possible, else a contiguous copy.
+
+    A view is contiguous where the tensor is, for both run through memory in the same order. So the result is not
+    contiguous only where the view is possible and the tensor is not contiguous. Where that depends on sizes, in a way
+    that `contiguous_under` cannot exclude, the layout is unknown.
+    """
+    if input.layout is Layout.CONTIGUOUS:
+        return Tensor(new, input.dtype)
+    strides = strides_of(input)
+    if strides is None:
+        return Tensor(new, input.dtype, Layout.UNKNOWN)
+    possible, layout = view_of(c, input.shape, strides, new, inferred)
+    if possible is True:
+        return Tensor(new, input.dtype, layout)
+    settled = contiguous_under(possible, input.shape, strides)
+    return Tensor(new, input.dtype, Layout.CONTIGUOUS if settled else Layout.UNKNOWN)
+
+
+def reshape(c: Context, input: Tensor, *shape: Dim, size: Shape | None = None) -> Tensor:
+    """`[*d] -> [*e]` with ∏d == ∏e, copied where the strides ask for it."""
+    return reshape_to(c, input, *inferred_sizes(c, input.shape, shape if size is None else size))
+
+
+def view_as(c: Context, input: Tensor, other: Tensor) -> Tensor:
+    """`[*d], [*e] -> [*e]`, a view"""
+    return view(c, input, *other.shape)
+
+
+def reshape_as(c: Context, input: Tensor, other: Tensor) -> Tensor:
+    """`[*d], [*e] -> [*e]`, copied where the strides ask for it"""
+    return reshape(c, input, *other.shape)
+
+
+def flatten(c: Context, input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """`[*a, *m, *z] -> [*a, ∏m, *z]`; a scalar becomes [1]"""
+    start, end = axis(c, start_dim, input.rank), axis(c, end_dim, input.rank)
+    if start > end:
+        c.refuse(f"flatten's start_dim {start_dim} comes after its end_dim {end_dim}")
+    if start == end and input.shape:
+        return input
+    merged = product(input.shape[start : end + 1])
+    return reshape_to(c, input, (*input.shape[:start], merged, *input.shape[end + 1 :]))
+
+
+def ravel(c: Context, input: Tensor) -> Tensor:
+    """`[*d] -> [∏d]`, contiguous"""
+    return Tensor((input.numel,), input.dtype)
+
+
+def unflatten(c: Context, input: Tensor, dim: int, sizes: Shape | int) -> Tensor:
+    """`[*a, n, *z] -> [*a, *e, *z]` with n == ∏e; one of the e may be -1"""
+    if not input.shape:
+        c.refuse("unflatten needs a tensor of rank 1 or more")
+    at = axis(c, dim, input.rank)
+    given = sizes if isinstance(sizes, tuple) else (sizes,)
+    if not given:
+        c.refuse("unflatten needs at least one size")
+    new, _ = inferred_sizes(c, (input.shape[at],), given)
+    old = strides_of(input)
+    strides = old and (*old[:at], *(step * old[at] for step in row_major(new)), *old[at + 1 :])
+    shape = (*input.shape[:at], *new, *input.shape[at + 1 :])
+    return Tensor(shape, input.dtype, input.layout if input.layout is Layout.CONTIGUOUS else laid_out(shape, strides))
+
+
+# --- dims of size 1 --------------------------------------------------------------------------------------
+
+
+def squeeze(c: Context, input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
+    """`[*a, 1, *z] -> [*a, *z]`, and `[*a, n, *z]` stays as it is where n != 1; without a dim, for every dim.
+
+    The rank of the result depends on the sizes, so it has to be known of each whether it is 1.
+    """
+    if dim is None:
+        chosen: Sequence[int] = range(input.rank)
+    else:
+        chosen = axes(c, dim, input.rank) if dim != () else ()
+    gone = {i for i in chosen if input.shape and _is_one(c, input.shape[i])}
+    kept = [i for i in range(input.rank) if i not in gone]
+    return permuted(input, kept)
+
+
+def _is_one(c: Context, size: Dim) -> bool:
+    return not c.at_least(size, 2) and c.choose(eq(size, 1), f"whether squeeze removes a dim of size {size}")
+
+
+def permuted(input: Tensor, order: Sequence[int]) -> Tensor:
+    """A view of these dims in this order; those left out are of size 1."""
+    shape = tuple(input.shape[i] for i in order)
+    strides = strides_of(input)
+    return with_strides(input, shape, strides and tuple(strides[i] for i in order))
+
+
+def unsqueeze(c: Context, input: Tensor, dim: int) -> Tensor:
+    """`[*a, *z] -> [*a, 1, *z]`"""
+    at = axis(c, dim, input.rank + 1)
+    shape = (*input.shape[:at], 1, *input.shape[at:])
+    strides = strides_of(input)
+    if strides is None or input.layout is Layout.CONTIGUOUS:
+        return Tensor(shape, input.dtype, input.layout)
+    step: Dim = strides[at] * input.shape[at] if at < input.rank else 1
+    return with_strides(input, shape, (*strides[:at], step, *strides[at:]))
+
+
+def at_least_rank(rank: int) -> Callable[..., Tensor | tuple[Tensor, ...]]:
+    """`atleast_1d`, `atleast_2d`, `atleast_3d`"""
+
+    def atleast(c: Context, *tensors: Tensor) -> Tensor | tuple[Tensor, ...]:
+        """`[*d] -> [1, …, *d]`, and of rank 3 `[n] -> [1, n, 1]`, `[n, m] -> [n, m, 1]`"""
+        results = []
+        for tensor in tensors:
+            while tensor.rank < rank:
+                tensor = unsqueeze(c, tensor, -1 if rank == 3 and tensor.rank == 2 else 0)
+            results.append(tensor)
+        return results[0] if len(tensors) == 1 else tuple(results)
+
+    return atleast
+
+
+# --- the order of dims -----------------------------------------------------------------------------------
+
+
+def permute(c: Context, input: Tensor, *dims: int) -> Tensor:
+    """`[d0, d1, …] -> [d(p0), d(p1), …]` for a permutation p"""
+    if len(dims) != input.rank:
+        c.refuse(f"permute to {len(dims)} dims of a tensor of rank {input.rank}")
+    return permuted(input, axes(c, dims, input.rank) if dims else ())
+
+
+def transpose(c: Context, input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """`[*a, n, *m, k, *z] -> [*a, k, *m, n, *z]`"""
+    i, j = axis(c, dim0, input.rank), axis(c, dim1, input.rank)
+    order = list(range(input.rank))
+    if order:
+        order[i], order[j] = order[j], order[i]
+    return permuted(input, order)
+
+
+def t(c: Context, input: Tensor) -> Tensor:
+    """`[n, m] -> [m, n]`; vectors and scalars stay as they are"""
+    rank_is(c, input, "the operand of t", 0, 1, 2)
+    return permuted(input, range(input.rank)[::-1])
+
+
+def reversed_dims(c: Context, input: Tensor) -> Tensor:
+    """`[d0, …, dn] -> [dn, …, d0]`, the attribute `T`"""
+    return permuted(input, range(input.rank)[::-1])
+
+
+def matrix_transpose(c: Context, input: Tensor) -> Tensor:
+    """`[*batch, n, m] -> [*batch, m, n]`, the attributes `mT` and `mH`; a scalar stays as it is"""
+    if input.rank == 1:
+        c.refuse(f"a matrix is transposed here, not a tensor of rank 1 ({input})")
+    return transpose(c, input, -2, -1) if input.shape else input
+
+
+def conjugate_transpose(c: Context, input: Tensor) -> Tensor:
+    """`[n, m] -> [m, n]`, the attribute `H`; a scalar stays as it is"""
+    rank_is(c, input, "the operand of H", 0, 2)
+    return permuted(input, range(input.rank)[::-1])
+
+
+def movedim(c: Context, input: Tensor, source: int | tuple[int, ...], destination: int | tuple[int, ...]) -> Tensor:
+    """Dim source[i] becomes dim destination[i]; the others keep their order in the places that are left."""
+    sources, places = (p if isinstance(p, tuple) else (p,) for p in (source, destination))
+    if len(sources) != len(places):
+        c.refuse(f"movedim from {len(sources)} dims to {len(places)}")
+    moved = dict(
+        zip(axes(c, places, input.rank) if places else (), axes(c, sources, input.rank) if sources else (), strict=True)
+    )
+    rest = iter([i for i in range(input.rank) if i not in moved.values()])
+    return permuted(input, [moved[i] if i in moved else next(rest) for i in range(input.rank)])
+
+
+# --- memory ----------------------------------------------------------------------------------------------
+
+
+def contiguous(c: Context, input: Tensor, memory_format: str = "contiguous_format") -> Tensor:
+    """`[*d] -> [*d]`, row-major, or with the channels innermost"""
+    match memory_format.removeprefix("torch."):
+        case "channels_last" | "channels_last_3d" as name:
+            rank = 4 if name == "channels_last" else 5
+            rank_is(c, input, f"a tensor in the format {name}", rank)
+            return with_strides(input, input.shape, channels_last(input.shape))
+        case "preserve_format":
+            c.refuse("contiguous takes no preserve_format")
+    return Tensor(input.shape, input.dtype)
+
+
+def as_strided(
+    c: Context, input: Tensor, size: Shape, stride: Shape, storage_offset: Dim | None = None
+) -> Tensor:
+    """`storage -> [*size]`, element i of it being at storage_offset + Σ i·stride.
+
+    The last element has to lie in the storage. How much storage there is behind a tensor is not known here: it is taken
+    to be the tensor's own elements, which a view of a larger tensor is not limited to.
+    """
+    if len(size) != len(stride):
+        c.refuse(f"as_strided with {len(size)} sizes and {len(stride)} strides")
+    for i, dims in enumerate(zip(size, stride, strict=True)):
+        nonnegative(c, dims[0], f"size {i}")
+        nonnegative(c, dims[1], f"stride {i}")
+    last = sum(((n - 1) * s for n, s in zip(size, stride, strict=True)), storage_offset or 0)
+    if input.layout is not Layout.CONTIGUOUS:
+        c.approximate("the storage behind a view is not known")
+    else:
+        fits = any_of((*(eq(n, 0) for n in size), ge(input.numel, last + 1)))
+        if fits is not True:
+            c.approximate("the storage behind the tensor is taken to hold its own elements and no more")
+        c.require(fits, f"as_strided reaches element {last} of a storage of {input.numel}")
+    return with_strides(input, size, stride)
+
+
+def alias(c: Context, input: Tensor) -> Tensor:
+    """`[*d] -> [*d]`, the tensor itself"""
+    return input
+
+
+def view_as_real(c: Context, input: Tensor) -> Tensor:
+    """complex `[*d] -> [*d, 2]`"""
+    parts = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
+    if input.dtype is not None and input.dtype not in parts:
+        c.refuse(f"view_as_real takes a complex tensor, not {input}")
+    strides = strides_of(input)
+    shape = (*input.shape, 2)
+    layout = laid_out(shape, strides and (*(2 * s for s in strides), 1))
+    return Tensor(shape, input.dtype and parts[input.dtype], layout)
+
+
+def view_as_complex(c: Context, input: Tensor) -> Tensor:
+    """`[*d, 2] -> complex [*d]`, the two lying side by side and all other strides being even"""
+    parts = {"float16": "complex32", "float32": "complex64", "float64": "complex128"}
+    if input.dtype is not None and input.dtype not in parts:
+        c.refuse(f"view_as_complex takes a floating tensor, not {input}")
+    if not input.shape:
+        c.refuse("view_as_complex takes a tensor of rank 1 or more")
+    *outer, last = input.shape
+    c.require(eq(last, 2), f"view_as_complex takes a last size of 2, not {last}")
+    dtype = input.dtype and parts[input.dtype]
+    strides = strides_of(input)
+    if strides is None:
+        c.approximate("whether the pairs lie side by side depends on strides that are not known")
+        return Tensor(tuple(outer), dtype, Layout.UNKNOWN)
+    if input.layout is not Layout.CONTIGUOUS:
+        c.require(eq(strides[-1], 1), f"view_as_complex takes a last stride of 1, not {strides[-1]}")
+        c.require(all_of(divides(2, s) for s in strides[:-1]), "view_as_complex takes even strides but for the last")
+        return Tensor(tuple(outer), dtype, laid_out(tuple(outer), tuple(s // 2 for s in strides[:-1])))
+    return Tensor(tuple(outer), dtype)
+
+
+def copied(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """The rule of `view_copy`, `slice_copy`, …: the same results, but contiguous, in memory of their own."""
+
+    @wraps(rule)
+    def copy(c: Context, *args: Any, **kwargs: Any) -> Any:
+        result = rule(c, *args, **kwargs)
+        if isinstance(result, tuple):
+            return tuple(Tensor(part.shape, part.dtype) for part in tensors(result))
+        return Tensor(result.shape, result.dtype)
+
+    return copy
+
+
+RULES: dict[str, Callable[..., Any]] = {
+    "view": view,
+    "reshape": reshape,
+    "_reshape_alias": lambda c, input, size, stride: reshape(c, input, *size),
+    "view_as": view_as,
+    "reshape_as": reshape_as,
+    "flatten": flatten,
+    "ravel": ravel,
+    "unflatten": unflatten,
+    "squeeze": squeeze,
+    "unsqueeze": unsqueeze,
+    "atleast_1d": at_least_rank(1),
+    "atleast_2d": at_least_rank(2),
+    "atleast_3d": at_least_rank(3),
+    "permute": permute,
+    "transpose": transpose,
+    "t": t,
+    "T": reversed_dims,
+    "numpy_T": reversed_dims,
+    "mT": matrix_transpose,
+    "mH": matrix_transpose,
+    "adjoint": matrix_transpose,
+    "H": conjugate_transpose,
+    "movedim": movedim,
+    "contiguous": contiguous,
+    "as_strided": as_strided,
+    "alias": alias,
+    "lift_fresh": alias,
+    "view_as_real": view_as_real,
+    "view_as_complex": view_as_complex,
+    "view_copy": copied(reshape),
+    "_reshape_copy": copied(reshape),
+    "squeeze_copy": copied(squeeze),
+    "unsqueeze_copy": copied(unsqueeze),
+    "permute_copy": copied(permute),
+    "transpose_copy": copied(transpose),
+    "t_copy": copied(t),
+    "as_strided_copy": copied(as_strided),
+    "alias_copy": copied(alias),
+    "lift_fresh_copy": copied(alias),
+    "view_as_real_copy": copied(view_as_real),
+    "view_as_complex_copy": copied(view_as_complex),
+}

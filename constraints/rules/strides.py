@@ -1,0 +1,282 @@
+"""The algebra of strides: when one tensor is a view of another, and how the elements of a result lie in memory.
+
+Everything here speaks of tensors with at least one element; of those without, torch looks at no stride. A size is then
+at least 1, so that a common factor of two sides that divides the number of elements may be cancelled.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias
+
+from ..dims import Apply, Dim, Term, divide
+from ..formula import And, Compare, Formula, Or, all_of, any_of, eq, ne
+from ..language import Context, Layout, Shape, Tensor, product
+
+Strides: TypeAlias = tuple[Dim, ...]
+
+
+def row_major(shape: Shape) -> Strides:
+    """`[a, b, c] -> (b*c, c, 1)`, the strides of a contiguous tensor."""
+    strides: list[Dim] = []
+    step: Dim = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step = step * size
+    return tuple(reversed(strides))
+
+
+def strides_of(tensor: Tensor) -> Strides | None:
+    """The strides, where they are known."""
+    if isinstance(tensor.layout, tuple):
+        return tensor.layout
+    return row_major(tensor.shape) if tensor.layout is Layout.CONTIGUOUS else None
+
+
+def is_row_major(shape: Shape, strides: Strides) -> bool:
+    """Is the tensor contiguous, whatever the symbols are? The stride along a dim of size 1 is never used."""
+    step: Dim = 1
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size == 1:
+            continue
+        if stride != step:
+            return False
+        step = step * size
+    return True
+
+
+def laid_out(shape: Shape, strides: Strides | None) -> Layout | Strides:
+    """The layout with these strides, by its short name where it has one."""
+    if strides is None:
+        return Layout.UNKNOWN
+    return Layout.CONTIGUOUS if is_row_major(shape, strides) else strides
+
+
+# --- cancelling ------------------------------------------------------------------------------------------
+
+
+def quotient(a: Dim, b: Dim) -> Dim | None:
+    """a / b, where b divides a as a polynomial."""
+    if isinstance(b, int) and isinstance(a, int):
+        return a // b if b and a % b == 0 else None
+    if b == 0:
+        return None
+    whole, rest = divide(a, b)
+    return whole if rest == 0 else None
+
+
+def factors(dims: Iterable[Dim]) -> Iterator[Term]:
+    """The symbolic factors that can be read off the dims: of `4*h*w` they are h and w, of `h + 1` it is itself."""
+    for dim in dims:
+        if isinstance(dim, Term) and len(dim.terms) == 1:
+            for atom in dim.terms[0][0]:
+                yield Term((((atom,), 1),), isinstance(atom, Apply) and atom.op == "%")
+        elif isinstance(dim, Term):
+            yield dim
+
+
+def without_common(a: Dim, b: Dim, candidates: Iterable[Dim]) -> tuple[Dim, Dim, list[Dim]]:
+    """(x, y, common) with a = f·x and b = f·y, where f is the product of the candidates in `common`."""
+    common = []
+    for factor in candidates:
+        x, y = quotient(a, factor), quotient(b, factor)
+        if x is not None and y is not None and factor != 1:
+            a, b = x, y
+            common.append(factor)
+    return a, b, common
+
+
+def cancelled(left: Sequence[Dim], right: Sequence[Dim]) -> tuple[Dim, Dim, list[Dim]]:
+    """(x, y, common) with ∏left = ∏common · x and ∏right = ∏common · y: what stands on both sides is taken out."""
+    ours, theirs, common = list(left), [], []
+    for size in right:
+        if size in ours:
+            ours.remove(size)
+            common.append(size)
+        else:
+            theirs.append(size)
+    x, y, more = without_common(product(ours), product(theirs), factors(ours))
+    return x, y, [size for size in common + more if size != 1]
+
+
+def same_numel(c: Context, left: Sequence[Dim], right: Sequence[Dim]) -> Formula:
+    """∏left == ∏right. With a common factor f, f·x == f·y holds where x == y or f == 0."""
+    x, y, common = cancelled(left, right)
+    return any_of((eq(x, y), *(eq(f, 0) for f in common if not c.at_least(f, 1))))
+
+
+def equal_nonzero(c: Context, a: Dim, b: Dim, nonzero: Sequence[Dim]) -> Formula:
+    """a == b, given that no dim in `nonzero` is 0."""
+    a, b, _ = without_common(a, b, nonzero)
+    if c.at_least(a - b, 1) or c.at_least(b - a, 1):
+        return False
+    return eq(a, b)
+
+
+# --- views -----------------------------------------------------------------------------------------------
+
+
+class Block(NamedTuple):
+    """Neighbouring dims that lie in memory as one: index i along the block is at i * stride."""
+
+    size: Dim
+    stride: Dim
+
+
+def blocks(shape: Shape, strides: Strides) -> list[Block]:
+    """Dims p, q are one block where stride(p) == size(q) * stride(q), whatever the symbols are."""
+    found: list[Block] = []
+    for size, stride in zip(shape, strides, strict=True):
+        if size == 1:
+            continue
+        if found and found[-1].stride == size * stride:
+            found[-1] = Block(found[-1].size * size, stride)
+        else:
+            found.append(Block(size, stride))
+    return found
+
+
+class View(NamedTuple):
+    """Whether a tensor can be seen in another shape, where it has elements, and how the result then lies in memory."""
+
+    possible: Formula
+    layout: Layout | Strides
+
+
+def view_of(c: Context, shape: Shape, strides: Strides, new: Shape, inferred: int | None = None) -> View:
+    """A tensor `[d0, …]` with `strides` seen as `[e0, …]`, the numbers of elements being equal and not 0.
+
+    This is torch's `computeStride` as a formula. Between dims p and k, all dims between them being of size 1 and these
+    two not, memory *breaks* if stride(p) != d(k) * stride(k). The view is possible if and only if the new shape splits
+    at each break: for some j, e(j) * e(j+1) * … is the number of elements to the right of the break. Then the dims of a
+    new shape between two breaks divide the stretch of memory there.
+
+    `inferred` is the position of the size that was given as -1: it is a quotient, and products are best formed without.
+    """
+    if 0 in shape:
+        return View(True, Layout.CONTIGUOUS)
+    parts = blocks(shape, strides)
+    nonzero = [*factors(shape), *factors(new)]
+    conditions: list[Formula] = []
+    ends: list[int | None] = []
+    for at in range(1, len(parts)):
+        split, j = _splits(c, [b.size for b in parts], at, new, inferred, nonzero)
+        ends.append(j)
+        if split is not True:
+            conditions.append(any_of((_no_break(c, parts, at, nonzero), split)))
+    possible = all_of(conditions)
+    if None not in ends:
+        return View(possible, laid_out(new, _new_strides(parts, [j for j in ends if j is not None], new)))
+    if contiguous_under(possible, shape, strides):
+        return View(possible, Layout.CONTIGUOUS)
+    return View(possible, Layout.UNKNOWN)
+
+
+def _no_break(c: Context, parts: list[Block], at: int, nonzero: Sequence[Dim]) -> Formula:
+    """Memory does not break between block p = at-1 and the next block k >= at whose size is not 1.
+
+    If the last block is the next one and of size 1, nothing is to the right, and any shape splits there.
+    """
+    before = parts[at - 1]
+    if before.size == 1:
+        return True
+    conditions: list[Formula] = []
+    between: list[Formula] = []  # "a block between p and k is not of size 1"
+    for k, block in enumerate(parts[at:], at):
+        lone = False if c.at_least(block.size, 2) else eq(block.size, 1)
+        joined = equal_nonzero(c, before.stride, block.size * block.stride, nonzero)
+        conditions.append(any_of((*between, joined, lone if k < len(parts) - 1 else False)))
+        if lone is False:
+            break
+        between.append(ne(block.size, 1))
+    return any_of((False if c.at_least(before.size, 2) else eq(before.size, 1), all_of(conditions)))
+
+
+def _splits(
+    c: Context, sizes: list[Dim], at: int, new: Shape, inferred: int | None, nonzero: Sequence[Dim]
+) -> tuple[Formula, int | None]:
+    """Whether some j has ∏new[j:] == ∏sizes[at:], and that j where it is the same for all sizes.
+
+    Since the two shapes have equally many elements, ∏new[:j] == ∏sizes[:at] says the same. From right to left the
+    products ∏new[j:] are multiples of each other: of those known to divide ∏sizes[at:] only the greatest matters, of
+    those known to be a multiple of it only the least.
+    """
+    left, right = product(sizes[:at]), product(sizes[at:])
+    sides = [(product(new[:j]), product(new[j:])) for j in range(len(new) + 1)]
+    for j, (ours, theirs) in enumerate(sides):
+        if ours == left or theirs == right:
+            return True, j
+    candidates: list[Formula] = []
+    for j, (ours, theirs) in reversed(list(enumerate(sides))):
+        small, large = (left, ours) if inferred is not None and j <= inferred else (theirs, right)
+        if quotient(large, small) is not None:
+            candidates.clear()
+        candidates.append(equal_nonzero(c, small, large, nonzero))
+        if quotient(small, large) is not None:
+            break
+    return any_of(candidates), None
+
+
+def _new_strides(parts: list[Block], ends: list[int], new: Shape) -> Strides:
+    """The block m holds the new dims from ends[m-1] to ends[m], row-major, on its own stride."""
+    bounds = [0, *ends, len(new)]
+    strides: list[Dim] = []
+    for m, block in enumerate(parts or [Block(1, 1)]):
+        strides += (step * block.stride for step in row_major(new[bounds[m] : bounds[m + 1]]))
+    return tuple(strides)
+
+
+def contiguous_under(premise: Formula, shape: Shape, strides: Strides) -> bool:
+    """Does the premise make the tensor contiguous? Where an equation u == 0 holds, every dim may be reduced modulo u."""
+    match premise:
+        case Or(parts):
+            return all(contiguous_under(part, shape, strides) for part in parts)
+        case And(parts):
+            return any(contiguous_under(part, shape, strides) for part in parts)
+        case Compare("==", u):
+            reduced = [tuple(divide(dim, u)[1] for dim in dims) for dims in (shape, strides)]
+            return is_row_major(reduced[0], reduced[1])
+        case False:
+            return True
+    return is_row_major(shape, strides)
+
+
+# --- results that keep the order of their operand's dims -------------------------------------------------
+
+
+def channels_last(shape: Shape) -> Strides:
+    """`[n, c, h, w] -> (h*w*c, 1, w*c, c)`: the channels lie innermost."""
+    order = (0, *range(2, len(shape)), 1)
+    return _dense_in(shape, order)
+
+
+def _dense_in(shape: Shape, order: Sequence[int]) -> Strides:
+    """Strides without gaps, the dims from the outermost to the innermost being in this order."""
+    steps = row_major(tuple(shape[i] for i in order))
+    return tuple(step for _, step in sorted(zip(order, steps, strict=True)))
+
+
+def preserved(shape: Shape, layout: Layout | Strides) -> Layout | Strides:
+    """The layout of a new tensor under `torch.preserve_format`: without gaps, the dims in the same order in memory.
+
+    The order is read off strides of which each divides the next as a polynomial; where it cannot be, it is unknown.
+    """
+    if not isinstance(layout, tuple) or is_row_major(shape, layout):
+        return laid_out(shape, layout) if isinstance(layout, tuple) else layout
+    order: list[int] = []
+    lone = [i for i, size in enumerate(shape) if size == 1]
+    for i, stride in enumerate(layout):
+        if i in lone:
+            continue
+        at = len(order)
+        while at and not _outer(layout[order[at - 1]], stride):
+            at -= 1
+        order.insert(at, i)
+    if any(not _outer(layout[i], layout[j]) for i, j in pairwise(order)) or any(layout[i] == 0 for i in order):
+        return Layout.UNKNOWN
+    return laid_out(shape, _dense_in(shape, (*order, *lone)))
+
+
+def _outer(outer: Dim, inner: Dim) -> bool:
+    """Is the first stride surely a multiple of the second?"""
+    return quotient(outer, inner) is not None
