@@ -1,10 +1,10 @@
-"""Sizes as a Python program sees them: integers, fractions and conditions over dims, for as long as the
-program lets them.
+"""Sizes as a Python program sees them: integers and fractions over dims, for as long as the program lets
+them.
 
 A `Size` is a `torch.SymInt`, so that torch's functions take it wherever they take a size, and calls itself an
-`int`, so that `isinstance(n, int)` goes the way that it goes in an eager run. It hashes and compares as its
-term does. Where Python insists on a number (`range(n)`, `int(n)`, a list index) or on a truth (`if n > 7`),
-the run is asked.
+`int`, so that `isinstance(n, int)` goes the way that it goes in an eager run. It hashes as its term does. A
+comparison is a branch: its outcome is a plain `bool` at once, since torch's C++ side takes no other. Where
+Python insists on a number (`range(n)`, `int(n)`, a list index), the run is asked for one.
 """
 
 from __future__ import annotations
@@ -52,16 +52,13 @@ class _Node:
     def is_float(self) -> bool:
         return type(self.number) is Real
 
-    def is_bool(self) -> bool:
-        return type(self.number) is Truth
-
     def is_symbolic(self) -> bool:
         return True
 
     def is_constant(self) -> bool:
         return False
 
-    is_nested_int = is_constant
+    is_nested_int = is_bool = is_constant
 
     def maybe_as_int(self) -> None:
         return None
@@ -145,16 +142,11 @@ def size(run: Run, dim: Dim) -> Any:
     return dim if isinstance(dim, int) else Size(run, dim)
 
 
-def condition(run: Run, formula: Formula) -> Any:
-    """A condition as the program sees it: a `bool`, or a Truth."""
-    return formula if isinstance(formula, bool) else Truth(run, formula)
-
-
 def dim_of(value: Any) -> Dim | None:
     """The dim behind an integer of the program, None for anything else."""
     if type(value) is Size:
         return value.term
-    if isinstance(value, int) and not isinstance(value, torch.SymBool):
+    if isinstance(value, int):
         return int(value)
     return None
 
@@ -192,7 +184,7 @@ def _comparison(
         if type(other) is float or type(other) is Real:
             return operation(self.real(), other)
         dim = dim_of(other)
-        return other_kind if dim is None else condition(self.run, over_dims(self.term, dim))
+        return other_kind if dim is None else self.run.truth(over_dims(self.term, dim))
 
     return compare
 
@@ -470,7 +462,7 @@ class Real(torch.SymFloat):
             and isinstance(lifted.ratio[1], int)
         ):
             (p, q), (r, s) = self.ratio, lifted.ratio  # q and s are positive
-            return condition(self.run, exact(p * s, r * q))
+            return self.run.truth(exact(p * s, r * q))
         return plain(float(self), float(lifted))
 
     def __eq__(self, other: Any) -> Any:
@@ -493,7 +485,7 @@ class Real(torch.SymFloat):
 
     def is_integer(self) -> bool:
         if self.ratio:
-            return bool(condition(self.run, logic.eq(self.ratio[0] % self.ratio[1], 0)))
+            return self.run.truth(logic.eq(self.ratio[0] % self.ratio[1], 0))
         return float(self).is_integer()
 
     def __bool__(self) -> bool:
@@ -563,70 +555,3 @@ def _quotient(a: Ratio, b: Ratio) -> Ratio | None:
 
 def _power_of_two(q: Dim) -> bool:
     return isinstance(q, int) and q > 0 and (q & (q - 1)) == 0
-
-
-class Truth(torch.SymBool):
-    """A condition on sizes that the program has not yet branched on."""
-
-    def __init__(self, run: Run, formula: Formula) -> None:
-        self.run = run
-        self.formula = formula
-
-    @property
-    def node(self) -> _Node:
-        return _Node(self)
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:
-        return bool
-
-    def __bool__(self) -> bool:
-        return self.run.truth(self.formula)
-
-    def _join(self, other: Any, join: Callable[[Any], Formula]) -> Any:
-        if type(other) is Truth:
-            return condition(self.run, join((self.formula, other.formula)))
-        return condition(self.run, join((self.formula, other))) if isinstance(other, bool) else NotImplemented
-
-    def __and__(self, other: Any) -> Any:
-        return self._join(other, logic.all_of)
-
-    def __or__(self, other: Any) -> Any:
-        return self._join(other, logic.any_of)
-
-    __rand__, __ror__ = __and__, __or__
-
-    def __invert__(self) -> Any:
-        return ~bool(self)
-
-    def __sym_not__(self) -> Any:
-        return condition(self.run, logic.negate(self.formula))
-
-    def __eq__(self, other: Any) -> Any:
-        return bool(self) == other
-
-    def __ne__(self, other: Any) -> Any:
-        return bool(self) != other
-
-    def __int__(self) -> int:
-        return int(bool(self))
-
-    __index__ = __int__
-
-    def __add__(self, other: Any) -> Any:
-        return int(self) + other
-
-    __radd__ = __add__
-
-    def __mul__(self, other: Any) -> Any:
-        return int(self) * other
-
-    __rmul__ = __mul__
-
-    def __hash__(self) -> int:
-        return hash(bool(self))
-
-    def __repr__(self) -> str:
-        return str(self.formula)
-
-    __str__ = __repr__

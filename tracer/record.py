@@ -30,7 +30,7 @@ from ..constraints.program import Argument, Input, Node, Program, Ref
 from ..constraints.spec import Declared, Spec
 from ..constraints.system import Answer, Condition, End, Oracle, Path, System
 from .model_state import ModelState
-from .numbers import DataNeeded, Real, Size, Truth, condition, size
+from .numbers import DataNeeded, Real, Size, size
 from .origins import ModuleNames, here, is_ours, of_error
 from .symbolic import OPERATOR_ATTRIBUTES, QUESTIONS, Sizes, SymbolicTensor, answer
 
@@ -231,7 +231,7 @@ class Recording:
                 yield from self._outputs(part, f"{name}[{key}]" if name else str(key))
         elif isinstance(result, torch.Tensor):
             yield name or "output", self._ref(result)
-        elif type(result) in (Size, Truth, Sizes, int, float, bool, str, type(None)):
+        elif type(result) in (Size, Sizes, int, float, bool, str, type(None)):
             yield name or "output", self._argument(self._lower(result, {}), {})
 
     # ---- what sizes ask (numbers.Run)
@@ -385,8 +385,6 @@ class Recording:
             return tuple(self._lower(v, ids) for v in value)
         if type(value) is Real:
             return Number("float")
-        if type(value) is Truth:
-            return value.formula
         if isinstance(value, torch.dtype):
             return str(value).removeprefix("torch.")
         if isinstance(value, slice):
@@ -454,7 +452,7 @@ class Recording:
         results.append(ref.id)
         if isinstance(value, Term):
             return Size(self, value)
-        return condition(self, value) if not isinstance(value, int) else value
+        return value if isinstance(value, int) else self.truth(value)
 
     def _fallback(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
         """What torch itself returns for an operator without a rule, run on meta tensors at two examples of
@@ -557,7 +555,9 @@ def _concrete(value: Any, example: Mapping[str, int]) -> Any:
     if type(value) is Size:
         return evaluate(value.term, example)
     if isinstance(value, list | tuple):
-        return type(value)(_concrete(v, example) for v in value)
+        return (list if isinstance(value, list) else tuple)(_concrete(v, example) for v in value)
+    if isinstance(value, slice):
+        return slice(*(_concrete(v, example) for v in (value.start, value.stop, value.step)))
     if isinstance(value, dict):
         return {k: _concrete(v, example) for k, v in value.items()}
     if isinstance(value, torch.device):
@@ -628,7 +628,7 @@ class _Mode(TorchFunctionMode):
         return in_place and bool(args) and id(args[0]) in self.owned
 
 
-_SYMBOLIC = frozenset({SymbolicTensor, Size, Real, Truth})
+_SYMBOLIC = frozenset({SymbolicTensor, Size, Real})
 
 
 def _is_symbolic(arguments: Any) -> bool:

@@ -16,7 +16,7 @@ from ..constraints.dims import Dim
 from ..constraints.formula import all_of, any_of, eq
 from ..constraints.language import Dynamic, Layout, Tensor, product
 from ..constraints.program import Ref
-from .numbers import Size, condition, size
+from .numbers import Size, size
 
 if TYPE_CHECKING:
     from .record import Recording
@@ -177,7 +177,7 @@ def is_contiguous(run: Recording, x: SymbolicTensor, memory_format: Any = torch.
     expected = contiguous_strides(value.shape)
     rows = zip(value.shape, value.layout, expected, strict=True)
     dense = all_of(any_of((eq(n, 1), eq(s, e))) for n, s, e in rows)
-    return bool(condition(run, any_of((dense, eq(product(value.shape), 0)))))
+    return run.truth(any_of((dense, eq(product(value.shape), 0))))
 
 
 def item(run: Recording, x: SymbolicTensor) -> Any:
