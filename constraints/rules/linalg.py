@@ -1,0 +1,526 @@
+"""Products of matrices and vectors, and the linear algebra built on them.
+
+Contractions pair sizes exactly: where pointwise operators stretch a size 1, a product refuses it (`einsum` and `tensordot`
+excepted). What lies before the matrix dims is batch, and broadcasts.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import Any, NoReturn
+
+from ..dims import Dim, maximum, minimum
+from ..formula import Formula, all_of, any_of, eq, ge, ne
+from ..language import Context, Dots, Layout, Shape, Tensor, product
+from .common import axes, axis, broadcast, broadcast_dim, category, contiguous_strides, promote, rank_is, same_dim, strides_of
+
+NO_PRODUCTS = frozenset({"bool", "uint16", "uint32", "uint64"})
+"""Dtypes for which no product is implemented: only where there is nothing to multiply does such a call run."""
+
+
+# --- products ----------------------------------------------------------------------------------------------------------
+
+
+def _inner(c: Context, a: Dim, b: Dim, a_name: str, b_name: str) -> None:
+    c.require(eq(a, b), f"the contracted sizes must agree: {a_name} has {a}, {b_name} has {b}")
+
+
+def _empty(*dims: Dim) -> Formula:
+    return any_of(eq(d, 0) for d in dims)
+
+
+def _one_dtype(c: Context, *operands: Tensor) -> str | None:
+    """The dtype that all operands must share."""
+    known = {t.dtype for t in operands if t.dtype is not None}
+    if len(known) > 1:
+        c.refuse(f"the operands of a product must have one dtype, not {' and '.join(sorted(known))}")
+    return operands[-1].dtype
+
+
+def _has_kernel(c: Context, dtype: str | None, *dims: Dim) -> None:
+    """Bool matrices are multiplied only where n, k or m is 0, since then no kernel runs."""
+    if dtype in NO_PRODUCTS:
+        c.require(_empty(*dims), f"no product is implemented for {dtype}, and {' x '.join(map(str, dims))} is not empty")
+
+
+def mm(c: Context, input: Tensor, mat2: Tensor) -> Tensor:
+    """[n, k] @ [k, m] -> [n, m]"""
+    rank_is(c, input, "the first matrix", 2)
+    rank_is(c, mat2, "the second matrix", 2)
+    (n, k), (k2, m) = input.shape, mat2.shape
+    _inner(c, k, k2, "the first matrix", "the second")
+    dtype = _one_dtype(c, input, mat2)
+    _has_kernel(c, dtype, n, k, m)
+    return Tensor((n, m), dtype)
+
+
+def mv(c: Context, input: Tensor, vec: Tensor) -> Tensor:
+    """[n, k] @ [k] -> [n]"""
+    rank_is(c, input, "the matrix", 2)
+    rank_is(c, vec, "the vector", 1)
+    (n, k), (k2,) = input.shape, vec.shape
+    _inner(c, k, k2, "the matrix", "the vector")
+    dtype = _one_dtype(c, input, vec)
+    _has_kernel(c, dtype, n, k)
+    return Tensor((n,), dtype)
+
+
+def dot(c: Context, input: Tensor, other: Tensor) -> Tensor:
+    """[k] @ [k] -> []"""
+    rank_is(c, input, "the first vector", 1)
+    rank_is(c, other, "the second vector", 1)
+    _inner(c, input.shape[0], other.shape[0], "the first vector", "the second")
+    dtype = _one_dtype(c, input, other)
+    if dtype in NO_PRODUCTS:
+        c.refuse(f"no product is implemented for {dtype}")
+    return Tensor((), dtype)
+
+
+def bmm(c: Context, input: Tensor, mat2: Tensor) -> Tensor:
+    """[b, n, k] @ [b, k, m] -> [b, n, m]"""
+    rank_is(c, input, "the first batch", 3)
+    rank_is(c, mat2, "the second batch", 3)
+    (b, n, k), (b2, k2, m) = input.shape, mat2.shape
+    batch = same_dim(c, b, b2, f"the batch sizes must agree: {b} and {b2}")
+    _inner(c, k, k2, "the first batch", "the second")
+    return Tensor((batch, n, m), _batched_dtype(c, input, mat2, batch, n, k, m))
+
+
+def _batched_dtype(c: Context, input: Tensor, mat2: Tensor, *dims: Dim) -> str | None:
+    """The second operand's dtype; that the first agrees is asked only where there is something to multiply."""
+    if None not in (input.dtype, mat2.dtype) and input.dtype != mat2.dtype:
+        c.require(_empty(*dims), f"the operands must have one dtype, not {input.dtype} and {mat2.dtype}")
+    _has_kernel(c, mat2.dtype, *dims)
+    return mat2.dtype
+
+
+def matmul(c: Context, input: Tensor, other: Tensor) -> Tensor:
+    """[*batch, n, k] @ [*batch, k, m] -> [*batch, n, m]
+
+    A vector on the left is [1, k], one on the right [k, 1], and the added dim is dropped from the result.
+    """
+    a, b = input.shape, other.shape
+    if not a or not b:
+        c.refuse(f"both operands of a matrix product need rank 1 at least: {input} and {other}")
+    match len(a), len(b):
+        case 1, 1:
+            return dot(c, input, other)
+        case 2, 1:
+            return mv(c, input, other)
+        case 2, 2:
+            return mm(c, input, other)
+    k, k2 = a[-1], b[-1] if len(b) == 1 else b[-2]
+    _inner(c, k, k2, "the left operand", "the right")
+    rows, columns = a[-2:-1], b[-1:] if len(b) > 1 else ()
+    shape = broadcast(c, a[:-2], b[:-2]) + rows + columns
+    if len(a) > 1 and len(b) > 2:
+        return Tensor(shape, _batched_dtype(c, input, other, *shape, k))
+    dtype = _one_dtype(c, input, other)
+    _has_kernel(c, dtype, *shape, k)
+    return Tensor(shape, dtype)
+
+
+def rmatmul(c: Context, input: Tensor, other: Tensor) -> Tensor:
+    """other @ input, as `other.__matmul__` leaves it to `input`."""
+    return matmul(c, other, input)
+
+
+def linear(c: Context, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """[*batch, k], weight [m, k], bias [m] -> [*batch, m]
+
+    weight [k] gives [*batch]. The bias is added in place, so it may broadcast but not enlarge the result.
+    """
+    if not input.shape or not weight.shape:
+        c.refuse(f"input and weight need rank 1 at least: {input} and {weight}")
+    rank_is(c, weight, "the weight", 1, 2)
+    k, in_features = input.shape[-1], weight.shape[-1]
+    c.require(eq(k, in_features), f"the last size of the input is {k}, but the weight takes {in_features} features")
+    shape = input.shape[:-1] + weight.shape[:-1]
+    dtype = _one_dtype(c, input, weight)
+    if dtype in NO_PRODUCTS and (input.rank, weight.rank) == (1, 1):
+        c.refuse(f"no product is implemented for {dtype}")
+    _has_kernel(c, dtype, *shape, k)
+    if bias is not None:
+        _linear_bias(c, input, weight, bias, shape)
+    return Tensor(shape, dtype)
+
+
+def _linear_bias(c: Context, input: Tensor, weight: Tensor, bias: Tensor, shape: Shape) -> None:
+    """`addmm` takes matrices and contiguous inputs, with a bias of one dtype; elsewhere the bias is added in place."""
+    fused = input.rank == 2 or (input.layout is Layout.CONTIGUOUS and bias.rank == 1)
+    if weight.rank == 1 and fused:
+        c.refuse("a weight of rank 1 takes no bias of rank 1 here: torch fuses the two and wants a matrix")
+    if bias.rank > 1 and input.rank != 2:
+        c.approximate("whether a bias with batch dims is added in place or fused depends on its sizes and on strides")
+    if fused:
+        _one_dtype(c, bias, input)
+    elif bias.dtype is not None and input.dtype is not None and bias.dtype != input.dtype:
+        c.approximate("whether the dtype of the bias may differ depends on strides")
+    _expands(c, bias, shape, "the bias")
+
+
+def _expands(c: Context, tensor: Tensor, shape: Shape, name: str) -> None:
+    """`[*t] -> [*shape]`, aligned at the last dim: each size of the tensor is 1 or already right."""
+    if tensor.rank > len(shape):
+        c.refuse(f"{name} has rank {tensor.rank}, the result only {len(shape)}")
+    for have, want in zip(reversed(tensor.shape), reversed(shape), strict=False):
+        c.require(any_of((eq(have, want), eq(have, 1))), f"{name} {tensor} does not expand to [{', '.join(map(str, shape))}]")
+
+
+def addmm(
+    c: Context, input: Tensor, mat1: Tensor, mat2: Tensor, beta: Any = 1, alpha: Any = 1, use_gelu: bool = False
+) -> Tensor:
+    """beta * input + alpha * [n, k] @ [k, m] -> [n, m]; input expands to [n, m]"""
+    result = mm(c, mat1, mat2)
+    _expands(c, input, result.shape, "input")
+    _has_kernel(c, _one_dtype(c, input, mat2), *result.shape)
+    return result
+
+
+def addmv(c: Context, input: Tensor, mat: Tensor, vec: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * input + alpha * [n, k] @ [k] -> [n]; input is [n], [1] or []
+
+    Where the matrix has no elements torch returns beta * input in input's own shape.
+    """
+    result = mv(c, mat, vec)
+    _expands(c, input, result.shape, "input")
+    _one_dtype(c, input, vec)
+    n, k = mat.shape
+    if input.shape == (n,) or (c.at_least(n, 1) and c.at_least(k, 1)):
+        return result
+    if not input.shape:
+        return Tensor((), input.dtype) if c.choose(eq(n * k, 0), "the rank of the result") else result
+    filled = minimum(n * k, 1)
+    return Tensor((n * filled + input.shape[0] * (1 - filled),), input.dtype)
+
+
+def baddbmm(c: Context, input: Tensor, batch1: Tensor, batch2: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * input + alpha * [b, n, k] @ [b, k, m] -> [b, n, m]; input expands to [b, n, m]"""
+    result = bmm(c, batch1, batch2)
+    _expands(c, input, result.shape, "input")
+    _has_kernel(c, _one_dtype(c, input, batch1), *result.shape)
+    return result
+
+
+def addbmm(c: Context, input: Tensor, batch1: Tensor, batch2: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * input + alpha * (sum over b of [b, n, k] @ [b, k, m]) -> [n, m]; input expands to [n, m]"""
+    rank_is(c, batch1, "batch1", 3)
+    rank_is(c, batch2, "batch2", 3)
+    (b, n, k), (b2, k2, m) = batch1.shape, batch2.shape
+    c.require(eq(b, b2), f"the batch sizes must agree: {b} and {b2}")
+    _inner(c, k, k2, "batch1", "batch2")
+    _expands(c, input, (n, m), "input")
+    known = {t.dtype for t in (input, batch1, batch2)} - {None}
+    if len(known) > 1:
+        c.require(eq(b, 0), f"the operands must have one dtype, not {' and '.join(sorted(map(str, known)))}")
+    _has_kernel(c, batch2.dtype, n, m)
+    if batch2.dtype in NO_PRODUCTS:
+        c.require(ne(b, 0), f"an empty sum scales input, which is not implemented for {batch2.dtype}")
+    return Tensor((n, m), input.dtype)
+
+
+def addr(c: Context, input: Tensor, vec1: Tensor, vec2: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * input + alpha * [n] x [m] -> [n, m]; input expands to [n, m]"""
+    result = outer(c, vec1, vec2)
+    _expands(c, input, result.shape, "input")
+    return Tensor(result.shape, promote((input, vec1, vec2)), Layout.UNKNOWN)
+
+
+def outer(c: Context, input: Tensor, vec2: Tensor) -> Tensor:
+    """[n] x [m] -> [n, m]"""
+    rank_is(c, input, "the first vector", 1)
+    rank_is(c, vec2, "the second vector", 1)
+    return Tensor(input.shape + vec2.shape, promote((input, vec2)))
+
+
+def inner(c: Context, input: Tensor, other: Tensor) -> Tensor:
+    """[*a, k], [*b, k] -> [*a, *b]; with a scalar on either side it is the pointwise product"""
+    if not input.shape or not other.shape:
+        layout = Layout.CONTIGUOUS if input.layout is other.layout is Layout.CONTIGUOUS else Layout.UNKNOWN
+        return Tensor(input.shape or other.shape, promote((input, other)), layout)
+    k, k2 = input.shape[-1], other.shape[-1]
+    c.require(eq(k, k2), f"the last sizes must agree: {k} and {k2}")
+    shape = input.shape[:-1] + other.shape[:-1]
+    dtype = _one_dtype(c, input, other)
+    if dtype in NO_PRODUCTS and not shape:
+        c.refuse(f"no product is implemented for {dtype}")
+    _has_kernel(c, dtype, *shape, k)
+    return Tensor(shape, dtype)
+
+
+def tensordot(c: Context, input: Tensor, other: Tensor, dims: Any = 2, dims_other: Any = None) -> Tensor:
+    """[*a, *k], [*k, *b] -> [*a, *b] with the contracted dims k named on either side; a size 1 among them stretches
+
+    `dims` is a count (the last of input, the first of other) or two lists; the ATen form passes the lists apart.
+    """
+    if isinstance(dims, int):
+        if not 0 <= dims <= min(input.rank, other.rank):
+            c.refuse(f"{dims} dims cannot be contracted between ranks {input.rank} and {other.rank}")
+        left, right = tuple(range(input.rank - dims, input.rank)), tuple(range(dims))
+    else:
+        given = dims if dims_other is None else (dims, dims_other)
+        if len(given) != 2 or len(given[0]) != len(given[1]):
+            c.refuse(f"the two lists of dims must have one length: {given}")
+        left, right = _distinct(c, given[0], input.rank), _distinct(c, given[1], other.rank)
+    pairs = [(input.shape[i], other.shape[j]) for i, j in zip(left, right, strict=True)]
+    contracted = [broadcast_dim(c, a, b) for a, b in pairs]
+    free = tuple(d for i, d in enumerate(input.shape) if i not in left)
+    free += tuple(d for j, d in enumerate(other.shape) if j not in right)
+    dtype = _one_dtype(c, input, other)
+    if dtype in NO_PRODUCTS:
+        c.require(_empty(*free, *contracted), f"no product is implemented for {dtype}")
+    return Tensor(free, dtype)
+
+
+def _distinct(c: Context, dims: Sequence[int], rank: int) -> tuple[int, ...]:
+    return axes(c, tuple(dims), rank) if dims else ()
+
+
+def kron(c: Context, input: Tensor, other: Tensor) -> Tensor:
+    """[a, b], [x, y] -> [a*x, b*y], aligned at the last dim"""
+    rank = max(input.rank, other.rank)
+    a, b = ((1,) * (rank - t.rank) + t.shape for t in (input, other))
+    layout = Layout.CONTIGUOUS
+    if not (input.layout is other.layout is Layout.CONTIGUOUS):
+        c.approximate("kron of tensors that are not contiguous may be refused for their strides")
+        layout = Layout.UNKNOWN
+    return Tensor(tuple(x * y for x, y in zip(a, b, strict=True)), promote((input, other)), layout)
+
+
+def multi_dot(c: Context, tensors: tuple[Tensor, ...]) -> Tensor:
+    """[n, k1] @ [k1, k2] @ … @ [kr, m] -> [n, m]; the first and the last may be vectors, whose free dim is dropped"""
+    if len(tensors) < 2:
+        c.refuse("a chain of products needs two tensors at least")
+    for index, tensor in enumerate(tensors):
+        rank_is(c, tensor, f"tensor {index}", *((1, 2) if index in (0, len(tensors) - 1) else (2,)))
+    return _chain(c, tensors)
+
+
+def chain_matmul(c: Context, *matrices: Tensor) -> Tensor:
+    """[n, k1] @ [k1, k2] @ … @ [kr, m] -> [n, m]"""
+    for index, matrix in enumerate(matrices):
+        rank_is(c, matrix, f"matrix {index}", 2)
+    return _chain(c, matrices) if len(matrices) > 1 else matrices[0]
+
+
+def _chain(c: Context, tensors: tuple[Tensor, ...]) -> Tensor:
+    for index, (a, b) in enumerate(zip(tensors, tensors[1:], strict=False)):
+        _inner(c, a.shape[-1], b.shape[0], f"tensor {index}", f"tensor {index + 1}")
+    return Tensor(tensors[0].shape[:-1] + tensors[-1].shape[1:], _one_dtype(c, *tensors))
+
+
+def bilinear(c: Context, input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """[*batch, i], [*batch, j], weight [m, i, j], bias [m] -> [*batch, m]; i and j are not 0"""
+    if input1.rank != input2.rank or not input1.shape:
+        c.refuse(f"the inputs must have one rank, 1 at least: {input1} and {input2}")
+    rank_is(c, weight, "the weight", 3)
+    m, i, j = weight.shape
+    batch = tuple(
+        same_dim(c, a, b, f"the batch sizes of the inputs must agree: {a} and {b}")
+        for a, b in zip(input1.shape[:-1], input2.shape[:-1], strict=True)
+    )
+    for name, have, want in (("input1", input1.shape[-1], i), ("input2", input2.shape[-1], j)):
+        c.require(eq(have, want), f"{name} has {have} features, the weight takes {want}")
+        c.require(ne(have, 0), f"{name} has no features, so it cannot be flattened to a matrix")
+    dtype = _one_dtype(c, input1, input2, weight, *(() if bias is None else (bias,)))
+    shape = (*batch, m)
+    if bias is not None:
+        if not bias.shape:
+            c.refuse("the bias must have rank 1 at least")
+        c.require(eq(bias.shape[0], m), f"the bias has size {bias.shape[0]}, the weight gives {m} features")
+        shape = broadcast(c, shape, bias.shape)
+    return Tensor(shape, dtype)
+
+
+def trace(c: Context, input: Tensor) -> Tensor:
+    """[n, m] -> []"""
+    rank_is(c, input, "the matrix", 2)
+    if input.dtype == "bool":
+        c.refuse("trace is not implemented for bool")
+    return Tensor((), "int64" if input.dtype and category(input.dtype) == 1 else input.dtype)
+
+
+# --- einsum ------------------------------------------------------------------------------------------------------------
+
+Labels = tuple[str, ...]
+"""One label per dim: a letter, or `...i` for the i-th dim from the right of those that an ellipsis covers."""
+
+
+def einsum(c: Context, equation: Any, *operands: Any, tensors: tuple[Tensor, ...] = (), path: Any = None) -> Tensor:
+    """One letter, one size: it stretches where it is 1 in an operand, and is summed where the output leaves it out
+
+    `bij,bjk->bik`; without an arrow the output has the letters that occur once, sorted. A letter twice in an operand takes
+    the diagonal. The dims of an ellipsis broadcast. Also `einsum(a, [0, 1], b, [1, 2], [0, 2])`.
+    """
+    if isinstance(equation, Tensor):
+        # A lone list of subscripts has been spread like `permute((1, 0))`.
+        interleaved = (equation, *(operands if any(isinstance(o, tuple) for o in operands) else (operands,)))
+        inputs = [_sublist(c, s) for s in interleaved[1::2]]
+        output = _sublist(c, interleaved[-1]) if len(interleaved) % 2 else None
+        given = interleaved[: 2 * len(inputs) : 2]
+        if output is not None:
+            inputs = inputs[: len(given)]
+    else:
+        left, arrow, right = equation.partition("->")
+        inputs = [_letters(c, text) for text in left.split(",")]
+        output = _letters(c, right) if arrow else None
+        given = tensors or operands
+    if len(inputs) != len(given):
+        c.refuse(f"the equation has {len(inputs)} operands, the call {len(given)}")
+    covered = max((t.rank - len(ls) + 1 for ls, t in zip(inputs, given, strict=True) if "..." in ls), default=0)
+    labels = [_spelt_out(c, ls, t) for ls, t in zip(inputs, given, strict=True)]
+    dots = tuple(f"...{i}" for i in range(covered, 0, -1))
+    out = _output(c, labels, output, dots)
+    sizes = _label_sizes(c, labels, given)
+    summed = [label for label in sizes if label not in out]
+    dtype = _einsum_dtype(c, labels, given, sizes, summed)
+    shape = tuple(sizes[label] for label in out)
+    return Tensor(shape, dtype, _einsum_layout(c, labels, given, out, summed))
+
+
+def _letters(c: Context, text: str) -> Labels:
+    """`"b...ij" -> ("b", "...", "i", "j")`"""
+    before, dots, after = text.replace(" ", "").partition("...")
+    if not all("a" <= letter.lower() <= "z" for letter in before + after):
+        c.refuse(f"subscripts are letters, with one ellipsis at most, not {text!r}")
+    return (*before, "...", *after) if dots else tuple(before)
+
+
+def _sublist(c: Context, subscripts: tuple[Any, ...]) -> Labels:
+    """`[0, ..., 27] -> ("A", "...", "b")`"""
+    if not all(s is Dots or 0 <= s < 52 for s in subscripts):
+        c.refuse(f"subscripts are numbers from 0 to 51, not {subscripts}")
+    names = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+    return tuple("..." if s is Dots else names[s] for s in subscripts)
+
+
+def _spelt_out(c: Context, labels: Labels, tensor: Tensor) -> Labels:
+    """The labels of every dim of the operand, those under the ellipsis included."""
+    covered = tensor.rank - len([label for label in labels if label != "..."])
+    if covered < 0 or (covered and "..." not in labels):
+        c.refuse(f"the subscripts {''.join(labels)!r} do not fit {tensor}")
+    if "..." not in labels:
+        return labels
+    at = labels.index("...")
+    return (*labels[:at], *(f"...{i}" for i in range(covered, 0, -1)), *labels[at + 1 :])
+
+
+def _output(c: Context, inputs: list[Labels], output: Labels | None, dots: Labels) -> Labels:
+    letters = [label for labels in inputs for label in labels if label[0] != "."]
+    if output is None:
+        return dots + tuple(sorted(label for label in letters if letters.count(label) == 1))
+    for label in output:
+        if output.count(label) > 1 or label not in ("...", *letters):
+            c.refuse(f"{label!r} occurs twice in the output, or in no operand")
+    return tuple(label for one in output for label in (dots if one == "..." else (one,)))
+
+
+def _label_sizes(c: Context, inputs: list[Labels], operands: Sequence[Tensor]) -> dict[str, Dim]:
+    """The size of each label: equal within an operand, broadcast between operands."""
+    sizes: dict[str, Dim] = {}
+    for labels, tensor in zip(inputs, operands, strict=True):
+        own: dict[str, Dim] = {}
+        for label, size in zip(labels, tensor.shape, strict=True):
+            twice = f"{label!r} occurs twice in an operand, with sizes {own.get(label)} and {size}"
+            own[label] = same_dim(c, own[label], size, twice) if label in own else size
+        for label, size in own.items():
+            sizes[label] = broadcast_dim(c, sizes[label], size) if label in sizes else size
+    return sizes
+
+
+def _einsum_dtype(
+    c: Context, inputs: list[Labels], operands: Sequence[Tensor], sizes: dict[str, Dim], summed: list[str]
+) -> str | None:
+    """Without a sum the operands are multiplied pointwise and promote; a sum goes through `bmm`, which wants one dtype."""
+    dtype = promote(operands)
+    shared = [label for label in summed if sum(label in labels for labels in inputs) > 1]
+    if dtype is not None and shared:
+        mixed = any(t.dtype != dtype for t in operands)
+        if mixed or dtype in NO_PRODUCTS:
+            no_bmm = all_of(eq(sizes[label], 1) for label in shared)
+            what = "operands of several dtypes are" if mixed else f"{dtype} is"
+            c.require(any_of((no_bmm, _empty(*sizes.values()))), f"{what} not contracted by any kernel")
+            if not mixed or len(operands) > 2:
+                c.approximate(f"which contractions of {dtype} run depends on the order in which pairs are taken")
+    integral = dtype is not None and category(dtype) < 2
+    return None if integral and summed and dtype != "int64" else dtype
+
+
+def _einsum_layout(
+    c: Context, inputs: list[Labels], operands: Sequence[Tensor], out: Labels, summed: list[str]
+) -> Layout | Shape:
+    """One operand without a sum is a view. Two with one are a `bmm`, permuted; of all others nothing is said."""
+    if len(operands) == 1 and not summed and (strides := strides_of(operands[0])) is not None:
+        steps: dict[str, Dim] = dict.fromkeys(out, 0)
+        for label, stride in zip(inputs[0], strides, strict=True):
+            steps[label] = steps[label] + stride
+        return tuple(steps[label] for label in out)
+    if len(operands) != 2:
+        return Layout.UNKNOWN
+    left, right = (
+        {label: size for label, size in zip(ls, t.shape, strict=True) if size != 1}
+        for ls, t in zip(inputs, operands, strict=True)
+    )
+    order = _bmm_order(c, left, right, out, summed)
+    if order is None:
+        return Layout.UNKNOWN
+    sizes = right | left
+    strides = dict(zip(order, contiguous_strides(tuple(sizes.get(label, 1) for label in order)), strict=True))
+    return tuple(strides[label] for label in out)
+
+
+def _bmm_order(
+    c: Context, left: dict[str, Dim], right: dict[str, Dim], out: Labels, summed: list[str]
+) -> list[str] | None:
+    """The output's labels as they lie in memory, None where that depends on which sizes are 1.
+
+    A bmm gives [shared, left only, right only], or [shared, right only, left only] if in the output every right-only label
+    comes before every left-only one. In that comparison sizes 1 count as right-only, wherever they come from; `left` and
+    `right` leave out those that are known.
+    """
+    shared = [label for label in left if label in right]
+    if any(left[label] != right[label] for label in shared):
+        return None
+    if not any(c.at_least(left[label], 2) for label in shared if label in summed):
+        return None  # with sizes 1 alone to sum over it is a pointwise product
+    both = [label for label in out if label in shared]
+    rows = [label for label in out if label in left and label not in right]
+    columns = [label for label in out if label not in left]
+    if not rows or not columns:
+        return both + rows + columns
+    place = {label: i for i, label in enumerate(out)}
+    last = place[columns[-1]]
+    if last < place[rows[0]]:
+        after = [label for label in both if place[label] > last] + (rows if len(rows) > 1 else [])
+        certain = all(c.at_least(left[label], 2) for label in after)
+        return both + columns + rows if certain else None
+    before = [label for label in rows if place[label] < last]
+    certain = len(before) == len(rows) or any(c.at_least(left[label], 2) for label in before)
+    return both + rows + columns if certain else None
+
+
+RULES: dict[str, Any] = {
+    "addbmm": addbmm,
+    "addmm": addmm,
+    "addmv": addmv,
+    "addr": addr,
+    "baddbmm": baddbmm,
+    "bilinear": bilinear,
+    "bmm": bmm,
+    "chain_matmul": chain_matmul,
+    "dot": dot,
+    "einsum": einsum,
+    "ger": outer,
+    "inner": inner,
+    "kron": kron,
+    "linalg_multi_dot": multi_dot,
+    "linear": linear,
+    "matmul": matmul,
+    "mm": mm,
+    "mv": mv,
+    "outer": outer,
+    "rmatmul": rmatmul,
+    "tensordot": tensordot,
+    "trace": trace,
+    "vdot": dot,
+}
