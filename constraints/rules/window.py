@@ -1,0 +1,459 @@
+"""Operators that slide a window over their spatial axes: convolutions, pools, unfold and fold.
+
+Spatial axes are the last 1, 2 or 3; the axis before them is the channel, and before it there may be a batch. A
+window of kernel k and dilation d covers e = d*(k - 1) + 1 positions; `windows` counts where it fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..dims import Dim, ceildiv, minimum
+from ..formula import Formula, all_of, any_of, divides, eq, ge, gt, le, lt
+from ..generate import RuleFunction
+from ..language import Context, Layout, Shape, Tensor, product
+from .common import axis, contiguous_strides, rank_is, same_dim, strides_of
+from .rounding import scaled
+
+PerAxis = Any
+"""A value for every spatial axis, or a tuple with one for each."""
+
+
+def windows(size: Dim, kernel: Dim, stride: Dim = 1, padding: Dim = 0, dilation: Dim = 1) -> Dim:
+    """`n -> (n + p - d*(k - 1) - 1) // s + 1`, p being the padding of both sides together.
+
+    Windows start at 0, s, 2*s, … of the padded axis, and start i fits where i*s + e <= n + p with
+    e = d*(k - 1) + 1: that is i <= (n + p - e) // s, counted from 0.
+    """
+    return (size + padding - dilation * (kernel - 1) - 1) // stride + 1
+
+
+def windows_ceil(size: Dim, kernel: Dim, stride: Dim, padding: Dim, dilation: Dim = 1) -> Dim:
+    """`n -> min(ceil((n + 2*p - d*(k - 1) - 1) / s), (n + p - 1) // s) + 1`, p being the padding of each side.
+
+    A last window may hang over the right end (ceil), but it has to start in the input or in the left padding:
+    i*s <= n + p - 1. torch drops one window that does not, and one is enough: with 2*p <= k, which pools
+    require, p - d*(k - 1) <= k/2 - (k - 1) <= 1/2, hence <= 0, so n + 2*p - d*(k - 1) - 1 <= n + p - 1, and the ceiling
+    exceeds (n + p - 1) // s by 1 at most. It does not exceed it at all where s <= d*(k - 1) - p + 1, as then
+    n + 2*p - d*(k - 1) - 1 + (s - 1) <= n + p - 1.
+    """
+    last = ceildiv(size + 2 * padding - dilation * (kernel - 1) - 1, stride)
+    if le(stride, dilation * (kernel - 1) - padding + 1) is True:
+        return last + 1
+    return minimum(last, (size + padding - 1) // stride) + 1
+
+
+def per_axis(c: Context, value: PerAxis, spatial: int, name: str) -> Shape:
+    """One value for each spatial axis: 3, (3,) and (3, 3) say the same of two."""
+    if not isinstance(value, tuple):
+        return (value,) * spatial
+    if len(value) not in (1, spatial):
+        c.refuse(f"{name} must be one number or {spatial}, not {len(value)}")
+    return value * spatial if len(value) == 1 else value
+
+
+def positive(c: Context, values: Iterable[Dim], name: str) -> None:
+    """Every value is at least 1."""
+    for value in values:
+        if (holds := ge(value, 1)) is False:
+            c.refuse(f"{name} must be at least 1, not {value}")
+        c.require(holds, f"{name} must be at least 1, not {value}")
+
+
+def split(c: Context, input: Tensor, spatial: int, name: str = "input") -> tuple[Shape, Dim, Shape]:
+    """`[*batch, channels, *spatial]` taken apart; the batch is one dim or none."""
+    rank_is(c, input, name, spatial + 1, spatial + 2)
+    return input.shape[: -spatial - 1], input.shape[-spatial - 1], input.shape[-spatial:]
+
+
+def channels_last(shape: Shape) -> Shape:
+    """`[n, c, *s]` as it lies in memory when its order there is [n, *s, c]."""
+    strides = contiguous_strides((shape[0], *shape[2:], shape[1]))
+    return strides[0], strides[-1], *strides[1:-1]
+
+
+def like_input(input: Tensor, shape: Shape) -> Layout | Shape:
+    """Contiguous inputs give contiguous results, and channels-last ones channels-last results.
+
+    torch asks `suggest_memory_format`. Where sizes of 1 make an input both, so is the result, on all axes that
+    have more than one index.
+    """
+    if input.layout is Layout.CONTIGUOUS or strides_of(input) == contiguous_strides(input.shape):
+        return Layout.CONTIGUOUS
+    if len(shape) > 3 and strides_of(input) == channels_last(input.shape):
+        return channels_last(shape)
+    return Layout.UNKNOWN
+
+
+# --- convolution -----------------------------------------------------------------------------------------
+
+
+def conv(spatial: int) -> RuleFunction:
+    """conv1d, conv2d, conv3d."""
+
+    def rule(
+        c: Context,
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: PerAxis = 1,
+        padding: PerAxis = 0,
+        dilation: PerAxis = 1,
+        groups: Dim = 1,
+    ) -> Tensor:
+        """`[*b, g*i, *n], weight [g*o, i, *k], bias [g*o] -> [*b, g*o, *windows(n, k, s, p, d)]`
+
+        padding='valid' is p = 0; 'same' is d*(k - 1) on both sides together, which leaves n as it is, for s = 1.
+        """
+        split(c, input, spatial)
+        rank_is(c, weight, "weight", spatial + 2)
+        strides, dilations = per_axis(c, stride, spatial, "stride"), per_axis(c, dilation, spatial, "dilation")
+        if padding == "same":
+            for step in strides:
+                c.require(eq(step, 1), f"padding='same' needs stride 1, not {step}")
+            around = tuple(d * (k - 1) for k, d in zip(weight.shape[2:], dilations, strict=True))
+            for both in around:
+                c.require(ge(both, -1), f"padding='same' is negative for the kernel {weight.shape[2:]}")
+        elif isinstance(padding, str):
+            if padding != "valid":
+                c.refuse(f"padding must be 'valid', 'same' or sizes, not {padding!r}")
+            around = (0,) * spatial
+        else:
+            around = _both_sides(c, padding, spatial)
+        return _convolve(c, input, weight, bias, strides, around, dilations, groups)
+
+    return rule
+
+
+def _both_sides(c: Context, padding: PerAxis, spatial: int) -> Shape:
+    """Padding per side, which may not be negative -> padding of both sides."""
+    sides = per_axis(c, padding, spatial, "padding")
+    for side in sides:
+        c.require(ge(side, 0), f"padding must not be negative, as {side} is")
+    return tuple(2 * side for side in sides)
+
+
+def _grouped(c: Context, weight: Tensor, bias: Tensor | None, groups: Dim, outputs: Dim) -> None:
+    """What weight, bias and groups ask of each other; torch wants a group to hold at least one filter."""
+    positive(c, (groups,), "groups")
+    c.require(
+        all_of((ge(weight.shape[0], groups), divides(groups, weight.shape[0]))),
+        f"the first dimension of weight, {weight.shape[0]}, must be a positive multiple of groups = {groups}",
+    )
+    if bias is not None:
+        rank_is(c, bias, "bias", 1)
+        c.require(eq(bias.shape[0], outputs), f"bias has {bias.shape[0]} elements for {outputs} output channels")
+
+
+def _has_elements(c: Context, batch: Shape, channels: Dim, sizes: Shape, padding: Shape) -> None:
+    """Spatial sizes of 0 pass only with an empty batch or without channels."""
+    free = [eq(size, 0) for size in (*batch, channels)]
+    for size, pad in zip(sizes, padding, strict=True):
+        if pad == 0 or c.at_least(size, 1):  # without padding a kernel of 1 or more asks for it anyway
+            continue
+        c.require(any_of((ge(size, 1), *free)), f"an input size is 0 in {Tensor((*batch, channels, *sizes))}")
+
+
+def _convolve(
+    c: Context,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    strides: Shape,
+    around: Shape,
+    dilations: Shape,
+    groups: Dim,
+) -> Tensor:
+    spatial = len(strides)
+    batch, channels, sizes = split(c, input, spatial)
+    outputs, inputs, *kernel = weight.shape
+    positive(c, strides, "stride")
+    positive(c, dilations, "dilation")
+    _grouped(c, weight, bias, groups, outputs)
+    channels = same_dim(
+        c,
+        channels,
+        inputs * groups,
+        f"input has {channels} channels, but weight [{', '.join(map(str, weight.shape))}] takes {inputs * groups}"
+        + (f" ({inputs} for each of {groups} groups)" if groups != 1 else ""),
+    )
+    for k in kernel:
+        c.require(any_of((ge(k, 1), eq(channels, 0))), f"a kernel size is {k}")
+    for n, k, p, d in zip(sizes, kernel, around, dilations, strict=True):
+        c.require(
+            ge(n + p, d * (k - 1) + 1),
+            f"kernel of {k}{f' with dilation {d}' if d != 1 else ''} does not fit into the input size {n}"
+            + (f" padded by {p}" if p != 0 else ""),
+        )
+    _has_elements(c, batch, channels, sizes, around)
+    if not c.at_least(channels, 1):
+        outputs = outputs * minimum(channels, 1)  # without input channels torch returns none either
+    spots = tuple(windows(*args) for args in zip(sizes, kernel, strides, around, dilations, strict=True))
+    shape = (*batch, outputs, *spots)
+    return Tensor(shape, input.dtype, _conv_layout(input, weight, shape))
+
+
+def _conv_layout(input: Tensor, weight: Tensor, shape: Shape) -> Layout | Shape:
+    """Convolutions follow the layout of input and weight; in one dimension they copy the input to be contiguous."""
+    if weight.layout is not Layout.CONTIGUOUS:
+        return Layout.UNKNOWN
+    return Layout.CONTIGUOUS if weight.rank == 3 else like_input(input, shape)
+
+
+def conv_transpose(spatial: int) -> RuleFunction:
+    """conv_transpose1d, conv_transpose2d, conv_transpose3d."""
+
+    def rule(
+        c: Context,
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: PerAxis = 1,
+        padding: PerAxis = 0,
+        output_padding: PerAxis = 0,
+        groups: Dim = 1,
+        dilation: PerAxis = 1,
+    ) -> Tensor:
+        """`[*b, i, *n], weight [i, o, *k], bias [g*o] -> [*b, g*o, *((n - 1)*s - 2*p + d*(k - 1) + q + 1)]`
+
+        The sizes whose convolution gives n are `(n - 1)*s - 2*p + d*(k - 1) + 1` and up to s - 1 more: q, the
+        output padding, chooses among them.
+        """
+        batch, channels, sizes = split(c, input, spatial)
+        rank_is(c, weight, "weight", spatial + 2)
+        inputs, per_group, *kernel = weight.shape
+        strides, dilations = per_axis(c, stride, spatial, "stride"), per_axis(c, dilation, spatial, "dilation")
+        around, extra = _both_sides(c, padding, spatial), per_axis(c, output_padding, spatial, "output_padding")
+        positive(c, strides, "stride")
+        positive(c, dilations, "dilation")
+        outputs = per_group * groups
+        _grouped(c, weight, bias, groups, outputs)
+        c.require(eq(channels, inputs), f"input has {channels} channels, but weight takes {inputs}")
+        positive(c, (per_group, *kernel), "a size of weight")
+        empty = [eq(b, 0) for b in batch]
+        spots = []
+        for n, k, s, p, d, q in zip(sizes, kernel, strides, around, dilations, extra, strict=True):
+            c.require(ge(q, 0), f"output_padding must not be negative, as {q} is")
+            c.require(
+                any_of((lt(q, s), lt(q, d), *empty)),
+                f"output_padding {q} must be smaller than stride {s} or dilation {d}",
+            )
+            spot = (n - 1) * s - p + d * (k - 1) + q + 1
+            c.require(
+                any_of((ge(spot, 1), all_of((ge(spot, 0), any_of(empty))))),
+                f"the output size {spot} must be at least 1 (input size {n})",
+            )
+            if not c.at_least(spot, 1) and input.dtype in ONEDNN:
+                c.approximate(f"some kernels that torch chooses by size allow the output size {spot} to be 0")
+            spots.append(spot)
+        _has_elements(c, batch, channels, sizes, (1,) * spatial)
+        shape = (*batch, outputs, *spots)
+        return Tensor(shape, input.dtype, _conv_layout(input, weight, shape))
+
+    return rule
+
+
+ONEDNN = ("float32", "bfloat16", "float16", None)
+"""What oneDNN computes, where torch prefers it (by batch, groups, threads, …); its transposed results may be empty."""
+
+CONV = {spatial: conv(spatial) for spatial in (1, 2, 3)}
+CONV_TRANSPOSE = {spatial: conv_transpose(spatial) for spatial in (1, 2, 3)}
+
+
+def convolution(
+    c: Context,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: PerAxis,
+    padding: PerAxis,
+    dilation: PerAxis,
+    transposed: bool,
+    output_padding: PerAxis,
+    groups: Dim,
+    benchmark: bool = False,
+    deterministic: bool = False,
+    cudnn_enabled: bool = False,
+    allow_tf32: bool = False,
+) -> Tensor:
+    """ATen's one form of all convolutions, whose input is always batched."""
+    rank_is(c, weight, "weight", 3, 4, 5)
+    rank_is(c, input, "input", weight.rank)
+    spatial = weight.rank - 2
+    if transposed:
+        result = CONV_TRANSPOSE[spatial](
+            c, input, weight, bias, stride, padding, output_padding, groups, dilation
+        )
+    else:
+        for q in per_axis(c, output_padding, spatial, "output_padding"):
+            c.require(ge(q, 0), f"output_padding must not be negative, as {q} is")
+        result = CONV[spatial](c, input, weight, bias, stride, padding, dilation, groups)
+    assert isinstance(result, Tensor)
+    return result
+
+
+# --- pools -----------------------------------------------------------------------------------------------
+
+
+def _pool(
+    c: Context,
+    input: Tensor,
+    spatial: int,
+    kernel_size: PerAxis,
+    stride: PerAxis,
+    padding: PerAxis,
+    dilation: PerAxis,
+    ceil_mode: bool,
+) -> Shape:
+    """`[*b, c, *n] -> [*b, c, *windows(n, k, s, p, d)]`; only the batch may be empty, also in the result.
+
+    Padding of more than half a window is refused. A stride that is left out is the kernel size.
+    """
+    batch, channels, sizes = split(c, input, spatial)
+    kernel = per_axis(c, kernel_size, spatial, "kernel_size")
+    strides = kernel if stride is None or stride == () else per_axis(c, stride, spatial, "stride")
+    sides, dilations = per_axis(c, padding, spatial, "padding"), per_axis(c, dilation, spatial, "dilation")
+    for values, name in ((kernel, "kernel_size"), (strides, "stride"), (dilations, "dilation")):
+        positive(c, values, name)
+    spots = []
+    for n, k, s, p, d in zip(sizes, kernel, strides, sides, dilations, strict=True):
+        c.require(ge(p, 0), f"padding must not be negative, as {p} is")
+        c.require(le(p, k // 2), f"padding {p} must be at most half of the kernel size {k}")
+        spot = windows_ceil(n, k, s, p, d) if ceil_mode else windows(n, k, s, 2 * p, d)
+        c.require(ge(spot, 1), f"kernel of {k} does not fit into the input size {n}" + (f" padded by {p}" if p != 0 else ""))
+        spots.append(spot)
+    _not_empty(c, input, (channels, *sizes))
+    return (*batch, channels, *spots)
+
+
+def _not_empty(c: Context, input: Tensor, sizes: Shape) -> None:
+    for size in sizes:
+        c.require(ge(size, 1), f"only the batch may be empty in {input}")
+
+
+def max_pool(spatial: int, with_indices: bool = False) -> RuleFunction:
+    """max_pool1d, max_pool2d, max_pool3d, and those that return where each maximum was."""
+
+    def rule(
+        c: Context,
+        input: Tensor,
+        kernel_size: PerAxis,
+        stride: PerAxis = None,
+        padding: PerAxis = 0,
+        dilation: PerAxis = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        """`[*b, c, *n] -> [*b, c, *windows(n, k, s, p, d)]`, and the same as int64 where indices are wanted."""
+        shape = _pool(c, input, spatial, kernel_size, stride, padding, dilation, ceil_mode)
+        result = Tensor(shape, input.dtype, like_input(input, shape))
+        return (result, _indices(result)) if with_indices or return_indices else result
+
+    return rule
+
+
+def _indices(result: Tensor) -> Tensor:
+    return Tensor(result.shape, "int64", result.layout)
+
+
+def avg_pool(spatial: int) -> RuleFunction:
+    """avg_pool1d, avg_pool2d, avg_pool3d."""
+
+    def rule(
+        c: Context,
+        input: Tensor,
+        kernel_size: PerAxis,
+        stride: PerAxis = None,
+        padding: PerAxis = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: Dim | None = None,
+    ) -> Tensor:
+        """`[*b, c, *n] -> [*b, c, *windows(n, k, s, p)]`"""
+        if divisor_override is not None:
+            c.require(any_of((ge(divisor_override, 1), le(divisor_override, -1))), "divisor_override must not be 0")
+        return _averaged(c, input, spatial, kernel_size, stride, padding, ceil_mode)
+
+    return rule
+
+
+def _averaged(
+    c: Context, input: Tensor, spatial: int, kernel_size: PerAxis, stride: PerAxis, padding: PerAxis, ceil_mode: bool
+) -> Tensor:
+    """An average pool; in three dimensions torch refuses a kernel larger than the input, however it is padded."""
+    shape = _pool(c, input, spatial, kernel_size, stride, padding, 1, ceil_mode)
+    if spatial < 3:
+        return Tensor(shape, input.dtype, like_input(input, shape))
+    for n, k in zip(input.shape[-3:], per_axis(c, kernel_size, spatial, "kernel_size"), strict=True):
+        c.require(ge(n, k), f"kernel of {k} is larger than the input size {n}")
+    return Tensor(shape, input.dtype)
+
+
+def lp_pool(spatial: int) -> RuleFunction:
+    """lp_pool1d, lp_pool2d, lp_pool3d: an average pool of powers, without padding."""
+
+    def rule(
+        c: Context,
+        input: Tensor,
+        norm_type: Any,
+        kernel_size: PerAxis,
+        stride: PerAxis = None,
+        ceil_mode: bool = False,
+    ) -> Tensor:
+        """`[*b, c, *n] -> [*b, c, *windows(n, k, s)]`"""
+        if isinstance(kernel_size, tuple) and (spatial == 1 or len(kernel_size) != spatial):
+            c.refuse(f"kernel_size must be one number{'' if spatial == 1 else f' or {spatial}'}, not {kernel_size}")
+        return _averaged(c, input, spatial, kernel_size, stride, 0, ceil_mode)
+
+    return rule
+
+
+def adaptive_pool(spatial: int, maximum: bool = False, mean: bool = False) -> RuleFunction:
+    """adaptive_avg_pool1d, …, adaptive_max_pool3d."""
+
+    def rule(
+        c: Context, input: Tensor, output_size: PerAxis, return_indices: bool | None = None
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        """`[*b, c, *n], m -> [*b, c, *m]`, where a None among m keeps its n.
+
+        Averages over whole axes (all m = 1) are means and take any size and further batch axes. Else the first
+        axis may be empty, and the channels too of averages in one and two dimensions. torch's functions
+        `adaptive_max_pool*` return indices too; those of torch.nn.functional always say whether they do.
+        """
+        wanted = output_size if isinstance(output_size, tuple) else (output_size,) * spatial
+        if len(wanted) != spatial:
+            c.refuse(f"output_size must be one number or {spatial}, not {len(wanted)}")
+        if input.rank < spatial:
+            c.refuse(f"input must have rank {spatial + 1} or {spatial + 2}, not {input.rank} ({input})")
+        kept = tuple(n if m is None else m for n, m in zip(input.shape[-spatial:], wanted, strict=True))
+        for m in kept:
+            c.require(ge(m, 0), f"output_size must not be negative, as {m} is")
+        means = all_of(eq(m, 1) for m in kept) if mean else False
+        shape = (*input.shape[:-spatial], *kept)
+        if means is not True or spatial == 1:
+            batch, channels, sizes = split(c, input, spatial)
+            strict = batch and (maximum or spatial == 3)
+            for n in (channels, *sizes) if strict else sizes:
+                c.require(any_of((means, ge(n, 1))), f"only the batch may be empty in {input}")
+        contiguous = spatial == 3 or (means is True and input.rank < spatial + 3)
+        layout = Layout.CONTIGUOUS if contiguous else like_input(input, shape)
+        result = Tensor(shape, input.dtype, layout)
+        return (result, _indices(result)) if maximum and return_indices is not False else result
+
+    return rule
+
+
+RULES: dict[str, RuleFunction] = {
+    "_convolution": convolution,
+    "convolution": convolution,
+    **{f"conv{n}d": CONV[n] for n in (1, 2, 3)},
+    **{f"conv_transpose{n}d": CONV_TRANSPOSE[n] for n in (1, 2, 3)},
+    **{f"max_pool{n}d": max_pool(n) for n in (1, 2, 3)},
+    **{f"max_pool{n}d_with_indices": max_pool(n, with_indices=True) for n in (1, 2, 3)},
+    **{f"avg_pool{n}d": avg_pool(n) for n in (1, 2, 3)},
+    **{f"lp_pool{n}d": lp_pool(n) for n in (1, 2, 3)},
+    **{f"adaptive_avg_pool{n}d": adaptive_pool(n, mean=True) for n in (1, 2, 3)},
+    **{f"_adaptive_avg_pool{n}d": adaptive_pool(n) for n in (2, 3)},
+    **{f"adaptive_max_pool{n}d": adaptive_pool(n, maximum=True) for n in (1, 2, 3)},
+}

@@ -1,0 +1,108 @@
+"""Convolutions and pools against torch."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from rules.differential import Case, D, T, check_case
+
+from anyshape.constraints.generate import Rules
+from anyshape.constraints.rules import window
+
+RULES = Rules(window.RULES)
+f64 = torch.float64
+
+
+def conv(n: int, *shapes: str, **kwargs: object) -> Case:
+    return Case(f"conv{n}d", getattr(F, f"conv{n}d"), tuple(map(T, shapes)), kwargs)
+
+
+def conv_transpose(n: int, *shapes: str, **kwargs: object) -> Case:
+    # In float64 torch's own kernels run; in float32 its choice of kernel decides whether results may be empty.
+    return Case(
+        f"conv_transpose{n}d", getattr(F, f"conv_transpose{n}d"), tuple(T(s, f64) for s in shapes), kwargs
+    )
+
+
+def pool(name: str, shape: str, *args: object, **kwargs: object) -> Case:
+    return Case(name, getattr(F, name), (T(shape), *args), kwargs)
+
+
+# Every row can be accepted and refused.
+CASES = [
+    conv(1, "b c n", "o i k"),
+    conv(1, "b c n", "o c k", "p", stride=2),
+    conv(1, "c n", "4 c 3", padding=2, dilation=2),
+    conv(1, "b c n", "4 c 4", padding="same"),
+    conv(2, "b c h w", "o i k k"),
+    conv(2, "b 3 h w", "4 3 3 3", "4", stride=2, padding=1),
+    conv(2, "b 3 h w", "4 3 3 2", stride=(2, 1), padding=(1, 0), dilation=(2, 3)),
+    conv(2, "3 h w", "4 3 3 3", padding="valid"),
+    conv(2, "b 4 h w", "6 i 3 3", groups=2),
+    conv(2, "b c h w", "o i 1 1", groups=D("g")),
+    conv(2, "b c h w", "c 1 3 3", padding="same", groups=D("c")),
+    conv(2, "b 3 h w", "4 3 5 5", padding=D("p"), stride=D("s")),
+    conv(2, "b 3 h w", "4 3 3 3", padding="same", stride=D("s")),
+    conv(3, "b c d h w", "2 2 3 2 1", padding=1, stride=2),
+    conv(3, "c d h w", "o i k 2 2"),
+    conv_transpose(1, "b c n", "i o k", stride=2, output_padding=1),
+    conv_transpose(1, "c n", "c o 3", "p", padding=2),
+    conv_transpose(2, "b c h w", "i o 3 3", padding=3),
+    conv_transpose(2, "b 3 h w", "3 4 2 2", "4", stride=2),
+    conv_transpose(2, "b c h w", "c 2 3 3", "p", groups=D("g"), padding=1),
+    conv_transpose(2, "b 2 h w", "2 2 3 3", output_padding=D("q"), stride=2, dilation=3),
+    conv_transpose(3, "b c d h w", "2 2 3 2 1", padding=(1, 2, 0), stride=(1, 2, 3)),
+    pool("max_pool1d", "b c n", 3, 2, 1),
+    pool("max_pool1d", "c n", D("k"), D("s"), D("p"), ceil_mode=True),
+    pool("max_pool1d", "c n", 2, 3, return_indices=True),
+    pool("max_pool2d", "b c h w", 3, 2, 1),
+    pool("max_pool2d", "b c h w", 3, 2, 1, ceil_mode=True),
+    pool("max_pool2d", "b c h w", 2, 3, ceil_mode=True),
+    pool("max_pool2d", "b c h w", (3, 2), (1, 4), (1, 0), (2, 1), ceil_mode=True),
+    pool("max_pool2d", "c h w", D("k"), dilation=D("d"), return_indices=True),
+    pool("max_pool2d_with_indices", "b c h w", 2),
+    pool("max_pool3d", "b c d h w", 2, padding=1, ceil_mode=True),
+    pool("max_pool3d_with_indices", "c d h w", 3, 1),
+    pool("avg_pool1d", "b c n", D("k"), padding=D("p")),
+    pool("avg_pool2d", "b c h w", 3, 2, 1, True),
+    pool("avg_pool2d", "c h w", D("k"), D("s"), ceil_mode=True, divisor_override=2),
+    pool("avg_pool3d", "b c d h w", (2, 3, 1), 3, padding=(1, 1, 0), ceil_mode=True),
+    pool("lp_pool1d", "b c n", 2.0, D("k")),
+    pool("lp_pool2d", "b c h w", 2.0, (2, 3), 3, True),
+    pool("lp_pool3d", "c d h w", 2.0, D("k"), D("s"), True),
+    pool("adaptive_avg_pool1d", "b c n", D("m")),
+    pool("adaptive_avg_pool2d", "b c h w", (D("m"), 3)),
+    pool("adaptive_avg_pool2d", "b c h w", (D("m"), None)),
+    pool("adaptive_avg_pool2d", "c h w", D("m - 1")),
+    pool("adaptive_avg_pool3d", "b c d h w", (2, None, D("m"))),
+    pool("adaptive_max_pool1d", "b c n", D("m - 1"), return_indices=True),
+    pool("adaptive_max_pool2d", "b c h w", (D("m"), None), return_indices=False),
+    pool("adaptive_max_pool3d", "c d h w", D("m - 1"), return_indices=False),
+]
+
+# The other layouts: channels-last, transposed, and what cannot be told.
+LAYOUTS = [
+    Case("conv2d", F.conv2d, (T("b h w 3", permute=(0, 3, 1, 2)), T("4 3 3 3"))),
+    Case("conv2d", F.conv2d, (T("b 3 w h", permute=(0, 1, 3, 2)), T("4 3 3 3"))),
+    Case("conv1d", F.conv1d, (T("b n 3", permute=(0, 2, 1)), T("4 3 3"))),
+    Case("max_pool2d", F.max_pool2d, (T("b h w c", permute=(0, 3, 1, 2)), 2)),
+    Case("avg_pool2d", F.avg_pool2d, (T("b h w c", permute=(0, 3, 1, 2)), 2)),
+    Case("avg_pool1d", F.avg_pool1d, (T("b n c", permute=(0, 2, 1)), 2)),
+    Case("avg_pool3d", F.avg_pool3d, (T("b d h w c", permute=(0, 4, 1, 2, 3)), 2)),
+    Case("max_pool3d", F.max_pool3d, (T("b d h w c", permute=(0, 4, 1, 2, 3)), 2)),
+    Case("adaptive_avg_pool2d", F.adaptive_avg_pool2d, (T("b h+2 w+2 3", permute=(0, 3, 1, 2)), (D("m"), 2))),
+    Case("adaptive_avg_pool2d", F.adaptive_avg_pool2d, (T("b h w 3", permute=(0, 3, 1, 2)), 1)),
+    Case("adaptive_max_pool2d", F.adaptive_max_pool2d, (T("b h+2 w+2 3", permute=(0, 3, 1, 2)), 2, True)),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_accepts_and_refuses_what_torch_does(case: Case) -> None:
+    accepted, refused = check_case(case, RULES)
+    assert accepted and refused
+
+
+@pytest.mark.parametrize("case", LAYOUTS, ids=str)
+def test_layout(case: Case) -> None:
+    assert check_case(case, RULES)[0]
