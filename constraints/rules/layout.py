@@ -114,9 +114,9 @@ def view_dtype(c: Context, input: Tensor, dtype: str) -> Tensor:
     """`[*d, n] -> [*d, n*k // m]`, the elements being k bytes before and m bytes after.
 
     Where k != m the elements of the last dim lie side by side. Where k < m the dim is a multiple of m // k, and so is
-    every other stride.
+    every other stride; torch calculates strides as if a size 0 were 1, so then the dim must not be 0 either.
     """
-    if input.dtype is None or input.dtype not in BYTES or dtype not in BYTES:
+    if input.dtype not in BYTES or dtype not in BYTES:
         c.approximate(f"the sizes of elements of {input.dtype} and {dtype} are not known")
         return Tensor(input.shape, dtype, input.layout)
     before, after = BYTES[input.dtype], BYTES[dtype]
@@ -131,18 +131,19 @@ def view_dtype(c: Context, input: Tensor, dtype: str) -> Tensor:
     else:
         c.require(eq(strides[-1], 1), f"viewing as {dtype} needs a last stride of 1, not {strides[-1]}")
     if before > after:
-        shape, ratio = (*outer, last * (before // after)), before // after
-        scaled = strides and (*(s * ratio for s in strides[:-1]), 1)
-        return Tensor(shape, dtype, laid_out(shape, scaled))
+        ratio = before // after
+        shape: Shape = (*outer, last * ratio)
+        return Tensor(shape, dtype, laid_out(shape, strides and (*(s * ratio for s in strides[:-1]), 1)))
     ratio = after // before
     c.require(divides(ratio, last), f"viewing {input.dtype} as {dtype} needs a last size divisible by {ratio}, not {last}")
-    if strides is not None:
-        for stride, size in zip(strides[:-1], outer, strict=True):
-            if not (input.layout is Layout.CONTIGUOUS):
-                c.require(divides(ratio, stride), f"viewing as {dtype} needs strides divisible by {ratio}, not {stride}")
     shape = (*outer, last // ratio)
-    scaled = strides and (*(s // ratio for s in strides[:-1]), 1)
-    return Tensor(shape, dtype, Layout.CONTIGUOUS if input.layout is Layout.CONTIGUOUS else laid_out(shape, scaled))
+    if input.layout is Layout.CONTIGUOUS:
+        if outer and not c.at_least(last, 1):
+            c.require(ne(last, 0), f"viewing {input.dtype} as {dtype} needs strides divisible by {ratio}")
+        return Tensor(shape, dtype)
+    for stride in strides[:-1] if strides else ():
+        c.require(divides(ratio, stride), f"viewing as {dtype} needs strides divisible by {ratio}, not {stride}")
+    return Tensor(shape, dtype, laid_out(shape, strides and (*(s // ratio for s in strides[:-1]), 1)))
 
 
 def reshape_to(c: Context, input: Tensor, new: Shape, inferred: int | None = None) -> Tensor:
@@ -347,7 +348,7 @@ def as_strided(
     for i, dims in enumerate(zip(size, stride, strict=True)):
         nonnegative(c, dims[0], f"size {i}")
         nonnegative(c, dims[1], f"stride {i}")
-    last = sum(((n - 1) * s for n, s in zip(size, stride, strict=True)), storage_offset or 0)
+    last = sum(((n - 1) * s for n, s in zip(size, stride, strict=True)), 0 if storage_offset is None else storage_offset)
     if input.layout is not Layout.CONTIGUOUS:
         c.approximate("the storage behind a view is not known")
     else:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from anyshape.constraints.dims import Term, evaluate
+from anyshape.constraints.dims import Term, evaluate, symbols
 from anyshape.constraints.formula import Compare, Formula, all_of, free_symbols, ge, holds
 from anyshape.constraints.generate import Generator, Rules, leaves
 from anyshape.constraints.dims import sym
@@ -172,9 +172,10 @@ def compare_results(
     for mine, theirs in zip(got, expected, strict=True):
         assert len(mine.shape) == theirs.dim(), f"{where}: rule says {mine.shape}, torch {tuple(theirs.shape)}"
         for dim, size in zip(mine.shape, theirs.shape, strict=True):
-            if str(dim) in unbacked and str(dim) not in values:
-                values[str(dim)] = size
-                assert holds(unbacked[str(dim)], values), f"{where}: {dim} is {size}, outside of {unbacked[str(dim)]}"
+            for name in symbols(dim) - values.keys():
+                fits = [n for n in range(size + 1) if evaluate(dim, {**values, name: n}) == size]
+                values[name] = fits[0] if fits else -1
+                assert holds(unbacked[name], values), f"{where}: {dim} is {size}, outside of {unbacked[name]}"
         shape = tuple(evaluate(d, values) for d in mine.shape)
         assert shape == tuple(theirs.shape), f"{where}: rule says {shape}, torch {tuple(theirs.shape)}"
         if mine.dtype is not None:

@@ -1,0 +1,291 @@
+"""Expanding, repeating and moving elements: the same elements once more, or in other places."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..dims import Dim, maximum, minimum
+from ..formula import all_of, any_of, eq, ge
+from ..language import Context, Layout, Shape, Tensor
+from .common import axes, axis, broadcast, rank_is
+from .layout import copied, nonnegative, text, transpose, with_strides
+from .strides import laid_out, preserved, strides_of
+
+# --- expand ----------------------------------------------------------------------------------------------
+
+
+def expand(c: Context, input: Tensor, *size: Dim, implicit: bool = False) -> Tensor:
+    """`[*d] -> [*n, *e]`, where each e(i) is d(i) or -1, or d(i) is 1; a -1 keeps d(i)"""
+    new = len(size) - input.rank
+    if new < 0:
+        c.refuse(f"expand to {len(size)} dims of a tensor of rank {input.rank}")
+    shape: list[Dim] = []
+    for i, wanted in enumerate(size):
+        if i < new:
+            nonnegative(c, wanted, f"size {i} of {text(size)}, a new dim,")
+            shape.append(wanted)
+            continue
+        old = input.shape[i - new]
+        if wanted == -1 or wanted == old:
+            shape.append(old)
+            continue
+        lone = False if c.at_least(old, 2) else eq(old, 1)
+        wide = True if c.at_least(wanted, 0) else ge(wanted, 0)
+        c.require(any_of((eq(old, wanted), all_of((lone, wide)))), f"size {old} expands to {wanted} only where it is 1")
+        shape.append(wanted)
+    return expanded(c, input, tuple(shape))
+
+
+def expanded(c: Context, input: Tensor, shape: Shape) -> Tensor:
+    """The view of the tensor in a shape that it broadcasts to: stride 0 along a dim that is new or was 1.
+
+    Where a size may have been 1 and the new one may differ from it, the strides are not known.
+    """
+    strides = strides_of(input)
+    if strides is None:
+        return Tensor(shape, input.dtype, Layout.UNKNOWN)
+    steps: list[Dim] = [0] * (len(shape) - input.rank)
+    for old, new, stride in zip(input.shape, shape[len(steps) :], strides, strict=True):
+        if old == 1:
+            steps.append(0)
+        elif old == new or c.at_least(old, 2) or eq(old, 1) is False:
+            steps.append(stride)
+        else:
+            return Tensor(shape, input.dtype, Layout.UNKNOWN)
+    return Tensor(shape, input.dtype, laid_out(shape, tuple(steps)))
+
+
+def expand_as(c: Context, input: Tensor, other: Tensor) -> Tensor:
+    """`[*d], [*e] -> [*e]`"""
+    return expand(c, input, *other.shape)
+
+
+def broadcast_to(c: Context, input: Tensor, size: Shape = (), shape: Shape = ()) -> Tensor:
+    """`[*d] -> [*size]`"""
+    return expand(c, input, *(size or shape))
+
+
+def broadcast_tensors(c: Context, *tensors: Tensor) -> tuple[Tensor, ...]:
+    """`[*a], [*b], … -> [*broadcast], [*broadcast], …`"""
+    if not tensors:
+        return ()
+    shape = broadcast(c, *(t.shape for t in tensors))
+    return tuple(expanded(c, t, shape) for t in tensors)
+
+
+def meshgrid(c: Context, *tensors: Tensor, indexing: str | None = None) -> tuple[Tensor, ...]:
+    """`[n0], [n1], … -> [n0, n1, …], [n0, n1, …], …`; with the indexing xy the first two dims change places"""
+    if not tensors:
+        c.refuse("meshgrid takes at least one tensor")
+    for tensor in tensors:
+        rank_is(c, tensor, "an operand of meshgrid", 0, 1)
+    if len({t.dtype for t in tensors if t.dtype}) > 1:
+        c.refuse("meshgrid takes tensors of one dtype")
+    if indexing not in (None, "ij", "xy"):
+        c.refuse(f"meshgrid has no indexing {indexing!r}")
+    order = list(range(len(tensors)))
+    if indexing == "xy" and len(tensors) > 1:
+        order[:2] = 1, 0
+    shape = tuple(tensors[i].shape[0] if tensors[i].shape else 1 for i in order)
+    grids: list[Tensor] = []
+    for at, tensor in zip(order, tensors, strict=True):
+        strides = strides_of(tensor)
+        step = None if strides is None else strides[0] if strides else 1
+        layout = None if step is None else tuple(step if i == at else 0 for i in range(len(shape)))
+        grids.append(Tensor(shape, tensor.dtype, laid_out(shape, layout)))
+    return tuple(grids)
+
+
+# --- repeat ----------------------------------------------------------------------------------------------
+
+
+def repeat(c: Context, input: Tensor, *repeats: Dim) -> Tensor:
+    """`[*d] -> [*n, *d(i)*n(i)]`"""
+    if len(repeats) < input.rank:
+        c.refuse(f"repeat with {len(repeats)} numbers of a tensor of rank {input.rank}")
+    old = (1,) * (len(repeats) - input.rank) + input.shape
+    shape = tuple(n * r for n, r in zip(old, repeats, strict=True))
+    for i, (n, r) in enumerate(zip(shape, repeats, strict=True)):
+        if not c.at_least(r, 0):
+            nonnegative(c, n, f"size {i} after repeat")
+    return Tensor(shape, input.dtype)
+
+
+def tile(c: Context, input: Tensor, *dims: Dim) -> Tensor:
+    """`[*d] -> [*d(i)*n(i)]`; the shorter of the two is filled up with ones on its left"""
+    return repeat(c, input, *(1,) * (input.rank - len(dims)), *dims)
+
+
+def repeat_interleave(
+    c: Context,
+    input: Tensor,
+    repeats: Dim | Tensor | None = None,
+    dim: int | None = None,
+    output_size: Dim | None = None,
+) -> Tensor:
+    """`[*a, n, *z] -> [*a, n*repeats, *z]`, over all elements without a dim; with a tensor, its sum, which data decides
+
+    A tensor has a number for each of the n, or one for all. Alone, it stands for the indices that it repeats.
+    """
+    if repeats is None:
+        rank_is(c, input, "the repeats of repeat_interleave", 1)
+        _integral(c, input)
+        total = c.fresh("repeated", 0, None) if output_size is None else output_size
+        return Tensor((total,), input.dtype)
+    shape = (input.numel,) if dim is None else input.shape
+    at = 0 if dim is None else axis(c, dim, input.rank)
+    size = shape[at] if shape else 1
+    if isinstance(repeats, Tensor):
+        total = _total(c, repeats, size, output_size)
+    else:
+        nonnegative(c, repeats, "the number of repeats")
+        total = size * repeats
+        if output_size is not None:
+            c.require(eq(output_size, total), f"output_size is {output_size}, and {size} * {repeats} elements come out")
+    return Tensor((*shape[:at], total, *shape[at + 1 :]), input.dtype)
+
+
+def _integral(c: Context, repeats: Tensor) -> None:
+    if repeats.dtype not in ("int32", "int64", None):
+        c.refuse(f"repeats are int32 or int64, not {repeats.dtype}")
+
+
+def _total(c: Context, repeats: Tensor, size: Dim, output_size: Dim | None) -> Dim:
+    """Σ repeats"""
+    rank_is(c, repeats, "repeats", 0, 1)
+    _integral(c, repeats)
+    count = repeats.shape[0] if repeats.shape else 1
+    one_for_all = eq(count, 1)
+    c.require(any_of((eq(count, size), one_for_all)), f"there are {count} repeats for {size} elements")
+    if output_size is not None:
+        return output_size
+    each = c.fresh("repeated", 0, None)
+    return size * each if one_for_all is True else each
+
+
+# --- roll, flip, rotate ----------------------------------------------------------------------------------
+
+
+def roll(c: Context, input: Tensor, shifts: Dim | tuple[Dim, ...], dims: int | tuple[int, ...] = ()) -> Tensor:
+    """`[*d] -> [*d]`; without dims, over all elements. Of no elements torch rolls along any dim, existing or not."""
+    many, along = (p if isinstance(p, tuple) else (p,) for p in (shifts, dims))
+    if not many or len(many) != len(along) and (along or len(many) != 1):
+        c.refuse(f"roll with {len(many)} shifts along {len(along)} dims")
+    if not all(-input.rank <= d < input.rank for d in along):
+        empty = any_of(eq(size, 0) for size in input.shape)
+        c.require(empty, f"roll along {text(along)} of a tensor of rank {input.rank}")
+    return Tensor(input.shape, input.dtype)
+
+
+def flip(c: Context, input: Tensor, *dims: int) -> Tensor:
+    """`[*d] -> [*d]`, reversed along some dims"""
+    if dims:
+        axes(c, dims, input.rank)
+    return Tensor(input.shape, input.dtype, preserved(input.shape, input.layout))
+
+
+def fliplr(c: Context, input: Tensor) -> Tensor:
+    """`[n, m, *d] -> [n, m, *d]`, reversed along m"""
+    return _flipped(c, input, 1)
+
+
+def flipud(c: Context, input: Tensor) -> Tensor:
+    """`[n, *d] -> [n, *d]`, reversed along n"""
+    return _flipped(c, input, 0)
+
+
+def _flipped(c: Context, input: Tensor, dim: int) -> Tensor:
+    if input.rank <= dim:
+        c.refuse(f"a tensor of rank {dim + 1} or more is needed here, not {input}")
+    return flip(c, input, dim)
+
+
+def rot90(c: Context, input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
+    """`[n, m, *d] -> [m, n, *d]` for odd k: a quarter turn is a flip and a transposition"""
+    if len(dims) != 2 or input.rank < 2:
+        c.refuse(f"rot90 turns two dims of a tensor of rank 2 or more, not {text(dims)} of {input}")
+    first, second = axes(c, dims, input.rank)
+    if k % 4 == 0:
+        return Tensor(input.shape, input.dtype)
+    turned = flip(c, input, second)
+    return turned if k % 4 == 2 else transpose(c, turned, first, second)
+
+
+# --- diagonals -------------------------------------------------------------------------------------------
+
+
+def diagonal(c: Context, input: Tensor, offset: Dim = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """`[*a, n, *b, m, *z] -> [*a, *b, *z, k]` with k = max(0, min(n, m, n + offset, m - offset)), a view"""
+    i, j = _two_axes(c, dim1, dim2, input.rank)
+    n, m = input.shape[i], input.shape[j]
+    length = _diagonal_size(c, n, m, offset)
+    rest = [at for at in range(input.rank) if at not in (i, j)]
+    strides = strides_of(input)
+    steps = strides and (*(strides[at] for at in rest), strides[i] + strides[j])
+    return with_strides(input, (*(input.shape[at] for at in rest), length), steps)
+
+
+def _two_axes(c: Context, dim1: int, dim2: int, rank: int) -> tuple[int, int]:
+    if rank < 2:
+        c.refuse(f"a diagonal needs a tensor of rank 2 or more, not {rank}")
+    i, j = axis(c, dim1, rank), axis(c, dim2, rank)
+    if i == j:
+        c.refuse(f"the two dims of a diagonal are the same: {dim1} and {dim2}")
+    return i, j
+
+
+def _diagonal_size(c: Context, n: Dim, m: Dim, offset: Dim) -> Dim:
+    """The elements `[i, i + offset]` of an n by m matrix run from row max(0, -offset) up to row min(n, m - offset)."""
+    if c.at_least(offset, 0):
+        n, m = n, m - offset
+    elif c.at_least(-offset, 0):
+        n, m = n + offset, m
+    else:
+        return maximum(0, minimum(n, m, n + offset, m - offset))
+    return minimum(n, m) if offset == 0 or (c.at_least(n, 0) and c.at_least(m, 0)) else maximum(0, minimum(n, m))
+
+
+def diag_embed(c: Context, input: Tensor, offset: Dim = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """`[*d, k] -> [*d, n, n]` with n = k + |offset|, the two new dims standing at dim1 and dim2"""
+    i, j = _two_axes(c, dim1, dim2, input.rank + 1)
+    *rest, length = input.shape
+    size = length + (offset if c.at_least(offset, 0) else maximum(offset, -offset))
+    rest_dims = iter(rest)
+    return Tensor(tuple(size if at in (i, j) else next(rest_dims) for at in range(input.rank + 1)), input.dtype)
+
+
+def diag(c: Context, input: Tensor, diagonal: Dim = 0) -> Tensor:
+    """`[k] -> [n, n]` with n = k + |diagonal|, `[n, m] -> [k]`, a copy"""
+    rank_is(c, input, "the operand of diag", 1, 2)
+    if input.rank == 1:
+        return diag_embed(c, input, diagonal)
+    return Tensor((_diagonal_size(c, *input.shape, diagonal),), input.dtype)
+
+
+def diagflat(c: Context, input: Tensor, offset: Dim = 0) -> Tensor:
+    """`[*d] -> [n, n]` with n = ∏d + |offset|"""
+    return diag_embed(c, Tensor((input.numel,), input.dtype), offset)
+
+
+RULES: dict[str, Callable[..., Any]] = {
+    "expand": expand,
+    "expand_as": expand_as,
+    "broadcast_to": broadcast_to,
+    "broadcast_tensors": broadcast_tensors,
+    "meshgrid": meshgrid,
+    "repeat": repeat,
+    "tile": tile,
+    "repeat_interleave": repeat_interleave,
+    "roll": roll,
+    "flip": flip,
+    "fliplr": fliplr,
+    "flipud": flipud,
+    "rot90": rot90,
+    "diagonal": diagonal,
+    "linalg_diagonal": lambda c, input, offset=0, dim1=-2, dim2=-1: diagonal(c, input, offset, dim1, dim2),
+    "diag": diag,
+    "diag_embed": diag_embed,
+    "diagflat": diagflat,
+    "expand_copy": copied(expand),
+    "diagonal_copy": copied(diagonal),
+}
