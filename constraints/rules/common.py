@@ -93,6 +93,7 @@ CATEGORY = {
 }
 WIDTH = {name: index for index, name in enumerate(CATEGORY)}
 DEFAULTS = ("bool", "int64", "float32", "complex64")
+COMPLEX_OF = {"bfloat16": "complex64", "float16": "complex32", "float32": "complex64", "float64": "complex128"}
 SCALARS = {"bool": 0, "int": 1, "float": 2, "complex": 3}
 
 
@@ -144,9 +145,13 @@ def promote(operands: Iterable[Any]) -> str | None:
         held = levels[level]
         levels[level] = dtype if held is None else widest(held, dtype)
     result: str | None = None
-    for dtype in levels:
-        if dtype is not None and (result is None or category(dtype) > category(result)):
-            result = dtype
+    for found in levels:
+        if found is None:
+            continue
+        if result is None or (category(result) < 2 and category(found) > category(result)):
+            result = found
+        elif category(found) == 3:
+            result = COMPLEX_OF.get(result, result)  # the complex dtype as wide as what comes before
     return result
 
 

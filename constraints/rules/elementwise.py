@@ -1,0 +1,980 @@
+"""Pointwise operators: `[*a], [*b], … -> [*broadcast]`. Tables say which dtypes each takes and gives.
+
+A *law* is four letters, one for each category that the promoted operands may have (bool, integral, floating,
+complex):
+
+    =  the promoted dtype itself          b  bool           i  int64
+    f  torch's default dtype, float32     r  the real dtype of a complex one
+    d  the double of its kind             x  refused
+"""
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cmp_to_key, partial
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Any, Final
+
+from ..dims import Dim, Term, maximum
+from ..formula import And, Compare, Formula, Or, all_of, any_of, eq, ge, gt, le, lt, ne
+from ..generate import Rule, RuleFunction
+from ..language import Context, Layout, Number, Shape, Tensor, Value, product
+from .common import CATEGORY, axis, broadcast, category, promote
+from .strides import Strides, laid_out, quotient, strides_of
+
+REAL = MappingProxyType({"complex32": "float16", "complex64": "float32", "complex128": "float64"})
+COMPLEX = MappingProxyType({real: dtype for dtype, real in REAL.items()})
+
+
+def apply_law(c: Context, law: str, dtype: str | None, operation: str = "the operator") -> str | None:
+    """The dtype of a result by the law, for operands promoted to `dtype`."""
+    if dtype is None:
+        # Only what does not depend on the operands is known.
+        return "bool" if set(law) <= set("bx") else "int64" if set(law) <= set("ix") else None
+    kind = category(dtype)
+    match law[kind]:
+        case "x":
+            c.refuse(f"{operation} does not take {dtype}")
+        case "f":
+            return "float32"
+        case "b":
+            return "bool"
+        case "i":
+            return "int64"
+        case "d":
+            return "complex128" if kind == 3 else "float64"
+        case "r":
+            return REAL[dtype]
+        case _:
+            return dtype
+
+
+# Layout.
+
+
+def dense(shape: Shape, order: Sequence[int]) -> Strides:
+    """Strides of a tensor without gaps whose axes, slowest first, come in this order."""
+    strides: list[Dim] = [1] * len(shape)
+    step: Dim = 1
+    for i in reversed(order):
+        strides[i] = step
+        step = step * shape[i]
+    return tuple(strides)
+
+
+def pointwise_layout(c: Context, operands: Iterable[Value], shape: Shape) -> Layout | Strides:
+    """The strides that TensorIterator gives a new result of this shape: no gaps, axes ordered by stride.
+
+    It starts from row-major order and lets two axes change places where the first operand that has an opinion
+    asks for it: the one with nonzero strides along both (an axis that is broadcast has stride 0) that differ.
+    Hence:
+
+    1. If no operand asks for a change, the result is contiguous.
+    2. If the first operand with an opinion has one on every pair of axes, its order is the order of the
+    result.
+
+    Both cases need proof that one stride is at least another for all sizes; where there is none, or where
+    operands share the decision, the layout is unknown. Sizes are taken to be at least 1 (an empty tensor has
+    no layout worth the name), and what is said of the stride of an axis of size 1 carries no meaning, as in
+    torch.
+    """
+    opinions = [o for o in operands if isinstance(o, Tensor) and _axes_with_stride(o) > 1]
+    if all(_is_row_major(c, o) for o in opinions):
+        return Layout.CONTIGUOUS
+    first = opinions[0]
+    if first.layout is Layout.UNKNOWN or first.shape != shape:
+        return Layout.UNKNOWN
+    order = _order(c, first)
+    if order is None:
+        return Layout.UNKNOWN
+    return laid_out(shape, dense(shape, order))
+
+
+def _axes_with_stride(tensor: Tensor) -> int:
+    strides = tensor.layout if isinstance(tensor.layout, tuple) else (None,) * tensor.rank
+    return sum(n != 1 and s != 0 for n, s in zip(tensor.shape, strides, strict=True))
+
+
+def _is_row_major(c: Context, tensor: Tensor) -> bool:
+    """Is each axis with a stride slower than the next such axis?"""
+    if not isinstance(tensor.layout, tuple):
+        return tensor.layout is Layout.CONTIGUOUS
+    axes = [i for i, s in enumerate(tensor.layout) if s != 0]
+    return all(_slower(c, tensor, i, j) for i, j in pairwise(axes))
+
+
+def _order(c: Context, tensor: Tensor) -> tuple[int, ...] | None:
+    """The axes, slowest first, if the strides decide their order for all sizes."""
+    if not isinstance(tensor.layout, tuple):
+        return tuple(range(tensor.rank))
+    if any(s == 0 and n != 1 for s, n in zip(tensor.layout, tensor.shape, strict=True)):
+        return None
+    ones = [i for i, n in enumerate(tensor.shape) if n == 1]
+    rest: list[int] = [i for i, n in enumerate(tensor.shape) if n != 1]
+    # Insertion by "slower than"; the pass over neighbours afterwards is the proof, since slower-than is
+    # transitive.
+
+    def compare(i: int, j: int) -> int:
+        return -1 if _slower(c, tensor, i, j) else 1
+
+    rest.sort(key=cmp_to_key(compare))
+    if not all(_slower(c, tensor, i, j) for i, j in pairwise(rest)):
+        return None
+    order = rest.copy()
+    for i in ones:  # where they go has no meaning; in row-major order they would not move
+        order.insert(i, i)
+    return tuple(order)
+
+
+def _slower(c: Context, tensor: Tensor, i: int, j: int) -> bool:
+    """Is `stride[i] >= stride[j] * size[j]` for sizes >= 1? Then they are equal only where size[j] is 1."""
+    assert isinstance(tensor.layout, tuple)
+    slow, fast = tensor.layout[i], tensor.layout[j] * tensor.shape[j]
+    if slow == fast:
+        return True
+    if isinstance(slow, int) and isinstance(fast, int):
+        return slow >= fast
+    ratio = quotient(slow, fast)
+    if ratio is not None:
+        for size in tensor.shape:  # a product of sizes is at least 1, whatever intervals say
+            rest = quotient(ratio, size)
+            ratio = ratio if rest is None else rest
+        if c.at_least(ratio, 1):
+            return True
+    return c.at_least(slow - fast, 0)
+
+
+# The one law of shapes.
+
+
+def pointwise(c: Context, law: str, *operands: Value, operation: str = "the operator") -> Tensor:
+    """[*a], [*b], … -> [*broadcast(a, b, …)]"""
+    shape = broadcast(c, *(o.shape for o in operands if isinstance(o, Tensor)))
+    dtype = apply_law(c, law, promote(operands), operation)
+    return Tensor(shape, dtype, pointwise_layout(c, operands, shape))
+
+
+def same_dtype(c: Context, operation: str, *operands: Value) -> None:
+    """Refuses tensors of different dtypes, where torch does not promote."""
+    dtypes = {o.dtype for o in operands if isinstance(o, Tensor)} - {None}
+    if len(dtypes) > 1:
+        c.refuse(f"{operation} takes tensors of one dtype, not {' and '.join(sorted(map(str, dtypes)))}")
+
+
+def operators(law: str, names: str, operands: str = "input", parameters: str = "") -> dict[str, Rule]:
+    """One row of a table: operators with this law, the names of what they broadcast and of what they ignore.
+
+    Every operand and parameter but the first may be left out.
+    """
+    inputs, positional = operands.split(), (*operands.split(), *parameters.split())
+
+    def rule(name: str, c: Context, **given: Any) -> Value:
+        values = [given[o] for o in inputs if given.get(o) is not None]
+        if name in TENSORS_ONLY and not all(isinstance(v, Tensor) for v in values):
+            c.refuse(f"{name} takes tensors, not numbers")
+        if name in ONE_DTYPE:
+            same_dtype(c, name, *values)
+        if not any(isinstance(v, Tensor) for v in values):
+            return on_numbers(c, name, *values)
+        return pointwise(c, law, *values, operation=name)
+
+    return {
+        name: Rule(partial(rule, name), positional, "", frozenset(positional), frozenset(positional[:1]))
+        for name in names.split()
+    }
+
+
+# Operators on plain numbers and sizes: a graph writes `mul` for both `x * y` and `h * w`.
+
+ARITHMETIC: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
+    {
+        "abs": abs,
+        "add": operator.add,
+        "div": operator.truediv,
+        "eq": operator.eq,
+        "floor_divide": operator.floordiv,
+        "ge": operator.ge,
+        "gt": operator.gt,
+        "le": operator.le,
+        "lt": operator.lt,
+        "mul": operator.mul,
+        "ne": operator.ne,
+        "neg": operator.neg,
+        "positive": operator.pos,
+        "pow": operator.pow,
+        "remainder": operator.mod,
+        "sub": operator.sub,
+        "bitwise_and": operator.and_,
+        "bitwise_or": operator.or_,
+        "bitwise_xor": operator.xor,
+    }
+)
+COMPARISONS: Final[Mapping[str, Callable[[Dim, Dim], Formula]]] = MappingProxyType(
+    {"eq": eq, "ne": ne, "ge": ge, "gt": gt, "le": le, "lt": lt}
+)
+
+
+def on_numbers(c: Context, name: str, *values: Any) -> Value:
+    """Python's own arithmetic; exact on sizes, and unknown where a number of unknown value takes part."""
+    if all(isinstance(v, int | Term) for v in values):
+        if any(isinstance(v, Term) for v in values):
+            return _on_sizes(c, name, *values)
+    elif any(isinstance(v, Number | Term | Compare | And | Or) for v in values):
+        integral = all(isinstance(v, int | Term) or (isinstance(v, Number) and v.kind in ("int", "bool")) for
+        v in values)
+        return Number("bool" if name in COMPARISONS else "int" if integral and name != "div" else "float")
+    if name not in ARITHMETIC:
+        c.refuse(f"{name} takes a tensor")
+    try:
+        result: Value = ARITHMETIC[name](*values)
+    except (ZeroDivisionError, OverflowError, TypeError) as error:
+        c.refuse(f"{name}: {error}")
+    return result
+
+
+def _on_sizes(c: Context, name: str, *values: Dim) -> Value:
+    if name in COMPARISONS:
+        return COMPARISONS[name](values[0], values[1])
+    if name == "div":
+        return Number("float")
+    if name == "abs":
+        return maximum(values[0], -values[0])
+    if name in ("floor_divide", "remainder"):
+        c.require(ne(values[1], 0), f"{values[1]} divides {values[0]}, so it must not be 0")
+        if values[1] == 0:
+            return Number("int")
+    if name == "pow" and not (isinstance(values[1], int) and values[1] >= 0):
+        return Number("float")
+    if name not in ARITHMETIC:
+        c.refuse(f"{name} takes a tensor")
+    result: Value = ARITHMETIC[name](*values)
+    return result
+
+
+TENSORS_ONLY: Final = frozenset(
+    """atan2 fmax fmin gcd heaviside hypot isclose lcm logaddexp logaddexp2 logical_and logical_or logical_xor
+    maximum minimum nextafter""".split()
+)
+"""Binary operators that have no overload for a number."""
+
+ONE_DTYPE: Final = frozenset("heaviside isclose".split())
+"""Operators that do not promote."""
+
+UNARY: Final[dict[str, Rule]] = {
+    **operators("x==r", "abs"),
+    **operators("ff==", "acos acosh asin asinh atan atanh cos cosh exp exp2 expm1 log log10 log1p log2"),
+    **operators("ff==", "reciprocal rsqrt sigmoid sin sinc sinh sqrt tan tanh"),
+    **operators("ff=r", "angle"),
+    **operators("==xx", "bitwise_not"),
+    **operators("x==x", "ceil floor trunc"),
+    **operators("x==x", "relu relu6 threshold hardtanh", "input", "a b inplace"),
+    **operators("====", "sgn _conj_physical"),
+    **operators("====", "nan_to_num", "input", "nan posinf neginf"),
+    **operators("ff=x", "deg2rad digamma erf erfc erfinv i0 lgamma rad2deg"),
+    **operators("ff=x", "special_entr special_erfcx special_i0e special_i1 special_i1e special_log_ndtr"),
+    **operators("ff=x", "special_ndtr special_ndtri special_airy_ai"),
+    **operators("ff=x", "special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1"),
+    **operators("ff=x", "special_modified_bessel_i0 special_modified_bessel_i1 special_modified_bessel_k0"),
+    **operators("ff=x", "special_modified_bessel_k1 special_spherical_bessel_j0"),
+    **operators("ff=x", "special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1"),
+    **operators("ff=x", "logit", "input", "eps"),
+    **operators("xx=x", "frac hardswish hardsigmoid mish selu", "input", "inplace"),
+    **operators("xx=x", "celu hardshrink softshrink leaky_relu", "input", "a inplace"),
+    **operators("xx=x", "elu", "input", "alpha inplace input_scale"),
+    **operators("xx=x", "softplus", "input", "beta threshold"),
+    **operators("xx==", "silu", "input", "inplace"),
+    **operators("xf==", "softsign tanhshrink"),
+    **operators("bbbb", "isfinite isinf isnan isreal logical_not"),
+    **operators("bbbx", "isneginf isposinf signbit"),
+    **operators("x===", "neg"),
+    **operators("===x", "sign"),
+    **operators("i===", "square"),
+}
+
+BINARY: Final[dict[str, Rule]] = {
+    **operators("====", "mul", "input other"),
+    **operators("x==x", "floor_divide remainder fmod", "input other"),
+    **operators("ff=x", "atan2 copysign xlogy special_xlog1py special_zeta", "input other"),
+    **operators("dddd", "float_power", "input other"),
+    **operators("xx=x", "hypot nextafter logaddexp2", "input other"),
+    **operators("xx==", "logaddexp", "input other"),
+    **operators("===x", "maximum minimum fmax fmin heaviside", "input other"),
+    **operators("x=xx", "gcd lcm lshift rshift", "input other"),
+    **operators("==xx", "bitwise_and bitwise_or bitwise_xor", "input other"),
+    **operators("bbbb", "logical_and logical_or logical_xor eq ne", "input other"),
+    **operators("bbbx", "lt le gt ge", "input other"),
+    **operators("bbbb", "isclose", "input other", "rtol atol equal_nan"),
+}
+"""Both operands count for the dtype; a law speaks of the promoted one."""
+
+
+# Binary operators with a clause of their own.
+
+
+def add(c: Context, input: Value, other: Value, alpha: Value = 1) -> Value:
+    """[*a], [*b] -> [*broadcast(a, b)]"""
+    if not isinstance(input, Tensor) and not isinstance(other, Tensor):
+        return on_numbers(c, "add", input, other)
+    result = pointwise(c, "====", input, other, operation="add")
+    if result.dtype is not None:
+        if isinstance(alpha, bool) and result.dtype != "bool":
+            c.refuse("a boolean alpha is for boolean tensors")
+        if isinstance(alpha, float) and category(result.dtype) < 2:
+            c.refuse(f"alpha must be an integer for {result.dtype}")
+    return result
+
+
+def sub(c: Context, input: Value, other: Value, alpha: Value = 1) -> Value:
+    """[*a], [*b] -> [*broadcast(a, b)]; neither may be boolean."""
+    if not isinstance(input, Tensor) and not isinstance(other, Tensor):
+        return on_numbers(c, "sub", input, other)
+    for operand in (input, other):
+        if isinstance(operand, bool) or (isinstance(operand, Tensor) and operand.dtype == "bool"):
+            c.refuse("subtraction does not take a boolean; use ~ or logical_xor")
+    return add(c, input, other, alpha)
+
+
+def div(c: Context, input: Value, other: Value, rounding_mode: str | None = None) -> Value:
+    """[*a], [*b] -> [*broadcast(a, b)]; of integers, a float unless the quotient is rounded."""
+    if rounding_mode not in (None, "floor", "trunc"):
+        c.refuse(f"rounding_mode must be None, 'trunc' or 'floor', not {rounding_mode!r}")
+    if not isinstance(input, Tensor) and not isinstance(other, Tensor):
+        return on_numbers(c, "floor_divide" if rounding_mode == "floor" else "div", input, other)
+    return pointwise(c, "x==x" if rounding_mode else "ff==", input, other, operation="div")
+
+
+def pow(c: Context, input: Value, exponent: Value) -> Value:
+    """[*a], [*b] -> [*broadcast(a, b)]; an integer has no negative integer power."""
+    if not isinstance(input, Tensor) and not isinstance(exponent, Tensor):
+        return on_numbers(c, "pow", input, exponent)
+    dtype = promote((input,))
+    if isinstance(exponent, int) and exponent < 0 and dtype is not None and category(dtype) < 2:
+        c.refuse("integers to negative integer powers are not allowed")
+    return pointwise(c, "x===" if isinstance(exponent, Tensor) else "====", input, exponent, operation="pow")
+
+
+def ldexp(c: Context, input: Tensor, other: Tensor) -> Tensor:
+    """[*a], [*b] -> [*broadcast(a, b)], which is input * 2.0 ** other."""
+    if not isinstance(other, Tensor):
+        c.refuse("ldexp takes tensors, not numbers")
+    power = Tensor(other.shape, apply_law(c, "ff==", other.dtype), other.layout)
+    return pointwise(c, "====", input, power, operation="ldexp")
+
+
+def rsub(c: Context, input: Value, other: Value, alpha: Value = 1) -> Value:
+    """[*a], [*b] -> [*broadcast(b, a)], which is b - a"""
+    return sub(c, other, input, alpha)
+
+
+def rdiv(c: Context, input: Value, other: Value) -> Value:
+    """[*a], [*b] -> [*broadcast(b, a)], which is b / a"""
+    return div(c, other, input)
+
+
+def rpow(c: Context, input: Value, other: Value) -> Value:
+    """[*a], [*b] -> [*broadcast(b, a)], which is b ** a"""
+    return pow(c, other, input)
+
+
+def swapped(operation: str) -> RuleFunction:
+    """The rule of an operator on (b, a) whose rule for (a, b) is a row of the table."""
+
+    def rule(c: Context, input: Value, other: Value) -> Value:
+        """[*a], [*b] -> [*broadcast(b, a)]"""
+        return BINARY[operation](c, {"input": other, "other": input})
+
+    return rule
+
+
+# Three operands and more.
+
+
+def where(c: Context, condition: Tensor, input: Value = None, other: Value = None) -> Value:
+    """[*a], [*b], [*c] -> [*broadcast(a, b, c)]; of a condition alone, rank times [n] with n <= numel."""
+    if input is None and other is None:
+        count = c.fresh("nonzero", 0, product(condition.shape))
+        return tuple(Tensor((count,), "int64", Layout.UNKNOWN) for _ in range(max(condition.rank, 1)))
+    if not isinstance(condition, Tensor):
+        c.refuse("where takes a tensor as its condition")
+    if condition.dtype not in ("bool", "uint8", None):
+        c.refuse(f"where takes a boolean condition, not {condition.dtype}")
+    values = (input, other)
+    shape = broadcast(c, *(o.shape for o in (condition, *values) if isinstance(o, Tensor)))
+    return Tensor(shape, promote(values), pointwise_layout(c, (condition, *values), shape))
+
+
+def clamp(c: Context, input: Tensor, min: Value = None, max: Value = None) -> Tensor:
+    """[*a], [*b], [*c] -> [*broadcast(a, b, c)]"""
+    bounds = [b for b in (min, max) if b is not None]
+    if not bounds:
+        c.refuse("clamp takes min or max, or both")
+    if len({isinstance(b, Tensor) for b in bounds}) > 1:
+        c.refuse("clamp takes two tensors or two numbers, not one of each")
+    return pointwise(c, "x==x", input, *bounds, operation="clamp")
+
+
+def clamp_min(c: Context, input: Tensor, min: Value) -> Tensor:
+    """[*a], [*b] -> [*broadcast(a, b)]"""
+    return pointwise(c, "===x" if isinstance(min, Tensor) else "x==x", input, min, operation="clamp_min")
+
+
+def clamp_max(c: Context, input: Tensor, max: Value) -> Tensor:
+    """[*a], [*b] -> [*broadcast(a, b)]"""
+    return clamp_min(c, input, max)
+
+
+def lerp(c: Context, input: Tensor, end: Tensor, weight: Value) -> Tensor:
+    """[*a], [*b], [*c] -> [*broadcast(a, b, c)], all of one floating dtype."""
+    # The kernel reads a 0-dim weight as a number.
+    tensors = [t for t in (input, end, weight) if isinstance(t, Tensor) and (t is not weight or t.shape)]
+    same_dtype(c, "lerp", *tensors)
+    result = pointwise(c, "xx==", *(input, end, weight), operation="lerp")
+    return Tensor(result.shape, input.dtype, result.layout)
+
+
+def addcmul(c: Context, input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Value = 1) -> Tensor:
+    """[*a], [*b], [*c] -> [*broadcast(a, b, c)]"""
+    return pointwise(c, "x===", input, tensor1, tensor2, operation="addcmul")
+
+
+def addcdiv(c: Context, input: Tensor, tensor1: Tensor, tensor2: Tensor, value: Value = 1) -> Tensor:
+    """[*a], [*b], [*c] -> [*broadcast(a, b, c)]; one of the two that are divided must be floating."""
+    dtypes = [t.dtype for t in (tensor1, tensor2) if t.dtype is not None]
+    if len(dtypes) == 2 and all(category(d) < 2 for d in dtypes):
+        c.refuse("addcdiv does not divide integers")
+    return pointwise(c, "xx==", input, tensor1, tensor2, operation="addcdiv")
+
+
+def masked_fill(c: Context, input: Tensor, mask: Tensor, value: Value) -> Tensor:
+    """[*a], mask: bool[*b] -> [*broadcast(a, b)], contiguous and of the dtype of a."""
+    if mask.dtype not in ("bool", None):
+        c.refuse(f"masked_fill takes a boolean mask, not {mask.dtype}")
+    if isinstance(value, Tensor) and value.shape:
+        c.refuse(f"masked_fill takes a number or a tensor of rank 0 as its value, not {value}")
+    return Tensor(broadcast(c, input.shape, mask.shape), input.dtype)
+
+
+def glu(c: Context, input: Tensor, dim: int = -1) -> Tensor:
+    """[*a, 2*n, *b] -> [*a, n, *b]"""
+    if not input.shape:
+        c.refuse("glu halves an axis, and a tensor of rank 0 has none")
+    at = axis(c, dim, input.rank)
+    size = input.shape[at]
+    c.require(eq(size % 2, 0), f"glu halves axis {at}, so its size {size} must be even")
+    shape = (*input.shape[:at], size // 2, *input.shape[at + 1 :])
+    half = Tensor(shape, input.dtype, input.layout)
+    return Tensor(shape, apply_law(c, "xx=x", input.dtype, "glu"), pointwise_layout(c, (half,), shape))
+
+
+def prelu(c: Context, input: Tensor, weight: Tensor) -> Tensor:
+    """[n, k, *s], weight: [k] or [1] or [] -> [n, k, *s]; a vector has one channel."""
+    same_dtype(c, "prelu", input, weight)
+    if weight.rank > 1:
+        c.refuse(f"prelu takes a weight of rank 0 or 1, not {weight.rank}")
+    if weight.shape:
+        (count,) = weight.shape
+        if not input.shape:
+            c.require(eq(count, 1), f"a tensor of rank 0 takes a prelu weight of size 1, not {count}")
+        else:
+            channels = input.shape[1] if input.rank > 1 else 1
+            c.require(
+                any_of((eq(count, 1), eq(count, channels))),
+                f"prelu has {count} parameters for {channels} channels",
+            )
+    return Tensor(
+        input.shape, apply_law(c, "xx=x", input.dtype, "prelu"), pointwise_layout(c, (input,), input.shape)
+    )
+
+
+def gelu(c: Context, input: Tensor, approximate: str = "none") -> Tensor:
+    """[*a] -> [*a]"""
+    if approximate not in ("none", "tanh"):
+        c.refuse(f"gelu knows approximate='none' and 'tanh', not {approximate!r}")
+    return pointwise(c, "xx=x", input, operation="gelu")
+
+
+def logsigmoid(c: Context, input: Tensor) -> Tensor:
+    """[*a] -> [*a], contiguous"""
+    return Tensor(input.shape, apply_law(c, "xx=x", input.dtype, "logsigmoid"))
+
+
+def rrelu(
+    c: Context,
+    input: Tensor,
+    lower: Value = 0.125,
+    upper: Value = 0.25,
+    training: Value = False,
+    inplace: Value = False,
+) -> Tensor:
+    """[*a] -> [*a], contiguous"""
+    return Tensor(input.shape, apply_law(c, "xx=x", input.dtype, "rrelu"))
+
+
+def round(c: Context, input: Tensor, decimals: int = 0) -> Tensor:
+    """[*a] -> [*a]"""
+    return pointwise(c, "xx=x" if decimals else "x==x", input, operation="round")
+
+
+def polygamma(c: Context, input: Value, other: Value) -> Tensor:
+    """[*a] -> [*a]; torch.polygamma takes the order first, the method last."""
+    return pointwise(c, "ff=x", input if isinstance(input, Tensor) else other, operation="polygamma")
+
+
+def mvlgamma(c: Context, input: Tensor, p: Value) -> Tensor:
+    """[*a] -> [*a], the sum of p pointwise results"""
+    return Tensor(input.shape, apply_law(c, "xf=x", input.dtype, "mvlgamma"), Layout.UNKNOWN)
+
+
+def frexp(c: Context, input: Tensor) -> tuple[Tensor, Tensor]:
+    """[*a] -> mantissa: [*a], exponent: int32[*a]"""
+    mantissa = pointwise(c, "xx=x", input, operation="frexp")
+    return mantissa, Tensor(mantissa.shape, "int32", mantissa.layout)
+
+
+def isin(
+    c: Context, elements: Value, test_elements: Value, assume_unique: Value = False, invert: Value = False
+) -> Tensor:
+    """[*a], [*b] -> bool[*a]"""
+    return Tensor(elements.shape if isinstance(elements, Tensor) else (), "bool", Layout.UNKNOWN)
+
+
+def equal(c: Context, input: Tensor, other: Tensor) -> Number:
+    """[*a], [*b] -> a truth that the data decides; other shapes are just not equal."""
+    return Number("bool")
+
+
+def allclose(
+    c: Context, input: Tensor, other: Tensor, rtol: Value = 1e-5, atol: Value = 1e-8, equal_nan: Value = False
+) -> Number:
+    """[*a], [*b] -> a truth that the data decides, where a and b broadcast."""
+    same_dtype(c, "allclose", input, other)
+    broadcast(c, input.shape, other.shape)
+    return Number("bool")
+
+
+# Copies and conversions.
+
+DTYPES: Final = frozenset(CATEGORY) | {"quint8", "qint8", "qint32", "float8_e4m3fn", "float8_e5m2"}
+CONVERSIONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "bfloat16": "bfloat16",
+        "bool": "bool",
+        "byte": "uint8",
+        "cdouble": "complex128",
+        "cfloat": "complex64",
+        "chalf": "complex32",
+        "char": "int8",
+        "double": "float64",
+        "float": "float32",
+        "half": "float16",
+        "int": "int32",
+        "long": "int64",
+        "short": "int16",
+    }
+)
+LEGACY_TYPES: Final[Mapping[str, str]] = MappingProxyType(
+    {f"{name.capitalize()}Tensor": dtype for name, dtype in CONVERSIONS.items()} | {"BFloat16Tensor":
+    "bfloat16"}
+)
+CHANNELS_LAST: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType(
+    {"channels_last": (0, 2, 3, 1), "channels_last_3d": (0, 2, 3, 4, 1)}
+)
+
+
+def _formatted(c: Context, input: Tensor, dtype: str | None, memory_format: str | None) -> Tensor:
+    """A copy in the memory format: that of the input (`preserve_format`), row-major or channels last."""
+    name = "preserve_format" if memory_format is None else memory_format.removeprefix("torch.")
+    if name == "contiguous_format":
+        return Tensor(input.shape, dtype)
+    if name in CHANNELS_LAST:
+        order = CHANNELS_LAST[name]
+        if input.rank != len(order):
+            c.refuse(f"{name} is a format of tensors of rank {len(order)}, not {input.rank}")
+        return Tensor(input.shape, dtype, dense(input.shape, order))
+    return Tensor(input.shape, dtype, pointwise_layout(c, (input,), input.shape))
+
+
+def clone(c: Context, input: Tensor, memory_format: str | None = None) -> Tensor:
+    """[*a] -> [*a]"""
+    return _formatted(c, input, input.dtype, memory_format)
+
+
+def contiguous(c: Context, input: Tensor, memory_format: str | None = None) -> Tensor:
+    """[*a] -> [*a], row-major unless another format is asked for; itself where it lies so already."""
+    return _formatted(c, input, input.dtype, memory_format or "contiguous_format")
+
+
+def identity(c: Context, input: Tensor) -> Tensor:
+    """[*a] -> [*a], the same memory"""
+    return input
+
+
+def convert(
+    c: Context, input: Tensor, dtype: str | None, copy: Value = False, memory_format: str | None = None
+) -> Tensor:
+    """[*a] -> dtype[*a]; the tensor itself where nothing changes."""
+    unchanged = dtype == input.dtype and dtype is not None
+    if unchanged and not copy and memory_format in (None, "preserve_format", "torch.preserve_format"):
+        return input
+    return _formatted(c, input, dtype, memory_format)
+
+
+def to(
+    c: Context, input: Tensor, *args: Value, dtype: Value = None, other: Value = None, copy: Value = False,
+    memory_format: str | None = None,
+) -> Tensor:
+    """[*a] -> dtype[*a]; `to(dtype)`, `to(device)`, `to(device, dtype)`, `to(tensor)`."""
+    if isinstance(input, Tensor):
+        wanted: str | None = input.dtype
+        for argument in (*args, dtype, other):
+            if isinstance(argument, Tensor):
+                wanted = argument.dtype
+            elif isinstance(argument, str) and argument.removeprefix("torch.") in DTYPES:
+                wanted = argument.removeprefix("torch.")
+        return convert(c, input, wanted, copy, memory_format)
+    c.refuse("to takes a tensor")
+
+
+def to_copy(c: Context, input: Tensor, dtype: str | None = None, memory_format: str | None = None) -> Tensor:
+    """[*a] -> dtype[*a]"""
+    return convert(c, input, input.dtype if dtype is None else dtype, True, memory_format)
+
+
+def type(c: Context, input: Tensor, dtype: str | None = None) -> Value:
+    """[*a] -> dtype[*a]; without a dtype, the name of the tensor's type."""
+    if dtype is None:
+        return f"torch.{input.dtype}"
+    name = dtype.removeprefix("torch.")
+    return convert(c, input, LEGACY_TYPES.get(name, name))
+
+
+def type_as(c: Context, input: Tensor, other: Tensor) -> Tensor:
+    """[*a], dtype[*b] -> dtype[*a]"""
+    return convert(c, input, other.dtype)
+
+
+def conversion(dtype: str) -> RuleFunction:
+    """The rule of `x.float()` and its like; a graph writes Python's `float(n)` the same way."""
+    kind = {2: "float", 3: "complex"}.get(category(dtype), "bool" if dtype == "bool" else "int")
+
+    def rule(c: Context, input: Value, memory_format: str | None = None) -> Value:
+        """[*a] -> dtype[*a]"""
+        if isinstance(input, Tensor):
+            return convert(c, input, dtype, False, memory_format)
+        if kind == "int" and isinstance(input, int | Term):
+            return input
+        return Number(kind)  # type: ignore[arg-type]
+
+    return rule
+
+
+# Writes into a tensor; all other in-place operators are their functional forms and a check by the generator.
+
+
+def _into(c: Context, input: Tensor, source: Tensor, operation: str) -> Tensor:
+    """[*a], [*b] -> [*a], where b broadcasts to a without changing it."""
+    if source.rank > input.rank:
+        c.refuse(f"{operation} does not fit {source} into {input}")
+    for have, want in zip(reversed(input.shape), reversed(source.shape), strict=False):
+        c.require(
+            any_of((eq(want, have), eq(want, 1))), f"{operation} does not fit size {want} into size {have}"
+        )
+    return input
+
+
+def copy_(c: Context, input: Tensor, src: Tensor) -> Tensor:
+    """[*a], [*b] -> [*a], where b broadcasts to a."""
+    return _into(c, input, src, "copy_")
+
+
+def copy(c: Context, input: Tensor, src: Tensor) -> Tensor:
+    """[*a], [*b] -> [*a], where b broadcasts to a; a new tensor."""
+    return clone(c, _into(c, input, src, "copy"))
+
+
+def fill_(c: Context, input: Tensor, value: Value) -> Tensor:
+    """[*a], number or [] -> [*a]"""
+    if isinstance(value, Tensor) and value.shape:
+        c.refuse(f"fill_ takes a number or a tensor of rank 0, not {value}")
+    return input
+
+
+def fill(c: Context, input: Tensor, value: Value) -> Tensor:
+    """[*a], number or [] -> [*a]; a new tensor."""
+    return clone(c, fill_(c, input, value))
+
+
+def zero_(c: Context, input: Tensor) -> Tensor:
+    """[*a] -> [*a]"""
+    return input
+
+
+def zero(c: Context, input: Tensor) -> Tensor:
+    """[*a] -> [*a]; a new tensor."""
+    return clone(c, input)
+
+
+def samplers(law: str, names: str, parameters: str = "") -> dict[str, Rule]:
+    """One row of a table: in-place samplers with this law, and the numbers that they take."""
+
+    def rule(name: str, c: Context, **given: Any) -> Tensor:
+        input: Tensor = given["input"]
+        apply_law(c, law, input.dtype, name)
+        return input
+
+    positional = ("input", *parameters.split())
+    return {
+        name: Rule(partial(rule, name), positional, "", frozenset(positional), frozenset(("input",)))
+        for name in names.split()
+    }
+
+
+def bernoulli_(c: Context, input: Tensor, p: Value = 0.5) -> Tensor:
+    """[*a], p: [*b] or a number -> [*a], where b broadcasts to a."""
+    apply_law(c, "===x", input.dtype, "bernoulli_")
+    if isinstance(p, Tensor):
+        fits: Formula = p.rank <= input.rank and all_of(
+            any_of((eq(want, have), eq(want, 1)))
+            for have, want in zip(reversed(input.shape), reversed(p.shape), strict=False)
+        )
+        c.require(
+            any_of((fits, *(eq(n, 0) for n in input.shape))), f"probabilities {p} do not fit into {input}"
+        )
+    return input
+
+
+def bernoulli(c: Context, input: Tensor, p: Value = None) -> Tensor:
+    """[*a] -> [*a], the probabilities being the input, or p for each"""
+    if p is None:
+        return Tensor(input.shape, apply_law(c, "xx=x", input.dtype, "bernoulli"))
+    return clone(c, bernoulli_(c, input, p))
+
+
+def normal(
+    c: Context, mean: Value = 0.0, std: Value = 1.0, size: Value = None, dtype: str | None = None
+) -> Tensor:
+    """mean: [*a], std: [*b] -> [*broadcast(a, b)]; of two numbers, [*size]"""
+    if isinstance(size, tuple):
+        return Tensor(size, dtype or "float32")  # type: ignore[arg-type]
+    tensors = [t for t in (mean, std) if isinstance(t, Tensor)]
+    shape = broadcast(c, *(t.shape for t in tensors))
+    return Tensor(shape, tensors[0].dtype, Layout.UNKNOWN)
+
+
+# Dropout: nothing but the ranks that the channel-wise forms take is checked.
+
+
+def dropout(
+    c: Context, input: Tensor, p: Value = 0.5, training: Value = True, inplace: Value = False, train: Value =
+    None
+) -> Tensor:
+    """[*a] -> [*a]; the tensor itself where nothing is dropped."""
+    if isinstance(p, int | float) and not 0 <= p <= 1:
+        c.refuse(f"a dropout probability lies between 0 and 1, not at {p}")
+    if train is False or training is False or p == 0:
+        return input
+    apply_law(c, "xx==", input.dtype, "dropout")
+    return clone(c, input)
+
+
+def alpha_dropout(
+    c: Context, input: Tensor, p: Value = 0.5, training: Value = False, inplace: Value = False, train: Value =
+    None
+) -> Tensor:
+    """[*a] -> [*a]"""
+    return dropout(c, input, p, training, inplace, train)
+
+
+def native_dropout(c: Context, input: Tensor, p: Value, train: Value = True) -> tuple[Tensor, Tensor]:
+    """[*a] -> [*a], bool[*a]"""
+    result = clone(c, input)
+    return result, Tensor(input.shape, "bool", result.layout)
+
+
+def feature_dropout(
+    low: int, high: int | None = None, always: bool = False, training: bool = True
+) -> RuleFunction:
+    """The rule of a dropout of channels for inputs of these ranks, checked in evaluation too if `always`."""
+    default = training
+
+    def rule(
+        c: Context,
+        input: Tensor,
+        p: Value = 0.5,
+        training: Value = default,
+        inplace: Value = False,
+        train: Value = None,
+    ) -> Tensor:
+        """[n, k, *s] -> [n, k, *s]"""
+        result = dropout(c, input, p, training, inplace, train)
+        drops = p != 0 and training is not False and train is not False
+        if (always or drops) and (input.rank < low or (high is not None and input.rank > high)):
+            ranks = f"{low} or more" if high is None else f"{low} to {high}"
+            c.refuse(f"dropout of channels takes an input of rank {ranks}, not {input.rank}")
+        return result
+
+    return rule
+
+
+# Complex numbers.
+
+
+def view_as_real(c: Context, input: Tensor) -> Tensor:
+    """complex[*a] -> [*a, 2], a view: strides 2*s and 1"""
+    if input.dtype is not None and input.dtype not in REAL:
+        c.refuse(f"view_as_real takes a complex tensor, not {input.dtype}")
+    strides = input.layout if isinstance(input.layout, Layout) else (*(s * 2 for s in input.layout), 1)
+    return Tensor((*input.shape, 2), None if input.dtype is None else REAL[input.dtype], strides)
+
+
+def view_as_complex(c: Context, input: Tensor) -> Tensor:
+    """[*a, 2] -> complex[*a], a view: strides s // 2"""
+    if not input.shape:
+        c.refuse("view_as_complex takes a tensor of rank 1 or more")
+    if input.dtype is not None and input.dtype not in COMPLEX:
+        c.refuse(f"view_as_complex takes float16, float32 or float64, not {input.dtype}")
+    c.require(
+        eq(input.shape[-1], 2), f"the last axis of view_as_complex must have size 2, not {input.shape[-1]}"
+    )
+    dtype = None if input.dtype is None else COMPLEX[input.dtype]
+    if isinstance(input.layout, Layout):
+        if input.layout is Layout.UNKNOWN:
+            c.approximate(
+                "view_as_complex needs a last stride of 1 and even strides, which are not known here"
+            )
+        return Tensor(input.shape[:-1], dtype, input.layout)
+    *outer, last = input.layout
+    c.require(eq(last, 1), f"the last stride of view_as_complex must be 1, not {last}")
+    for stride in outer:
+        c.require(eq(stride % 2, 0), f"the strides of view_as_complex must be even, not {stride}")
+    return Tensor(input.shape[:-1], dtype, tuple(s // 2 for s in outer))
+
+
+def complex_of(name: str) -> RuleFunction:
+    """The rule of `complex` and `polar`."""
+
+    def rule(c: Context, real: Tensor, imag: Tensor) -> Tensor:
+        """[*a], [*b] -> complex[*broadcast(a, b)]"""
+        same_dtype(c, name, real, imag)
+        if real.dtype is not None and real.dtype not in COMPLEX:
+            c.refuse(f"{name} takes float16, float32 or float64, not {real.dtype}")
+        result = pointwise(c, "====", real, imag)
+        return Tensor(result.shape, None if result.dtype is None else COMPLEX[result.dtype], result.layout)
+
+    return rule
+
+
+def real(c: Context, input: Tensor) -> Tensor:
+    """[*a] -> [*a]; of a complex tensor a view with strides 2*s, of any other the tensor itself"""
+    if input.dtype is None:
+        return Tensor(input.shape, None, Layout.UNKNOWN)
+    return imag(c, input) if input.dtype in REAL else input
+
+
+def imag(c: Context, input: Tensor) -> Tensor:
+    """complex[*a] -> [*a], a view with strides 2*s"""
+    dtype = apply_law(c, "xxxr", input.dtype, "imag")
+    strides = strides_of(input)
+    return Tensor(input.shape, dtype, Layout.UNKNOWN if strides is None else tuple(s * 2 for s in strides))
+
+
+def conj_physical(c: Context, input: Tensor) -> Tensor:
+    """[*a] -> [*a]; the tensor itself if it is not complex"""
+    return input if input.dtype is not None and input.dtype not in REAL else clone(c, input)
+
+
+def positive(c: Context, input: Value) -> Value:
+    """[*a] -> [*a], the tensor itself"""
+    if not isinstance(input, Tensor):
+        return on_numbers(c, "positive", input)
+    apply_law(c, "x===", input.dtype, "positive")
+    return input
+
+
+CLAUSES: Final[dict[str, RuleFunction]] = {
+    "_conj": identity,
+    "_to_copy": to_copy,
+    "add": add,
+    "addcdiv": addcdiv,
+    "addcmul": addcmul,
+    "alias": identity,
+    "alpha_dropout": alpha_dropout,
+    "allclose": allclose,
+    "bernoulli": bernoulli,
+    "bernoulli_": bernoulli_,
+    "clamp": clamp,
+    "clamp_max": clamp_max,
+    "clamp_min": clamp_min,
+    "clone": clone,
+    "complex": complex_of("complex"),
+    "conj": identity,
+    "conj_physical": conj_physical,
+    "contiguous": contiguous,
+    "convert_element_type": convert,
+    "copy": copy,
+    "copy_": copy_,
+    "detach": identity,
+    "detach_": identity,
+    "div": div,
+    "dropout": dropout,
+    "dropout1d": feature_dropout(2, 3, always=True),
+    "dropout2d": feature_dropout(2),
+    "dropout3d": feature_dropout(1),
+    "equal": equal,
+    "feature_alpha_dropout": feature_dropout(2, training=False),
+    "feature_dropout": feature_dropout(2),
+    "fill": fill,
+    "fill_": fill_,
+    "frexp": frexp,
+    "gelu": gelu,
+    "glu": glu,
+    "imag": imag,
+    "isin": isin,
+    "ldexp": ldexp,
+    "lerp": lerp,
+    "lift_fresh": identity,
+    "lift_fresh_copy": clone,
+    "logsigmoid": logsigmoid,
+    "masked_fill": masked_fill,
+    "mvlgamma": mvlgamma,
+    "native_dropout": native_dropout,
+    "normal": normal,
+    "polar": complex_of("polar"),
+    "polygamma": polygamma,
+    "positive": positive,
+    "pow": pow,
+    "prelu": prelu,
+    "rdiv": rdiv,
+    "real": real,
+    "requires_grad_": identity,
+    "resolve_conj": identity,
+    "resolve_neg": identity,
+    "rfloordiv": swapped("floor_divide"),
+    "round": round,
+    "rpow": rpow,
+    "rremainder": swapped("remainder"),
+    "rrelu": rrelu,
+    "rsub": rsub,
+    "sub": sub,
+    "to": to,
+    "type": type,
+    "type_as": type_as,
+    "view_as_complex": view_as_complex,
+    "view_as_real": view_as_real,
+    "where": where,
+    "zero": zero,
+    "zero_": zero_,
+    **{name: conversion(dtype) for name, dtype in CONVERSIONS.items()},
+}
+SAMPLERS: Final[dict[str, Rule]] = {
+    **samplers("xx==", "uniform_", "from to"),
+    **samplers("xx==", "normal_", "mean std"),
+    **samplers("xx=x", "exponential_", "lambd"),
+    **samplers("xx=x", "cauchy_", "median sigma"),
+    **samplers("xx=x", "log_normal_", "mean std"),
+    **samplers("x==x", "geometric_", "p"),
+    **samplers("===x", "random_", "from to"),
+}
+
+RULES: Final[dict[str, RuleFunction | Rule]] = {**UNARY, **BINARY, **CLAUSES, **SAMPLERS}
