@@ -26,7 +26,12 @@ class Declared:
     def name(self) -> str:
         """The path as it is written: `batch["pixels"]`."""
         head, *rest = self.path
-        return str(head) + "".join(f"[{step!r}]" if isinstance(step, int) else f'["{step}"]' for step in rest)
+        return str(head) + "".join(f"[{step if isinstance(step, int) else quoted(step)}]" for step in rest)
+
+
+def quoted(text: str) -> str:
+    """A text as a spec writes it, where no quote is escaped."""
+    return f"'{text}'" if '"' in text else f'"{text}"'
 
 
 @dataclass(frozen=True, slots=True)
