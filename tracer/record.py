@@ -29,6 +29,7 @@ from ..constraints.opnames import canonical
 from ..constraints.program import Argument, Input, Node, Program, Ref
 from ..constraints.spec import Declared, Spec
 from ..constraints.system import Answer, Condition, End, Oracle, Path, System
+from .handlers import is_guarded
 from .model_state import ModelState
 from .numbers import DataNeeded, Real, Size, size
 from .origins import ModuleNames, here, is_ours, of_error
@@ -270,7 +271,9 @@ class Recording:
             return
         self.generator.node = len(self._nodes)
         self._nodes.append(Node("require", (("condition", formula),), (), here(self.names)))
+        before = len(self.generator.said.constraints)
         self.generator.require(formula, reason)
+        self._raise_if_caught(before, ZeroDivisionError)
 
     def give_up(self, reason: str) -> NoReturn:
         raise GaveUp(reason)
@@ -357,7 +360,9 @@ class Recording:
         origin = here(self.names)
         # The node's place is taken before its rule runs, so that branches inside the rule come after it.
         self._nodes.append(Node(op, (), (), origin))
+        before = len(generator.said.constraints)
         arguments, result = generator.call(op, values, named)
+        self._raise_if_caught(before, RuntimeError)
         if result is None:
             result = self._fallback(func, args, kwargs)
         results: list[int] = []
@@ -367,6 +372,16 @@ class Recording:
             op, tuple((k, self._argument(v, ids)) for k, v in arguments.items()), tuple(results), origin
         )
         return lifted
+
+    def _raise_if_caught(self, before: int, error: type[Exception]) -> None:
+        """What the call required is a branch where the program would catch the refusal: one path raises it."""
+        said = self.generator.said
+        fresh = said.constraints[before:]
+        if fresh and is_guarded(Recording.run.__code__):
+            del said.constraints[before:]
+            for constraint in fresh:
+                if not self.truth(constraint.formula):
+                    raise error(constraint.reason)
 
     def _lower(self, value: Any, ids: dict[int, Ref]) -> Any:
         """A Python value as a rule sees it; `ids` remembers which values are tensors of the program."""

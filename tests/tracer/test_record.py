@@ -1,0 +1,411 @@
+"""The recorder, program by program: what it records decides for every small assignment whether the program runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from anyshape.constraints.formula import holds
+from anyshape.constraints.program import from_json, to_json
+from anyshape.constraints.rules import default_rules
+from anyshape.constraints.spec_text import parse_spec
+from anyshape.constraints.system import System
+from anyshape.solver.decide import Oracle
+from anyshape.tracer.record import TargetError, record
+
+
+def trace(target: Callable[..., Any], inputs: str, *assume: str, **options: Any) -> System:
+    spec = parse_spec(inputs, assume)
+    system, _ = record(target, spec, default_rules, Oracle(), **options)
+    for path in system.paths:
+        path.program.verify()
+        assert from_json(to_json(path.program)) == path.program
+        assert not [n for n in path.notes if n.code == "no-rule"], path.notes
+    return system
+
+
+def runs(system: System, **values: int) -> bool:
+    """Exactly one path is taken by an assignment; it is accepted where that path returned and its constraints hold."""
+    taken = [p for p in system.paths if holds(p.premise, values)]
+    assert len(taken) == 1, f"{values} takes {[str(p.premise) for p in taken]}"
+    (path,) = taken
+    assert path.end.how != "gave-up", path.end
+    return path.end.how == "returned" and all(holds(c.formula, values) for c in path.constraints)
+
+
+def eager(target: Callable[..., Any], inputs: str, **values: int) -> bool:
+    from anyshape.constraints.dims import evaluate
+    from anyshape.constraints.language import Tensor as Known
+    from anyshape.tracer.record import bind
+
+    def build(declared: Any) -> Any:
+        kind = declared.type
+        if isinstance(kind, Known):
+            return torch.zeros([evaluate(d, values) for d in kind.shape], dtype=getattr(torch, kind.dtype or "float32"))
+        return evaluate(kind, values) if hasattr(kind, "terms") else kind
+
+    bound = bind(target, parse_spec(inputs, ()).inputs, build)
+    try:
+        target(*bound.args, **bound.kwargs)
+    except (RuntimeError, ValueError, AssertionError, IndexError, ZeroDivisionError):
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class Program:
+    target: Any
+    inputs: str
+    upto: int = 8
+    assume: tuple[str, ...] = ()
+
+
+def in_place(x: Tensor, y: Tensor) -> Tensor:
+    x = x.clone()
+    x += y
+    x.mul_(2).clamp_(min=0)
+    x[:, 0] = 1
+    return x
+
+
+def views(x: Tensor) -> Tensor:
+    b, t, c = x.shape
+    return x.view(b, t, 2, c // 2).transpose(1, 2).reshape(b * 2, -1)
+
+
+def view_after_transpose(x: Tensor) -> Tensor:
+    return x.transpose(0, 1).view(-1)
+
+
+def branch_on_size(x: Tensor) -> Tensor:
+    if x.shape[0] > 4:
+        return x.reshape(-1, 3)
+    if x.shape[0] % 2:
+        return x.view(-1, 2)
+    return x
+
+
+def asserts(x: Tensor) -> Tensor:
+    assert x.size(0) % 2 == 0, "an even batch"
+    if x.size(1) < 3:
+        raise ValueError("too short")
+    return x
+
+
+def chained_comparison(x: Tensor) -> Tensor:
+    n = x.shape[0]
+    if 2 <= n <= 5 and not n == 4:
+        return x.view(2, -1)
+    return x
+
+
+def loop_over_size(x: Tensor) -> Tensor:
+    total = x.new_zeros(())
+    for i in range(x.size(0)):
+        total = total + x[i].sum()
+    return total
+
+
+def needs_int(x: Tensor) -> Tensor:
+    return torch.cat([x[: int(x.shape[0])]] * int(x.shape[0] // 2 + 1))
+
+
+def recursion(x: Tensor) -> Tensor:
+    return x if x.shape[0] <= 1 else recursion(x[: x.shape[0] // 2])
+
+
+def list_of_sizes(x: Tensor) -> Tensor:
+    sizes = list(x.shape)
+    sizes[0] //= 2
+    return x.reshape(sizes[0], 2, *sizes[1:])
+
+
+def float_sizes(x: Tensor) -> Tensor:
+    half = int(x.shape[0] / 2)
+    up = math.ceil(x.shape[0] / 4)
+    return x[:half].sum(0) + torch.zeros(up * 4 - x.shape[0] + 1)[0] + x.view(up, -1).sum()
+
+
+def keyed_by_size(x: Tensor) -> Tensor:
+    cache = {x.shape[0]: x}
+    return cache[x.size(0)] if x.shape[0] in cache else x.view(-1, 100)
+
+
+def divides_by_size(x: Tensor) -> Tensor:
+    return x.new_zeros(12 // (x.shape[0] - 3) + 20)
+
+
+def data_branch(x: Tensor) -> Tensor:
+    if (x > 0).all():
+        return x.view(-1, 2)
+    return x
+
+
+def item_as_size(x: Tensor) -> Tensor:
+    return x.view(2, -1) * x.max().item()
+
+
+def mixed_dtype(x: Tensor) -> Tensor:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = torch.matmul(x, x.t())
+    return y.float() @ x
+
+
+def no_grad(x: Tensor) -> Tensor:
+    with torch.no_grad():
+        y = x.detach() @ x.t()
+    with torch.enable_grad():
+        return y.data + x.sum()
+
+
+def integer_input(x: Tensor, n: int) -> Tensor:
+    return x.reshape(n, -1)
+
+
+def chunked(x: Tensor) -> Tensor:
+    a, b = x.chunk(2, dim=0)
+    return a + b
+
+
+def split_by_size(x: Tensor) -> Tensor:
+    return torch.stack([part.sum() for part in x.split(3)])
+
+
+def min_and_max(x: Tensor, y: Tensor) -> Tensor:
+    n = min(x.shape[0], y.shape[0])
+    return x[:n] + y[:n]
+
+
+def nested(batch: dict[str, Any], pair: list[Tensor]) -> Tensor:
+    return batch["pixels"] @ pair[0] + pair[1]
+
+
+def positional(*xs: Tensor) -> Tensor:
+    return torch.cat(xs)
+
+
+def keyword_only(x: Tensor, *, scale: Tensor | None = None, flag: bool = False) -> Tensor:
+    return x * scale if scale is not None and flag else x
+
+
+def squeezes(x: Tensor) -> Tensor:
+    y = x.squeeze(0)
+    return y if y.dim() == 1 else y.view(-1, 2)
+
+
+def star_args_to_view(x: Tensor) -> Tensor:
+    return x.view(*x.shape[:-1], 2, -1).flatten(0, 1)
+
+
+def pads_to_multiple(x: Tensor) -> Tensor:
+    pad = (4 - x.shape[-1] % 4) % 4
+    return F.pad(x, (0, pad)).unflatten(-1, (-1, 4))
+
+
+def mask_buffer_like(x: Tensor) -> Tensor:
+    t = x.shape[0]
+    mask = torch.ones(5, 5).tril()[:t, :t]
+    return (x @ x.t()).masked_fill(mask == 0, 0.0)
+
+
+def swallows(x: Tensor) -> Tensor:
+    try:
+        return x.view(-1, 2)
+    except RuntimeError:
+        return x
+
+
+class Residual(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(6)
+        self.mix = nn.Linear(6, 6)
+        self.register_buffer("steps", torch.zeros((), dtype=torch.long))
+        self.calls: list[int] = []
+        self.last: Any = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.steps += 1
+        self.calls.append(1)
+        self.last = x
+        return x + self.mix(self.norm(x))
+
+
+class Tagger(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(10, 4)
+        self.lstm = nn.LSTM(4, 3, bidirectional=True, batch_first=True)
+        self.head = nn.Linear(6, 5)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.head(self.lstm(self.embed(ids))[0])
+
+
+PROGRAMS = [
+    Program(in_place, "x: [b, h]; y: [c, h]"),
+    Program(views, "x: [b, t, c]", 5),
+    Program(view_after_transpose, "x: [b, t]"),
+    Program(branch_on_size, "x: [b, 2]", 16),
+    Program(asserts, "x: [b, t]"),
+    Program(chained_comparison, "x: [b, 1]"),
+    Program(loop_over_size, "x: [b, 3]", 6, ("b <= 6",)),
+    Program(needs_int, "x: [b, 3]", 6, ("b <= 6",)),
+    Program(recursion, "x: [b, 3]", 20, ("b <= 20",)),
+    Program(list_of_sizes, "x: [b, 3]"),
+    Program(float_sizes, "x: [b]", 20),
+    Program(keyed_by_size, "x: [b]"),
+    Program(divides_by_size, "x: [b]", 12),
+    Program(mixed_dtype, "x: [a, b]"),
+    Program(no_grad, "x: [a, b]"),
+    Program(integer_input, "x: [a, b]; n: int", 6, ("1 <= n",)),
+    Program(chunked, "x: [b]", 12),
+    Program(split_by_size, "x: [b]", 12, ("b <= 12",)),
+    Program(min_and_max, "x: [a, 2]; y: [b, 2]"),
+    Program(nested, 'batch["pixels"]: [a, b]; pair[0]: [c, d]; pair[1]: [d]', 3),
+    Program(positional, "xs[0]: [a, b]; xs[1]: [c, d]", 4),
+    Program(keyword_only, "x: [a]; scale: [b]; flag=True"),
+    Program(keyword_only, "x: [a]; scale: [b]; flag=False"),
+    Program(squeezes, "x: [a, b]"),
+    Program(star_args_to_view, "x: [a, b, c]", 5),
+    Program(pads_to_multiple, "x: [a, b]"),
+    Program(mask_buffer_like, "x: [t, 3]"),
+    Program(functools.partial(integer_input, n=2), "x: [a, b]"),
+    Program(nn.Sequential(nn.Linear(4, 3), nn.ReLU(inplace=True), nn.Linear(3, 2)), "input: [a, b]"),
+    Program(Residual().eval(), "x: [b, c]"),
+    Program(Tagger(), "ids: int64[b, t]"),
+    Program(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), "src: [b, t, c]", 9),
+    Program(nn.MultiheadAttention(4, 2), "query: [t, b, 4]; key: [s, b, 4]; value: [s, c, 4]", 3),
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: getattr(p.target, "__name__", type(p.target).__name__))
+def test_agrees_with_eager(program: Program) -> None:
+    system = trace(program.target, program.inputs, *program.assume)
+    assert not system.incomplete
+    symbols = system.domain.symbols
+    seen = set()
+    for values in itertools.product(range(1, program.upto + 1), repeat=len(symbols)):
+        assignment = dict(zip(symbols, values, strict=True))
+        if not all(holds(a, assignment) for a in system.domain.assumptions):
+            continue
+        expected = eager(program.target, program.inputs, **assignment)
+        assert runs(system, **assignment) == expected, f"{assignment}: eager says {expected}"
+        seen.add(expected)
+    assert True in seen
+
+
+def test_a_wrong_rule_is_seen() -> None:
+    """The comparison above fails where a rule is wrong."""
+
+    def view(c: Any, input: Any, *size: Any) -> Any:
+        """Requires nothing."""
+        return dataclasses.replace(input, shape=tuple(size))
+
+    spec = parse_spec("x: [b, t, c]", ())
+    system, _ = record(views, spec, default_rules + {"view": view}, Oracle())
+    assert runs(system, b=1, t=1, c=3) != eager(views, "x: [b, t, c]", b=1, t=1, c=3)
+
+
+def test_every_error_in_one_run() -> None:
+    def two_errors(x: Tensor) -> Tensor:
+        y = x @ torch.zeros(5, 7)
+        return y @ torch.zeros(8, 2)
+
+    system = trace(two_errors, "x: [b, 4]")
+    (path,) = system.paths
+    assert [c.formula for c in path.constraints] == [False, False]
+    lines = [path.program.nodes[c.node].origin.code for c in path.constraints]
+    assert lines == ["y = x @ torch.zeros(5, 7)", "return y @ torch.zeros(8, 2)"]
+
+
+def test_origins_are_the_users_lines() -> None:
+    model = nn.Sequential(nn.Linear(4, 4), Residual())
+    system = trace(model, "input: [b, 4]")
+    mix = [n for n in system.paths[0].program.nodes if n.op == "linear"][-1]
+    assert mix.origin.module == "1.mix"
+    assert mix.origin.code == "return x + self.mix(self.norm(x))"
+    assert mix.origin.file == __file__
+
+
+def test_the_model_is_left_as_it_was_found() -> None:
+    model = Residual()
+    before = {k: v.clone() for k, v in model.state_dict().items()}
+    _, changed = record(model, parse_spec("x: [b, 6]", ("b >= 2",)), default_rules, Oracle())
+    assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
+    assert model.calls == []
+    assert model.last is None
+    assert set(changed) == {"calls", "last"}
+
+
+def test_branches_on_data_are_both_taken() -> None:
+    system = trace(data_branch, "x: [b]")
+    assert len(system.paths) == 2
+    assert all(p.on_data for p in system.paths)
+
+
+def test_decided_branches_do_not_fork() -> None:
+    system = trace(branch_on_size, "x: [b, 2]", "b >= 6")
+    (path,) = system.paths
+    assert [(str(c.formula), c.taken, c.forced) for c in path.conditions] == [("5 <= b", True, True)]
+
+
+def test_endless_loops_end_as_incomplete() -> None:
+    system = trace(loop_over_size, "x: [b, 3]", max_paths=5)
+    assert system.incomplete or any(p.end.how == "gave-up" for p in system.paths)
+    assert runs(system, b=1)
+
+
+def test_hooks_run() -> None:
+    model = nn.Linear(4, 3)
+    model.register_forward_hook(lambda module, args, output: output.view(-1, 2))
+    system = trace(model, "input: [b, 4]")
+    assert runs(system, b=2)
+    assert not runs(system, b=1)
+
+
+@dataclass
+class Output:
+    logits: Tensor
+    hidden: list[Tensor]
+
+
+def test_outputs_are_named() -> None:
+    def outputs(x: Tensor) -> Output:
+        return Output(x @ x.t(), [x, x * 2])
+
+    (path,) = trace(outputs, "x: [a, b]").paths
+    assert [name for name, _ in path.program.outputs] == ["logits", "hidden[0]", "hidden[1]"]
+
+
+def test_a_spec_that_does_not_fit() -> None:
+    with pytest.raises(TargetError, match="'y'.*it takes \\(x\\)"):
+        trace(views, "y: [b]")
+
+
+def test_a_defect_that_is_no_matter_of_sizes() -> None:
+    def defective(x: Tensor) -> Tensor:
+        return x.no_such_method()
+
+    spec = parse_spec("x: [b]", ())
+    system, _ = record(defective, spec, default_rules, Oracle())
+    (path,) = system.paths
+    assert path.end.how == "gave-up"
+    assert "no_such_method" in path.end.reason
+    assert path.end.origin.code == "return x.no_such_method()"
+
+
+def test_a_refusal_that_the_program_catches() -> None:
+    """A `try` around a call is decided by the rule's requirement, as in an eager run."""
+    system = trace(swallows, "x: [b]")
+    assert all(runs(system, b=b) == eager(swallows, "x: [b]", b=b) for b in range(1, 9))
