@@ -1,7 +1,7 @@
 """Would the program catch an exception raised by the call that it is making now?
 
-A refusal that a `try` catches is no refusal of the program: it is a branch. Python keeps, for each stretch of bytecode,
-the handler that is in force there; the frames of the running program say where it stands.
+A refusal that a `try` catches is no refusal of the program: it is a branch. Python keeps, for each stretch of
+bytecode, the handler that is in force there; the frames of the running program say where it stands.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _caught(code: CodeType) -> tuple[tuple[int, int], ...]:
     swallows = "suppress" in code.co_names
     return tuple(
         (entry.start, entry.end)
-        for entry in dis.Bytecode(code).exception_entries
+        for entry in dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
         if starts.get(entry.target, ("", ""))[0] == "PUSH_EXC_INFO"
         and (swallows or starts[entry.target][1] != "WITH_EXCEPT_START")
     )

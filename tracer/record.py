@@ -374,10 +374,12 @@ class Recording:
         return lifted
 
     def _raise_if_caught(self, before: int, error: type[Exception]) -> None:
-        """What the call required is a branch where the program would catch the refusal: one path raises it."""
+        """Where the program would catch a refusal, what the call requires is a branch: one path raises."""
         said = self.generator.said
         fresh = said.constraints[before:]
         if fresh and is_guarded(Recording.run.__code__):
+            if self._seen_constraints > before:
+                self.give_up("a call that branches on sizes is made where its refusal would be caught")
             del said.constraints[before:]
             for constraint in fresh:
                 if not self.truth(constraint.formula):
