@@ -53,7 +53,7 @@ def _divisors(dim: Dim) -> Iterator[Dim]:
                     yield atom.args[1]
 
 
-# `positive` is False under an odd number of negations, which are pushed down while reading, so that the guards
+# `positive` is False under an odd number of negations. They are pushed down while reading, so that the guards
 # of a division are never negated: `not 8 % k == 0` is `k != 0 and 8 % k != 0`.
 
 

@@ -3,7 +3,7 @@
     spec    = line ((";" | newline) line)*
     line    = path ":" tensor | path ":" "int" ["=" dim] | path ":" "float" ["=" value] | path "=" value
     path    = name ("[" (integer | string) "]")*              batch["pixels"], xs[0]
-    tensor  = [dtype] "[" [size ("," size)*] "]"              int64[b, 4*h, ?]; without a dtype float32 is meant
+    tensor  = [dtype] "[" [size ("," size)*] "]"              int64[b, 4*h, ?]; a dtype left out is float32
     size    = "?" | dim                                       `?` is a size that nothing else speaks of
     value   = "True" | "False" | "None" | string | number | "[" [value ("," value)*] "]" | dim
 
@@ -13,7 +13,7 @@ The domain that a spec declares:
   bound of their own (`0 <= b`, `b == 0`; a bound inside an `or` states none).
 - A size that is a term (`h - 3`) is at least 0, and its divisors are not zero.
 - `n: int` is an integer input whose value is the symbol `n`. It has no bounds, unless `n` is a size, too. A
-  nested one is named by its path: the symbol of `cfg["n"]: int` is `cfg_n`, and of `sizes[0]: int`, `sizes_0`.
+  nested one is named by its path: that of `cfg["n"]: int` is `cfg_n`, of `sizes[0]: int` it is `sizes_0`.
 - Every assumption holds.
 """
 
