@@ -144,6 +144,25 @@ class Constraint:
 
 
 @dataclass(frozen=True, slots=True)
+class Fact:
+    """What is known of one dim: `min <= dim <= max`, None standing for no bound, and `dim % divisor == remainder`.
+
+    A dim with one value has divisor 0 and that value as remainder. Where `exact` is true, the bounds are attained,
+    the divisor is the greatest, and all that stands here is proved.
+    """
+
+    min: int | None
+    max: int | None
+    divisor: int = 1
+    remainder: int = 0
+    equals: Dim | None = None
+    """Another term that the dim always equals."""
+    values: tuple[tuple[int | None, int | None], ...] | None = None
+    """The values as intervals, in steps of `divisor`; None where they are not such intervals, or not known."""
+    exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Note:
     """What is not exact at a node: `approximate` or `no-rule`."""
 

@@ -1,0 +1,279 @@
+"""The fast path: what substitution, intervals, congruences and sets over one symbol say of a formula, without z3.
+
+`Known` holds a conjunction in a form that answers questions at once. `ask` says True (it follows), False (its
+negation follows) or None (not mine); every step is sound, none searches.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from math import inf
+
+from ..constraints.dims import Dim, Symbol, Term, substitute, sym, symbols
+from ..constraints.formula import And, Compare, Formula, Or, all_of, any_of, conjuncts, eq, free_symbols, ge, ne, negate, rewrite
+from ..constraints.intervals import EVERYTHING, Interval, interval
+from .periodic import EVERY, IntegerSet, TooLarge, solutions
+
+RELATIONS = 32
+"""Inequalities over several symbols that one question looks at."""
+SHIFTED = "_shifted_"
+"""Symbols of our own start so; formulas that already use such a name are left alone."""
+
+
+class Known:
+    """What a conjunction of formulas says. `learn` adds to it, `ask` consults it."""
+
+    def __init__(self, formulas: Iterable[Formula] = ()) -> None:
+        self.contradictory = False
+        self.sets: dict[str, IntegerSet] = {}
+        """The values that facts over a symbol alone leave to it."""
+        self.ranges: dict[str, Interval] = {}
+        self.equal: dict[str, Dim] = {}
+        """Symbols that equations define by others; none of those is defined here itself."""
+        self._facts: dict[Formula, frozenset[str]] = {}
+        self._relations: list[tuple[Term, frozenset[str]]] = []
+        """Terms over several symbols that are at least 0."""
+        self._shift: dict[str, Dim] = {}
+        self._view: dict[str, Dim] = {}
+        self._answers: dict[Formula, bool | None] = {}
+        self.learn(*formulas)
+
+    def copy(self) -> Known:
+        """An independent copy."""
+        twin = Known()
+        twin.contradictory = self.contradictory
+        for name in ("sets", "ranges", "equal", "_facts", "_relations", "_shift", "_view", "_answers"):
+            setattr(twin, name, getattr(self, name).copy())
+        return twin
+
+    # --- learning ---------------------------------------------------------------------------------------------
+
+    def learn(self, *formulas: Formula) -> None:
+        """Adds formulas to what is known."""
+        queue = list(formulas)
+        while queue and not self.contradictory:
+            for part in conjuncts(queue.pop(0)):
+                queue += self._learn(part)
+
+    def _learn(self, part: Formula) -> list[Formula]:
+        """Takes in one formula that is no conjunction; returns what is to be learnt instead or again."""
+        part = _map_comparisons(part, lambda c: _rewritten(c, self.equal))
+        if isinstance(part, Or):  # parts that cannot hold leave the others
+            left = any_of(p for p in part.parts if self.ask(p) is not False)
+            if left != part:
+                return [left]
+        if part is False:
+            self.contradictory = True
+        if isinstance(part, bool) or part in self._facts:
+            return []
+        if isinstance(part, And):
+            return [part]
+        names = free_symbols(part)
+        if any(name.startswith(SHIFTED) for name in names):
+            return []
+        self._facts[part] = names
+        self._answers.clear()
+        if len(names) == 1:
+            return self._narrow(*names, part)
+        if isinstance(part, Compare) and part.op != "!=":
+            if part.op == "==":
+                if definition := _definition(part.term):
+                    return self._define(*definition)
+                self._relations.append((-part.term, names))
+            self._relations.append((part.term, names))
+        return []
+
+    def _narrow(self, name: str, part: Formula) -> list[Formula]:
+        """A fact over one symbol alone: its set shrinks, and with it interval and congruence."""
+        values = solutions(part, name)
+        if values is None:
+            return []
+        try:
+            left = self.sets.get(name, EVERY) & values
+        except TooLarge:
+            return []
+        self.sets[name] = left
+        if not left:
+            self.contradictory = True
+            return []
+        low, high = self.ranges[name] = left.min, left.max
+        modulus, residue = left.congruence()
+        if low == high:
+            return self._define(name, int(low))
+        inner, step = sym(SHIFTED + name), modulus or 1
+        count = (high - low) // step if inf not in (-low, high) else inf
+        if low != -inf:
+            self._set_shift(name, int(low) + step * inner, (0, count))
+        elif high != inf:
+            self._set_shift(name, int(high) - step * inner, (0, count))
+        elif step > 1:
+            self._set_shift(name, residue + step * inner, (-inf, inf))
+        return []
+
+    def _set_shift(self, name: str, value: Dim, range: Interval) -> None:
+        """name = value, a term over its shifted symbol, which lies in the range."""
+        self._shift[name] = value
+        self.ranges[SHIFTED + name] = range
+        self._update_view()
+
+    def _define(self, name: str, value: Dim) -> list[Formula]:
+        """name == value holds from now on: every fact about the name becomes one about the value."""
+        again = [fact for fact, names in self._facts.items() if name in names]
+        for fact in again:
+            del self._facts[fact]
+        self._relations = [r for r in self._relations if name not in r[1]]
+        self.sets.pop(name, None)
+        self._shift.pop(name, None)
+        self.equal = {n: _substituted(v, {name: value}) for n, v in self.equal.items()} | {name: value}
+        low, high = self.ranges.get(name, EVERYTHING)
+        least, greatest = interval(value, self.ranges)
+        self.ranges[name] = max(low, least), min(high, greatest)
+        self._update_view()
+        self._answers.clear()
+        return again
+
+    def _update_view(self) -> None:
+        self._view = {**self._shift, **{n: _substituted(v, self._shift) for n, v in self.equal.items()}}
+
+    # --- asking -----------------------------------------------------------------------------------------------
+
+    def ask(self, formula: Formula) -> bool | None:
+        """True: it holds wherever everything known does. False: nowhere. None: not mine."""
+        if isinstance(formula, bool):
+            return formula
+        if self.contradictory:
+            return True
+        if formula not in self._answers:
+            self._answers[formula] = self._ask(formula)
+        return self._answers[formula]
+
+    def _ask(self, formula: Compare | And | Or) -> bool | None:
+        answer: bool | None
+        match formula:
+            case Compare(op, term):
+                if any(name.startswith(SHIFTED) for name in symbols(term)):
+                    return None
+                answer = _judge(op, *interval(term, self.ranges))
+                if answer is None:
+                    answer = self._compare(formula)
+            case And(parts):
+                answers = [self.ask(p) for p in parts]
+                answer = False if False in answers else True if None not in answers else None
+            case Or(parts):
+                answers = [self.ask(p) for p in parts]
+                answer = True if True in answers else False if None not in answers else None
+        return self._over_one_symbol(formula) if answer is None else answer
+
+    def _compare(self, compare: Compare) -> bool | None:
+        """By fact, by normal form under what is known, by interval there, by adding one known inequality."""
+        plain = _rewritten(compare, self.equal)
+        if isinstance(plain, bool):
+            return plain
+        if plain in self._facts:
+            return True
+        if negate(plain) in self._facts:
+            return False
+        assert isinstance(plain, Compare)
+        viewed = _rewritten(plain, self._view)
+        if isinstance(viewed, bool):
+            return viewed
+        assert isinstance(viewed, Compare)
+        answer = _judge(viewed.op, *interval(viewed.term, self.ranges))
+        if answer is None:
+            answer = self._apart(plain)
+        if answer is None and self._relations:
+            answer = self._related(plain)
+        return answer
+
+    def _apart(self, compare: Compare) -> bool | None:
+        """a*t op 0 is t op 0 for an atom a > 0, taken out of every monomial: x*y == x*z is y == z where x > 0"""
+        (first, _), *others = compare.term.terms
+        for atom in first:
+            if all(atom in mono for mono, _ in others):
+                divisor = Term((((atom,), 1),), compare.term.modular)
+                if interval(divisor, self.ranges)[0] > 0:
+                    return self.ask(_COMPARE[compare.op](compare.term // divisor, 0))
+        return None
+
+    def _related(self, compare: Compare) -> bool | None:
+        """With k >= 0 known: t - k >= 0 gives t >= 0, and -t - 1 - k >= 0 gives t < 0"""
+        names = symbols(compare.term)
+        related = [k for k, over in self._relations if not names.isdisjoint(over)][:RELATIONS]
+
+        def nonnegative(term: Dim) -> bool:
+            return any(interval(_substituted(term - k, self._view), self.ranges)[0] >= 0 for k in related)
+
+        at_least_0, below_0 = nonnegative(compare.term), nonnegative(-compare.term - 1)
+        if compare.op == ">=":
+            return True if at_least_0 else False if below_0 else None
+        differ = below_0 or nonnegative(compare.term - 1)
+        if not differ:
+            return None
+        return compare.op == "!="
+
+    def _over_one_symbol(self, formula: Formula) -> bool | None:
+        """Exact where the formula and what is known of its symbol are sets (periodic.py)."""
+        formula = _map_comparisons(formula, lambda c: _rewritten(c, self.equal))
+        names = free_symbols(formula)
+        if len(names) != 1:
+            return None
+        (name,) = names
+        values = solutions(formula, name)
+        if values is None:
+            return None
+        possible = self.sets.get(name, EVERY)
+        try:
+            return True if possible <= values else False if not possible & values else None
+        except TooLarge:
+            return None
+
+
+_COMPARE: Mapping[str, Callable[[Dim, Dim], Formula]] = {"==": eq, "!=": ne, ">=": ge}
+
+
+def _judge(op: str, low: float, high: float) -> bool | None:
+    """`term op 0` where term lies from low to high."""
+    if op == ">=":
+        return True if low >= 0 else False if high < 0 else None
+    if low > 0 or high < 0:
+        return op == "!="
+    return op == "==" if low == high == 0 else None
+
+
+def _definition(term: Term) -> tuple[str, Dim] | None:
+    """(s, t) such that term == 0 says s == t, for a symbol s that t does not contain; the last such by name."""
+    found: dict[str, Dim] = {}
+    for mono, c in term.terms:
+        if len(mono) == 1 and isinstance(mono[0], Symbol) and c in (1, -1):
+            rest = sym(mono[0].name) - c * term
+            if mono[0].name not in symbols(rest):
+                found[mono[0].name] = rest
+    if not found:
+        return None
+    name = max(found)
+    return name, found[name]
+
+
+def _map_comparisons(formula: Formula, change: Callable[[Compare], Formula]) -> Formula:
+    match formula:
+        case Compare():
+            return change(formula)
+        case Or(parts):
+            return any_of(_map_comparisons(p, change) for p in parts)
+        case And(parts):
+            return all_of(_map_comparisons(p, change) for p in parts)
+    return formula
+
+
+def _rewritten(compare: Compare, replacements: Mapping[str, Dim]) -> Formula:
+    """The comparison with symbols replaced; as it was where that divides by zero."""
+    try:
+        return rewrite(compare, replacements)
+    except ZeroDivisionError:
+        return compare
+
+
+def _substituted(dim: Dim, replacements: Mapping[str, Dim]) -> Dim:
+    try:
+        return substitute(dim, replacements)
+    except ZeroDivisionError:
+        return dim

@@ -1,0 +1,435 @@
+"""The verdict on a constraint system, and the oracle that answers the recorder's questions.
+
+The accepted set is the conjunction of `premise => requirement` over all paths. Requirements that the fast path
+proves from the domain and the requirements before them are dropped at once; what is left is the residual. Where
+something is not known (an operator without a rule, a path that the recorder gave up, a size that the data decides)
+the sizes concerned form an *open* region: a verdict other than `refuted` needs that none of them is left.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from ..constraints.formula import Formula, all_of, conjuncts, free_symbols, implies, negate
+from ..constraints.language import Constraint, Fact
+from ..constraints.program import Origin
+from ..constraints.system import Answer, Condition, Domain, Path, System
+from . import examples, refine
+from .bounds import Known
+from .judge import Budget, Judge, Stats
+
+Verdict: TypeAlias = Literal["proved", "refined", "refuted", "unknown"]
+MAX_CORES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """What one node, or one `raise` of the program, asks of the sizes that reach it."""
+
+    premise: Formula
+    """The sizes that reach it, as far as the branches before it say."""
+    formula: Formula
+    reason: str
+    origin: Origin
+    path: int
+    constraint: Constraint | None = None
+    """None for the program's own `raise`."""
+    needs: Formula = True
+    """What it asks of the inputs: `premise => formula`, with the sizes that data decides eliminated: the inputs for
+    which some data are accepted.
+    """
+    exact: bool = True
+    """False where an approximation comes before it."""
+
+    @property
+    def node(self) -> int:
+        """The node in its path's program, -1 for a `raise`."""
+        return self.constraint.node if self.constraint else -1
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """Requirements, and assumptions of the domain, that contradict each other, no longer if any one is dropped."""
+
+    requirements: tuple[Requirement, ...]
+    assumptions: tuple[Formula, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Sizes of which it is not known whether they are accepted, and why."""
+
+    region: Formula
+    reason: str
+    origin: Origin
+    path: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The verdict with all that was found on the way."""
+
+    verdict: Verdict
+    domain: Domain
+    accepted: Formula
+    """Exactly the accepted sizes within the domain; with verdict `unknown` all accepted sizes satisfy it."""
+    facts: Mapping[str, Fact]
+    """What the accepted set says of each symbol of the domain."""
+    residual: tuple[Requirement, ...] = ()
+    """Requirements that the domain alone does not guarantee, in program order."""
+    cores: tuple[Core, ...] = ()
+    inside: Mapping[str, int] | None = None
+    outside: Mapping[str, int] | None = None
+    trace: tuple[Requirement, ...] = ()
+    """What the trace asks of sizes beyond the domain, the model itself perhaps not: kept apart."""
+    exact: bool = True
+    """False where an approximation may have made the accepted set other than it is."""
+    reasons: tuple[Open, ...] = ()
+    """Why the verdict is unknown."""
+    remarks: tuple[str, ...] = ()
+    stats: Stats = field(default_factory=Stats)
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        """Is the assignment in the domain and in the accepted set?"""
+        return examples.satisfies((*self.domain.assumptions, self.accepted), values)
+
+    def violated(self, values: Mapping[str, int]) -> tuple[Requirement, ...]:
+        """The requirements that an assignment does not meet."""
+        return tuple(r for r in self.residual if not examples.satisfies((r.needs,), values))
+
+
+class Oracle:
+    """Answers the recorder's questions about sizes. What is given comes on top of the domain."""
+
+    def __init__(self, domain: Domain, budget: Budget | None = None) -> None:
+        self.domain = domain
+        self.judge = Judge(budget)
+        self._consistent: dict[tuple[Formula, ...], tuple[Formula, ...]] = {}
+
+    def decide(self, formula: Formula, given: Sequence[Formula] = ()) -> Answer:
+        """Does the formula hold for all assignments that satisfy what is given, for none, or for some?"""
+        return self.judge.ask(formula, self._given(given))
+
+    def example(
+        self, given: Sequence[Formula] = (), prefer: Callable[[Mapping[str, int]], object] | None = None
+    ) -> dict[str, int] | None:
+        """A small assignment that satisfies what is given; None where there is none or none was found.
+
+        `prefer` says of an assignment whether it would be welcome; one is taken that is, if one is at hand.
+        """
+        asked = self._given(given)
+        if self.judge.satisfiable(asked, self.domain.symbols) != "sat":
+            return None
+        found = dict(self.judge.model)
+        if prefer is not None and not prefer(found):
+            known = self.judge.known(asked)
+            other = examples.find(known, asked, self.domain.symbols, prefer)
+            found = other or found
+        return found
+
+    def _given(self, given: Sequence[Formula]) -> tuple[Formula, ...]:
+        """The domain and what is given, but for requirements that contradict what stands before them.
+
+        After a refusal the recorder goes on as if the requirement held; where it cannot hold it says nothing.
+        """
+        key = (*self.domain.assumptions, *given)
+        if not self.judge.known(key).contradictory:
+            return key
+        if key not in self._consistent:
+            kept: tuple[Formula, ...] = ()
+            for formula in key:
+                if not self.judge.known((*kept, formula)).contradictory:
+                    kept = (*kept, formula)
+            self._consistent[key] = kept
+        return self._consistent[key]
+
+
+def decide(system: System, budget: Budget | None = None) -> Decision:
+    """The verdict on a system."""
+    judge = Judge(budget)
+    reading = _Reading(system, judge)
+    return _Deciding(system.domain, judge, reading).decision()
+
+
+class _Reading:
+    """The paths of a system as requirements on its inputs, most of them dropped on the way."""
+
+    def __init__(self, system: System, judge: Judge) -> None:
+        self.requirements: list[Requirement] = []
+        self.trace: list[Requirement] = []
+        self.open: list[Open] = []
+        self.remarks: list[str] = []
+        self.approximate: list[tuple[int, int]] = []
+        """Path and node of each approximation."""
+        self._judge = judge
+        self._domain = system.domain
+        self._seen: set[tuple[Formula, Formula]] = set()
+        for index, path in enumerate(system.paths):
+            self._read(index, path)
+        if system.incomplete:
+            missed = [negate(_premise(p.conditions)) for p in system.paths if not _on_data_sizes(p)]
+            self.open.append(Open(all_of(missed), system.incomplete, Origin()))
+
+    def _read(self, index: int, path: Path) -> None:
+        known = self._judge.known(self._domain.assumptions).copy()
+        walk = _Walk(index, path, known, _approximated_from(path))
+        conditions = [*sorted(path.conditions, key=lambda c: c.after)]
+        for position, constraint in enumerate(path.constraints):
+            while conditions and conditions[0].after <= position:
+                walk.enter(conditions.pop(0))
+            if walk.known.contradictory:
+                return
+            self._constraint(walk, constraint)
+        for condition in conditions:
+            walk.enter(condition)
+        if walk.known.contradictory:
+            return
+        self._end(walk)
+        for note in path.notes:
+            origin = _origin(path, note.node)
+            if note.code == "no-rule":
+                self.open.append(Open(walk.reached, note.reason, origin, index))
+            else:
+                self.approximate.append((index, note.node))
+
+    def _constraint(self, walk: _Walk, constraint: Constraint) -> None:
+        formula = constraint.formula
+        on_data = not walk.unbacked.keys().isdisjoint(free_symbols(formula)) or walk.premise != walk.reached
+        known = walk.with_data() if on_data else walk.known
+        answer = known.ask(formula)
+        if answer is True:
+            return
+        exact = constraint.node < walk.exact_before
+        needs = self._needs(walk, formula, _origin(walk.path, constraint.node)) if on_data else walk.guard(formula)
+        requirement = Requirement(
+            walk.premise, formula, constraint.reason, _origin(walk.path, constraint.node), walk.index, constraint,
+            needs, exact,
+        )
+        if constraint.kind == "trace":
+            self._add(self.trace, requirement)
+            return
+        self._add(self.requirements, requirement)
+        if answer is None:
+            walk.assume(formula)
+
+    def _needs(self, walk: _Walk, formula: Formula, origin: Origin) -> Formula:
+        """What a requirement on sizes that data decide asks of the inputs; what depends on the data becomes open.
+
+        Some data u fail where `exists u: known(u) and premise and not formula`; all do where no u is left.
+        """
+        data = all_of(walk.unbacked.values())
+        some_fail = self._judge.project(all_of((data, walk.premise, negate(formula))), walk.unbacked)
+        if some_fail is False:
+            return True
+        needs: Formula = True
+        if walk.premise == walk.reached:
+            some_pass = self._judge.project(all_of((data, formula)), walk.unbacked)
+            needs = True if some_pass is None else implies(walk.reached, some_pass)
+        region = walk.reached if some_fail is None else all_of((walk.reached, some_fail))
+        self.open.append(Open(region, "it depends on data, whose sizes are not known before it runs", origin, walk.index))
+        return needs
+
+    def _end(self, walk: _Walk) -> None:
+        end = walk.path.end
+        if end.how == "gave-up":
+            self.open.append(Open(walk.reached, end.reason, end.origin, walk.index))
+        elif end.how == "raised" and (walk.path.on_data or walk.premise != walk.reached):
+            self.remarks.append(f"{end.origin}: {end.reason} (raised for some data)")
+        elif end.how == "raised":
+            requirement = Requirement(
+                walk.premise, False, end.reason, end.origin, walk.index, None, walk.guard(False),
+                not walk.path.notes or walk.exact_before == _ALL,
+            )
+            self._add(self.requirements, requirement)
+
+    def _add(self, to: list[Requirement], requirement: Requirement) -> None:
+        key = requirement.premise, requirement.formula
+        if requirement.needs is not True and (key not in self._seen or to is self.trace):
+            self._seen.add(key)
+            to.append(requirement)
+
+
+_ALL = 1 << 62
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Where a path has got to: what is known of the sizes that are still on it."""
+
+    index: int
+    path: Path
+    known: Known
+    """The domain, the branches taken and the requirements so far, as far as they speak of inputs alone."""
+    exact_before: int
+    premise: Formula = True
+    reached: Formula = True
+    """The premise without what it says of sizes that data decide."""
+    unbacked: dict[str, Formula] = field(default_factory=dict)
+    _said_of_data: list[Formula] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.unbacked = dict(self.path.unbacked)
+
+    def enter(self, condition: Condition) -> None:
+        """A branch. What was forced follows from the rest, or from nothing that need be true."""
+        if condition.formula is None or condition.forced:
+            return
+        taken = condition.formula if condition.taken else negate(condition.formula)
+        self.premise = all_of((self.premise, taken))
+        if self.unbacked.keys().isdisjoint(free_symbols(taken)):
+            self.reached = all_of((self.reached, taken))
+            self.known.learn(taken)
+        else:
+            self._said_of_data.append(taken)
+
+    def assume(self, formula: Formula) -> None:
+        """A requirement holds of what goes on, unless nothing would."""
+        if not self.unbacked.keys().isdisjoint(free_symbols(formula)):
+            self._said_of_data.append(formula)
+            return
+        trial = self.known.copy()
+        trial.learn(formula)
+        if not trial.contradictory:
+            self.known = trial
+
+    def with_data(self) -> Known:
+        """What is known, of sizes that data decide as well."""
+        known = self.known.copy()
+        known.learn(*self.unbacked.values(), *self._said_of_data)
+        return known
+
+    def guard(self, formula: Formula) -> Formula:
+        return implies(self.premise, formula)
+
+
+def _premise(conditions: Iterable[Condition]) -> Formula:
+    return all_of(
+        c.formula if c.taken else negate(c.formula) for c in conditions if c.formula is not None and not c.forced
+    )
+
+
+def _on_data_sizes(path: Path) -> bool:
+    """Does the path's premise speak of sizes that data decide?"""
+    return not {n for n, _ in path.unbacked}.isdisjoint(free_symbols(_premise(path.conditions)))
+
+
+def _approximated_from(path: Path) -> int:
+    """The first approximate node; shapes after it may come from it, through Python as well as through the program."""
+    return min((n.node for n in path.notes if n.code == "approximate"), default=_ALL)
+
+
+def _origin(path: Path, node: int) -> Origin:
+    return path.program.nodes[node].origin if 0 <= node < len(path.program.nodes) else Origin()
+
+
+class _Deciding:
+    """From requirements to a decision."""
+
+    def __init__(self, domain: Domain, judge: Judge, reading: _Reading) -> None:
+        self.domain = domain
+        self.judge = judge
+        self.reading = reading
+        self.residual = tuple(reading.requirements)
+        self.assumptions = domain.assumptions
+
+    def decision(self) -> Decision:
+        if self.judge.satisfiable(self.assumptions, self.domain.symbols) == "unsat":
+            return self._decision("unknown", reasons=(Open(True, "the assumptions exclude all sizes", Origin()),))
+        needs = [r.needs for r in self.residual]
+        answer = self.judge.satisfiable((*self.assumptions, *needs), self.domain.symbols)
+        if answer == "unsat":
+            return self._refuted()
+        inside = dict(self.judge.model)
+        outside, undecided = self._outside()
+        if outside is None and not undecided:
+            self.residual = ()
+        reasons = [*self._reachable(self.reading.open, needs)]
+        if answer == "unknown":
+            reasons.append(Open(True, "the budget ran out before sizes were found that all requirements accept", Origin()))
+        reasons += [Open(negate(r.needs), "the budget ran out at this requirement", r.origin, r.path) for r in undecided]
+        inside = self._polished(inside) if answer == "sat" else {}
+        if inside and outside is not None:
+            violated = negate(all_of(r.needs for r in self.residual))
+            known = self.judge.known(self.assumptions)
+            near = examples.neighbour(inside, self.assumptions, violated, known, self.domain.symbols)
+            outside = near or outside
+        verdict: Verdict = "unknown" if reasons else "proved" if outside is None else "refined"
+        if self.reading.open and verdict == "unknown":
+            inside = {}  # that the known requirements hold there does not make it accepted
+        return self._decision(verdict, tuple(reasons), inside=inside or None, outside=outside)
+
+    def _outside(self) -> tuple[dict[str, int] | None, list[Requirement]]:
+        """Sizes in the domain that a requirement refuses; and the requirements of which it is not known."""
+        undecided = []
+        for requirement in sorted(self.residual, key=lambda r: not r.exact):
+            answer = self.judge.satisfiable((*self.assumptions, negate(requirement.needs)), self.domain.symbols)
+            if answer == "sat":
+                return dict(self.judge.model), []
+            if answer == "unknown":
+                undecided.append(requirement)
+        return None, undecided
+
+    def _reachable(self, regions: Iterable[Open], needs: Sequence[Formula]) -> Iterable[Open]:
+        for region in regions:
+            if self.judge.satisfiable((*self.assumptions, *needs, region.region)) != "unsat":
+                yield region
+
+    def _polished(self, inside: dict[str, int]) -> dict[str, int]:
+        formulas = (*self.assumptions, *(r.needs for r in self.residual))
+        return examples.smaller(inside, formulas, self.judge.known(formulas), self.domain.symbols)
+
+    def _refuted(self) -> Decision:
+        """No sizes are left. Requirements behind an approximation do not count for that."""
+        cores = self._cores([r for r in self.residual if r.exact])
+        witness = self.judge.model if self.judge.satisfiable(self.assumptions, self.domain.symbols) == "sat" else {}
+        if cores:
+            return self._decision("refuted", cores=cores, outside=dict(witness))
+        suspects = self._cores(list(self.residual))
+        origin = suspects[0].requirements[0].origin if suspects and suspects[0].requirements else Origin()
+        reason = Open(True, "nothing is accepted, but only by requirements behind an approximation", origin)
+        return self._decision("unknown", (reason,), cores=suspects, outside=dict(witness))
+
+    def _cores(self, requirements: list[Requirement]) -> tuple[Core, ...]:
+        """Disjoint minimal cores: those of one requirement first, then what the rest contradicts."""
+        found: list[Core] = []
+        left: list[Requirement] = []
+        for requirement in requirements:
+            alone = (*self.assumptions, requirement.needs)
+            if len(found) < MAX_CORES and self.judge.known(alone).contradictory:
+                found.append(self._core([requirement]))
+            else:
+                left.append(requirement)
+        while left and len(found) < MAX_CORES:
+            if self.judge.satisfiable((*self.assumptions, *(r.needs for r in left))) != "unsat":
+                break
+            core = self._core(left)
+            found.append(core)
+            left = [r for r in left if r not in core.requirements]
+        return tuple(found)
+
+    def _core(self, requirements: list[Requirement]) -> Core:
+        needs = {r.needs: r for r in reversed(requirements)}
+        core = self.judge.core([*conjuncts(all_of(self.assumptions)), *dict.fromkeys(r.needs for r in requirements)])
+        named = tuple(needs[f] for f in core if f in needs)
+        return Core(named, tuple(f for f in core if f not in needs))
+
+    def _decision(
+        self,
+        verdict: Verdict,
+        reasons: tuple[Open, ...] = (),
+        *,
+        cores: tuple[Core, ...] = (),
+        inside: Mapping[str, int] | None = None,
+        outside: Mapping[str, int] | None = None,
+    ) -> Decision:
+        if verdict == "refuted":
+            accepted: Formula = False
+            facts: dict[str, Fact] = {}
+        else:
+            accepted = refine.simplify(self.judge, self.domain, [r.needs for r in self.residual])
+            facts = refine.facts(self.judge, self.domain, accepted)
+        return Decision(
+            verdict, self.domain, accepted, facts, self.residual, cores, inside, outside, tuple(self.reading.trace),
+            not self.reading.approximate, reasons, tuple(self.reading.remarks), self.judge.stats,
+        )

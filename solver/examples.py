@@ -1,0 +1,129 @@
+"""Small assignments by trying: most questions have an example among few numbers, and no solver is needed to find it."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import inf
+from random import Random
+
+from ..constraints.dims import Dim, coefficients, evaluate, symbols
+from ..constraints.formula import Formula, comparisons, free_symbols, holds
+from .bounds import Known
+from .periodic import EVERY
+
+FAVOURITES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 32, 64, 1, 0)
+"""Numbers that people try, best first."""
+ATTEMPTS = 48
+VALUES = 24
+"""How many assignments are tried, and how many values of each symbol."""
+
+
+def satisfies(formulas: Iterable[Formula], values: Mapping[str, int]) -> bool:
+    """Do all formulas hold? Where a divisor is zero none does."""
+    try:
+        return all(holds(f, values) for f in formulas)
+    except ZeroDivisionError:
+        return False
+
+
+def find(
+    known: Known,
+    formulas: Sequence[Formula],
+    names: Sequence[str] = (),
+    wanted: Callable[[Mapping[str, int]], object] = lambda values: True,
+) -> dict[str, int] | None:
+    """An assignment to the names and all symbols of the formulas that satisfies them. `known` is their conjunction."""
+    every = list(dict.fromkeys((*names, *sorted(frozenset().union(*map(free_symbols, formulas))))))
+    free = [n for n in every if n not in known.equal]
+    free += sorted(frozenset().union(*(symbols(known.equal[n]) for n in every if n in known.equal)) - {*free})
+    pools = {n: candidates(known, n, formulas) for n in free}
+    if not all(pools.values()):
+        return None
+    for trial in _assignments(pools):
+        try:
+            trial |= {n: evaluate(known.equal[n], trial) for n in every if n in known.equal}
+        except ZeroDivisionError:
+            continue
+        if satisfies(formulas, trial) and wanted(found := {n: trial[n] for n in every}):
+            return found
+    return None
+
+
+
+
+def candidates(known: Known, name: str, formulas: Iterable[Formula]) -> list[int]:
+    """Values of the symbol worth trying: favourites and the numbers in the formulas, moved to what is possible."""
+    possible = known.sets.get(name, EVERY)
+    low = possible.min
+    wanted = [*FAVOURITES, *(n + d for n in sorted(constants(formulas)) for d in (0, 1, -1))]
+    if low != -inf:
+        wanted += [int(low) + d for d in (0, 1)]
+    moved = dict.fromkeys(possible.at_least(w) for w in wanted)
+    moved.update(dict.fromkeys(possible.at_most(w) for w in wanted))
+    ordinary = [v for v in moved if v is not None]
+    return [v for v in ordinary if v > 1][:VALUES] + [v for v in ordinary if v <= 1][:4]
+
+
+def constants(formulas: Iterable[Formula]) -> set[int]:
+    """The numbers near which a formula over sums, quotients and remainders may change."""
+    found: set[int] = set()
+    for compare in (c for f in formulas for c in comparisons(f)):
+        numbers = _numbers(compare.term)
+        found |= {abs(n) for n in numbers}
+        lead = abs(compare.term.terms[0][1])
+        found |= {-(-abs(n) // lead) for n in numbers} if lead > 1 else set()
+    return {n for n in found if n < 1 << 40}
+
+
+def _numbers(dim: Dim) -> set[int]:
+    if isinstance(dim, int):
+        return {dim}
+    found: set[int] = set()
+    for mono, c in coefficients(dim):
+        found |= {c} if not mono else set()
+        for atom in mono:
+            for arg in getattr(atom, "args", ()):
+                found |= _numbers(arg)
+    return found
+
+
+def _assignments(pools: Mapping[str, list[int]]) -> Iterator[dict[str, int]]:
+    """Distinct favourites, then the same rank for all, then a repeatable random mixture."""
+    distinct: dict[str, int] = {}
+    for name, pool in pools.items():
+        distinct[name] = next((v for v in pool if v not in distinct.values()), pool[0])
+    yield distinct
+    longest = max(map(len, pools.values()), default=0)
+    for rank in range(min(longest, ATTEMPTS // 2)):
+        yield {n: pool[rank % len(pool)] for n, pool in pools.items()}
+    if len(pools) > 1:
+        random = Random(0)
+        for _ in range(ATTEMPTS):
+            yield {n: random.choice(pool) for n, pool in pools.items()}
+
+
+def smaller(values: Mapping[str, int], formulas: Sequence[Formula], known: Known, names: Sequence[str]) -> dict[str, int]:
+    """A nicer assignment that satisfies the formulas as well: symbol by symbol a favourite, distinct where possible."""
+    best = dict(values)
+    for name in names:
+        others = {v for n, v in best.items() if n != name}
+        pool = [v for v in candidates(known, name, formulas) if 1 < v < max(best[name], 2)] or []
+        pool.sort(key=lambda v: (v in others, v))
+        for value in pool:
+            if satisfies(formulas, trial := {**best, name: value}):
+                best = trial
+                break
+    return best
+
+
+def neighbour(
+    inside: Mapping[str, int], domain: Sequence[Formula], outside: Formula, known: Known, names: Sequence[str]
+) -> dict[str, int] | None:
+    """An assignment in the domain where `outside` holds that differs from the inside one in a single symbol."""
+    for name in reversed(names):
+        pool = candidates(known, name, (outside,))
+        near = sorted({*pool, inside[name] + 1, inside[name] - 1}, key=lambda v: (abs(v - inside[name]), v))
+        for value in near:
+            trial = {**inside, name: value}
+            if satisfies(domain, trial) and satisfies((outside,), trial):
+                return trial
+    return None

@@ -1,0 +1,163 @@
+"""Is a conjunction satisfiable, does a formula follow: the fast path first, then trying, then z3.
+
+z3 is imported when the first question gets that far.
+"""
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from ..constraints.formula import Formula, conjuncts, negate
+from ..constraints.system import Answer
+from . import examples
+from .bounds import Known
+
+if TYPE_CHECKING:
+    from .z3_backend import Problem
+
+KEPT = 256
+"""How many conjunctions are remembered."""
+Satisfiable: TypeAlias = Literal["sat", "unsat", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What deciding may cost: seconds in all, and Z3's resource units per query, which repeat from run to run."""
+
+    seconds: float = 30.0
+    units: int = 20_000_000
+
+
+@dataclass(slots=True)
+class Stats:
+    """What was spent."""
+
+    questions: int = 0
+    z3_queries: int = 0
+    z3_units: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class _Prefix:
+    """A conjunction by its parts in order, shared with longer ones, and what was learnt of it."""
+
+    known: Known | None = None
+    following: dict[Formula, _Prefix] = field(default_factory=dict)
+
+
+class Judge:
+    """Answers questions about conjunctions, and remembers what it learnt of their prefixes."""
+
+    def __init__(self, budget: Budget | None = None) -> None:
+        self.budget = budget or Budget()
+        self.questions = 0
+        self._prefixes = _Prefix(Known())
+        self._kept = 0
+        self._problem: Problem | None = None
+        self._started = time.monotonic()
+        self.model: dict[str, int] = {}
+        """An assignment that satisfies what `satisfiable` was last asked, if the answer was `sat`."""
+
+    @property
+    def stats(self) -> Stats:
+        problem = self._problem
+        return Stats(
+            self.questions,
+            problem.queries if problem else 0,
+            problem.units if problem else 0,
+            time.monotonic() - self._started,
+        )
+
+    def known(self, given: Iterable[Formula]) -> Known:
+        """What the fast path makes of a conjunction; not to be changed."""
+        node, start, rest = self._prefixes, self._prefixes, []
+        for formula in given:
+            following = node.following.get(formula)
+            if following is None:
+                following = node.following[formula] = _Prefix()
+            node = following
+            rest.append(formula)
+            if node.known is not None:
+                start, rest = node, []
+        if node.known is None:
+            assert start.known is not None
+            node.known = start.known.copy()
+            node.known.learn(*rest)
+            self._kept += 1
+            if self._kept > KEPT:
+                self._prefixes, self._kept = _Prefix(Known()), 0
+        return node.known
+
+    def satisfiable(self, formulas: Iterable[Formula], names: Sequence[str] = ()) -> Satisfiable:
+        """Do some integers satisfy all formulas? If so, `model` says which, for the names and all symbols in them."""
+        self.questions += 1
+        asked = tuple(dict.fromkeys(c for f in formulas for c in conjuncts(f)))
+        self.model = {}
+        known = self.known(asked)
+        if known.contradictory:
+            return "unsat"
+        found = examples.find(known, asked, names)
+        if found is not None:
+            self.model = found
+            return "sat"
+        problem = self._z3()
+        answer = problem.check(asked)
+        if answer == "sat":
+            self.model = dict.fromkeys(names, 2) | problem.model()
+            if not examples.satisfies(asked, self.model):
+                return "unknown"  # an unguarded division by zero, of which z3 may assume what it likes
+        return answer
+
+    def ask(self, formula: Formula, given: Sequence[Formula] = ()) -> Answer:
+        """What is known of the formula where all given ones hold. Where nothing satisfies those: ALWAYS."""
+        quick = self.known(given).ask(formula)
+        if quick is not None:
+            return Answer.ALWAYS if quick else Answer.NEVER
+        can_fail = self.satisfiable((*given, negate(formula)))
+        if can_fail == "unsat":
+            return Answer.ALWAYS
+        can_hold = self.satisfiable((*given, formula))
+        if can_hold == "unsat":
+            return Answer.NEVER
+        return Answer.SOMETIMES if can_fail == can_hold == "sat" else Answer.UNKNOWN
+
+    def core(self, formulas: Sequence[Formula]) -> tuple[Formula, ...]:
+        """A subset that is unsatisfiable as long as it keeps every member; earlier formulas are preferred.
+
+        The formulas are unsatisfiable together. Each round finds the shortest prefix that, with what is kept, is
+        unsatisfiable; its last formula is indispensable. Where the budget ends the core may be larger than need be.
+        """
+        rest = list(dict.fromkeys(formulas))
+        if self._problem is not None and self._problem.check(rest) == "unsat":
+            rest = list(self._problem.core())
+        kept: list[Formula] = []
+        while self.satisfiable(kept) != "unsat":
+            low, high = 0, len(rest)  # rest[:high] is too long, rest[:low] too short
+            while high - low > 1:
+                middle = (low + high) // 2
+                if self.satisfiable((*kept, *rest[:middle])) == "unsat":
+                    high = middle
+                else:
+                    low = middle
+            kept.append(rest[high - 1])
+            rest = rest[: high - 1]
+            if not rest:
+                break
+        return tuple(f for f in dict.fromkeys(formulas) if f in kept)
+
+    def project(self, formula: Formula, names: Iterable[str]) -> Formula | None:
+        """The formula without these symbols that holds where some values of them make it hold; None if not found."""
+        from .z3_backend import project
+
+        return project(formula, names, self.budget.seconds - self.stats.seconds)
+
+    def _z3(self) -> Problem:
+        if self._problem is None:
+            from .z3_backend import Problem
+
+            spent = time.monotonic() - self._started
+            self._problem = Problem(max(self.budget.seconds - spent, 0.0), self.budget.units)
+        return self._problem

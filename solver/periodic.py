@@ -1,0 +1,429 @@
+"""Sets of integers as formulas over one symbol describe them: periodic between finitely many cuts.
+
+`solutions(formula, name)` is exact or None. It needs no search: a term over one symbol, of symbols, `//` and `%`
+by integers, is a polynomial on each residue class of a period, so its sign changes at finitely many places.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations, pairwise
+from math import gcd, inf, lcm
+
+from ..constraints.dims import Apply, Dim, Symbol, Term, coefficients, evaluate
+from ..constraints.formula import And, Compare, Formula, Or, holds
+
+MAX_PERIOD = 1 << 12
+MAX_CUTS = 1 << 12
+MAX_WORK = 1 << 14
+"""Evaluations of a comparison, beyond which it is not looked at here."""
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerSet:
+    """The integers s for which bit `s % period` of a mask is set; between two cuts one mask holds.
+
+    `masks[i]` is about `cuts[i-1] <= s < cuts[i]`, with infinities at both ends.
+    """
+
+    period: int
+    cuts: tuple[int, ...]
+    masks: tuple[int, ...]
+
+    def __contains__(self, value: int) -> bool:
+        index = sum(cut <= value for cut in self.cuts)
+        return bool(self.masks[index] >> value % self.period & 1)
+
+    def __bool__(self) -> bool:
+        return any(self._first(mask, low, high) is not None for mask, low, high in self._stretches())
+
+    def __and__(self, other: IntegerSet) -> IntegerSet:
+        return self._combine(other, int.__and__)
+
+    def __or__(self, other: IntegerSet) -> IntegerSet:
+        return self._combine(other, int.__or__)
+
+    def __invert__(self) -> IntegerSet:
+        full = (1 << self.period) - 1
+        return IntegerSet(self.period, self.cuts, tuple(mask ^ full for mask in self.masks))
+
+    def __le__(self, other: IntegerSet) -> bool:
+        return not self & ~other
+
+    def _combine(self, other: IntegerSet, join: Callable[[int, int], int]) -> IntegerSet:
+        period = lcm(self.period, other.period)
+        cuts = sorted({*self.cuts, *other.cuts})
+        if period > MAX_PERIOD or len(cuts) > MAX_CUTS:
+            raise TooLarge
+        masks: list[int] = []
+        i = j = 0
+        for low in (None, *cuts):
+            i += i < len(self.cuts) and self.cuts[i] == low
+            j += j < len(other.cuts) and other.cuts[j] == low
+            masks.append(
+                join(_repeat(self.masks[i], self.period, period), _repeat(other.masks[j], other.period, period))
+            )
+        return _normal(period, cuts, masks)
+
+    def _stretches(self) -> Iterator[tuple[int, float, float]]:
+        """`(mask, low, high)` for each stretch, both ends included."""
+        ends = (-inf, *self.cuts, inf)
+        for mask, (low, high) in zip(self.masks, pairwise(ends), strict=True):
+            yield mask, low, high - 1
+
+    def _first(self, mask: int, low: float, high: float) -> int | None:
+        """The least member of a stretch from `low` on; some member where `low` is minus infinity."""
+        if not mask or low > high:
+            return None
+        if low == -inf:
+            return self._last(mask, low, high)
+        at = int(low) % self.period
+        turned = (mask >> at) | (mask & ((1 << at) - 1)) << (self.period - at)
+        found = int(low) + (turned & -turned).bit_length() - 1
+        return found if found <= high else None
+
+    def _last(self, mask: int, low: float, high: float) -> int | None:
+        """The greatest member of a stretch up to `high`; some member where `high` is infinity."""
+        if not mask or low > high:
+            return None
+        if high == inf:
+            return self._first(mask, 0 if low == -inf else low, high)
+        at = (int(high) + 1) % self.period
+        turned = (mask >> at) | (mask & ((1 << at) - 1)) << (self.period - at)
+        found = int(high) - (self.period - turned.bit_length())
+        return found if found >= low else None
+
+    def at_least(self, value: int) -> int | None:
+        """The least member that is not below the value."""
+        for mask, low, high in self._stretches():
+            if high >= value and (found := self._first(mask, max(low, value), high)) is not None:
+                return found
+        return None
+
+    def at_most(self, value: int) -> int | None:
+        """The greatest member that is not above the value."""
+        for mask, low, high in reversed([*self._stretches()]):
+            if low <= value and (found := self._last(mask, low, min(high, value))) is not None:
+                return found
+        return None
+
+    @property
+    def min(self) -> int | float:
+        """The least member; minus infinity where there is none, infinity of the empty set."""
+        for mask, low, high in self._stretches():
+            if (found := self._first(mask, low, high)) is not None:
+                return -inf if low == -inf else found
+        return inf
+
+    @property
+    def max(self) -> int | float:
+        """The greatest member; infinity where there is none, minus infinity of the empty set."""
+        for mask, low, high in reversed([*self._stretches()]):
+            if (found := self._last(mask, low, high)) is not None:
+                return inf if high == inf else found
+        return -inf
+
+    def congruence(self) -> tuple[int, int]:
+        """`(m, r)` with the greatest m such that every member is r modulo m, 0 <= r < m; (0, r) if r is the only one."""
+        step, base = 0, None
+        for mask, low, high in self._stretches():
+            for residue in range(self.period):
+                if not mask >> residue & 1:
+                    continue
+                first = self._first(1 << residue, low, high)
+                if first is None:
+                    continue
+                base = first if base is None else base
+                step = gcd(step, first - base)
+                if first + self.period <= high or first - self.period >= low:
+                    step = gcd(step, self.period)
+        assert base is not None, "the empty set has no congruence"
+        return step, base % step if step else base
+
+    def runs(self, limit: int) -> tuple[tuple[int | None, int | None], ...] | None:
+        """The set as intervals, None standing for no bound; None instead where there are more than the limit.
+
+        Members count as neighbours when they differ by the modulus of `congruence`.
+        """
+        step = self.congruence()[0] or 1
+        found: list[tuple[int | None, int | None]] = []
+        for mask, low, high in self._stretches():
+            residues = [r for r in range(self.period) if mask >> r & 1]
+            if not residues:
+                continue
+            if low == -inf or high == inf or high - low >= limit * self.period * 2:
+                # A long stretch is one interval, or has a hole in each period.
+                if len(residues) * step != self.period:
+                    return None
+                first, last = self._first(mask, low, high), self._last(mask, low, high)
+                if first is None:
+                    continue
+                pieces: list[tuple[int | None, int | None]] = [
+                    (None if low == -inf else first, None if high == inf else last)
+                ]
+            else:
+                pieces = []
+                at = self._first(mask, low, high)
+                while at is not None:
+                    end = at
+                    while end + step <= high and mask >> (end + step) % self.period & 1:
+                        end += step
+                    pieces.append((at, end))
+                    at = self._first(mask, end + 1, high)
+            for piece in pieces:
+                if found and found[-1][1] is not None and piece[0] is not None and found[-1][1] + step == piece[0]:
+                    piece = found.pop()[0], piece[1]
+                found.append(piece)
+                if len(found) > limit:
+                    return None
+        return tuple(found)
+
+
+class TooLarge(Exception):
+    """A set with a period or a number of cuts beyond what is looked at here."""
+
+
+EVERY = IntegerSet(1, (), (1,))
+NONE = IntegerSet(1, (), (0,))
+
+
+def _repeat(mask: int, period: int, longer: int) -> int:
+    """The mask over a multiple of its period."""
+    return mask * (((1 << longer) - 1) // ((1 << period) - 1))
+
+
+def _normal(period: int, cuts: list[int], masks: list[int]) -> IntegerSet:
+    """Neighbouring stretches joined where one mask serves both, and the least period that still tells them apart.
+
+    A stretch shorter than the period says nothing of the residues that do not occur in it, so those bits are free.
+    """
+    full = (1 << period) - 1
+    kept: list[int] = []
+    said: list[tuple[int, int]] = []  # mask, and the residues it speaks of
+    ends = (-inf, *cuts, inf)
+    for mask, (low, high) in zip(masks, pairwise(ends), strict=True):
+        cares = full
+        if high - low < period:
+            cares = sum(1 << s % period for s in range(int(low), int(high)))
+        if said and not (said[-1][0] ^ mask) & said[-1][1] & cares:
+            old, spoken = said[-1]
+            said[-1] = (old & spoken) | (mask & cares), spoken | cares
+        else:
+            if said:
+                kept.append(int(low))
+            said.append((mask & cares, cares))
+    for prime in _primes(period):
+        while period % prime == 0:
+            folded = [_fold(mask, cares, period, period // prime) for mask, cares in said]
+            if any(f is None for f in folded):
+                break
+            said = [f for f in folded if f is not None]
+            period //= prime
+    return IntegerSet(period, tuple(kept), tuple(mask for mask, _ in said))
+
+
+def _fold(mask: int, cares: int, period: int, shorter: int) -> tuple[int, int] | None:
+    """The mask over a divisor of its period, if it says one thing of each residue."""
+    part = (1 << shorter) - 1
+    yes = no = 0
+    for at in range(0, period, shorter):
+        yes |= (mask & cares) >> at & part
+        no |= (~mask & cares) >> at & part
+    return None if yes & no else (yes, yes | no)
+
+
+def _primes(number: int) -> list[int]:
+    found, p = [], 2
+    while number > 1:
+        if number % p == 0:
+            found.append(p)
+            while number % p == 0:
+                number //= p
+        p += 1
+    return found
+
+
+# --- from formulas to sets -----------------------------------------------------------------------------------------
+
+
+def solutions(formula: Formula, name: str) -> IntegerSet | None:
+    """All values of the symbol for which the formula, over no other symbol, holds. None: not mine."""
+    try:
+        return _solutions(formula, name)
+    except TooLarge:
+        return None
+
+
+@lru_cache(maxsize=1 << 14)
+def _solutions(formula: Formula, name: str) -> IntegerSet:
+    match formula:
+        case bool():
+            return EVERY if formula else NONE
+        case And(parts):
+            found = EVERY
+            for part in parts:
+                found = found & _solutions(part, name)
+            return found
+        case Or(parts):
+            found = NONE
+            for part in parts:
+                found = found | _solutions(part, name)
+            return found
+        case Compare():
+            return _compared(formula, name)
+
+
+def _compared(compare: Compare, name: str) -> IntegerSet:
+    term = compare.term
+    if compare.op == ">=" and len(term.terms[0][0]) == 1 and isinstance(term.terms[0][0][0], Symbol):
+        if len(term.terms) == 1 or (len(term.terms) == 2 and not term.terms[1][0]):
+            return _half_line(term.terms[0][1], term.terms[1][1] if len(term.terms) == 2 else 0)
+    period = _period(term, 1)
+    degree = _degree(term)
+    if period * (degree + 1) > MAX_PERIOD:
+        raise TooLarge
+    cuts: set[int] = set()
+    for residue in range(period):
+        cuts.update(residue + n * period for n in _sign_changes(term, name, residue, period))
+    ordered = sorted(cuts)
+    ends = (-inf, *ordered, inf)
+    if sum(min(period, high - low) for low, high in pairwise(ends)) > MAX_WORK or len(cuts) > MAX_CUTS:
+        raise TooLarge
+    masks = []
+    for low, high in pairwise(ends):
+        start = int(low) if low != -inf else int(high) - period if high != inf else 0
+        mask = 0
+        for s in range(start, start + int(min(period, high - start))):
+            if holds(compare, {name: s}):
+                mask |= 1 << s % period
+        masks.append(mask)
+    return _normal(period, ordered, masks)
+
+
+def _half_line(factor: int, constant: int) -> IntegerSet:
+    """c*s + d >= 0 is s >= -d/c rounded up for c > 0, and s <= d/-c rounded down for c < 0"""
+    if factor > 0:
+        return IntegerSet(1, (-(constant // factor),), (0, 1))
+    return IntegerSet(1, (constant // -factor + 1,), (1, 0))
+
+
+def _period(dim: Dim, k: int) -> int:
+    """P > 0 such that dim(s + P) - dim(s) is a multiple of k, and every `//` in dim shifts by a whole number.
+
+    Of s itself P = k; of x//m it is that of x modulo m*k; of x % m that of x modulo m, and then the difference is 0;
+    of c*y that of y modulo k/gcd(c, k); of sums and products the least common multiple; of min and max as well,
+    between the places where the least or greatest argument changes.
+    """
+    period = 1
+    for mono, c in coefficients(dim):
+        rest = k // gcd(c, k)
+        for atom in mono:
+            period = lcm(period, rest if isinstance(atom, Symbol) else _period_of(atom, rest))
+            if period > MAX_PERIOD:
+                raise TooLarge
+    return period
+
+
+def _period_of(atom: Apply, k: int) -> int:
+    if atom.op in ("min", "max"):
+        return lcm(*(_period(arg, k) for arg in atom.args))
+    x, m = atom.args
+    if not isinstance(m, int):
+        raise TooLarge
+    return _period(x, m * k if atom.op == "//" else m)
+
+
+def _degree(dim: Dim) -> int:
+    """The degree of the polynomial that the dim is on a residue class of its period, or more."""
+    return max((sum(map(_degree_of, mono)) for mono, _ in coefficients(dim)), default=0)
+
+
+def _degree_of(atom: Symbol | Apply) -> int:
+    if isinstance(atom, Symbol):
+        return 1
+    return 0 if atom.op == "%" else max(map(_degree, atom.args))
+
+
+def _sign_changes(term: Term, name: str, residue: int, period: int) -> list[int]:
+    """All n at which the sign of term(residue + n*period) is not that at n - 1, others perhaps among them.
+
+    The term is a polynomial in n but for min and max, whose arguments change places where the sign of a difference
+    changes; so those places are cut out first, innermost first.
+    """
+    cuts: list[int] = []
+    for dim in (*_differences(term), term):
+        degree = _degree(dim)
+
+        def value(n: int, dim: Dim = dim) -> int:
+            return evaluate(dim, {name: residue + n * period})
+
+        ends = (-inf, *cuts, inf)
+        found = {n for low, high in pairwise(ends) for n in _changes(value, degree, low, high - 1)}
+        cuts = sorted({*cuts, *found})
+    return cuts
+
+
+def _differences(dim: Dim) -> Iterator[Dim]:
+    """x - y for the arguments x, y of every min and max in the dim, innermost first."""
+    for mono, _ in coefficients(dim):
+        for atom in mono:
+            if isinstance(atom, Apply):
+                for arg in atom.args:
+                    yield from _differences(arg)
+                if atom.op in ("min", "max"):
+                    yield from (x - y for x, y in combinations(atom.args, 2))
+
+
+def _changes(value: Callable[[int], int], degree: int, low: float, high: float) -> list[int]:
+    """All n with low < n <= high at which the sign of a polynomial is not that at n - 1.
+
+    Where the sign of value(n + 1) - value(n) does not change, value is monotone, and bisection finds its zero. On
+    an unbounded stretch it then moves by at least 1 a step, or not at all.
+    """
+    if degree == 0 or low >= high:
+        return []
+    if degree == 1:
+        cuts: list[int] = []
+    else:
+        cuts = _changes(lambda n: value(n + 1) - value(n), degree - 1, low, high - 1)
+    found = []
+    for a, b in pairwise((low, *cuts, high)):
+        found += _crossings(value, a, b)
+    return found
+
+
+def _crossings(value: Callable[[int], int], low: float, high: float) -> list[int]:
+    """All n with low < n <= high at which the sign of a function that is monotone from low to high changes."""
+    if low == -inf and high == inf:
+        return [*_crossings(value, -inf, 0), *_crossings(value, 0, inf)]
+    if low == -inf:
+        mirrored = _crossings(lambda n: value(-n), -high, inf)  # a change at m from m - 1 is one at 1 - m from -m
+        return sorted(1 - m for m in mirrored)
+    start = int(low)
+    end = start + 1 if high == inf else int(high)
+    if end <= start:
+        return []
+    if high == inf:
+        slope = value(start + 1) - value(start)
+        if slope == 0:
+            return []
+        while _sign(value(end)) != _sign(slope):
+            end = start + 2 * (end - start)
+    found = []
+    at, target = start, _sign(value(end))
+    while (before := _sign(value(at))) != target:
+        below, above = at, end
+        while above - below > 1:
+            middle = (below + above) // 2
+            if _sign(value(middle)) == before:
+                below = middle
+            else:
+                above = middle
+        found.append(above)
+        at = above
+    return found
+
+
+def _sign(value: int) -> int:
+    return (value > 0) - (value < 0)

@@ -1,0 +1,280 @@
+"""Z3: the only file that imports it. Formulas become Z3 expressions, questions become checks under assumptions.
+
+Z3 is asked over the integers. `p // k` for an integer k > 0 is the q with k*q <= p < k*q + k, stated once as a
+definition; for a symbolic divisor Python's rounding is stated for either sign, and nothing is said of a divisor 0.
+"""
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+from typing import Any, Literal, TypeAlias
+
+import z3
+
+from ..constraints.dims import Apply, Atom, Dim, Symbol, add, coefficients, floordiv, modulo, multiply, sym
+from ..constraints.formula import (
+    And, Compare, Formula, Or, all_of, any_of, eq, free_symbols, ge, gt, le, lt, ne, negate,
+)
+
+Answer: TypeAlias = Literal["sat", "unsat", "unknown"]
+
+
+class Problem:
+    """One incremental Z3 problem: an assumption literal per distinct formula, so that a core names formulas.
+
+    `units` bounds each query in Z3's resource units, which repeat from run to run; `seconds` bounds all together.
+    Problems share nothing, and the same questions in the same order get the same answers unless time runs out.
+    """
+
+    def __init__(self, seconds: float = 30.0, units: int = 20_000_000) -> None:
+        self.queries = 0
+        self.seconds = 0.0
+        self._limit = seconds
+        self._units = units
+        self._context = z3.Context()
+        self._solver = z3.SimpleSolver(ctx=self._context)
+        self._solver.set("random_seed", 0)
+        self._solver.set("rlimit", units)
+        self._encoder = _Encoder(self._context)
+        self._literals: dict[Formula, Any] = {}
+        self._formulas: dict[str, Formula] = {}
+        self._defined = 0
+        self._asked: tuple[Formula, ...] = ()
+        self._core: tuple[Formula, ...] = ()
+        self._model: dict[str, int] = {}
+
+    @property
+    def units(self) -> int:
+        """Z3's resource units spent so far."""
+        statistics = self._solver.statistics()
+        return int(statistics.get_key_value("rlimit count")) if "rlimit count" in statistics.keys() else 0  # noqa: SIM118
+
+    @property
+    def exhausted(self) -> bool:
+        """Has the time run out?"""
+        return self.seconds >= self._limit
+
+    def check(self, formulas: Iterable[Formula]) -> Answer:
+        """Do some integers satisfy all formulas? Afterwards `model` or `core` says more."""
+        asked = tuple(dict.fromkeys(f for f in formulas if f is not True))
+        self._asked, self._core, self._model = asked, (), {}
+        if False in asked:
+            self._core = (False,)
+            return "unsat"
+        literals = [self._literal(f) for f in asked]
+        answer = self._run(self._solver, literals)
+        if answer == "unsat":
+            self._core = self._in_core(self._solver.unsat_core())
+        elif answer == "unknown" and not self.exhausted:
+            # The incremental core gave up: Z3's tactics, from scratch, decide some of these.
+            fresh = z3.Solver(ctx=self._context)
+            fresh.set("rlimit", self._units)
+            fresh.add(*self._encoder.definitions, *(self._encoder.formula(f) for f in asked))
+            answer = self._run(fresh, [])
+            self._core = asked if answer == "unsat" else ()
+        return answer
+
+    def model(self) -> dict[str, int]:
+        """The integers that the last check found, one for each symbol that it saw."""
+        return dict(self._model)
+
+    def core(self) -> tuple[Formula, ...]:
+        """Formulas of the last check, which was unsat, that are unsat together and no longer if any one is dropped.
+
+        In the order in which they were asked. Where the budget ends first the core may not be minimal.
+        """
+        asked, kept = self._asked, [f for f in self._asked if f in self._core]
+        for formula in reversed(kept.copy()):
+            without = [f for f in kept if f != formula]
+            if formula in kept and len(kept) > 1 and self.check(without) == "unsat":
+                kept = [f for f in without if f in self._core]
+        self._asked, self._core = asked, tuple(kept)
+        return self._core
+
+    def _literal(self, formula: Formula) -> Any:
+        literal = self._literals.get(formula)
+        if literal is None:
+            name = f"assume!{len(self._literals)}"
+            literal = self._literals[formula] = z3.Bool(name, self._context)
+            self._formulas[name] = formula
+            self._solver.add(z3.Implies(literal, self._encoder.formula(formula)))
+            self._solver.add(*self._encoder.definitions[self._defined :])
+            self._defined = len(self._encoder.definitions)
+        return literal
+
+    def _in_core(self, literals: Iterable[Any]) -> tuple[Formula, ...]:
+        return tuple(self._formulas[str(literal)] for literal in literals)
+
+    def _run(self, solver: Any, literals: Sequence[Any]) -> Answer:
+        left = self._limit - self.seconds
+        if left <= 0:
+            return "unknown"
+        solver.set("timeout", max(1, int(left * 1000)))
+        self.queries += 1
+        started = time.monotonic()
+        result = solver.check(*literals)
+        self.seconds += time.monotonic() - started
+        if result == z3.unknown and "interrupted" in solver.reason_unknown():
+            raise KeyboardInterrupt
+        if result == z3.sat:
+            model = solver.model()
+            names = sorted(frozenset().union(*map(free_symbols, self._asked)))
+            self._model = {
+                n: model.eval(self._encoder.symbol(n), model_completion=True).as_long() for n in names
+            }
+        return "sat" if result == z3.sat else "unsat" if result == z3.unsat else "unknown"
+
+
+class _Encoder:
+    """Dims and formulas as Z3 expressions, each built once; `definitions` says what the names in them mean."""
+
+    def __init__(self, context: Any) -> None:
+        self.definitions: list[Any] = []
+        self._context = context
+        self._symbols: dict[str, Any] = {}
+        self._quotients: dict[tuple[Dim, Dim], Any] = {}
+        self._atoms: dict[Atom, Any] = {}
+        self._formulas: dict[Formula, Any] = {}
+
+    @property
+    def quotients(self) -> list[Any]:
+        """The names that the definitions are about."""
+        return list(self._quotients.values())
+
+    def symbol(self, name: str) -> Any:
+        return self._symbols.setdefault(name, z3.Int(name, self._context))
+
+    def formula(self, formula: Formula) -> Any:
+        if formula not in self._formulas:
+            self._formulas[formula] = self._formula(formula)
+        return self._formulas[formula]
+
+    def _formula(self, formula: Formula) -> Any:
+        match formula:
+            case bool():
+                return z3.BoolVal(formula, self._context)
+            case And(parts):
+                return z3.And(*map(self.formula, parts))
+            case Or(parts):
+                return z3.Or(*map(self.formula, parts))
+            case Compare(op, term):
+                value = self.dim(term)
+                return value == 0 if op == "==" else value != 0 if op == "!=" else value >= 0
+
+    def dim(self, dim: Dim) -> Any:
+        parts = []
+        for mono, c in coefficients(dim):
+            factors = [self._atom(atom) for atom in mono]
+            product = factors[0] if len(factors) == 1 else z3.Product(*factors) if factors else None
+            number = z3.IntVal(c, self._context)
+            parts.append(number if product is None else product if c == 1 else number * product)
+        if not parts:
+            return z3.IntVal(0, self._context)
+        return parts[0] if len(parts) == 1 else z3.Sum(*parts)
+
+    def _atom(self, atom: Atom) -> Any:
+        if isinstance(atom, Symbol):
+            return self.symbol(atom.name)
+        if atom not in self._atoms:
+            self._atoms[atom] = self._apply(atom)
+        return self._atoms[atom]
+
+    def _apply(self, atom: Apply) -> Any:
+        if atom.op == "//":
+            return self._quotient(*atom.args)
+        if atom.op == "%":
+            p, k = atom.args
+            return self.dim(p) - self.dim(k) * self._quotient(p, k)
+        args = [self.dim(arg) for arg in atom.args]
+        least = atom.op == "min"
+        found = args[0]
+        for arg in args[1:]:
+            found = z3.If(found <= arg if least else found >= arg, found, arg)
+        return found
+
+    def _quotient(self, p: Dim, k: Dim) -> Any:
+        """q = p // k: k*q <= p < k*q + k for k > 0, k*q >= p > k*q + k for k < 0."""
+        if (p, k) not in self._quotients:
+            q = self._quotients[p, k] = z3.Int(f"quotient!{len(self._quotients)}", self._context)
+            number, divisor = self.dim(p), self.dim(k)
+            rest = number - divisor * q
+            above = z3.And(rest >= 0, rest < divisor)
+            if isinstance(k, int):
+                assert k > 0, "dims divide by positive integers only"
+                self.definitions.append(above)
+            else:
+                self.definitions.append(z3.Implies(divisor > 0, above))
+                self.definitions.append(z3.Implies(divisor < 0, z3.And(rest <= 0, rest > divisor)))
+        return self._quotients[p, k]
+
+
+# --- quantifiers ---------------------------------------------------------------------------------------------------
+
+
+def project(formula: Formula, names: Iterable[str], seconds: float = 30.0) -> Formula | None:
+    """The formula without these symbols that holds where some values of them make it hold.
+
+    By Z3's quantifier elimination, which decides linear arithmetic; None where it does not get there.
+    """
+    context = z3.Context()
+    encoder = _Encoder(context)
+    body = encoder.formula(formula)
+    bound = [encoder.symbol(n) for n in sorted(free_symbols(formula).intersection(names))] + encoder.quotients
+    if not bound:
+        return formula
+    goal = z3.Goal(ctx=context)
+    goal.add(z3.Exists(bound, z3.And(body, *encoder.definitions)))
+    tactic = z3.TryFor(z3.Tactic("qe", context), max(1, int(seconds * 1000)))
+    try:
+        parts = [_read_formula(e, True) for part in tactic(goal) for e in part]
+    except (z3.Z3Exception, _Unreadable):
+        return None
+    return all_of(parts)
+
+
+class _Unreadable(Exception):
+    """A Z3 expression outside the language of formulas."""
+
+
+def _read_formula(e: Any, wanted: bool) -> Formula:
+    """The formula that a Z3 expression is, or its negation."""
+    kind, parts = e.decl().kind() if z3.is_app(e) else None, e.children()
+    match kind:
+        case z3.Z3_OP_TRUE | z3.Z3_OP_FALSE:
+            return (kind == z3.Z3_OP_TRUE) == wanted
+        case z3.Z3_OP_NOT:
+            return _read_formula(parts[0], not wanted)
+        case z3.Z3_OP_AND | z3.Z3_OP_OR:
+            join = all_of if (kind == z3.Z3_OP_AND) == wanted else any_of
+            return join(_read_formula(p, wanted) for p in parts)
+        case z3.Z3_OP_IMPLIES:
+            join = any_of if wanted else all_of
+            return join((_read_formula(parts[0], not wanted), _read_formula(parts[1], wanted)))
+    if kind not in _RELATIONS or not z3.is_int(parts[0]):
+        raise _Unreadable
+    found = _RELATIONS[kind](*map(_read_dim, parts))
+    return found if wanted else negate(found)
+
+
+def _read_dim(e: Any) -> Dim:
+    if z3.is_int_value(e):
+        return int(e.as_long())
+    kind, parts = e.decl().kind() if z3.is_app(e) else None, e.children()
+    if kind == z3.Z3_OP_UNINTERPRETED and not parts and "!" not in str(e):
+        return sym(str(e))
+    if kind not in _DIMS:
+        raise _Unreadable
+    values = [_read_dim(p) for p in parts]
+    if kind in (z3.Z3_OP_IDIV, z3.Z3_OP_MOD) and not (isinstance(values[1], int) and values[1] > 0):
+        raise _Unreadable  # Z3 rounds otherwise for a negative divisor, and a symbolic one may be that
+    return reduce(_DIMS[kind], values) if len(values) > 1 else -values[0]
+
+
+_RELATIONS: dict[int, Callable[[Dim, Dim], Formula]] = {
+    z3.Z3_OP_EQ: eq, z3.Z3_OP_DISTINCT: ne, z3.Z3_OP_LE: le, z3.Z3_OP_GE: ge, z3.Z3_OP_LT: lt, z3.Z3_OP_GT: gt,
+}
+_DIMS: dict[int, Callable[[Dim, Dim], Dim]] = {
+    z3.Z3_OP_ADD: add, z3.Z3_OP_MUL: multiply, z3.Z3_OP_SUB: lambda a, b: a - b, z3.Z3_OP_UMINUS: add,
+    z3.Z3_OP_IDIV: floordiv, z3.Z3_OP_MOD: modulo,
+}
