@@ -1,7 +1,7 @@
 """Operators that slide a window over their spatial axes: convolutions, pools, unfold and fold.
 
-Spatial axes are the last 1, 2 or 3; the axis before them is the channel, and before it there may be a batch. A
-window of kernel k and dilation d covers e = d*(k - 1) + 1 positions; `windows` counts where it fits.
+Spatial axes are the last 1, 2 or 3; the axis before them is the channel, and before it there may be a batch.
+A window of kernel k and dilation d covers e = d*(k - 1) + 1 positions; `windows` counts where it fits.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..dims import Dim, ceildiv, minimum
-from ..formula import Formula, all_of, any_of, divides, eq, ge, gt, le, lt
+from ..formula import all_of, any_of, divides, eq, ge, le, lt, ne
 from ..generate import RuleFunction
 from ..language import Context, Layout, Shape, Tensor, product
 from .common import axis, contiguous_strides, rank_is, same_dim, strides_of
@@ -30,18 +30,20 @@ def windows(size: Dim, kernel: Dim, stride: Dim = 1, padding: Dim = 0, dilation:
 
 
 def windows_ceil(size: Dim, kernel: Dim, stride: Dim, padding: Dim, dilation: Dim = 1) -> Dim:
-    """`n -> min(ceil((n + 2*p - d*(k - 1) - 1) / s), (n + p - 1) // s) + 1`, p being the padding of each side.
+    """`n -> min(ceil((n + 2*p - d*(k - 1) - 1) / s), (n + p - 1) // s) + 1`, p being the padding per side.
 
-    A last window may hang over the right end (ceil), but it has to start in the input or in the left padding:
-    i*s <= n + p - 1. torch drops one window that does not, and one is enough: with 2*p <= k, which pools
-    require, p - d*(k - 1) <= k/2 - (k - 1) <= 1/2, hence <= 0, so n + 2*p - d*(k - 1) - 1 <= n + p - 1, and the ceiling
-    exceeds (n + p - 1) // s by 1 at most. It does not exceed it at all where s <= d*(k - 1) - p + 1, as then
-    n + 2*p - d*(k - 1) - 1 + (s - 1) <= n + p - 1.
+    A last window may hang over the right end (ceil), but it has to start in the input or in the left
+    padding: i*s <= n + p - 1. torch drops one window that does not. With a = n + 2*p - d*(k - 1) - 1 and
+    g = d*(k - 1) - p that is the minimum of ceil(a / s) and (a + g) // s, where g >= k/2 - 1 > -1, as pools
+    require 2*p <= k: the ceiling is larger by 1 at most, so one is enough. Where s <= g + 1 the ceiling,
+    (a + s - 1) // s, is the minimum; where s >= g + 1 it is (a + g) // s.
     """
+    overhang = dilation * (kernel - 1) - padding
     last = ceildiv(size + 2 * padding - dilation * (kernel - 1) - 1, stride)
-    if le(stride, dilation * (kernel - 1) - padding + 1) is True:
+    start = (size + padding - 1) // stride
+    if le(stride, overhang + 1) is True:
         return last + 1
-    return minimum(last, (size + padding - 1) // stride) + 1
+    return start + 1 if ge(stride, overhang + 1) is True else minimum(last, start) + 1
 
 
 def per_axis(c: Context, value: PerAxis, spatial: int, name: str) -> Shape:
@@ -76,8 +78,8 @@ def channels_last(shape: Shape) -> Shape:
 def like_input(input: Tensor, shape: Shape) -> Layout | Shape:
     """Contiguous inputs give contiguous results, and channels-last ones channels-last results.
 
-    torch asks `suggest_memory_format`. Where sizes of 1 make an input both, so is the result, on all axes that
-    have more than one index.
+    torch asks `suggest_memory_format`. Where sizes of 1 make an input both, so is the result, on all axes
+    that have more than one index.
     """
     if input.layout is Layout.CONTIGUOUS or strides_of(input) == contiguous_strides(input.shape):
         return Layout.CONTIGUOUS
@@ -104,11 +106,12 @@ def conv(spatial: int) -> RuleFunction:
     ) -> Tensor:
         """`[*b, g*i, *n], weight [g*o, i, *k], bias [g*o] -> [*b, g*o, *windows(n, k, s, p, d)]`
 
-        padding='valid' is p = 0; 'same' is d*(k - 1) on both sides together, which leaves n as it is, for s = 1.
+        padding='valid' is p = 0; 'same' is d*(k - 1) on both sides together, which keeps n where s = 1.
         """
         split(c, input, spatial)
         rank_is(c, weight, "weight", spatial + 2)
-        strides, dilations = per_axis(c, stride, spatial, "stride"), per_axis(c, dilation, spatial, "dilation")
+        strides = per_axis(c, stride, spatial, "stride")
+        dilations = per_axis(c, dilation, spatial, "dilation")
         if padding == "same":
             for step in strides:
                 c.require(eq(step, 1), f"padding='same' needs stride 1, not {step}")
@@ -143,7 +146,7 @@ def _grouped(c: Context, weight: Tensor, bias: Tensor | None, groups: Dim, outpu
     )
     if bias is not None:
         rank_is(c, bias, "bias", 1)
-        c.require(eq(bias.shape[0], outputs), f"bias has {bias.shape[0]} elements for {outputs} output channels")
+        c.require(eq(bias.shape[0], outputs), f"bias has {bias.shape[0]} elements for {outputs} channels")
 
 
 def _has_elements(c: Context, batch: Shape, channels: Dim, sizes: Shape, padding: Shape) -> None:
@@ -175,7 +178,7 @@ def _convolve(
         c,
         channels,
         inputs * groups,
-        f"input has {channels} channels, but weight [{', '.join(map(str, weight.shape))}] takes {inputs * groups}"
+        f"input has {channels} channels, but {weight} takes {inputs * groups}"
         + (f" ({inputs} for each of {groups} groups)" if groups != 1 else ""),
     )
     for k in kernel:
@@ -195,7 +198,7 @@ def _convolve(
 
 
 def _conv_layout(input: Tensor, weight: Tensor, shape: Shape) -> Layout | Shape:
-    """Convolutions follow the layout of input and weight; in one dimension they copy the input to be contiguous."""
+    """Convolutions follow the layout of input and weight, and one dimension starts by a copy."""
     if weight.layout is not Layout.CONTIGUOUS:
         return Layout.UNKNOWN
     return Layout.CONTIGUOUS if weight.rank == 3 else like_input(input, shape)
@@ -223,8 +226,10 @@ def conv_transpose(spatial: int) -> RuleFunction:
         batch, channels, sizes = split(c, input, spatial)
         rank_is(c, weight, "weight", spatial + 2)
         inputs, per_group, *kernel = weight.shape
-        strides, dilations = per_axis(c, stride, spatial, "stride"), per_axis(c, dilation, spatial, "dilation")
-        around, extra = _both_sides(c, padding, spatial), per_axis(c, output_padding, spatial, "output_padding")
+        strides = per_axis(c, stride, spatial, "stride")
+        dilations = per_axis(c, dilation, spatial, "dilation")
+        around = _both_sides(c, padding, spatial)
+        extra = per_axis(c, output_padding, spatial, "output_padding")
         positive(c, strides, "stride")
         positive(c, dilations, "dilation")
         outputs = per_group * groups
@@ -255,7 +260,7 @@ def conv_transpose(spatial: int) -> RuleFunction:
 
 
 ONEDNN = ("float32", "bfloat16", "float16", None)
-"""What oneDNN computes, where torch prefers it (by batch, groups, threads, …); its transposed results may be empty."""
+"""What oneDNN computes where torch prefers it (by batch, groups, threads, …); its results may be empty."""
 
 CONV = {spatial: conv(spatial) for spatial in (1, 2, 3)}
 CONV_TRANSPOSE = {spatial: conv_transpose(spatial) for spatial in (1, 2, 3)}
@@ -321,7 +326,7 @@ def _pool(
         c.require(ge(p, 0), f"padding must not be negative, as {p} is")
         c.require(le(p, k // 2), f"padding {p} must be at most half of the kernel size {k}")
         spot = windows_ceil(n, k, s, p, d) if ceil_mode else windows(n, k, s, 2 * p, d)
-        c.require(ge(spot, 1), f"kernel of {k} does not fit into the input size {n}" + (f" padded by {p}" if p != 0 else ""))
+        c.require(ge(spot, 1), f"kernel of {k} does not fit into the input size {n} with padding {p}")
         spots.append(spot)
     _not_empty(c, input, (channels, *sizes))
     return (*batch, channels, *spots)
@@ -345,7 +350,7 @@ def max_pool(spatial: int, with_indices: bool = False) -> RuleFunction:
         ceil_mode: bool = False,
         return_indices: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        """`[*b, c, *n] -> [*b, c, *windows(n, k, s, p, d)]`, and the same as int64 where indices are wanted."""
+        """`[*b, c, *n] -> [*b, c, *windows(n, k, s, p, d)]`, and the same in int64 for the indices."""
         shape = _pool(c, input, spatial, kernel_size, stride, padding, dilation, ceil_mode)
         result = Tensor(shape, input.dtype, like_input(input, shape))
         return (result, _indices(result)) if with_indices or return_indices else result
@@ -372,16 +377,22 @@ def avg_pool(spatial: int) -> RuleFunction:
     ) -> Tensor:
         """`[*b, c, *n] -> [*b, c, *windows(n, k, s, p)]`"""
         if divisor_override is not None:
-            c.require(any_of((ge(divisor_override, 1), le(divisor_override, -1))), "divisor_override must not be 0")
+            c.require(ne(divisor_override, 0), "divisor_override must not be 0")
         return _averaged(c, input, spatial, kernel_size, stride, padding, ceil_mode)
 
     return rule
 
 
 def _averaged(
-    c: Context, input: Tensor, spatial: int, kernel_size: PerAxis, stride: PerAxis, padding: PerAxis, ceil_mode: bool
+    c: Context,
+    input: Tensor,
+    spatial: int,
+    kernel_size: PerAxis,
+    stride: PerAxis,
+    padding: PerAxis,
+    ceil_mode: bool,
 ) -> Tensor:
-    """An average pool; in three dimensions torch refuses a kernel larger than the input, however it is padded."""
+    """An average pool; in three dimensions torch wants the input, padding aside, as large as the kernel."""
     shape = _pool(c, input, spatial, kernel_size, stride, padding, 1, ceil_mode)
     if spatial < 3:
         return Tensor(shape, input.dtype, like_input(input, shape))
@@ -403,7 +414,7 @@ def lp_pool(spatial: int) -> RuleFunction:
     ) -> Tensor:
         """`[*b, c, *n] -> [*b, c, *windows(n, k, s)]`"""
         if isinstance(kernel_size, tuple) and (spatial == 1 or len(kernel_size) != spatial):
-            c.refuse(f"kernel_size must be one number{'' if spatial == 1 else f' or {spatial}'}, not {kernel_size}")
+            c.refuse(f"kernel_size {kernel_size} is not for {spatial} axes")
         return _averaged(c, input, spatial, kernel_size, stride, 0, ceil_mode)
 
     return rule
@@ -417,8 +428,8 @@ def adaptive_pool(spatial: int, maximum: bool = False, mean: bool = False) -> Ru
     ) -> Tensor | tuple[Tensor, Tensor]:
         """`[*b, c, *n], m -> [*b, c, *m]`, where a None among m keeps its n.
 
-        Averages over whole axes (all m = 1) are means and take any size and further batch axes. Else the first
-        axis may be empty, and the channels too of averages in one and two dimensions. torch's functions
+        Averages over whole axes (all m = 1) are means and take any size and further batch axes. Else the
+        first axis may be empty, and the channels too of averages in one and two dimensions. torch's functions
         `adaptive_max_pool*` return indices too; those of torch.nn.functional always say whether they do.
         """
         wanted = output_size if isinstance(output_size, tuple) else (output_size,) * spatial
@@ -444,6 +455,221 @@ def adaptive_pool(spatial: int, maximum: bool = False, mean: bool = False) -> Ru
     return rule
 
 
+def _exactly(c: Context, value: PerAxis, count: int, name: str) -> Shape:
+    """One value for all axes, or a tuple with one for each of them; (3,) will not do for two."""
+    if isinstance(value, tuple) and len(value) != count:
+        c.refuse(f"{name} must be one number or {count}, not {len(value)}")
+    return value if isinstance(value, tuple) else (value,) * count
+
+
+def fractional_max_pool(spatial: int, with_indices: bool = False) -> RuleFunction:
+    """fractional_max_pool2d, fractional_max_pool3d: windows at random places."""
+
+    def rule(
+        c: Context,
+        input: Tensor,
+        kernel_size: PerAxis,
+        output_size: PerAxis = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+        random_samples: Tensor | None = None,
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        """`[*b, c, *n], m -> [*b, c, *m]` with m + k - 1 <= n, in three dimensions < n; a ratio r is m = n*r.
+
+        ATen's operator has the samples, `[b, c, spatial]`, for its fourth argument, and returns indices too.
+        """
+        batch, channels, sizes = split(c, input, spatial)
+        aten = isinstance(output_ratio, Tensor) or random_samples is not None
+        samples = output_ratio if isinstance(output_ratio, Tensor) else random_samples or _random_samples
+        if output_size is None:
+            if output_ratio is None or (spatial == 2 and not isinstance(output_ratio, tuple)):
+                c.refuse(f"an output_size, or an output_ratio of {spatial} numbers, must be given")
+            ratios = _exactly(c, output_ratio, spatial, "output_ratio")
+            output_size = tuple(scaled(c, n, r) for n, r in zip(sizes, ratios, strict=True))
+        kernel = _exactly(c, kernel_size, spatial, "kernel_size")
+        wanted = _exactly(c, output_size, spatial, "output_size")
+        for n in (channels, *sizes) if batch else sizes:
+            c.require(ge(n, 1), f"only the first axis may be empty in {input}")
+        for n, k, m in zip(sizes, kernel, wanted, strict=True):
+            c.require(ge(m, 0), f"output_size must not be negative, as {m} is")
+            fits = le(m + k - 1, n) if spatial == 2 else lt(m + k - 1, n)
+            c.require(fits, f"{m} different windows of {k} do not fit into the input size {n}")
+        if samples is not None:
+            rank_is(c, samples, "random samples", 3)
+            inputs, per_input, numbers = samples.shape
+            reason = f"random samples {samples} are not those of {spatial} axes of {input}"
+            least = batch[0] if batch else 1
+            c.require(all_of((ge(inputs, least), eq(per_input, channels), eq(numbers, spatial))), reason)
+        result = Tensor((*batch, channels, *wanted), input.dtype)
+        return (result, _indices(result)) if with_indices or aten or return_indices else result
+
+    return rule
+
+
+class _Absent:
+    """The default of an argument of which also None would say something."""
+
+
+ABSENT = _Absent()
+
+
+def max_unpool(spatial: int) -> RuleFunction:
+    """max_unpool1d, max_unpool2d, max_unpool3d."""
+
+    def rule(
+        c: Context,
+        input: Tensor,
+        indices: Tensor,
+        kernel_size: PerAxis = None,
+        stride: PerAxis = None,
+        padding: PerAxis = 0,
+        output_size: PerAxis = ABSENT,
+    ) -> Tensor:
+        """`[*b, c, *n], [*b, c, *n] -> [*b, c, *((n - 1)*s - 2*p + k)]`, or an output_size less than s away.
+
+        The third argument of ATen's operators is the output size. Those of torch.nn.functional, which go by
+        the same names, always name it.
+        """
+        batch, channels, sizes = split(c, input, spatial)
+        if indices.dtype not in ("int64", None):
+            c.refuse(f"indices must be int64, not {indices.dtype}")
+        rank_is(c, indices, "indices", input.rank)
+        for mine, theirs in zip(input.shape, indices.shape, strict=True):
+            c.require(eq(mine, theirs), f"indices {indices} must have the shape of the input {input}")
+        _not_empty(c, input, input.shape[1:])
+        if spatial == 3 and isinstance(stride, tuple):
+            positive(c, stride, "stride")
+        if kernel_size is None or output_size is ABSENT:
+            wanted = output_size if kernel_size is None else kernel_size
+            if len(wanted) != spatial:
+                c.refuse(f"output_size must have {spatial} sizes, not {len(wanted)}")
+        else:
+            wanted = _unpooled(c, sizes, kernel_size, stride, padding, output_size)
+        for m in wanted:
+            c.require(ge(m, 0), f"an output size is negative: {m}")
+        shape = (*batch, channels, *wanted)
+        return Tensor(shape, input.dtype, Layout.CONTIGUOUS if spatial == 3 else like_input(input, shape))
+
+    return rule
+
+
+def _unpooled(
+    c: Context, sizes: Shape, kernel_size: PerAxis, stride: PerAxis, padding: PerAxis, output_size: PerAxis
+) -> Shape:
+    """`n -> (n - 1)*s + k - 2*p`, or the output size given, which may differ from it by less than s."""
+    spatial = len(sizes)
+    kernel, sides = _exactly(c, kernel_size, spatial, "kernel_size"), _exactly(c, padding, spatial, "padding")
+    strides = kernel if stride is None else _exactly(c, stride, spatial, "stride")
+    if spatial == 3:
+        positive(c, strides, "stride")
+    usual = tuple((n - 1) * s + k - 2 * p for n, s, k, p in zip(sizes, strides, kernel, sides, strict=True))
+    if output_size is None:
+        return usual
+    if len(output_size) not in (spatial, spatial + 2):
+        c.refuse(f"output_size must have {spatial} or {spatial + 2} sizes, not {len(output_size)}")
+    wanted: Shape = output_size[-spatial:]
+    for m, u, s in zip(wanted, usual, strides, strict=True):
+        between = all_of((lt(u - s, m), lt(m, u + s)))
+        c.require(between, f"output_size {m} must lie between {u - s} and {u + s}")
+    return wanted
+
+
+# --- windows as an axis of their own ---------------------------------------------------------------------
+
+
+def _blocks(
+    c: Context, sizes: Shape, kernel_size: PerAxis, dilation: PerAxis, padding: PerAxis, stride: PerAxis
+) -> tuple[Shape, Shape]:
+    """`(kernel, windows)` for each of the two axes."""
+    named = {"kernel_size": kernel_size, "dilation": dilation, "padding": padding, "stride": stride}
+    kernel, dilations, sides, strides = (_exactly(c, value, 2, name) for name, value in named.items())
+    for values, name in ((kernel, "kernel_size"), (dilations, "dilation"), (strides, "stride")):
+        positive(c, values, name)
+    for p in sides:
+        c.require(ge(p, 0), f"padding must not be negative, as {p} is")
+    pairs = zip(sizes, kernel, strides, sides, dilations, strict=True)
+    return kernel, tuple(windows(n, k, s, 2 * p, d) for n, k, s, p, d in pairs)
+
+
+def im2col(
+    c: Context,
+    input: Tensor,
+    kernel_size: PerAxis,
+    dilation: PerAxis = 1,
+    padding: PerAxis = 0,
+    stride: PerAxis = 1,
+) -> Tensor:
+    """`[*b, c, h, w] -> [*b, c*k*k, l]`, where l = windows(h, k, s, p, d) * windows(w, k, s, p, d)"""
+    batch, channels, sizes = split(c, input, 2)
+    kernel, blocks = _blocks(c, sizes, kernel_size, dilation, padding, stride)
+    _not_empty(c, input, (channels, *sizes))
+    for n, k, count in zip(sizes, kernel, blocks, strict=True):
+        c.require(ge(count, 1), f"blocks of {k} do not fit into the input size {n}")
+    return Tensor((*batch, channels * product(kernel), product(blocks)), input.dtype)
+
+
+def col2im(
+    c: Context,
+    input: Tensor,
+    output_size: PerAxis,
+    kernel_size: PerAxis,
+    dilation: PerAxis = 1,
+    padding: PerAxis = 0,
+    stride: PerAxis = 1,
+) -> Tensor:
+    """`[*b, c*k*k, l], (h, w) -> [*b, c, h, w]`, where l = windows(h, k, s, p, d) * windows(w, k, s, p, d)"""
+    rank_is(c, input, "input", 2, 3)
+    *batch, rows, columns = input.shape
+    sizes = _exactly(c, output_size, 2, "output_size")
+    positive(c, sizes, "output_size")
+    kernel, blocks = _blocks(c, sizes, kernel_size, dilation, padding, stride)
+    _not_empty(c, input, (rows, columns))
+    area = product(kernel)
+    c.require(divides(area, rows), f"the {rows} rows must be a multiple of the elements of a block, {area}")
+    c.require(
+        all_of((*(ge(count, 1) for count in blocks), eq(columns, product(blocks)))),
+        f"input has {columns} columns, but {output_size} has {' * '.join(map(str, blocks))} blocks",
+    )
+    return Tensor((*batch, rows // area, *sizes), input.dtype)
+
+
+def unfold(
+    c: Context,
+    input: Tensor,
+    dimension: Any = None,
+    size: Dim | None = None,
+    step: Dim | None = None,
+    kernel_size: PerAxis = None,
+    dilation: PerAxis = None,
+    padding: PerAxis = None,
+    stride: PerAxis = None,
+) -> Tensor:
+    """`[*a, n, *b] -> [*a, (n - size)//step + 1, *b, size]`, a view.
+
+    `torch.nn.functional.unfold` goes by the same name; it is `im2col`, and names all from dilation on.
+    """
+    if kernel_size is not None or stride is not None:
+        given = {"dilation": dilation, "padding": padding, "stride": stride}
+        kernel_size = dimension if kernel_size is None else kernel_size
+        return im2col(c, input, kernel_size, **{name: v for name, v in given.items() if v is not None})
+    if size is None or step is None:
+        c.refuse("unfold needs a dimension, a size and a step")
+    along = axis(c, dimension, input.rank)
+    length = input.shape[along] if input.shape else 1
+    c.require(ge(size, 0), f"size must not be negative, as {size} is")
+    positive(c, (step,), "step")
+    c.require(le(size, length), f"windows of {size} do not fit into the dimension of {length}")
+    shape, strides = list(input.shape), strides_of(input)
+    if not shape:
+        return Tensor((size,), input.dtype, (1,))
+    shape[along] = (length - size) // step + 1
+    if strides is None:
+        return Tensor((*shape, size), input.dtype, Layout.UNKNOWN)
+    steps = (*strides[:along], strides[along] * step, *strides[along + 1 :], strides[along])
+    return Tensor((*shape, size), input.dtype, steps)
+
+
 RULES: dict[str, RuleFunction] = {
     "_convolution": convolution,
     "convolution": convolution,
@@ -456,4 +682,13 @@ RULES: dict[str, RuleFunction] = {
     **{f"adaptive_avg_pool{n}d": adaptive_pool(n, mean=True) for n in (1, 2, 3)},
     **{f"_adaptive_avg_pool{n}d": adaptive_pool(n) for n in (2, 3)},
     **{f"adaptive_max_pool{n}d": adaptive_pool(n, maximum=True) for n in (1, 2, 3)},
+    "fractional_max_pool2d": fractional_max_pool(2),
+    "fractional_max_pool3d": fractional_max_pool(3),
+    "fractional_max_pool2d_with_indices": fractional_max_pool(2, with_indices=True),
+    "fractional_max_pool3d_with_indices": fractional_max_pool(3, with_indices=True),
+    **{f"max_unpool{n}d": max_unpool(n) for n in (1, 2, 3)},
+    "im2col": im2col,
+    "col2im": col2im,
+    "fold": col2im,
+    "unfold": unfold,
 }

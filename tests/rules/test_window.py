@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
-from rules.differential import Case, D, T, check_case
+from rules.differential import Case, D, T, check_case, run_rule
 
+from anyshape.constraints.dims import Dim, sym
+from anyshape.constraints.formula import ge
 from anyshape.constraints.generate import Rules
+from anyshape.constraints.language import Tensor
 from anyshape.constraints.rules import window
+from anyshape.constraints.system import Domain
 
 RULES = Rules(window.RULES)
-f64 = torch.float64
+f64, i64 = torch.float64, torch.int64
 
 
 def conv(n: int, *shapes: str, **kwargs: object) -> Case:
@@ -19,7 +25,7 @@ def conv(n: int, *shapes: str, **kwargs: object) -> Case:
 
 
 def conv_transpose(n: int, *shapes: str, **kwargs: object) -> Case:
-    # In float64 torch's own kernels run; in float32 its choice of kernel decides whether results may be empty.
+    # In float64 torch's own kernels run; in float32 oneDNN may, and then results may be empty.
     return Case(
         f"conv_transpose{n}d", getattr(F, f"conv_transpose{n}d"), tuple(T(s, f64) for s in shapes), kwargs
     )
@@ -27,6 +33,10 @@ def conv_transpose(n: int, *shapes: str, **kwargs: object) -> Case:
 
 def pool(name: str, shape: str, *args: object, **kwargs: object) -> Case:
     return Case(name, getattr(F, name), (T(shape), *args), kwargs)
+
+
+def unpool(n: int, shape: str, *args: object, **kwargs: object) -> Case:
+    return Case(f"max_unpool{n}d", getattr(F, f"max_unpool{n}d"), (T(shape), T(shape, i64), *args), kwargs)
 
 
 # Every row can be accepted and refused.
@@ -79,6 +89,30 @@ CASES = [
     pool("adaptive_max_pool1d", "b c n", D("m - 1"), return_indices=True),
     pool("adaptive_max_pool2d", "b c h w", (D("m"), None), return_indices=False),
     pool("adaptive_max_pool3d", "c d h w", D("m - 1"), return_indices=False),
+    Case("_adaptive_avg_pool2d", torch.ops.aten._adaptive_avg_pool2d.default, (T("b c h w"), (1, D("m")))),
+    Case("adaptive_max_pool2d", torch._C._nn.adaptive_max_pool2d, (T("b c h w"), (2, D("m")))),
+    pool("fractional_max_pool2d", "b c h w", D("k"), output_size=D("m")),
+    pool("fractional_max_pool2d", "c h w", 2, output_ratio=(0.5, 0.7), return_indices=True),
+    pool("fractional_max_pool3d", "b c d h w", 2, output_size=(D("m"), 1, 2)),
+    Case(
+        "fractional_max_pool2d",
+        torch._C._nn.fractional_max_pool2d,
+        (T("b c h w"), (2, 2), (2, 2), T("a c e")),
+    ),
+    unpool(1, "b c n", 2, stride=None, padding=0, output_size=None),
+    unpool(2, "b c h w", D("k"), stride=D("s"), padding=D("p"), output_size=None),
+    unpool(2, "c h w", 2, stride=3, padding=0, output_size=(D("m"), D("l"))),
+    unpool(3, "b c 2 3 h", 2, stride=None, padding=0, output_size=(D("m"), 6, D("h*2"))),
+    Case("max_unpool2d", torch._C._nn.max_unpool2d, (T("b c h w"), T("b c h v", i64), (D("m - 1"), D("n")))),
+    Case("im2col", torch._C._nn.im2col, (T("b c h w"), (2, 3), (1, 2), (0, 1), (1, 2))),
+    pool("unfold", "b c h w", D("k"), dilation=D("d"), padding=D("p"), stride=D("s")),
+    pool("unfold", "c h w", (2, 3), dilation=1, padding=1, stride=2),
+    Case("unfold", torch.Tensor.unfold, (T("a n c"), 1, D("k"), D("s"))),
+    Case("unfold", torch.Tensor.unfold, (T("n a c", permute=(1, 2, 0)), -1, 3, 2)),
+    Case("unfold", torch.Tensor.unfold, (T(""), 0, D("k"), 1)),
+    Case("fold", F.fold, (T("b 4*r (h+1)*(w+1)"), (D("h + 2"), D("w + 2")), 2)),
+    Case("fold", F.fold, (T("b k*k*r (6-k)**2"), 3, D("k")), {"stride": 1, "padding": D("p")}),
+    Case("col2im", torch._C._nn.col2im, (T("9*c n"), (D("h"), 4), (3, 3), (1, 1), (1, 1), (2, 2))),
 ]
 
 # The other layouts: channels-last, transposed, and what cannot be told.
@@ -106,3 +140,55 @@ def test_accepts_and_refuses_what_torch_does(case: Case) -> None:
 @pytest.mark.parametrize("case", LAYOUTS, ids=str)
 def test_layout(case: Case) -> None:
     assert check_case(case, RULES)[0]
+
+
+def test_aten_convolution() -> None:
+    def aten(*shapes: str, padding: tuple[int, ...], transposed: bool, output_padding: Any) -> Case:
+        call = torch.ops.aten.convolution.default
+        ones = (1,) * len(padding)
+        args = (*map(T, shapes), None, ones, padding, ones, transposed, output_padding, 1)
+        return Case("convolution", call, args)
+
+    for case in (
+        aten("b c h w", "o i k 3", padding=(1, 0), transposed=False, output_padding=(0, D("q - 1"))),
+        aten("b c n", "o i k", padding=(2,), transposed=False, output_padding=(0,)),
+    ):
+        accepted, refused = check_case(case, RULES)
+        assert accepted and refused
+
+
+def test_windows_of_a_deep_network_stay_simple() -> None:
+    """Five convolutions of stride 2 divide once by 32."""
+    n: Dim = sym("n")
+    for _ in range(5):
+        n = window.windows(n, 3, 2, 2)
+    assert str(n) == "(n - 1)//32 + 1"
+    assert str(window.windows_ceil(sym("n"), 3, 2, 1)) == "n//2 + 1"
+    assert str(window.windows_ceil(sym("n"), 1, 3, 0)) == "(n - 1)//3 + 1"
+
+
+def test_kernel_choice_is_noted() -> None:
+    """Where a transposed convolution may be empty, torch's choice of kernel decides."""
+    case = Case("conv_transpose1d", F.conv_transpose1d, (T("b 3 n"), T("3 4 3")))
+    for padding, notes in ((2, 1), (0, 0)):
+        x, w = (t.symbolic() for t in case.args)
+        domain = Domain(("b", "n"), (ge(sym("n"), 1),))
+        generator = run_rule(RULES, case.op, (x, w), {"padding": padding}, domain)[2]
+        assert len(generator.said.notes) == notes
+
+
+def test_the_judge_refutes_wrong_rules() -> None:
+    def no_dilation(c: Any, input: Tensor, weight: Tensor, dilation: int) -> Tensor:
+        return Tensor((input.shape[0], weight.shape[0], input.shape[2] - weight.shape[2] + 1))
+
+    def no_last_window(c: Any, input: Tensor, kernel_size: int, stride: int, ceil_mode: bool) -> Any:
+        return window.max_pool(1)(c, input, kernel_size, stride)
+
+    wrong = Rules({"conv1d": no_dilation, "max_pool1d": no_last_window})
+    for case in (
+        conv(1, "b 3 n", "4 3 3", dilation=2),
+        Case("max_pool1d", F.max_pool1d, (T("b c n"), 2), {"stride": 2, "ceil_mode": True}),
+    ):
+        check_case(case, RULES)
+        with pytest.raises(AssertionError):
+            check_case(case, wrong)
