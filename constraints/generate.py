@@ -21,7 +21,7 @@ RuleFunction: TypeAlias = Callable[..., Any]
 """`rule(context, *arguments) -> Value`; the names of its parameters are those of torch's Python API."""
 
 SYNONYMS = MappingProxyType(
-    {"self": "input", "axis": "dim", "axes": "dim", "keepdims": "keepdim", "x1": "input"}
+    {"self": "input", "A": "input", "axis": "dim", "axes": "dim", "keepdims": "keepdim", "x1": "input"}
 )
 """Other names that torch gives the same parameter."""
 

@@ -34,7 +34,6 @@ ALIASES = MappingProxyType(
             "cat": "concat concatenate",
             "clamp": "clip",
             "clamp_": "clip_",
-            "cross": "linalg_cross",
             "det": "linalg_det",
             "div": "__truediv__ divide true_divide",
             "div_": "__itruediv__ divide_ true_divide_",

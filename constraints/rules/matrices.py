@@ -1,0 +1,567 @@
+"""torch.linalg: factorisations, determinants, inverses, solvers, norms, cross products.
+
+LAPACK answers column by column, so most results are laid out as the transpose of a contiguous tensor. Whether a matrix is
+singular is a matter of data, and no rule speaks of it.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import Any
+
+from ..dims import Dim, minimum
+from ..formula import all_of, any_of, eq, ge, ne
+from ..language import Context, Layout, Shape, Tensor
+from .common import axes, axis, broadcast, category, contiguous_strides, promote, rank_is
+
+LAPACK = frozenset({"float32", "float64", "complex64", "complex128"})
+REAL = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
+COMPLEX = {"float32": "complex64", "float64": "complex128"}
+
+
+def _columns(shape: Shape) -> Shape:
+    """Strides of `[*b, n, m]` stored column by column: those of a contiguous `[*b, m, n]`, swapped."""
+    if len(shape) < 2:
+        return contiguous_strides(shape)
+    *batch, row, column = contiguous_strides((*shape[:-2], shape[-1], shape[-2]))
+    return (*batch, column, row)
+
+
+def _real(dtype: str | None) -> str | None:
+    return dtype if dtype is None else REAL.get(dtype, dtype)
+
+
+def _matrix(c: Context, tensor: Tensor, name: str = "A", square: bool = False) -> tuple[Shape, Dim, Dim]:
+    """`[*batch, n, m] -> (batch, n, m)`, of a dtype that LAPACK takes; n == m where the matrix must be square."""
+    if tensor.rank < 2:
+        c.refuse(f"{name} must be a matrix or a batch of matrices, not {tensor}")
+    if tensor.dtype is not None and tensor.dtype not in LAPACK:
+        c.refuse(f"{name} must be float32, float64 or complex, not {tensor.dtype}")
+    *batch, n, m = tensor.shape
+    if square:
+        c.require(eq(n, m), f"{name} must be square, but it is {n} by {m}")
+    return tuple(batch), n, m
+
+
+# --- factorisations ----------------------------------------------------------------------------------------------------
+
+# A row is the law: a square matrix `n n` or any matrix `n m` on the left, the results on the right, batch dims left out;
+# k is min(n, m). A result is contiguous, or `column` by column, of the dtype of the matrix or of the one that it names.
+FACTORS = {
+    "_linalg_det": "n n -> , column n n, int32 n",
+    "_linalg_eigvals": "n n -> complex n",
+    "_linalg_slogdet": "n n -> , real, column n n, int32 n",
+    "cholesky_inverse": "n n -> column n n",
+    "det": "n n -> ",
+    "geqrf": "n m -> column n m, k",
+    "inverse": "n n -> column n n",
+    "linalg_cholesky": "n n -> column n n",
+    "linalg_cholesky_ex": "n n -> column n n, int32",
+    "linalg_eig": "n n -> complex n, column complex n n",
+    "linalg_eigh": "n n -> real n, column n n",
+    "linalg_eigvals": "n n -> complex n",
+    "linalg_eigvalsh": "n n -> real n",
+    "linalg_inv_ex": "n n -> column n n, int32",
+    "linalg_ldl_factor": "n n -> column n n, int32 n",
+    "linalg_ldl_factor_ex": "n n -> column n n, int32 n, int32",
+    "linalg_lu_factor": "n m -> column n m, int32 k",
+    "linalg_lu_factor_ex": "n m -> column n m, int32 k, int32",
+    "linalg_slogdet": "n n -> , real",
+    "linalg_svdvals": "n m -> real k",
+    "logdet": "n n -> ",
+    "matrix_exp": "n n -> n n",
+    "slogdet": "n n -> , real",
+}
+
+
+def _factor(name: str, law: str) -> Any:
+    left, right = law.split(" ->")
+    results = [result.split() for result in right.split(",")]
+
+    def rule(
+        c: Context,
+        input: Tensor,
+        *options: Any,
+        UPLO: Any = None,
+        check_errors: Any = None,
+        driver: Any = None,
+        hermitian: Any = None,
+        pivot: Any = None,
+        upper: Any = None,
+    ) -> Tensor | tuple[Tensor, ...]:
+        batch, n, m = _matrix(c, input, square=left == "n n")
+        dtypes = {"real": _real(input.dtype), "complex": COMPLEX.get(input.dtype or "", input.dtype), "int32": "int32"}
+        sizes = {"n": n, "m": m, "k": minimum(n, m)}
+        made = []
+        for words in results:
+            shape = batch + tuple(sizes[word] for word in words if word in sizes)
+            dtype = next((dtypes[word] for word in words if word in dtypes), input.dtype)
+            made.append(Tensor(shape, dtype, _columns(shape) if "column" in words else Layout.CONTIGUOUS))
+        return tuple(made) if len(made) > 1 else made[0]
+
+    rule.__name__ = name
+    rule.__doc__ = f"[*b, {left.replace(' ', ', ')}] -> " + ", ".join(
+        f"[{', '.join(['*b', *(word for word in words if word in 'nmk')])}]" for words in results
+    )
+    return rule
+
+
+def cholesky(c: Context, input: Tensor, upper: bool = False) -> Tensor:
+    """[*b, n, n] -> [*b, n, n]; any tensor without elements is returned as it is"""
+    empty = any_of(eq(d, 0) for d in input.shape)
+    if input.rank < 2 or input.dtype not in (None, *LAPACK):
+        c.require(empty, f"the matrix must be floating or complex, of rank 2 at least, not {input}")
+    else:
+        n, m = input.shape[-2:]
+        c.require(any_of((eq(n, m), empty)), f"the matrix must be square, but it is {n} by {m}")
+    return Tensor(input.shape, input.dtype, _columns(input.shape))
+
+
+def qr(c: Context, A: Tensor, mode: Any = "reduced", *, some: bool | None = None) -> tuple[Tensor, Tensor]:
+    """[*b, n, m] -> Q [*b, n, k], R [*b, k, m] with k = min(n, m); mode "complete": k = n; mode "r": no Q"""
+    batch, n, m = _matrix(c, A)
+    some = mode if isinstance(mode, bool) else some
+    mode = mode if some is None else "reduced" if some else "complete"
+    if mode not in ("reduced", "complete", "r"):
+        c.refuse(f"qr knows the modes reduced, complete and r, not {mode!r}")
+    k = n if mode == "complete" else minimum(n, m)
+    q, r = (*batch, n, k), (*batch, k, m)
+    none = Tensor((0,), A.dtype)
+    return none if mode == "r" else Tensor(q, A.dtype, _columns(q)), Tensor(r, A.dtype, _columns(r))
+
+
+def linalg_svd(c: Context, A: Tensor, full_matrices: bool = True, driver: Any = None) -> tuple[Tensor, ...]:
+    """[*b, n, m] -> U [*b, n, k], S [*b, k], Vh [*b, k, m] with k = min(n, m); U and Vh square if full_matrices"""
+    return _svd(c, A, full_matrices)
+
+
+def _svd(c: Context, A: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
+    batch, n, m = _matrix(c, A)
+    k = minimum(n, m)
+    u, vh = (*batch, n, n if full else k), (*batch, m if full else k, m)
+    return (
+        Tensor(u, A.dtype, _columns(u)),
+        Tensor((*batch, k), _real(A.dtype)),
+        Tensor(vh, A.dtype, _columns(vh)),
+    )
+
+
+def raw_svd(
+    c: Context, A: Tensor, full_matrices: bool = False, compute_uv: bool = True, driver: Any = None
+) -> tuple[Tensor, ...]:
+    """As linalg_svd; without compute_uv U and Vh are empty vectors"""
+    u, s, vh = _svd(c, A, full_matrices)
+    return (u, s, vh) if compute_uv else (Tensor((0,), A.dtype), s, Tensor((0,), A.dtype))
+
+
+def svd(c: Context, input: Tensor, some: bool = True, compute_uv: bool = True) -> tuple[Tensor, ...]:
+    """[*b, n, m] -> U [*b, n, k], S [*b, k], V [*b, m, k]; U and V square unless both some and compute_uv"""
+    u, s, vh = _svd(c, input, not (some and compute_uv))
+    v = (*vh.shape[:-2], vh.shape[-1], vh.shape[-2])
+    if compute_uv:
+        return u, s, Tensor(v, input.dtype)
+    return Tensor(u.shape, input.dtype, Layout.UNKNOWN), s, Tensor(v, input.dtype, Layout.UNKNOWN)
+
+
+def raw_eigh(c: Context, A: Tensor, UPLO: str = "L", compute_v: bool = True) -> tuple[Tensor, Tensor]:
+    """[*b, n, n] -> [*b, n], [*b, n, n]; without compute_v the vectors are an empty vector"""
+    batch, n, _ = _matrix(c, A, square=True)
+    vectors = (*batch, n, n)
+    values = Tensor((*batch, n), _real(A.dtype))
+    return values, Tensor(vectors, A.dtype, _columns(vectors)) if compute_v else Tensor((0,), A.dtype)
+
+
+def lu(c: Context, A: Tensor, pivot: bool = True) -> tuple[Tensor, ...]:
+    """[*b, n, m] -> P [*b, n, n], L [*b, n, k], U [*b, k, m] with k = min(n, m)"""
+    batch, n, m = _matrix(c, A)
+    k = minimum(n, m)
+    if not pivot:
+        c.require(any_of(eq(d, 0) for d in A.shape), "without pivots the CPU factors empty matrices only")
+    permutation = Tensor((*batch, n, n) if pivot else (0,), A.dtype)
+    return permutation, Tensor((*batch, n, k), A.dtype), Tensor((*batch, k, m), A.dtype)
+
+
+def lu_unpack(
+    c: Context, LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
+) -> tuple[Tensor, ...]:
+    """LU [*b, n, m], pivots [*b, k] -> P [*b, n, n], L [*b, n, k], U [*b, k, m] with k = min(n, m)"""
+    batch, n, m = _matrix(c, LU_data, "LU")
+    k = minimum(n, m)
+    dtype = LU_data.dtype
+    none = Tensor((0,), dtype)
+    return (
+        Tensor((*batch, n, n), dtype) if unpack_pivots else none,
+        *((Tensor((*batch, n, k), dtype), Tensor((*batch, k, m), dtype)) if unpack_data else (none, none)),
+    )
+
+
+def householder_product(c: Context, input: Tensor, tau: Tensor) -> Tensor:
+    """[*b, n, m], tau [*b, k] -> [*b, n, m] with n >= m >= k"""
+    batch, n, m = _matrix(c, input)
+    if tau.rank != input.rank - 1:
+        c.refuse(f"tau must have one dim less than {input}, not {tau}")
+    c.require(ge(n, m), f"the matrix must not be wider than high: {n} by {m}")
+    c.require(ge(m, tau.shape[-1]), f"tau has {tau.shape[-1]} reflections, the matrix only {m} columns")
+    c.require(all_of(map(eq, batch, tau.shape[:-1])), "the batch dims of the matrix and of tau must agree")
+    return Tensor(input.shape, input.dtype, _columns(input.shape))
+
+
+def pinv(
+    c: Context,
+    input: Tensor,
+    rcond: Any = None,
+    hermitian: bool = False,
+    *,
+    atol: Any = None,
+    rtol: Any = None,
+) -> Tensor:
+    """[*b, n, m] -> [*b, m, n]; a hermitian matrix is square, if it is not empty"""
+    batch, n, m = _matrix(c, input)
+    _square_unless_empty(c, hermitian, input)
+    return Tensor((*batch, m, n), input.dtype, Layout.UNKNOWN)
+
+
+def matrix_rank(
+    c: Context, input: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
+) -> Tensor:
+    """[*b, n, m] -> int64 [*b]; a hermitian matrix is square, if it is not empty"""
+    batch, _, _ = _matrix(c, input)
+    _square_unless_empty(c, hermitian, input)
+    return Tensor(batch, "int64")
+
+
+def _square_unless_empty(c: Context, wanted: bool, tensor: Tensor) -> None:
+    n, m = tensor.shape[-2:]
+    if wanted:
+        empty = any_of(eq(d, 0) for d in tensor.shape)
+        c.require(any_of((empty, eq(n, m))), f"the matrix must be square, but it is {n} by {m}")
+
+
+def cond(c: Context, input: Tensor, p: Any = None) -> Tensor:
+    """[*b, n, m] -> [*b]; square, but for the orders None, 2 and -2 and, where it is empty, for all numbers"""
+    batch, _, _ = _matrix(c, input, square=isinstance(p, str))
+    _square_unless_empty(c, p not in (None, 2, -2), input)
+    return Tensor(batch, _real(input.dtype))
+
+
+def matrix_power(c: Context, input: Tensor, n: int) -> Tensor:
+    """[*b, n, n] -> [*b, n, n]; integers too, where the exponent is not negative"""
+    if input.rank < 2:
+        c.refuse(f"a power needs a matrix or a batch of matrices, not {input}")
+    rows, columns = input.shape[-2:]
+    c.require(eq(rows, columns), f"the matrix must be square, but it is {rows} by {columns}")
+    if n < 0:
+        _matrix(c, input)
+    return Tensor(input.shape, input.dtype, Layout.UNKNOWN)
+
+
+# --- solvers -----------------------------------------------------------------------------------------------------------
+
+
+def _same(c: Context, *tensors: Tensor) -> str | None:
+    known = {t.dtype for t in tensors if t.dtype is not None}
+    if len(known) > 1:
+        c.refuse(f"the operands must have one dtype, not {' and '.join(sorted(known))}")
+    return tensors[0].dtype
+
+
+def _is_vector(c: Context, A: Tensor, B: Tensor) -> bool:
+    """Is B one vector, or a batch with a vector for each matrix of A? A batch of matrices is what it is otherwise."""
+    if B.rank == 1:
+        return True
+    if B.rank != A.rank - 1:
+        return False
+    return c.choose(all_of(map(eq, B.shape, A.shape[:-1])), "whether B is a batch of vectors or a matrix")
+
+
+def _solution(c: Context, A: Tensor, B: Tensor, left: bool) -> Shape:
+    """`[*b, n, n], [*b, n, m] -> [*b, n, m]`, or with A on the right `[*b, m, n] -> [*b, m, n]`"""
+    batch, n, _ = _matrix(c, A, square=True)
+    batch_b, rows, columns = _matrix(c, B, "B")
+    size = rows if left else columns
+    c.require(eq(size, n), f"the equation is of size {n}, but B has {size} {'rows' if left else 'columns'}")
+    return broadcast(c, batch, batch_b) + (rows, columns)
+
+
+def _solve(c: Context, A: Tensor, B: Tensor, left: bool) -> Tensor:
+    dtype = _same(c, A, B)
+    batch, n, _ = _matrix(c, A, square=True)
+    if B.rank and _is_vector(c, A, B):
+        if not left:
+            c.refuse("with A on the right B must be a matrix")
+        c.require(eq(B.shape[-1], n), f"the equation is of size {n}, but B has {B.shape[-1]} rows")
+        shape = broadcast(c, batch, B.shape[:-1]) + (n,)
+    else:
+        shape = _solution(c, A, B, left)
+    return Tensor(shape, dtype, _columns(shape) if left else Layout.CONTIGUOUS)
+
+
+def linalg_solve(c: Context, A: Tensor, B: Tensor, left: bool = True) -> Tensor:
+    """A [*b, n, n], B [*b, n, m] or [n] -> [*b, n, m] or [*b, n]"""
+    return _solve(c, A, B, left)
+
+
+def linalg_solve_ex(c: Context, A: Tensor, B: Tensor, left: bool = True, check_errors: Any = None) -> tuple[Tensor, ...]:
+    """As linalg_solve, with the codes int32 [*b]"""
+    return _solve(c, A, B, left), Tensor(A.shape[:-2], "int32")
+
+
+def raw_solve(c: Context, A: Tensor, B: Tensor, left: bool = True, check_errors: Any = None) -> tuple[Tensor, ...]:
+    """As linalg_solve, with LU [*b, n, n], pivots [*b, n] and codes [*b]"""
+    result = _solve(c, A, B, left)
+    return (
+        result,
+        Tensor(A.shape, A.dtype, _columns(A.shape)),
+        Tensor(A.shape[:-1], "int32"),
+        Tensor(A.shape[:-2], "int32"),
+    )
+
+
+def solve_triangular(
+    c: Context, input: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Tensor:
+    """A [*b, n, n], B [*b, n, m] -> [*b, n, m]"""
+    shape = _solution(c, input, B, left)
+    return Tensor(shape, _same(c, input, B), _columns(shape))
+
+
+def triangular_solve(
+    c: Context, input: Tensor, A: Tensor, upper: Any = True, transpose: Any = False, unitriangular: Any = False
+) -> tuple[Tensor, Tensor]:
+    """B [*b, n, m], A [*b, n, n] -> [*b, n, m], [*b, n, n]"""
+    shape = _solution(c, A, input, True)
+    copied = (*shape[:-2], *A.shape[-2:])
+    dtype = _same(c, A, input)
+    return Tensor(shape, dtype, _columns(shape)), Tensor(copied, dtype, _columns(copied))
+
+
+def cholesky_solve(c: Context, input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
+    """B [*b, n, m], L [*b, n, n] -> [*b, n, m]"""
+    shape = _solution(c, input2, input, True)
+    return Tensor(shape, _same(c, input, input2), _columns(shape))
+
+
+def linalg_lu_solve(
+    c: Context, LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False
+) -> Tensor:
+    """LU [*b, n, n], pivots [*b, n], B [*b, n, m] -> [*b, n, m]"""
+    shape = _solution(c, LU, B, left)
+    if pivots.rank != LU.rank - 1:
+        c.refuse(f"the pivots must have one dim less than LU {LU}, not {pivots}")
+    c.require(all_of(map(eq, LU.shape[:-1], pivots.shape)), "the pivots must have the shape of LU without its last dim")
+    if pivots.dtype not in (None, "int32"):
+        c.refuse(f"pivots are int32, not {pivots.dtype}")
+    return Tensor(shape, _same(c, LU, B), _columns(shape) if left else Layout.CONTIGUOUS)
+
+
+def lu_solve(c: Context, input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+    """B [*b, n, m], LU [*b, n, n], pivots [*b, n] -> [*b, n, m]"""
+    return linalg_lu_solve(c, LU_data, LU_pivots, input)
+
+
+def lstsq(c: Context, input: Tensor, b: Tensor, rcond: Any = None, driver: str | None = None) -> tuple[Tensor, ...]:
+    """A [*b, n, m], B [*b, n, k] or [*b, n] -> X [*b, m, k] or [*b, m], with residuals, ranks and singular values"""
+    batch, n, m = _matrix(c, input)
+    dtype = _same(c, input, b)
+    if b.rank not in (input.rank, input.rank - 1):
+        c.refuse(f"B {b} must have as many dims as A {input}, or one less")
+    codes = Tensor((0,) if driver == "gels" else batch, "int64")
+    singular = Tensor((*batch, minimum(n, m)) if driver in ("gelsd", "gelss") else (0,), _real(dtype))
+    residuals = Tensor((0,), _real(dtype), Layout.UNKNOWN)
+    if b.rank == input.rank - 1:
+        c.approximate("a right side with one dim less is read as a batch of vectors, which torch does where the sizes agree")
+        c.require(all_of(map(eq, b.shape, input.shape[:-1])), f"A {input} and B {b} do not fit")
+        return Tensor((*batch, m), dtype, Layout.UNKNOWN), residuals, codes, singular
+    c.require(eq(n, b.shape[-2]), f"A has {n} rows, B has {b.shape[-2]}")
+    shape = (*broadcast(c, batch, b.shape[:-2]), m, b.shape[-1])
+    if driver != "gelsy" and driver is not None:
+        c.approximate("whether there are residuals depends on the ranks that the data gives")
+    return Tensor(shape, dtype, Layout.UNKNOWN), residuals, codes, singular
+
+
+# --- vectors -----------------------------------------------------------------------------------------------------------
+
+
+def linalg_cross(c: Context, input: Tensor, other: Tensor, dim: int = -1) -> Tensor:
+    """[*a, 3, *b] x [*a, 3, *b] -> [*a, 3, *b], broadcast"""
+    if input.rank != other.rank:
+        c.refuse(f"both operands must have one rank: {input} and {other}")
+    at = axis(c, dim, input.rank)
+    for tensor in (input, other):
+        if not tensor.shape:
+            c.refuse("a scalar has no cross product")
+        c.require(eq(tensor.shape[at], 3), f"dim {dim} must have size 3, but {tensor} has {tensor.shape[at]}")
+    return Tensor(broadcast(c, input.shape, other.shape), _same(c, input, other), Layout.UNKNOWN)
+
+
+def cross(c: Context, input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
+    """As linalg_cross; the dim left out is the first of size 3"""
+    if dim is None:
+        sizes = enumerate(input.shape)
+        dim = next((i for i, d in sizes if c.choose(eq(d, 3), "the dim that torch.cross takes")), None)
+        if dim is None:
+            c.refuse(f"{input} has no dim of size 3")
+    return linalg_cross(c, input, other, dim)
+
+
+def vecdot(c: Context, x: Tensor, y: Tensor, dim: int = -1) -> Tensor:
+    """[*b, n] . [*b, n] -> [*b], broadcast, n included"""
+    if _same(c, x, y) is not None and category(x.dtype or "") < 2:
+        c.refuse(f"vecdot takes floating or complex numbers, not {x.dtype}")
+    shape = broadcast(c, x.shape, y.shape)
+    at = axis(c, dim, len(shape))
+    return Tensor(shape[:at] + shape[at + 1 :], x.dtype)
+
+
+def linalg_vander(c: Context, x: Tensor, N: Dim | None = None) -> Tensor:
+    """[*b, n] -> [*b, n, N], N = n unless given, 2 at least"""
+    if not x.shape:
+        c.refuse("a Vandermonde matrix is made of a vector, not of a scalar")
+    columns = x.shape[-1] if N is None else N
+    c.require(ge(columns, 2), f"the matrix must have 2 columns at least, not {columns}")
+    dtype = "int64" if x.dtype and category(x.dtype) < 2 else x.dtype
+    return Tensor((*x.shape, columns), dtype, Layout.UNKNOWN)
+
+
+def vander(c: Context, x: Tensor, N: Dim | None = None, increasing: bool = False) -> Tensor:
+    """[n] -> [n, N], N = n unless given"""
+    rank_is(c, x, "the vector", 1)
+    columns = x.shape[0] if N is None else N
+    c.require(ge(columns, 0), f"N must not be negative, but is {columns}")
+    dtype = "int64" if x.dtype and category(x.dtype) < 2 else x.dtype
+    return Tensor((x.shape[0], columns), dtype, Layout.UNKNOWN)
+
+
+# --- norms -------------------------------------------------------------------------------------------------------------
+
+
+def _norm_dtype(c: Context, input: Tensor, dtype: str | None) -> str | None:
+    """The dtype of a norm: real, of the operand's own width or of the wider one asked for."""
+    have = input.dtype
+    if have is not None and category(have) < 2:
+        c.refuse(f"a norm takes floating or complex numbers, not {have}")
+    if dtype is not None and have is not None:
+        if category(dtype) != category(have):
+            c.refuse(f"dtype {dtype} is not of the kind of {have}")
+        if promote((Tensor((1,), have), Tensor((1,), dtype))) != dtype:
+            c.refuse(f"dtype {dtype} is narrower than {have}")
+    return _real(dtype or have)
+
+
+def _reduced(shape: Shape, over: Sequence[int], keepdim: bool) -> Shape:
+    if keepdim:
+        return tuple(1 if i in over else d for i, d in enumerate(shape))
+    return tuple(d for i, d in enumerate(shape) if i not in over)
+
+
+def vector_norm(
+    c: Context, input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, dtype: str | None = None
+) -> Tensor:
+    """[*a, *r, *b] -> [*a, *b], over all dims unless some are given; norms of no numbers exist for finite orders >= 0"""
+    result = _norm_dtype(c, input, dtype)
+    over = axes(c, dim, input.rank)
+    if isinstance(ord, int | float) and (ord < 0 or ord == inf):
+        for i in over if input.shape else ():
+            c.require(ne(input.shape[i], 0), f"the {ord} norm over dim {i} needs numbers, but its size is {input.shape[i]}")
+    return Tensor(_reduced(input.shape, over, keepdim), result)
+
+
+MATRIX_ORDERS: dict[Any, str] = {"fro": "", "nuc": "", inf: "", -inf: "n", 1: "", -1: "m", 2: "", -2: "nm"}
+"""Orders of matrix norms, and the sizes that may not be 0."""
+
+
+def matrix_norm(
+    c: Context, A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, dtype: str | None = None
+) -> Tensor:
+    """[*a, n, *b, m, *d] -> [*a, *b, *d]"""
+    result = _norm_dtype(c, A, dtype)
+    if A.rank < 2:
+        c.refuse(f"a matrix norm needs rank 2 at least, not {A}")
+    if not isinstance(dim, tuple) or len(dim) != 2:
+        c.refuse(f"a matrix norm is over two dims, not over {dim}")
+    if ord not in MATRIX_ORDERS:
+        c.refuse(f"there is no matrix norm of order {ord}")
+    over = axes(c, dim, A.rank)
+    for letter, i in zip("nm", over, strict=True):
+        if letter in MATRIX_ORDERS[ord]:
+            c.require(ne(A.shape[i], 0), f"the {ord} norm over dim {i} needs numbers, but its size is {A.shape[i]}")
+    return Tensor(_reduced(A.shape, over, keepdim), result)
+
+
+def linalg_norm(
+    c: Context, input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, dtype: str | None = None
+) -> Tensor:
+    """A vector norm over one dim, a matrix norm over two; without `ord` and `dim` the 2-norm of all numbers"""
+    dims = (dim,) if isinstance(dim, int) else dim
+    if dims is not None and len(dims) not in (1, 2):
+        c.refuse(f"a norm is over one dim or two, not over {dims}")
+    if ord is None:
+        return vector_norm(c, input, 2, dims, keepdim, dtype)
+    if dims is None and input.rank not in (1, 2):
+        c.refuse(f"without dims a norm of order {ord} takes rank 1 or 2, not {input}")
+    dims = tuple(range(input.rank)) if dims is None else dims
+    if len(dims) == 2 or isinstance(ord, str):
+        return matrix_norm(c, input, ord, dims, keepdim, dtype)
+    return vector_norm(c, input, ord, dims, keepdim, dtype)
+
+
+def norm(
+    c: Context, input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: str | None = None
+) -> Tensor:
+    """The vector norm of order p over the dims given, or all; "fro" is 2, "nuc" a matrix norm"""
+    dims = (dim,) if isinstance(dim, int) else dim
+    if p in (None, "fro") and (dims is None or len(dims) <= 2):
+        return vector_norm(c, input, 2, dims, keepdim, dtype)
+    if isinstance(p, str):
+        return matrix_norm(c, input, p, tuple(range(input.rank)) if dims is None else dims, keepdim, dtype)
+    return vector_norm(c, input, 2 if p is None else p, dims, keepdim, dtype)
+
+
+def frobenius_norm(c: Context, input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """The vector norm of order 2 over the dims given, or all"""
+    return vector_norm(c, input, 2, dim, keepdim)
+
+
+def nuclear_norm(c: Context, input: Tensor, dim: Any = (-2, -1), keepdim: bool = False) -> Tensor:
+    """The matrix norm "nuc" over the two dims given"""
+    return matrix_norm(c, input, "nuc", dim, keepdim)
+
+
+RULES: dict[str, Any] = {name: _factor(name, law) for name, law in FACTORS.items()} | {
+    "_linalg_eigh": raw_eigh,
+    "_linalg_solve_ex": raw_solve,
+    "_linalg_svd": raw_svd,
+    "cholesky": cholesky,
+    "cholesky_solve": cholesky_solve,
+    "cross": cross,
+    "frobenius_norm": frobenius_norm,
+    "linalg_cond": cond,
+    "linalg_cross": linalg_cross,
+    "linalg_householder_product": householder_product,
+    "linalg_lstsq": lstsq,
+    "linalg_lu": lu,
+    "linalg_lu_solve": linalg_lu_solve,
+    "linalg_matrix_norm": matrix_norm,
+    "linalg_matrix_rank": matrix_rank,
+    "linalg_norm": linalg_norm,
+    "linalg_pinv": pinv,
+    "linalg_qr": qr,
+    "linalg_solve": linalg_solve,
+    "linalg_solve_ex": linalg_solve_ex,
+    "linalg_solve_triangular": solve_triangular,
+    "linalg_svd": linalg_svd,
+    "linalg_vander": linalg_vander,
+    "linalg_vecdot": vecdot,
+    "linalg_vector_norm": vector_norm,
+    "lu_solve": lu_solve,
+    "lu_unpack": lu_unpack,
+    "matrix_power": matrix_power,
+    "norm": norm,
+    "nuclear_norm": nuclear_norm,
+    "orgqr": householder_product,
+    "pinverse": pinv,
+    "qr": qr,
+    "svd": svd,
+    "triangular_solve": triangular_solve,
+    "vander": vander,
+}
