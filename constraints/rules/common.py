@@ -170,3 +170,22 @@ def strides_of(tensor: Tensor) -> Shape | None:
     if isinstance(tensor.layout, tuple):
         return tensor.layout
     return contiguous_strides(tensor.shape) if tensor.layout is Layout.CONTIGUOUS else None
+
+
+def channels_last(shape: Shape) -> Shape:
+    """`[n, c, *s]` as it lies in memory when its order there is [n, *s, c]."""
+    strides = contiguous_strides((shape[0], *shape[2:], shape[1]))
+    return strides[0], strides[-1], *strides[1:-1]
+
+
+def like_input(input: Tensor, shape: Shape) -> Layout | Shape:
+    """Contiguous inputs give contiguous results, and channels-last ones channels-last results.
+
+    torch asks `suggest_memory_format`. Where sizes of 1 make an input both, so is the result, on all axes
+    that have more than one index.
+    """
+    if input.layout is Layout.CONTIGUOUS or strides_of(input) == contiguous_strides(input.shape):
+        return Layout.CONTIGUOUS
+    if len(shape) > 3 and strides_of(input) == channels_last(input.shape):
+        return channels_last(shape)
+    return Layout.UNKNOWN

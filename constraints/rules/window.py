@@ -13,7 +13,7 @@ from ..dims import Dim, ceildiv, minimum
 from ..formula import all_of, any_of, divides, eq, ge, le, lt, ne
 from ..generate import RuleFunction
 from ..language import Context, Layout, Shape, Tensor, product
-from .common import axis, contiguous_strides, rank_is, same_dim, strides_of
+from .common import axis, like_input, rank_is, same_dim, strides_of
 from .rounding import scaled
 
 PerAxis = Any
@@ -67,25 +67,6 @@ def split(c: Context, input: Tensor, spatial: int, name: str = "input") -> tuple
     """`[*batch, channels, *spatial]` taken apart; the batch is one dim or none."""
     rank_is(c, input, name, spatial + 1, spatial + 2)
     return input.shape[: -spatial - 1], input.shape[-spatial - 1], input.shape[-spatial:]
-
-
-def channels_last(shape: Shape) -> Shape:
-    """`[n, c, *s]` as it lies in memory when its order there is [n, *s, c]."""
-    strides = contiguous_strides((shape[0], *shape[2:], shape[1]))
-    return strides[0], strides[-1], *strides[1:-1]
-
-
-def like_input(input: Tensor, shape: Shape) -> Layout | Shape:
-    """Contiguous inputs give contiguous results, and channels-last ones channels-last results.
-
-    torch asks `suggest_memory_format`. Where sizes of 1 make an input both, so is the result, on all axes
-    that have more than one index.
-    """
-    if input.layout is Layout.CONTIGUOUS or strides_of(input) == contiguous_strides(input.shape):
-        return Layout.CONTIGUOUS
-    if len(shape) > 3 and strides_of(input) == channels_last(input.shape):
-        return channels_last(shape)
-    return Layout.UNKNOWN
 
 
 # --- convolution -----------------------------------------------------------------------------------------
@@ -198,7 +179,7 @@ def _convolve(
 
 
 def _conv_layout(input: Tensor, weight: Tensor, shape: Shape) -> Layout | Shape:
-    """Convolutions follow the layout of input and weight, and one dimension starts by a copy."""
+    """Convolutions follow the layout of input and weight; in one dimension they copy the input first."""
     if weight.layout is not Layout.CONTIGUOUS:
         return Layout.UNKNOWN
     return Layout.CONTIGUOUS if weight.rank == 3 else like_input(input, shape)
