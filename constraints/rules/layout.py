@@ -6,7 +6,7 @@ from functools import wraps
 from typing import Any
 
 from ..dims import Dim, Term, sym
-from ..formula import all_of, any_of, divides, eq, ge, ne
+from ..formula import Formula, all_of, any_of, divides, eq, ge, ne
 from ..language import Context, Layout, Shape, Tensor, product, tensors
 from .common import axes, axis, rank_is
 from .strides import (
@@ -14,7 +14,6 @@ from .strides import (
     cancelled,
     channels_last,
     contiguous_under,
-    is_row_major,
     laid_out,
     row_major,
     same_numel,
@@ -34,6 +33,11 @@ def nonnegative(c: Context, size: Dim, what: str) -> None:
         c.refuse(f"{what} is {size}, which is negative")
     if not c.at_least(size, 0):
         c.require(ge(size, 0), f"{what} is {size}, which must not be negative")
+
+
+def empty(c: Context, shape: Shape) -> Formula:
+    """Is there no element? A size of 0 is among the sizes."""
+    return any_of(eq(size, 0) for size in shape if not c.at_least(size, 1))
 
 
 def with_strides(tensor: Tensor, shape: Shape, strides: Strides | None) -> Tensor:
@@ -91,9 +95,8 @@ def view(c: Context, input: Tensor, *size: Dim | str, dtype: str | None = None) 
             c.approximate(f"whether {text(input.shape)} can be viewed as {text(new)} depends on strides that are not known")
         return Tensor(new, input.dtype, Layout.UNKNOWN)
     if possible is not True:
-        empty = [eq(size, 0) for size in input.shape if not c.at_least(size, 1)]
         c.require(
-            any_of((possible, *empty)),
+            any_of((possible, empty(c, input.shape))),
             f"{text(input.shape)} with strides {text(_strides_or_placeholders(input))} cannot be viewed as {text(new)}: "
             "it is not contiguous there, and would have to be copied (reshape, contiguous)",
         )
@@ -352,7 +355,7 @@ def as_strided(
     if input.layout is not Layout.CONTIGUOUS:
         c.approximate("the storage behind a view is not known")
     else:
-        fits = any_of((*(eq(n, 0) for n in size), ge(input.numel, last + 1)))
+        fits = any_of((empty(c, size), ge(input.numel, last + 1)))
         if fits is not True:
             c.approximate("the storage behind the tensor is taken to hold its own elements and no more")
         c.require(fits, f"as_strided reaches element {last} of a storage of {input.numel}")
@@ -362,38 +365,6 @@ def as_strided(
 def alias(c: Context, input: Tensor) -> Tensor:
     """`[*d] -> [*d]`, the tensor itself"""
     return input
-
-
-def view_as_real(c: Context, input: Tensor) -> Tensor:
-    """complex `[*d] -> [*d, 2]`"""
-    parts = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
-    if input.dtype is not None and input.dtype not in parts:
-        c.refuse(f"view_as_real takes a complex tensor, not {input}")
-    strides = strides_of(input)
-    shape = (*input.shape, 2)
-    layout = laid_out(shape, strides and (*(2 * s for s in strides), 1))
-    return Tensor(shape, input.dtype and parts[input.dtype], layout)
-
-
-def view_as_complex(c: Context, input: Tensor) -> Tensor:
-    """`[*d, 2] -> complex [*d]`, the two lying side by side and all other strides being even"""
-    parts = {"float16": "complex32", "float32": "complex64", "float64": "complex128"}
-    if input.dtype is not None and input.dtype not in parts:
-        c.refuse(f"view_as_complex takes a floating tensor, not {input}")
-    if not input.shape:
-        c.refuse("view_as_complex takes a tensor of rank 1 or more")
-    *outer, last = input.shape
-    c.require(eq(last, 2), f"view_as_complex takes a last size of 2, not {last}")
-    dtype = input.dtype and parts[input.dtype]
-    strides = strides_of(input)
-    if strides is None:
-        c.approximate("whether the pairs lie side by side depends on strides that are not known")
-        return Tensor(tuple(outer), dtype, Layout.UNKNOWN)
-    if input.layout is not Layout.CONTIGUOUS:
-        c.require(eq(strides[-1], 1), f"view_as_complex takes a last stride of 1, not {strides[-1]}")
-        c.require(all_of(divides(2, s) for s in strides[:-1]), "view_as_complex takes even strides but for the last")
-        return Tensor(tuple(outer), dtype, laid_out(tuple(outer), tuple(s // 2 for s in strides[:-1])))
-    return Tensor(tuple(outer), dtype)
 
 
 def copied(rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -437,8 +408,6 @@ RULES: dict[str, Callable[..., Any]] = {
     "as_strided": as_strided,
     "alias": alias,
     "lift_fresh": alias,
-    "view_as_real": view_as_real,
-    "view_as_complex": view_as_complex,
     "view_copy": copied(reshape),
     "_reshape_copy": copied(reshape),
     "squeeze_copy": copied(squeeze),
@@ -449,6 +418,4 @@ RULES: dict[str, Callable[..., Any]] = {
     "as_strided_copy": copied(as_strided),
     "alias_copy": copied(alias),
     "lift_fresh_copy": copied(alias),
-    "view_as_real_copy": copied(view_as_real),
-    "view_as_complex_copy": copied(view_as_complex),
 }

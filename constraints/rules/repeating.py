@@ -8,7 +8,7 @@ from ..dims import Dim, maximum, minimum
 from ..formula import all_of, any_of, eq, ge
 from ..language import Context, Layout, Shape, Tensor
 from .common import axes, axis, broadcast, rank_is
-from .layout import copied, nonnegative, text, transpose, with_strides
+from .layout import copied, empty, nonnegative, text, transpose, with_strides
 from .strides import laid_out, preserved, strides_of
 
 # --- expand ----------------------------------------------------------------------------------------------
@@ -172,8 +172,7 @@ def roll(c: Context, input: Tensor, shifts: Dim | tuple[Dim, ...], dims: int | t
     if not many or len(many) != len(along) and (along or len(many) != 1):
         c.refuse(f"roll with {len(many)} shifts along {len(along)} dims")
     if not all(-input.rank <= d < input.rank for d in along):
-        empty = any_of(eq(size, 0) for size in input.shape)
-        c.require(empty, f"roll along {text(along)} of a tensor of rank {input.rank}")
+        c.require(empty(c, input.shape), f"roll along {text(along)} of a tensor of rank {input.rank}")
     return Tensor(input.shape, input.dtype)
 
 

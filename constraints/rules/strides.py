@@ -11,26 +11,11 @@ from typing import NamedTuple, TypeAlias
 
 from ..dims import Apply, Dim, Term, divide
 from ..formula import And, Compare, Formula, Or, all_of, any_of, eq, ne
-from ..language import Context, Layout, Shape, Tensor, product
+from ..language import Context, Layout, Shape, product
+from .common import contiguous_strides as row_major
+from .common import strides_of as strides_of
 
 Strides: TypeAlias = tuple[Dim, ...]
-
-
-def row_major(shape: Shape) -> Strides:
-    """`[a, b, c] -> (b*c, c, 1)`, the strides of a contiguous tensor."""
-    strides: list[Dim] = []
-    step: Dim = 1
-    for size in reversed(shape):
-        strides.append(step)
-        step = step * size
-    return tuple(reversed(strides))
-
-
-def strides_of(tensor: Tensor) -> Strides | None:
-    """The strides, where they are known."""
-    if isinstance(tensor.layout, tuple):
-        return tensor.layout
-    return row_major(tensor.shape) if tensor.layout is Layout.CONTIGUOUS else None
 
 
 def is_row_major(shape: Shape, strides: Strides) -> bool:

@@ -1,0 +1,399 @@
+"""Indexing: `x[…]` as it is read and written, and what it is made of: select, slice, narrow, index, index_put."""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from ..dims import Dim, Term, ceildiv, maximum, minimum
+from ..formula import And, Compare, Formula, Or, all_of, any_of, eq, ge, le, lt
+from ..language import Context, Dyn, Ellipses, Layout, Number, Shape, Slice, Tensor, Value, product
+from .common import axis, broadcast
+from .layout import copied, empty, nonnegative, text, with_strides
+from .strides import preserved, quotient, strides_of
+
+# --- positions and slices --------------------------------------------------------------------------------
+
+FAR = 2**62
+"""Whoever means "to the end" in ATen writes a number beyond this."""
+
+
+def from_end(c: Context, at: Dim, size: Dim) -> Dim:
+    """`at` where at >= 0, else at + size. Where the sign is not known, min(1, max(0, -at)) is 1 if it is negative."""
+    if c.at_least(at, 0):
+        return at
+    if c.at_least(-at, 1):
+        return at + size
+    return at + size * minimum(1, maximum(0, -at))
+
+
+def in_range(c: Context, index: Dim, size: Dim, where: str) -> None:
+    """-size <= index < size"""
+    low: Formula = True if c.at_least(index, 0) else le(-size, index)
+    high: Formula = True if c.at_least(-index, 1) else lt(index, size)
+    c.require(all_of((low, high)), f"index {index} is out of range for {where} of size {size}")
+
+
+def slice_length(c: Context, size: Dim, start: Dim | None, stop: Dim | None, step: Dim) -> Dim:
+    """The number of elements in `start:stop:step` of n: ⌈max(0, min(n, t, n - s, t - s)) / step⌉
+
+    s and t are start and stop, counted from the end where negative, not yet clamped. What is left out of the minimum is
+    known to be no less than another member.
+    """
+    begin = from_end(c, 0 if start is None else start, size)
+    end = size if stop is None or (isinstance(stop, int) and stop > FAR) else from_end(c, stop, size)
+    if c.at_least(size - end, 0):
+        ends = [end]
+    else:
+        ends = [size] if c.at_least(end - size, 0) else [size, end]
+    if c.at_least(begin, 0):
+        begins = [begin]
+    else:
+        begins = [0] if c.at_least(-begin, 0) else [0, begin]
+    lengths = [t - s for t in ends for s in begins]
+    length = minimum(*lengths)
+    if any(n != size and not c.at_least(n, 0) for n in lengths):
+        length = maximum(0, length)
+    return length if step == 1 else ceildiv(length, step)
+
+
+def sliced(
+    c: Context, size: Dim, stride: Dim | None, start: Dim | None, stop: Dim | None, step: Dim | None
+) -> tuple[Dim, Dim | None]:
+    """The size and the stride of a dim after `start:stop:step`, where step > 0"""
+    every = 1 if step is None else step
+    if isinstance(every, int) and every < 1:
+        c.refuse(f"the step of a slice is {every}, and must be positive")
+    if not c.at_least(every, 1):
+        c.require(ge(every, 1), f"the step of a slice is {every}, and must be positive")
+    return slice_length(c, size, start, stop, every), None if stride is None else stride * every
+
+
+def one_dim(tensor: Tensor, at: int, sizes: Shape, strides: Sequence[Dim | None]) -> Tensor:
+    """A view with other dims in the place of one: none after a selection, one after a slice."""
+    old = strides_of(tensor)
+    new = tuple(s for s in strides if s is not None)
+    shape = (*tensor.shape[:at], *sizes, *tensor.shape[at + 1 :])
+    return with_strides(tensor, shape, old and (*old[:at], *new, *old[at + 1 :]))
+
+
+def a_dim(c: Context, input: Tensor, dim: int) -> tuple[int, Dim, Dim | None]:
+    """The axis, its size and its stride. A scalar has none."""
+    if not input.shape:
+        c.refuse("a scalar has no dim to select from")
+    at = axis(c, dim, input.rank)
+    strides = strides_of(input)
+    return at, input.shape[at], strides and strides[at]
+
+
+def select(c: Context, input: Tensor, dim: int, index: Dim | Tensor | Number) -> Tensor:
+    """`[*a, n, *z] -> [*a, *z]`, where -n <= index < n"""
+    at, size, _ = a_dim(c, input, dim)
+    if isinstance(index, int | Term):
+        in_range(c, index, size, f"dim {at}")
+    else:
+        c.require(ge(size, 1), f"no index is in range for dim {at} of size {size}")
+    return one_dim(input, at, (), ())
+
+
+def slice_(
+    c: Context, input: Tensor, dim: int = 0, start: Dim | None = None, end: Dim | None = None, step: Dim = 1
+) -> Tensor:
+    """`[*a, n, *z] -> [*a, slice_length(n, start, end, step), *z]`"""
+    at, size, stride = a_dim(c, input, dim)
+    new, by = sliced(c, size, stride, start, end, step)
+    return one_dim(input, at, (new,), (by,))
+
+
+def narrow(c: Context, input: Tensor, dim: int, start: Dim | Tensor, length: Dim) -> Tensor:
+    """`[*a, n, *z] -> [*a, length, *z]`, where -n <= start <= n and, counted from the front, start + length <= n"""
+    at, size, stride = a_dim(c, input, dim)
+    nonnegative(c, length, "the length of narrow")
+    if isinstance(start, Tensor):
+        c.require(le(length, size), f"narrow to {length} of {size}")
+    else:
+        reason = f"narrow to {length} from {start}, of a dim of size {size}"
+        low: Formula = True if c.at_least(start, 0) else le(-size, start)
+        c.require(all_of((low, le(from_end(c, start, size) + length, size))), reason)
+    return one_dim(input, at, (length,), (stride,))
+
+
+# --- the index expression --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A dim of the result that comes from a slice, an ellipsis or None."""
+
+    size: Dim
+    stride: Dim | None
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """An index tensor of this shape. It picks from dims of these sizes, which are not 0 if it picks any element."""
+
+    shape: Shape
+    sizes: Shape = ()
+    row_major: bool = True
+
+
+Part = Kept | Picked
+
+
+def indexed(c: Context, input: Tensor, items: Sequence[Value]) -> tuple[list[Part], Tensor]:
+    """What becomes of each dim, and the result of `input[items]`.
+
+    An int takes its dim away, a slice cuts it, None and a bool are a new dim, an ellipsis leaves as many dims as the
+    other items do not speak of. A tensor or a sequence of integers replaces its dim, a mask of rank k replaces k dims.
+    These broadcast together, and their common shape B stands where they stood if nothing is kept between them, else
+    in front:
+
+        [a, n, m, z] with indices at n, m -> [a, *B, z]        [n, a, m, z] with indices at n, m -> [*B, a, z]
+    """
+    items = [_sequence(c, item) if isinstance(item, tuple) else item for item in items]
+    spoken = sum(_consumed(item) for item in items)
+    if spoken > input.rank:
+        c.refuse(f"{spoken} indices are too many for a tensor of rank {input.rank}")
+    strides: Sequence[Dim | None] = strides_of(input) or [None] * input.rank
+    source = iter(list(zip(input.shape, strides, strict=True)))
+    parts: list[Part] = []
+    for item in items:
+        if isinstance(item, Ellipses):
+            parts += (Kept(*next(source)) for _ in range(input.rank - spoken))
+        else:
+            parts += _part(c, item, source)
+    parts += (Kept(*dim) for dim in source)
+    picked = [i for i, part in enumerate(parts) if isinstance(part, Picked)]
+    if not picked:
+        kept = [part for part in parts if isinstance(part, Kept)]
+        steps = tuple(p.stride for p in kept if p.stride is not None)
+        shape = tuple(p.size for p in kept)
+        return parts, with_strides(input, shape, steps if len(steps) == len(shape) else None)
+    return parts, _gathered(c, input, parts, picked)
+
+
+def _consumed(item: Any) -> int:
+    """How many dims of the source an item speaks of."""
+    if isinstance(item, Mask) or (isinstance(item, Tensor) and item.dtype in MASKS):
+        return len(item.shape)
+    return 0 if item is None or isinstance(item, bool | Ellipses) or _is_condition(item) else 1
+
+
+MASKS = ("bool", "uint8")
+INDICES = ("int32", "int64", None)
+
+
+def _is_condition(item: Any) -> bool:
+    """Is the item a bool whose value is not known?"""
+    return isinstance(item, Compare | And | Or) or (isinstance(item, Number) and item.kind == "bool")
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """A sequence of bools that was written out: its shape, and how many of them are true."""
+
+    shape: Shape
+    true: int
+
+
+@dataclass(frozen=True, slots=True)
+class Indices:
+    """A sequence of integers that was written out: its shape and its values."""
+
+    shape: Shape
+    values: tuple[Dim, ...]
+
+
+def _sequence(c: Context, item: tuple[Value, ...]) -> Mask | Indices:
+    """`[0, 1]`, `[[True], [False]]`: a tensor that is written out."""
+    shape: list[Dim] = []
+    level: list[Value] = [item]
+    while level and isinstance(level[0], tuple):
+        lengths = {len(part) if isinstance(part, tuple) else -1 for part in level}
+        if len(lengths) > 1:
+            c.refuse("an index written as nested lists must have lists of equal length")
+        shape.append(lengths.pop())
+        level = [v for part in level if isinstance(part, tuple) for v in part]
+    if level and all(isinstance(v, bool) for v in level):
+        return Mask(tuple(shape), sum(v is True for v in level))
+    for v in level:
+        if not (isinstance(v, int | Term | Number) or (isinstance(v, Tensor) and not v.shape)):
+            c.refuse(f"{v} is no index")
+    return Indices(tuple(shape), tuple(v for v in level if isinstance(v, int | Term)))
+
+
+def _part(c: Context, item: Any, source: Iterator[tuple[Dim, Dim | None]]) -> Iterator[Part]:
+    """What an item makes of the dims that it takes from the source."""
+    match item:
+        case None:
+            yield Kept(1, 0)
+        case bool():
+            yield Picked((int(item),))
+        case Compare() | And() | Or() | Number("bool"):
+            yield Picked((c.fresh("true", 0, 1),))
+        case Slice():
+            yield _slice_part(c, item, *next(source))
+        case Mask(shape, true):
+            yield _mask_part(c, shape, true, source)
+        case Tensor(shape, dtype) if dtype in MASKS:
+            yield _mask_part(c, shape, c.fresh("true", 0, product(shape)), source)
+        case Indices(shape, values):
+            size, _ = next(source)
+            for value in values:
+                in_range(c, value, size, "a dim")
+            yield Picked(shape, (size,))
+        case Tensor(shape, dtype, layout) if dtype in INDICES and shape:
+            yield Picked(shape, (next(source)[0],), layout is Layout.CONTIGUOUS)
+        case int() | Term():
+            in_range(c, item, next(source)[0], "a dim")
+        case Number("int") | Tensor((), "int8" | "int16" | "int32" | "int64" | None):
+            size, _ = next(source)
+            c.require(ge(size, 1), f"no index is in range for a dim of size {size}")
+        case _:
+            c.refuse(f"{item} is no index: it is neither integral nor boolean")
+
+
+def _slice_part(c: Context, item: Slice, size: Dim, stride: Dim | None) -> Kept:
+    start, stop, step = (_bound(c, bound) for bound in (item.start, item.stop, item.step))
+    if UNKNOWN in (start, stop, step):
+        return Kept(c.fresh("slice", 0, size), None)
+    return Kept(*sliced(c, size, stride, start, stop, step))  # type: ignore[arg-type]
+
+
+UNKNOWN = Number("int")
+
+
+def _bound(c: Context, bound: Value) -> Dim | Number | None:
+    """A bound of a slice, if it is known."""
+    if bound is None or isinstance(bound, int | Term):
+        return bound
+    if isinstance(bound, Number | Tensor):
+        return UNKNOWN
+    c.refuse(f"the bounds of a slice are integers, and {bound} is none")
+
+
+def _mask_part(c: Context, shape: Shape, true: Dim, source: Iterator[tuple[Dim, Dim | None]]) -> Picked:
+    """A mask has the sizes of the dims that it picks from; its true elements become one dim."""
+    for i, masked in enumerate(shape):
+        size, _ = next(source)
+        c.require(eq(masked, size), f"dim {i} of a mask has size {masked}, and the dim that it masks {size}")
+    return Picked((true,))
+
+
+def _gathered(c: Context, input: Tensor, parts: list[Part], picked: list[int]) -> Tensor:
+    """The result of index tensors.
+
+    torch lays it out in the order of the dims that are kept, which is row-major where their strides fall from left to
+    right and the index tensors are row-major; otherwise the layout is not known.
+    """
+    indices = [part for part in parts if isinstance(part, Picked)]
+    shape = broadcast(c, *(part.shape for part in indices))
+    nothing = empty(c, shape)
+    for size in dict.fromkeys(size for part in indices for size in part.sizes):
+        if not c.at_least(size, 1):
+            c.require(any_of((ge(size, 1), nothing)), f"no index is in range for a dim of size {size}")
+    first, last = picked[0], picked[-1]
+    together = last - first + 1 == len(picked)
+    kept = [part for part in parts if isinstance(part, Kept)]
+    before = kept[:first] if together else []
+    after = kept[len(before) :]
+    result = (*(p.size for p in before), *shape, *(p.size for p in after))
+    falling = all(_falls(a, b) for a, b in combinations([p for p in kept if p.size != 1], 2))
+    ordered = falling and all(part.row_major for part in indices)
+    return Tensor(result, input.dtype, Layout.CONTIGUOUS if ordered else Layout.UNKNOWN)
+
+
+def _falls(outer: Kept, inner: Kept) -> bool:
+    """Is the stride of one dim surely no less than that of the other? A stride of 0 says nothing of the order."""
+    if outer.stride is None or inner.stride is None:
+        return False
+    return outer.stride == 0 or inner.stride == 0 or quotient(outer.stride, inner.stride) is not None
+
+
+def getitem(c: Context, input: Tensor | tuple[Value, ...], index: Value) -> Value:
+    """`input[index]`, of a tensor or of a tuple. The index is one item or a tuple of items, as Python passes it.
+
+    A list among the items arrives as a tuple; a list that is the whole index arrives as a tuple of one tuple.
+    """
+    if isinstance(input, tuple):
+        if isinstance(index, Slice) and all(isinstance(b, int | None) for b in (index.start, index.stop, index.step)):
+            return input[slice(index.start, index.stop, index.step)]  # type: ignore[misc]
+        if not isinstance(index, int):
+            c.approximate(f"which element of a tuple {index} is depends on sizes")
+            return Dyn
+        if not -len(input) <= index < len(input):
+            c.refuse(f"index {index} is out of range for {len(input)} results")
+        return input[index]
+    return indexed(c, input, index if isinstance(index, tuple) else (index,))[1]
+
+
+def broadcasts_into(c: Context, value: Shape, target: Shape, spare: bool) -> None:
+    """`[*value]` expands to `[*target]`; `spare` allows more dims in front, of size 1."""
+    extra = len(value) - len(target)
+    if extra > 0 and not spare:
+        c.refuse(f"a value of shape {text(value)} does not fit into {text(target)}")
+    for i, size in enumerate(value):
+        goal = target[i - extra] if i >= extra else 1
+        c.require(any_of((eq(size, goal), eq(size, 1))), f"a value of shape {text(value)} does not fit into {text(target)}")
+
+
+def setitem(c: Context, input: Tensor, index: Value, value: Value) -> tuple[Value, ...]:
+    """`input[index] = value`: the value expands to the shape of `input[index]`, leading dims of size 1 being dropped."""
+    parts, target = indexed(c, input, index if isinstance(index, tuple) else (index,))
+    if isinstance(value, Tensor):
+        if any(isinstance(part, Picked) for part in parts):
+            same_dtype(c, input, value)
+        broadcasts_into(c, value.shape, target.shape, spare=True)
+    return ()
+
+
+def same_dtype(c: Context, input: Tensor, source: Tensor) -> None:
+    """What is written through index tensors has the dtype of what it is written into."""
+    if input.dtype and source.dtype and input.dtype != source.dtype:
+        c.refuse(f"elements of {source.dtype} cannot be written through an index into {input.dtype}")
+
+
+# --- the ATen forms --------------------------------------------------------------------------------------
+
+
+def _items(c: Context, indices: tuple[Tensor | None, ...]) -> list[Value]:
+    """ATen writes None where Python writes `:`. A scalar is an index tensor like any other: of shape [], not an int."""
+    if all(i is None for i in indices):
+        c.refuse("at least one index tensor is needed")
+    return [Slice() if i is None else i for i in indices]
+
+
+def index(c: Context, input: Tensor, indices: tuple[Tensor | None, ...]) -> Tensor:
+    """`input[indices]`, an index tensor or None for each dim from the first on"""
+    return indexed(c, input, _items(c, indices))[1]
+
+
+def index_put(
+    c: Context,
+    input: Tensor,
+    indices: tuple[Tensor | None, ...],
+    values: Tensor,
+    accumulate: bool = False,
+    unsafe: bool = False,
+) -> Tensor:
+    """`[*d] -> [*d]`; the values expand to the shape of `input[indices]`"""
+    _, target = indexed(c, input, _items(c, indices))
+    same_dtype(c, input, values)
+    broadcasts_into(c, values.shape, target.shape, spare=False)
+    return Tensor(input.shape, input.dtype, preserved(input.shape, input.layout))
+
+
+RULES: dict[str, Callable[..., Any]] = {
+    "select": select,
+    "slice": slice_,
+    "narrow": narrow,
+    "getitem": getitem,
+    "setitem": setitem,
+    "index": index,
+    "index_put": index_put,
+    "select_copy": copied(select),
+    "slice_copy": copied(slice_),
+    "narrow_copy": copied(narrow),
+}
