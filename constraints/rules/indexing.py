@@ -28,11 +28,11 @@ def from_end(c: Context, at: Dim, size: Dim) -> Dim:
     return at + size * minimum(1, maximum(0, -at))
 
 
-def in_range(c: Context, index: Dim, size: Dim, where: str) -> None:
+def in_range(c: Context, index: Dim, size: Dim, unless: Formula = False) -> None:
     """-size <= index < size"""
     low: Formula = True if c.at_least(index, 0) else le(-size, index)
     high: Formula = True if c.at_least(-index, 1) else lt(index, size)
-    c.require(all_of((low, high)), f"index {index} is out of range for {where} of size {size}")
+    c.require(any_of((all_of((low, high)), unless)), f"index {index} is out of range for a dim of size {size}")
 
 
 def slice_length(c: Context, size: Dim, start: Dim | None, stop: Dim | None, step: Dim) -> Dim:
@@ -91,7 +91,7 @@ def select(c: Context, input: Tensor, dim: int, index: Dim | Tensor | Number) ->
     """`[*a, n, *z] -> [*a, *z]`, where -n <= index < n"""
     at, size, _ = a_dim(c, input, dim)
     if isinstance(index, int | Term):
-        in_range(c, index, size, f"dim {at}")
+        in_range(c, index, size)
     else:
         c.require(ge(size, 1), f"no index is in range for dim {at} of size {size}")
     return one_dim(input, at, (), ())
@@ -132,17 +132,21 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """An index tensor of this shape. It picks from dims of these sizes, which are not 0 if it picks any element."""
+    """An index tensor of this shape. What it picks from is a dim of this size, or a mask has seen to it.
+
+    Of its values those are known that were written out.
+    """
 
     shape: Shape
-    sizes: Shape = ()
+    size: Dim | None = None
     row_major: bool = True
+    values: tuple[Dim, ...] = ()
 
 
 Part = Kept | Picked
 
 
-def indexed(c: Context, input: Tensor, items: Sequence[Value]) -> tuple[list[Part], Tensor]:
+def indexed(c: Context, input: Tensor, items: Sequence[Any]) -> tuple[list[Part], Tensor]:
     """What becomes of each dim, and the result of `input[items]`.
 
     An int takes its dim away, a slice cuts it, None and a bool are a new dim, an ellipsis leaves as many dims as the
@@ -240,14 +244,11 @@ def _part(c: Context, item: Any, source: Iterator[tuple[Dim, Dim | None]]) -> It
         case Tensor(shape, dtype) if dtype in MASKS:
             yield _mask_part(c, shape, c.fresh("true", 0, product(shape)), source)
         case Indices(shape, values):
-            size, _ = next(source)
-            for value in values:
-                in_range(c, value, size, "a dim")
-            yield Picked(shape, (size,))
+            yield Picked(shape, next(source)[0], values=values)
         case Tensor(shape, dtype, layout) if dtype in INDICES and shape:
-            yield Picked(shape, (next(source)[0],), layout is Layout.CONTIGUOUS)
+            yield Picked(shape, next(source)[0], layout is Layout.CONTIGUOUS)
         case int() | Term():
-            in_range(c, item, next(source)[0], "a dim")
+            in_range(c, item, next(source)[0])
         case Number("int") | Tensor((), "int8" | "int16" | "int32" | "int64" | None):
             size, _ = next(source)
             c.require(ge(size, 1), f"no index is in range for a dim of size {size}")
@@ -290,16 +291,20 @@ def _gathered(c: Context, input: Tensor, parts: list[Part], picked: list[int]) -
     """
     indices = [part for part in parts if isinstance(part, Picked)]
     shape = broadcast(c, *(part.shape for part in indices))
-    nothing = empty(c, shape)
-    for size in dict.fromkeys(size for part in indices for size in part.sizes):
-        if not c.at_least(size, 1):
-            c.require(any_of((ge(size, 1), nothing)), f"no index is in range for a dim of size {size}")
     first, last = picked[0], picked[-1]
     together = last - first + 1 == len(picked)
     kept = [part for part in parts if isinstance(part, Kept)]
     before = kept[:first] if together else []
     after = kept[len(before) :]
     result = (*(p.size for p in before), *shape, *(p.size for p in after))
+    nothing = empty(c, shape)
+    for part in indices:
+        if part.size is None:
+            continue
+        if not c.at_least(part.size, 1):
+            c.require(any_of((ge(part.size, 1), nothing)), f"no index is in range for a dim of size {part.size}")
+        for value in part.values:
+            in_range(c, value, part.size, unless=empty(c, result))
     falling = all(_falls(a, b) for a, b in combinations([p for p in kept if p.size != 1], 2))
     ordered = falling and all(part.row_major for part in indices)
     return Tensor(result, input.dtype, Layout.CONTIGUOUS if ordered else Layout.UNKNOWN)
@@ -358,11 +363,12 @@ def same_dtype(c: Context, input: Tensor, source: Tensor) -> None:
 # --- the ATen forms --------------------------------------------------------------------------------------
 
 
-def _items(c: Context, indices: tuple[Tensor | None, ...]) -> list[Value]:
-    """ATen writes None where Python writes `:`. A scalar is an index tensor like any other: of shape [], not an int."""
+def _items(c: Context, indices: tuple[Tensor | None, ...]) -> list[Any]:
+    """ATen writes None where Python writes `:`, and takes a scalar for an index tensor of shape [], not for an int."""
     if all(i is None for i in indices):
         c.refuse("at least one index tensor is needed")
-    return [Slice() if i is None else i for i in indices]
+    scalar = Indices((), ())
+    return [Slice() if i is None else i if i.shape or i.dtype in MASKS else scalar for i in indices]
 
 
 def index(c: Context, input: Tensor, indices: tuple[Tensor | None, ...]) -> Tensor:

@@ -78,6 +78,8 @@ class Case:
     kwargs: dict[str, Any] = field(default_factory=dict)
     where: str = ""
     """Symbols in this text (blank separated) are drawn from 1 up instead of 0 up."""
+    data: dict[str, str] = field(default_factory=dict)
+    """What the sizes are that the data decides, where the rule requires something of them."""
 
     def __str__(self) -> str:
         return f"{self.op}({', '.join(map(str, self.args))}{', ' if self.kwargs else ''}{self.kwargs or ''})"
@@ -223,6 +225,9 @@ def check_case(case: Case, rules: Rules, count: int = 40) -> tuple[int, int]:
         concrete, result, generator = run_rule(
             rules, case.op, tuple(map(lower, real_args)), {k: lower(v) for k, v in real_kwargs.items()}, Domain()
         )
+        values |= {name: evaluate(parse_dim(text), values) for name, text in case.data.items()}
+        if not isinstance(concrete, bool) and case.data:
+            concrete = holds(concrete, values)
         assert isinstance(concrete, bool), f"{where}: concrete shapes leave {concrete}"
         if asks:
             accepted_set, symbolic, said = run_rule(rules, case.op, args, kwargs, domain, values)
