@@ -600,11 +600,6 @@ def clone(c: Context, input: Tensor, memory_format: str | None = None) -> Tensor
     return _formatted(c, input, input.dtype, memory_format)
 
 
-def contiguous(c: Context, input: Tensor, memory_format: str | None = None) -> Tensor:
-    """[*a] -> [*a], row-major unless another format is asked for; itself where it lies so already."""
-    return _formatted(c, input, input.dtype, memory_format or "contiguous_format")
-
-
 def identity(c: Context, input: Tensor) -> Tensor:
     """[*a] -> [*a], the same memory"""
     return input
@@ -820,37 +815,6 @@ def feature_dropout(
 # Complex numbers.
 
 
-def view_as_real(c: Context, input: Tensor) -> Tensor:
-    """complex[*a] -> [*a, 2], a view: strides 2*s and 1"""
-    if input.dtype is not None and input.dtype not in REAL:
-        c.refuse(f"view_as_real takes a complex tensor, not {input.dtype}")
-    strides = input.layout if isinstance(input.layout, Layout) else (*(s * 2 for s in input.layout), 1)
-    return Tensor((*input.shape, 2), None if input.dtype is None else REAL[input.dtype], strides)
-
-
-def view_as_complex(c: Context, input: Tensor) -> Tensor:
-    """[*a, 2] -> complex[*a], a view: strides s // 2"""
-    if not input.shape:
-        c.refuse("view_as_complex takes a tensor of rank 1 or more")
-    if input.dtype is not None and input.dtype not in COMPLEX:
-        c.refuse(f"view_as_complex takes float16, float32 or float64, not {input.dtype}")
-    c.require(
-        eq(input.shape[-1], 2), f"the last axis of view_as_complex must have size 2, not {input.shape[-1]}"
-    )
-    dtype = None if input.dtype is None else COMPLEX[input.dtype]
-    if isinstance(input.layout, Layout):
-        if input.layout is Layout.UNKNOWN:
-            c.approximate(
-                "view_as_complex needs a last stride of 1 and even strides, which are not known here"
-            )
-        return Tensor(input.shape[:-1], dtype, input.layout)
-    *outer, last = input.layout
-    c.require(eq(last, 1), f"the last stride of view_as_complex must be 1, not {last}")
-    for stride in outer:
-        c.require(eq(stride % 2, 0), f"the strides of view_as_complex must be even, not {stride}")
-    return Tensor(input.shape[:-1], dtype, tuple(s // 2 for s in outer))
-
-
 def complex_of(name: str) -> RuleFunction:
     """The rule of `complex` and `polar`."""
 
@@ -910,7 +874,6 @@ CLAUSES: Final[dict[str, RuleFunction]] = {
     "complex": complex_of("complex"),
     "conj": identity,
     "conj_physical": conj_physical,
-    "contiguous": contiguous,
     "convert_element_type": convert,
     "copy": copy,
     "copy_": copy_,
@@ -933,8 +896,6 @@ CLAUSES: Final[dict[str, RuleFunction]] = {
     "isin": isin,
     "ldexp": ldexp,
     "lerp": lerp,
-    "lift_fresh": identity,
-    "lift_fresh_copy": clone,
     "logsigmoid": logsigmoid,
     "masked_fill": masked_fill,
     "mvlgamma": mvlgamma,
@@ -960,8 +921,6 @@ CLAUSES: Final[dict[str, RuleFunction]] = {
     "to": to,
     "type": type,
     "type_as": type_as,
-    "view_as_complex": view_as_complex,
-    "view_as_real": view_as_real,
     "where": where,
     "zero": zero,
     "zero_": zero_,

@@ -221,9 +221,6 @@ CASES = [
     Case("clone", torch.clone, (T("a b c", permute=P),)),
     Case("clone", torch.clone, (T("a b c d"),), {"memory_format": torch.channels_last}),
     Case("clone", torch.clone, (T("a b c"),), {"memory_format": torch.channels_last}),
-    Case("contiguous", torch.Tensor.contiguous, (T("a b c", permute=P),)),
-    Case("contiguous", torch.Tensor.contiguous, (T("a b c d"),), {"memory_format": torch.channels_last}),
-    Case("contiguous", torch.Tensor.contiguous, (T("a b c d e"),), {"memory_format": torch.channels_last_3d}),
     Case("to", torch.Tensor.to, (T("a b c", permute=P), f64)),
     Case("to", torch.Tensor.to, (T("a b c", permute=P), torch.float32)),
     Case("to", torch.Tensor.to, (T("a b"), T("c", f64))),
@@ -275,12 +272,6 @@ CASES = [
     Case("dropout3d", F.dropout3d, (T("a b c d e"), 0.2, False)),
     Case("feature_alpha_dropout", F.feature_alpha_dropout, (T("a b c"), 0.5, True)),
     Case("feature_dropout", torch.feature_dropout, (T("a b c d"), 0.5, True)),
-    Case("view_as_real", torch.view_as_real, (T("a b c", c64, P),)),
-    Case("view_as_real", torch.view_as_real, (T("a b"),)),
-    Case("view_as_complex", torch.view_as_complex, (T("a b c"),)),
-    Case("view_as_complex", torch.view_as_complex, (T("a b 2", permute=(1, 0, 2)),)),
-    Case("view_as_complex", torch.view_as_complex, (T("a 2", i64),)),
-    Case("view_as_complex", torch.view_as_complex, (T(""),)),
     Case("complex", torch.complex, (T("a b"), T("c"))),
     Case("complex", torch.complex, (T("a b"), T("b", f64))),
     Case("complex", torch.complex, (T("b", i64), T("b", i64))),
@@ -304,7 +295,7 @@ def test_clauses(case: Case) -> None:
 def test_every_rule_is_judged() -> None:
     """A new row without a case is noticed."""
     judged = {*UNARY, *BINARY, *(c.op.removesuffix("_") for c in CASES), *(c.op for c in CASES)}
-    aliases = {"_conj", "convert_element_type", "detach_", "lift_fresh", "lift_fresh_copy", "requires_grad_"}
+    aliases = {"_conj", "convert_element_type", "detach_", "requires_grad_"}
     same = {"resolve_conj", "resolve_neg", "cauchy_", "log_normal_", *elementwise.CONVERSIONS}
     assert set(RULES) - judged - aliases - same == set()
 
@@ -313,7 +304,7 @@ ASKING = "add clamp copy_ glu masked_fill prelu where".split()
 
 
 def test_both_answers_are_seen() -> None:
-    """Of the operators that ask something of sizes, cases are accepted and cases are refused at other sizes."""
+    """Of the operators that ask something of sizes, some cases are accepted at some sizes and refused at others."""
     for name in ASKING:
         counts = [check_case(c, rules) for c in CASES if c.op == name]
         assert any(accepted and refused for accepted, refused in counts), name
