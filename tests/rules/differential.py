@@ -20,6 +20,7 @@ from anyshape.constraints.formula import Compare, Formula, all_of, free_symbols,
 from anyshape.constraints.generate import Generator, Rules, leaves
 from anyshape.constraints.dims import sym
 from anyshape.constraints.language import Dots, Dyn, Layout, Refused, Slice, Tensor
+from anyshape.constraints.rules.common import contiguous_strides
 from anyshape.constraints.syntax import parse_dim
 from anyshape.constraints.system import Domain
 
@@ -114,8 +115,9 @@ def lower(value: Any) -> Any:
     """A real torch argument as a rule sees it."""
     if isinstance(value, torch.Tensor):
         name = str(value.dtype).removeprefix("torch.")
-        contiguous = value.is_contiguous()
-        return Tensor(tuple(value.shape), name, Layout.CONTIGUOUS if contiguous else tuple(value.stride()))
+        # A tensor may be contiguous although a dim of size 1 has another stride, which some kernels look at.
+        row_major = value.numel() == 0 or value.stride() == contiguous_strides(tuple(value.shape))
+        return Tensor(tuple(value.shape), name, Layout.CONTIGUOUS if row_major else tuple(value.stride()))
     if isinstance(value, torch.dtype | torch.memory_format):
         return str(value).removeprefix("torch.")
     if isinstance(value, slice):
