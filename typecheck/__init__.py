@@ -1,1 +1,67 @@
-"""What the user sees: the API, the command line, reports and the feedback to torch."""
+"""What the user sees: `check` answers for which input shapes a PyTorch program runs.
+
+    from anyshape.typecheck import check
+
+    report = check(UNet(), "x: float32[batch, 3, h, w]")
+    report.verdict               # "refined"
+    str(report.accepts)          # "h % 64 == 0 and w % 64 == 0"
+    report.accepts.holds(batch=2, h=128, w=64)
+
+Names are imported when they are first used: importing this package imports neither torch nor z3.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..constraints.language import Fact
+    from ..constraints.program import Origin
+    from ..constraints.spec_text import SpecError, parse_spec
+    from .api import check
+    from .codes import Code, Severity
+    from .report import Accepts, Branch, Finding, Link, Output, Report, Shape, Verdict
+    from .target import TargetError
+
+_HOMES = {
+    "..constraints.language": "Fact",
+    "..constraints.program": "Origin",
+    "..constraints.spec_text": "SpecError parse_spec",
+    ".api": "check",
+    ".codes": "Code Severity",
+    ".report": "Accepts Branch Finding Link Output Report Shape Verdict",
+    ".target": "TargetError",
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+__all__ = [
+    "Accepts",
+    "Branch",
+    "Code",
+    "Fact",
+    "Finding",
+    "Link",
+    "Origin",
+    "Output",
+    "Report",
+    "Severity",
+    "Shape",
+    "SpecError",
+    "TargetError",
+    "Verdict",
+    "check",
+    "parse_spec",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

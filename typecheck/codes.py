@@ -1,0 +1,62 @@
+"""The kinds of findings. Each has a heading in `docs/findings.md`; a test compares the two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Severity(StrEnum):
+    """How much a finding weighs."""
+
+    ERROR = "error"
+    """The program does not run as declared, or this checker failed."""
+    WARNING = "warning"
+    """The program runs for some of the declared inputs only, or an answer is less than exact."""
+    NOTE = "note"
+    """Nothing is wrong; it is good to know."""
+
+
+class Code(StrEnum):
+    """The kinds of findings, by the name that reports show."""
+
+    SHAPE_MISMATCH = "shape-mismatch"
+    CONDITION = "condition"
+    RAISES = "raises"
+    APPROXIMATE = "approximate"
+    NO_RULE = "no-rule"
+    TRACE_LIMIT = "trace-limit"
+    INCOMPLETE = "incomplete"
+    CHANGED_STATE = "changed-state"
+    INTERNAL_ERROR = "internal-error"
+
+    @property
+    def severity(self) -> Severity:
+        return MEANINGS[self].severity
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a code says, in a line."""
+
+    severity: Severity
+    summary: str
+
+
+MEANINGS: Final[Mapping[Code, Meaning]] = {
+    Code.SHAPE_MISMATCH: Meaning(Severity.ERROR, "a call that no declared input gets through"),
+    Code.CONDITION: Meaning(Severity.WARNING, "a call that some of the declared inputs do not get through"),
+    Code.RAISES: Meaning(Severity.WARNING, "an assert or a raise of the program itself that sizes decide"),
+    Code.APPROXIMATE: Meaning(
+        Severity.WARNING, "an operator whose law is not known exactly"
+    ),
+    Code.NO_RULE: Meaning(Severity.WARNING, "an operator of which nothing is known"),
+    Code.TRACE_LIMIT: Meaning(
+        Severity.WARNING, "a bound of the trace that the model does not need"
+    ),
+    Code.INCOMPLETE: Meaning(Severity.WARNING, "a part of the program that was not looked at"),
+    Code.CHANGED_STATE: Meaning(Severity.NOTE, "attributes of the model that a run assigns"),
+    Code.INTERNAL_ERROR: Meaning(Severity.ERROR, "this checker is wrong here; please report it"),
+}

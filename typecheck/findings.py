@@ -1,0 +1,255 @@
+"""From a decision to findings: what the solver knows, in the words and at the lines of the user's program."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from ..constraints.formula import Formula, all_of
+from ..constraints.language import Dynamic, Number, Tensor, Value, tensors
+from ..constraints.program import Argument, Node, Origin, Program, Ref, refs
+from ..constraints.system import Path, System
+from ..solver.decide import Core, Decision, Open, Requirement
+from .codes import Code, Severity
+from .report import Branch, Finding, Link, Output, Shape
+
+MAX_CHAIN = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Requirements of one line of the program, and what they say together."""
+
+    requirements: tuple[Requirement, ...]
+    condition: Formula
+
+
+Witness: TypeAlias = "tuple[Mapping[str, int] | None, str]"
+"""Sizes that show a finding, and what the program raised there."""
+
+
+def findings(
+    system: System,
+    decision: Decision,
+    changed: Sequence[str],
+    summary: Callable[[Sequence[Formula]], Formula],
+    witness: Callable[[Group], Witness],
+) -> tuple[Finding, ...]:
+    """Everything worth telling, each once: what the verdict rests on first, then what is not exact.
+
+    `summary` says the conjunction of formulas shorter; `witness` shows a group of requirements broken.
+    """
+    others = (
+        *(_open(system, reason) for reason in decision.reasons),
+        *(_trace_limit(requirement) for requirement in decision.trace),
+        *_of_notes(system),
+        *(replace(make(Code.RAISES, remark), severity=Severity.NOTE) for remark in decision.remarks),
+        *_of_changes(changed),
+    )
+    if decision.verdict == "refuted":
+        cores = dict.fromkeys(core for core in decision.cores if core.requirements)
+        shown = [_conflict(system, core, witness) for core in cores]
+    else:
+        shown = [_condition(system, group, witness) for group in _by_line(decision.residual, summary)]
+    return (*shown, *dict.fromkeys(others))
+
+
+def make(code: Code, message: str, origin: Origin | None = None) -> Finding:
+    """A finding of the severity that its code has."""
+    return Finding(code, message, code.severity, origin or Origin())
+
+
+def _of_changes(changed: Sequence[str]) -> Iterator[Finding]:
+    if changed:
+        more = f" and {len(changed) - 8} more" if len(changed) > 8 else ""
+        yield make(
+            Code.CHANGED_STATE, f"a run assigns {', '.join(changed[:8])}{more}; put back after the check"
+        )
+
+
+def _by_line(
+    requirements: Sequence[Requirement], summary: Callable[[Sequence[Formula]], Formula]
+) -> list[Group]:
+    """Requirements of one line, asked again in each turn of a loop, are one matter to the user."""
+    lines: dict[tuple[str, int, bool], list[Requirement]] = {}
+    for r in requirements:
+        lines.setdefault((r.origin.file, r.origin.line, r.constraint is None), []).append(r)
+    return [Group(tuple(group), summary([r.needs for r in group])) for group in lines.values()]
+
+
+def _condition(system: System, group: Group, witness: Callable[[Group], Witness]) -> Finding:
+    """What a line requires of the inputs, where it does not require the impossible."""
+    first = group.requirements[0]
+    code = Code.RAISES if first.constraint is None else Code.CONDITION
+    values, evidence = witness(group)
+    return Finding(
+        code,
+        first.reason,
+        code.severity,
+        first.origin,
+        _op(system, first),
+        str(group.condition),
+        len(group.requirements),
+        _chain(system, first),
+        (),
+        values,
+        evidence,
+    )
+
+
+def _conflict(system: System, core: Core, witness: Callable[[Group], Witness]) -> Finding:
+    """A minimal set of requirements that no input meets together, told at the last of them."""
+    *others, last = core.requirements
+    message = last.reason
+    if others:
+        message += "; no input meets this and what other lines require"
+    if core.assumptions:
+        message += f" (given {all_of(core.assumptions)})"
+    values, evidence = witness(Group((last,), last.needs))
+    return Finding(
+        Code.RAISES if last.constraint is None else Code.SHAPE_MISMATCH,
+        message,
+        Severity.ERROR,
+        last.origin,
+        _op(system, last),
+        "" if last.needs is False else str(last.needs),
+        1,
+        _chain(system, last),
+        tuple(Link(_op(system, r), f"{r.needs}: {r.reason}", r.origin) for r in others),
+        values,
+        evidence,
+    )
+
+
+def _open(system: System, reason: Open) -> Finding:
+    """Why the verdict is unknown."""
+    notes = system.paths[reason.path].notes if system.paths else ()
+    no_rule = any(note.code == "no-rule" and note.reason == reason.reason for note in notes)
+    return make(Code.NO_RULE if no_rule else Code.INCOMPLETE, reason.reason, reason.origin)
+
+
+def _trace_limit(requirement: Requirement) -> Finding:
+    return replace(
+        make(Code.TRACE_LIMIT, requirement.reason, requirement.origin), condition=str(requirement.needs)
+    )
+
+
+def _of_notes(system: System) -> Iterator[Finding]:
+    for path in system.paths:
+        for note in path.notes:
+            origin = path.program.nodes[note.node].origin if note.node >= 0 else Origin()
+            code = Code.APPROXIMATE if note.code == "approximate" else Code.NO_RULE
+            yield make(code, note.reason, origin)
+
+
+def _op(system: System, requirement: Requirement) -> str:
+    if requirement.constraint is None:
+        return "raise"
+    return system.paths[requirement.path].program.nodes[requirement.node].op
+
+
+# ---- where a value came from
+
+
+def _chain(system: System, requirement: Requirement) -> tuple[Link, ...]:
+    """The calls before a node that gave its operands their shapes, nearest last.
+
+    A call that only hands the shape of an operand on (an activation) is passed over.
+    """
+    if requirement.constraint is None:
+        return ()
+    path = system.paths[requirement.path]
+    nodes, values = path.program.nodes, path.values
+    maker = {result: index for index, node in enumerate(nodes) for result in node.results}
+    queue: list[int] = []
+    seen: set[int] = set()
+
+    def enter(node: Node) -> None:
+        for ref in refs(tuple(argument for _, argument in node.args)):
+            index = maker.get(ref.id)
+            if index is not None and index not in seen:
+                seen.add(index)
+                heapq.heappush(queue, -index)
+
+    enter(nodes[requirement.node])
+    links: list[Link] = []
+    while queue and len(links) < MAX_CHAIN:
+        node = nodes[-heapq.heappop(queue)]
+        given = {t.shape for r in refs(tuple(a for _, a in node.args)) for t in tensors(values[r.id])}
+        made = [t for result in node.results for t in tensors(values[result])]
+        if any(t.shape not in given for t in made):
+            links.append(Link(node.op, ", ".join(map(str, made)), node.origin))
+        enter(node)
+    return tuple(reversed(links))
+
+
+# ---- shapes and branches
+
+
+def main_path(system: System) -> Path | None:
+    """The first path that returned, else the first."""
+    return next((p for p in system.paths if p.end.how == "returned"), next(iter(system.paths), None))
+
+
+def shapes(system: System) -> tuple[Shape, ...]:
+    """The results of every call along the main path."""
+    path = main_path(system)
+    if path is None:
+        return ()
+    return tuple(
+        Shape(index, node.op, tuple(readable(path.values[r]) for r in node.results), node.origin)
+        for index, node in enumerate(path.program.nodes)
+        if node.results
+    )
+
+
+def outputs(system: System) -> tuple[Output, ...]:
+    """What the program returns, on every path on which it does; told once where the paths agree."""
+    returned = [p for p in system.paths if p.end.how == "returned"]
+    by_path = [(_when(p), tuple(_outputs(p.program, p))) for p in returned]
+    if len({result for _, result in by_path}) <= 1:
+        return tuple(Output(*named) for named in (by_path[0][1] if by_path else ()))
+    return tuple(Output(name, value, when) for when, result in by_path for name, value in result)
+
+
+def _when(path: Path) -> str:
+    return str(path.premise) if path.premise is not True else "some data" if path.on_data else ""
+
+
+def _outputs(program: Program, path: Path) -> Iterator[tuple[str, str]]:
+    for name, argument in program.outputs:
+        yield name, readable(_value(argument, path))
+
+
+def _value(argument: Argument, path: Path) -> Value:
+    if isinstance(argument, Ref):
+        return path.values[argument.id]
+    if isinstance(argument, tuple):
+        return tuple(_value(part, path) for part in argument)
+    return argument
+
+
+def readable(value: Value) -> str:
+    """A value as people write it."""
+    if isinstance(value, Dynamic):
+        return "?"
+    if isinstance(value, Number):
+        return value.kind
+    if isinstance(value, tuple):
+        return f"({', '.join(map(readable, value))})"
+    return str(value) if not isinstance(value, Tensor) or value.dtype else f"tensor{value}"
+
+
+def branches(system: System) -> tuple[Branch, ...]:
+    """Each branch once, in the order in which the paths met them."""
+    found: dict[Branch, None] = {}
+    for path in system.paths:
+        for c in path.conditions:
+            condition = "" if c.formula is None else str(c.formula)
+            if c.forced:
+                found[Branch(c.origin, condition, "eliminated", c.taken)] = None
+            else:
+                found[Branch(c.origin, condition, "explored")] = None
+    return tuple(found)

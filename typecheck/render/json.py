@@ -1,0 +1,132 @@
+"""A report as plain data and back: `from_json(to_json(report)) == report`.
+
+Formulas and dims are texts, in the grammar that `parse_formula` and `parse_dim` read. Origins stand where
+they are used: a tool needs no table. `schema` changes when a reader of the old form would misread the new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from ...constraints.formula_text import parse_formula
+from ...constraints.language import Fact
+from ...constraints.program import Origin
+from ...constraints.syntax import parse_dim
+from ..codes import Code, Severity
+from ..report import Accepts, Branch, Finding, Link, Output, Report, Shape, Verdict
+
+SCHEMA = 1
+
+
+def to_json(report: Report) -> dict[str, Any]:
+    """Plain data for `json.dump`; lists for tuples, null for None."""
+    accepts = report.accepts
+    return {
+        "schema": SCHEMA,
+        "target": report.target,
+        "inputs": list(report.inputs),
+        "verdict": report.verdict.value,
+        "accepts": {
+            "condition": str(accepts.formula),
+            "domain": str(accepts.domain),
+            "symbols": list(accepts.symbols),
+            "exact": accepts.exact,
+        },
+        "dims": {name: _fact(fact) for name, fact in report.dims.items()},
+        "findings": [_finding(f) for f in report.findings],
+        "shapes": [asdict(s) | {"results": list(s.results)} for s in report.shapes],
+        "outputs": [asdict(o) for o in report.outputs],
+        "branches": [asdict(b) for b in report.branches],
+        "runs_at": _values(report.runs_at),
+        "fails_at": _values(report.fails_at),
+        "replayed": report.replayed,
+        "stats": dict(report.stats),
+    }
+
+
+def _fact(fact: Fact) -> dict[str, Any]:
+    return {
+        "min": fact.min,
+        "max": fact.max,
+        "divisor": fact.divisor,
+        "remainder": fact.remainder,
+        "equals": None if fact.equals is None else str(fact.equals),
+        "values": None if fact.values is None else [list(interval) for interval in fact.values],
+        "exact": fact.exact,
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return asdict(finding) | {
+        "code": finding.code.value,
+        "severity": finding.severity.value,
+        "chain": [asdict(link) for link in finding.chain],
+        "conflict": [asdict(link) for link in finding.conflict],
+        "witness": _values(finding.witness),
+    }
+
+
+def _values(values: Mapping[str, int] | None) -> dict[str, int] | None:
+    return None if values is None else dict(values)
+
+
+def from_json(data: Any) -> Report:
+    """The report that `to_json` wrote. Raises ValueError, with the reason, on anything else."""
+    try:
+        if data["schema"] != SCHEMA:
+            raise ValueError(f"schema {data['schema']!r} is not {SCHEMA}, the one that this version reads")
+        accepts = data["accepts"]
+        return Report(
+            data["target"],
+            tuple(data["inputs"]),
+            Verdict(data["verdict"]),
+            Accepts(
+                parse_formula(accepts["condition"]),
+                parse_formula(accepts["domain"]),
+                tuple(accepts["symbols"]),
+                accepts["exact"],
+            ),
+            {name: _read_fact(fact) for name, fact in data["dims"].items()},
+            tuple(map(_read_finding, data["findings"])),
+            tuple(
+                Shape(s["node"], s["op"], tuple(s["results"]), Origin(**s["origin"])) for s in data["shapes"]
+            ),
+            tuple(Output(**o) for o in data["outputs"]),
+            tuple(Branch(**b | {"origin": Origin(**b["origin"])}) for b in data["branches"]),
+            data["runs_at"],
+            data["fails_at"],
+            data["replayed"],
+            data["stats"],
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"this is not a report of anyshape: {error!r}") from error
+
+
+def _read_fact(data: dict[str, Any]) -> Fact:
+    equals, values = data["equals"], data["values"]
+    return Fact(
+        **data
+        | {
+            "equals": None if equals is None else parse_dim(equals),
+            "values": None if values is None else tuple((low, high) for low, high in values),
+        }
+    )
+
+
+def _read_finding(data: dict[str, Any]) -> Finding:
+    return Finding(
+        **data
+        | {
+            "code": Code(data["code"]),
+            "severity": Severity(data["severity"]),
+            "origin": Origin(**data["origin"]),
+            "chain": _read_links(data["chain"]),
+            "conflict": _read_links(data["conflict"]),
+        }
+    )
+
+
+def _read_links(links: list[dict[str, Any]]) -> tuple[Link, ...]:
+    return tuple(Link(link["op"], link["result"], Origin(**link["origin"])) for link in links)

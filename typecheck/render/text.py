@@ -1,0 +1,291 @@
+"""A report for people: the verdict, the condition, a line per symbol, findings at their lines, shapes."""
+
+from __future__ import annotations
+
+import os
+import re
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from ...constraints.language import Fact
+from ...constraints.program import Origin
+from ..codes import Severity
+from ..report import Finding, Report, Verdict
+
+HEADLINES: Final[Mapping[Verdict, str]] = {
+    Verdict.PROVED: "runs for every declared input",
+    Verdict.REFINED: "runs for some of the declared inputs, not for all",
+    Verdict.REFUTED: "runs for none of the declared inputs",
+    Verdict.UNKNOWN: "may or may not run for the declared inputs",
+}
+_COLOURS: Final[Mapping[str, str]] = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "magenta": "35",
+}
+_OF_VERDICT: Final[Mapping[Verdict, str]] = {
+    Verdict.PROVED: "green",
+    Verdict.REFINED: "yellow",
+    Verdict.REFUTED: "red",
+    Verdict.UNKNOWN: "magenta",
+}
+_OF_SEVERITY: Final[Mapping[Severity, str]] = {
+    Severity.ERROR: "red",
+    Severity.WARNING: "yellow",
+    Severity.NOTE: "blue",
+}
+MAX_SAME: Final = 3
+"""How many findings of one code and message are written out."""
+
+
+def to_text(report: Report, *, width: int = 100, colour: bool = False, shapes: bool = False) -> str:
+    """The whole report. Lines that hold no program text or shapes are wrapped at the width."""
+    page = _Page(max(width, 40), colour)
+    sections = [
+        _head(page, report),
+        _condition(page, report),
+        _dims(page, report),
+        _examples(page, report),
+        *(_finding(page, f, more) for f, more in _grouped(report.findings)),
+        _outputs(page, report),
+        _shapes(page, report) if shapes else (),
+        _effort(page, report),
+    ]
+    texts = ["\n".join(lines) for lines in map(tuple, sections) if lines]
+    return "\n\n".join(texts) + "\n"
+
+
+class _Page:
+    """Width and colours."""
+
+    def __init__(self, width: int, colour: bool) -> None:
+        self.width, self.colour = width, colour
+
+    def paint(self, text: str, *styles: str) -> str:
+        if not self.colour or not styles:
+            return text
+        return f"\x1b[{';'.join(_COLOURS[s] for s in styles)}m{text}\x1b[0m"
+
+    def wrapped(self, text: str, indent: str = "", first: str | None = None) -> list[str]:
+        return textwrap.wrap(
+            text,
+            self.width,
+            initial_indent=indent if first is None else first,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        ) or [first or ""]
+
+
+def _head(page: _Page, report: Report) -> Iterator[str]:
+    verdict = page.paint(report.verdict.value, "bold", _OF_VERDICT[report.verdict])
+    yield f"{verdict}: {page.paint(report.target, 'bold')} {HEADLINES[report.verdict]}"
+    yield from (f"  {line}" for line in report.inputs)
+    declared = [
+        part for part in str(report.accepts.domain).split(" and ") if not re.fullmatch(r"1 <= \w+", part)
+    ]
+    if declared and declared != ["True"]:
+        yield from page.wrapped(" and ".join(declared), "    ", "  where ")
+
+
+def _condition(page: _Page, report: Report) -> Iterator[str]:
+    condition = str(report.accepts)
+    if report.verdict is Verdict.REFINED:
+        yield "It runs exactly where" if report.accepts.exact else "As far as is known it runs where"
+    elif report.verdict is Verdict.UNKNOWN and condition not in ("True", "False"):
+        yield "If it runs, then"
+    else:
+        return
+    yield from (page.paint(line, "bold") for line in page.wrapped(condition, "    ", "  "))
+
+
+def _dims(page: _Page, report: Report) -> Iterator[str]:
+    if report.verdict is Verdict.REFUTED:
+        return
+    width = max(map(len, report.dims), default=0)
+    for name, fact in report.dims.items():
+        yield f"  {page.paint(name.ljust(width), 'bold')}  {fact_text(fact)}"
+
+
+def fact_text(fact: Fact) -> str:
+    """A fact in words: `a multiple of 64, at least 64`."""
+    if fact.divisor == 0:
+        return f"{fact.remainder} and nothing else"
+    parts: list[str] = []
+    if fact.equals is not None:
+        parts.append(f"always {fact.equals}")
+    if fact.divisor > 1:
+        odd = fact.divisor == 2 and fact.remainder == 1
+        multiple = f"a multiple of {fact.divisor}" + (f" plus {fact.remainder}" if fact.remainder else "")
+        parts.append("odd" if odd else "even" if fact.divisor == 2 else multiple)
+    if fact.values is not None and len(fact.values) > 1:
+        parts.append(" or ".join(_between(low, high) for low, high in fact.values))
+    elif fact.min is not None or fact.max is not None:
+        parts.append(_between(fact.min, fact.max))
+    return ", ".join(parts or ["any"]) + ("" if fact.exact else " (not exact)")
+
+
+def _between(low: int | None, high: int | None) -> str:
+    if low is None or high is None:
+        return "any" if low is high else f"at least {low}" if high is None else f"at most {high}"
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _examples(page: _Page, report: Report) -> Iterator[str]:
+    parts = []
+    if report.runs_at is not None:
+        parts.append(f"It runs at {sizes(report.runs_at)}.")
+    if report.fails_at is not None and report.verdict is not Verdict.REFUTED:
+        parts.append(f"It is refused at {sizes(report.fails_at)}.")
+    if parts:
+        tried = (
+            f"Tried {report.replayed}."
+            if report.replayed
+            else "Neither tried."
+            if len(parts) > 1
+            else "Not tried."
+        )
+        yield from page.wrapped(" ".join((*parts, tried)))
+
+
+def sizes(values: Mapping[str, int]) -> str:
+    """`b=2, h=64`."""
+    return ", ".join(f"{name}={value}" for name, value in values.items()) or "the one input that there is"
+
+
+# ---- findings
+
+
+def _grouped(findings: Sequence[Finding]) -> Iterator[tuple[Finding, int]]:
+    """Findings that differ in their line alone: a few of them, the last with the number of those left out."""
+    same: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        same.setdefault((finding.code, finding.message), []).append(finding)
+    for group in same.values():
+        shown = group[:MAX_SAME]
+        for finding in shown:
+            yield finding, len(group) - len(shown) if finding is shown[-1] else 0
+
+
+def _finding(page: _Page, finding: Finding, more: int) -> Iterator[str]:
+    code = page.paint(finding.code.value, "bold", _OF_SEVERITY[finding.severity])
+    room = page.width - len(finding.code.value) - 2
+    first, *rest = textwrap.wrap(finding.message, max(room, 20), break_long_words=False) or [""]
+    yield f"{code}: {page.paint(first, 'bold')}"
+    yield from (page.paint(f"  {line}", "bold") for line in page.wrapped(" ".join(rest)) if rest)
+    origin = finding.origin
+    number = str(origin.line) if origin.code else ""
+    margin = " " * len(number)
+    if origin.file:
+        module = f" in {origin.module}" if origin.module else ""
+        yield f"{margin} {page.paint('-->', 'blue')} {place(origin)}{module}"
+    if origin.code:
+        bar = page.paint("|", "blue")
+        yield f"{page.paint(number, 'blue')} {bar} {origin.code}"
+        start, length = marked(origin.code, finding.op)
+        caret = page.paint("^" * length, _OF_SEVERITY[finding.severity])
+        yield f"{margin} {bar} {' ' * start}{caret}"
+    for label, text in _details(finding):
+        yield from page.wrapped(text, f"{margin}   {' ' * (len(label) + 1)}", f"{margin} = {label} ")
+    for index, link in enumerate(finding.chain):
+        label = "   then" if index else " = after"
+        yield f"{margin}{label} {page.paint(f'{link.op} -> {link.result}  {place(link.origin)}', 'dim')}"
+    if more:
+        yield f"{margin}   … and {more} more of this kind"
+
+
+def _details(finding: Finding) -> Iterator[tuple[str, str]]:
+    if finding.condition:
+        also = f" ({finding.count} requirements of this line)" if finding.count > 1 else ""
+        yield "requires", f"{finding.condition}{also}"
+    for link in finding.conflict:
+        yield "against", f"{link.result} ({place(link.origin)}: {link.origin.code})"
+    if finding.witness is not None:
+        raised = f": {finding.evidence.splitlines()[0]}" if finding.evidence else ""
+        yield "refused at", f"{sizes(finding.witness)}{raised}"
+
+
+def place(origin: Origin) -> str:
+    """File and line; the file from here, where it lies below here."""
+    if not origin.file:
+        return origin.module or "?"
+    relative = os.path.relpath(origin.file) if os.path.isabs(origin.file) else origin.file
+    return f"{origin.file if relative.startswith('..') else relative}:{origin.line}"
+
+
+_OPERATORS: Final[Mapping[str, str]] = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "matmul": "@",
+    "getitem": "[",
+    "floor_divide": "//",
+    "remainder": "%",
+}
+
+
+def marked(code: str, op: str) -> tuple[int, int]:
+    """Where in a line the operator is called: start and length. The whole line where it is not seen."""
+    name = op.strip("_")
+    call = re.search(rf"(?:[A-Za-z_][\w.]*\.)?\b{re.escape(name)}_?(?=\()", code) if name else None
+    if call:
+        return call.start(), _closing(code, call.end()) - call.start()
+    symbol = _OPERATORS.get(name, "")
+    if symbol and code.count(symbol) == 1:
+        return code.index(symbol), len(symbol)
+    return 0, max(len(code), 1)
+
+
+def _closing(code: str, start: int) -> int:
+    """The end of the parenthesis that opens at `start`."""
+    depth = 0
+    for at in range(start, len(code)):
+        depth += (code[at] in "([{") - (code[at] in ")]}")
+        if depth == 0:
+            return at + 1
+    return len(code)
+
+
+# ---- shapes and effort
+
+
+def _outputs(page: _Page, report: Report) -> Iterator[str]:
+    if not report.outputs:
+        return
+    yield page.paint("returns", "bold")
+    width = max(len(o.name) for o in report.outputs)
+    when = ""
+    for output in report.outputs:
+        if output.when != when:
+            when = output.when
+            yield from page.wrapped(f"where {when}:", "    ", "  ")
+        yield f"  {output.name.ljust(width)}  {output.value}"
+
+
+def _shapes(page: _Page, report: Report) -> Iterator[str]:
+    yield page.paint("shapes", "bold")
+    op = max((len(s.op) for s in report.shapes), default=0)
+    results = [", ".join(s.results) for s in report.shapes]
+    wide = min(max(map(len, results), default=0), page.width // 2)
+    for shape, result in zip(report.shapes, results, strict=True):
+        module = f" {shape.origin.module}" if shape.origin.module else ""
+        where = page.paint(f"{place(shape.origin)}{module}", "dim")
+        yield f"  {shape.op.ljust(op)}  {result.ljust(wide)}  {where}"
+
+
+def _effort(page: _Page, report: Report) -> Iterator[str]:
+    stats = report.stats
+    if stats:
+        queries = int(stats.get("z3_queries", 0))
+        solver = f"{queries} z3 queries" if queries else "z3 not needed"
+        calls, paths = int(stats.get("nodes", 0)), int(stats.get("paths", 0))
+        ways = f" on {paths} paths" if paths > 1 else ""
+        asked = int(stats.get("constraints", 0))
+        text = f"{stats.get('total_s', 0.0):.2f} s: {calls} calls{ways}, {asked} requirements, {solver}"
+        yield page.paint(text, "dim")

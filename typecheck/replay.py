@@ -1,0 +1,238 @@
+"""Runs the real program at concrete sizes, to see whether a witness is one.
+
+Fake tensors come first: they cost nothing. Where they need data, do not know an operator, or accept what was
+said to be refused (some of torch's fake kernels check less than the real ones), real tensors of zeros and of
+ones on the CPU decide, as long as they are of moderate size. The model is left as it was.
+
+A program that is a graph without a Python object behind it (a `.pt2`) is replayed by its rules at concrete
+sizes, without the solver.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any, Final, TypeAlias
+
+from ..constraints.dims import Term, evaluate
+from ..constraints.generate import Rules, generate
+from ..constraints.language import Number, Tensor, Value
+from ..constraints.program import Origin, Program
+from ..constraints.spec import Declared, Spec
+from ..constraints.system import Domain
+
+MODERATE: Final = 4_000_000
+"""Elements of all inputs together up to which real tensors are used."""
+LARGEST_MODEL: Final = 200_000_000
+"""Elements of all parameters up to which the model is run for real."""
+
+FAKE = "on the program itself, with fake tensors"
+REAL = "on the program itself, with tensors of zeros"
+RULES = "by the rules at these sizes, without the solver: there is no program to run"
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """The program returned."""
+
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The program raised what it raises for the sake of sizes."""
+
+    how: str
+    reason: str
+    exception: str
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Whether the program runs at these sizes could not be found out."""
+
+    reason: str
+
+
+Outcome: TypeAlias = "Ran | Refused | Failed"
+
+
+class Replayer:
+    """Replays assignments on one target."""
+
+    def __init__(self, target: Callable[..., Any], spec: Spec) -> None:
+        self.target, self.spec = target, spec
+
+    def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
+        """What the program does at these sizes; `accepted` is what is expected of it.
+
+        Fake tensors are believed where they agree with that. Otherwise real ones have the last word.
+        """
+        fake = _attempt(self.target, self.spec, values, FAKE, _fake_mode, 0)
+        if isinstance(fake, Ran if accepted else Refused) or not self._moderate(values):
+            return fake
+        for fill in (0, 1):
+            with _values_kept(self.target):
+                real = _attempt(self.target, self.spec, values, REAL, _real_mode, fill)
+            if isinstance(real, Ran if accepted else Refused):
+                break
+        return fake if isinstance(real, Failed) else real
+
+    def _moderate(self, values: Mapping[str, int]) -> bool:
+        import torch
+
+        shapes = [d.type.shape for d in self.spec.inputs if isinstance(d.type, Tensor)]
+        elements = sum(prod(evaluate(dim, values) for dim in shape) for shape in shapes)
+        model = self.target if isinstance(self.target, torch.nn.Module) else torch.nn.Module()
+        weights = [*model.parameters(), *model.buffers()]
+        return (
+            elements <= MODERATE
+            and sum(w.numel() for w in weights) <= LARGEST_MODEL
+            and all(w.device.type == "cpu" for w in weights)
+        )
+
+
+def replay_by_rules(program: Program, rules: Rules, values: Mapping[str, int]) -> Outcome:
+    """Applies the rules to a graph at concrete sizes, where each requirement is true or false at once."""
+    concrete = replace(program, inputs=tuple(replace(i, type=_at(i.type, values)) for i in program.inputs))
+    said = generate(concrete, rules, Domain())
+    for constraint in said.constraints:
+        if constraint.kind == "model" and constraint.formula is False:
+            origin = program.nodes[constraint.node].origin
+            return Refused(RULES, constraint.reason, "", origin)
+    if open_ := [c for c in said.constraints if not isinstance(c.formula, bool)]:
+        return Failed(f"{open_[0].formula} is open at concrete sizes")
+    if said.notes:
+        return Failed(said.notes[0].reason)
+    return Ran(RULES)
+
+
+def _at(value: Value, values: Mapping[str, int]) -> Value:
+    """A value at concrete sizes."""
+    if isinstance(value, Tensor):
+        layout = value.layout
+        return replace(
+            value,
+            shape=tuple(evaluate(d, values) for d in value.shape),
+            layout=tuple(evaluate(d, values) for d in layout) if isinstance(layout, tuple) else layout,
+        )
+    if isinstance(value, tuple):
+        return tuple(_at(v, values) for v in value)
+    return evaluate(value, values) if isinstance(value, Term) else value
+
+
+# ---- one attempt
+
+
+def _attempt(
+    target: Callable[..., Any],
+    spec: Spec,
+    values: Mapping[str, int],
+    how: str,
+    mode: Callable[[], contextlib.AbstractContextManager[Any]],
+    fill: int,
+) -> Outcome:
+    import torch
+
+    from ..tracer.model_state import ModelState
+    from ..tracer.origins import ModuleNames, of_error
+    from ..tracer.record import REFUSALS, bind
+
+    state = ModelState(target)
+    device = _device(target)
+    try:
+        with mode(), torch.random.fork_rng(devices=[]):
+            bound = bind(target, spec.inputs, lambda declared: _build(declared, values, fill, device))
+            target(*bound.args, **bound.kwargs)
+    except REFUSALS as error:
+        told = f"{type(error).__name__}: {error}"
+        if _is_other(error):
+            return Failed(told)
+        return Refused(how, str(error).strip(), type(error).__name__, of_error(error, ModuleNames(target)))
+    except Exception as error:  # noqa: BLE001 (the user's program may raise anything; it is told)
+        return Failed(f"{type(error).__name__}: {error}")
+    finally:
+        state.restore()
+    return Ran(how)
+
+
+def _build(declared: Declared, values: Mapping[str, int], fill: int, device: Any) -> Any:
+    """The input at concrete sizes: zeros or ones; integers are zeros, which are indices wherever any are."""
+    import torch
+
+    value = declared.type
+    if isinstance(value, Tensor):
+        dtype = getattr(torch, value.dtype or "float32")
+        varies = dtype.is_floating_point or dtype is torch.bool
+        sizes = [evaluate(d, values) for d in value.shape]
+        return torch.full(sizes, fill if varies else 0, dtype=dtype, device=device)
+    if isinstance(value, Number):
+        return 0.5 if value.kind == "float" else fill
+    return _at(value, values)
+
+
+def _device(target: Any) -> Any:
+    import torch
+
+    if isinstance(target, torch.nn.Module):
+        for tensor in (*target.parameters(), *target.buffers()):
+            return tensor.device
+    return torch.device("cpu")
+
+
+_WORDS_OF_OTHERS = ("allocate", "out of memory", "not implemented for", "no kernel image")
+
+
+def _is_other(error: Exception) -> bool:
+    """Was it raised for another reason than sizes: missing data, a missing kernel, missing memory?"""
+    from torch._subclasses import fake_tensor
+
+    others = (
+        NotImplementedError,
+        RecursionError,
+        fake_tensor.DataDependentOutputException,
+        fake_tensor.DynamicOutputShapeException,
+        fake_tensor.UnsupportedFakeTensorException,
+        fake_tensor.UnsupportedOperatorException,
+    )
+    return isinstance(error, others) or any(word in str(error) for word in _WORDS_OF_OTHERS)
+
+
+@contextlib.contextmanager
+def _fake_mode() -> Iterator[None]:
+    """Fake tensors all around; the traceback that torch logs for each refusal is kept quiet."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    log = logging.getLogger(FakeTensorMode.__module__)
+    level = log.level
+    log.setLevel(logging.CRITICAL + 1)
+    try:
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            yield
+    finally:
+        log.setLevel(level)
+
+
+_real_mode = contextlib.nullcontext
+
+
+@contextlib.contextmanager
+def _values_kept(target: Any) -> Iterator[None]:
+    """What a real run writes into parameters and buffers (running means, caches) is undone."""
+    import torch
+
+    model = target if isinstance(target, torch.nn.Module) else torch.nn.Module()
+    with torch.no_grad():
+        saved = [(t, t.clone()) for t in (*model.parameters(), *model.buffers())]
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for tensor, content in saved:
+                # Not by the version of the tensor: batch_norm updates its running means behind its back.
+                if not torch.equal(tensor, content):
+                    tensor.copy_(content)

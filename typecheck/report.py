@@ -1,0 +1,174 @@
+"""What a check found, as plain values: a verdict, the accepted set, facts, findings and symbolic shapes.
+
+Everything here is frozen and has a JSON form: `Report.from_json(report.to_json()) == report`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+from ..constraints.formula import Formula, all_of, holds
+from ..constraints.language import Fact
+from ..constraints.program import Origin
+from .codes import Code, Severity
+
+
+class Verdict(StrEnum):
+    """For which of the declared inputs the program runs."""
+
+    PROVED = "proved"
+    """For each of them."""
+    REFINED = "refined"
+    """For those that `Report.accepts` describes exactly, which are some, not all."""
+    REFUTED = "refuted"
+    """For none."""
+    UNKNOWN = "unknown"
+    """It is not known; the findings say which part of the program, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepts:
+    """The inputs for which the program runs, as a condition on the symbols of the input spec."""
+
+    formula: Formula
+    """Over the inputs in the domain; `str` prints it, and `parse_formula` reads it back."""
+    domain: Formula
+    """What was declared: the bounds of the symbols and the assumptions."""
+    symbols: tuple[str, ...]
+    """The symbols of the input spec, in order of appearance."""
+    exact: bool = True
+    """False where the condition is not known in full: with the verdict `unknown`."""
+
+    def holds(self, **values: int) -> bool:
+        """Is the input of these sizes declared and accepted? Every symbol needs a value.
+
+        Raises TypeError where a symbol has no value or a value no symbol.
+        """
+        if missing := [name for name in self.symbols if name not in values]:
+            raise TypeError(f"no value for {', '.join(missing)}")
+        if unknown := [name for name in values if name not in self.symbols]:
+            raise TypeError(f"no symbol {', '.join(unknown)}; the symbols are {', '.join(self.symbols)}")
+        try:
+            return holds(all_of((self.domain, self.formula)), values)
+        except ZeroDivisionError:  # a partial term is asked where it has no value: nothing runs there
+            return False
+
+    def __str__(self) -> str:
+        return str(self.formula)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A call on the way to a finding: its operator, what it gave, and where it stands."""
+
+    op: str
+    result: str
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that the user should know."""
+
+    code: Code
+    message: str
+    severity: Severity
+    origin: Origin = field(default_factory=Origin)
+    """The line of the program that it is about."""
+    op: str = ""
+    """The operator whose call it is about."""
+    condition: str = ""
+    """What this line requires, over the symbols of the input spec, where it requires something."""
+    count: int = 1
+    """How many requirements of this line it stands for; the message is that of the first."""
+    chain: tuple[Link, ...] = ()
+    """The calls that gave the operands of the call that it is about, nearest last."""
+    conflict: tuple[Link, ...] = ()
+    """Other requirements that contradict this one, each needed for that: `result` is what it requires."""
+    witness: Mapping[str, int] | None = None
+    """Sizes that show it, replayed if `Report.replayed` says so."""
+    evidence: str = ""
+    """What the replay of the witness raised."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The results of one call, with symbolic sizes."""
+
+    node: int
+    op: str
+    results: tuple[str, ...]
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A result of the program. `when` is the condition on sizes under which this is it, where not always."""
+
+    name: str
+    value: str
+    when: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A branch of the program on sizes, or on data: `condition` is empty then.
+
+    `eliminated`: the declared inputs all go the way that `taken` says. `explored`: both ways were looked at.
+    """
+
+    origin: Origin
+    condition: str
+    outcome: Literal["eliminated", "explored"]
+    taken: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The answer to: for which of these inputs does the program run?"""
+
+    target: str
+    inputs: tuple[str, ...]
+    """The input spec, one line per input."""
+    verdict: Verdict
+    accepts: Accepts
+    dims: Mapping[str, Fact]
+    """What is known of each symbol, over the accepted inputs."""
+    findings: tuple[Finding, ...] = ()
+    shapes: tuple[Shape, ...] = ()
+    """The shape of every intermediate value, along the first way through the program that returns."""
+    outputs: tuple[Output, ...] = ()
+    branches: tuple[Branch, ...] = ()
+    runs_at: Mapping[str, int] | None = None
+    """An example of accepted sizes."""
+    fails_at: Mapping[str, int] | None = None
+    """An example of declared sizes that are refused."""
+    replayed: str = ""
+    """How the examples were tried; empty where they were not."""
+    stats: Mapping[str, float] = field(default_factory=dict)
+    """Seconds of each step (`trace_s`, `generate_s`, `solve_s`, `replay_s`), and counts."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as plain data for `json.dump`."""
+        from .render.json import to_json
+
+        return to_json(self)
+
+    @staticmethod
+    def from_json(data: Any) -> Report:
+        """The inverse of `to_json`. Raises ValueError on anything else."""
+        from .render.json import from_json
+
+        return from_json(data)
+
+    def to_text(self, *, width: int = 100, colour: bool = False, shapes: bool = False) -> str:
+        """The report for people; `shapes` adds the table of all intermediate shapes."""
+        from .render.text import to_text
+
+        return to_text(self, width=width, colour=colour, shapes=shapes)
+
+    def __str__(self) -> str:
+        return self.to_text()
