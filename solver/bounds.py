@@ -1,4 +1,5 @@
-"""The fast path: what substitution, intervals, congruences and sets over one symbol say of a formula, without z3.
+"""The fast path: what substitution, intervals, congruences and sets over one symbol say of a formula,
+without z3.
 
 `Known` holds a conjunction in a form that answers questions at once. `ask` says True (it follows), False (its
 negation follows) or None (not mine); every step is sound, none searches.
@@ -9,7 +10,21 @@ from collections.abc import Callable, Iterable, Mapping
 from math import inf
 
 from ..constraints.dims import Dim, Symbol, Term, substitute, sym, symbols
-from ..constraints.formula import And, Compare, Formula, Or, all_of, any_of, conjuncts, eq, free_symbols, ge, ne, negate, rewrite
+from ..constraints.formula import (
+    And,
+    Compare,
+    Formula,
+    Or,
+    all_of,
+    any_of,
+    conjuncts,
+    eq,
+    free_symbols,
+    ge,
+    ne,
+    negate,
+    rewrite,
+)
 from ..constraints.intervals import EVERYTHING, Interval, interval
 from .periodic import EVERY, IntegerSet, TooLarge, solutions
 
@@ -45,7 +60,7 @@ class Known:
             setattr(twin, name, getattr(self, name).copy())
         return twin
 
-    # --- learning ---------------------------------------------------------------------------------------------
+    # --- learning
 
     def learn(self, *formulas: Formula) -> None:
         """Adds formulas to what is known."""
@@ -73,7 +88,7 @@ class Known:
         self._facts[part] = names
         self._answers.clear()
         if len(names) == 1:
-            return self._narrow(*names, part)
+            return self._narrow(min(names), part)
         if isinstance(part, Compare) and part.op != "!=":
             if part.op == "==":
                 if definition := _definition(part.term):
@@ -134,7 +149,7 @@ class Known:
     def _update_view(self) -> None:
         self._view = {**self._shift, **{n: _substituted(v, self._shift) for n, v in self.equal.items()}}
 
-    # --- asking -----------------------------------------------------------------------------------------------
+    # --- asking
 
     def ask(self, formula: Formula) -> bool | None:
         """True: it holds wherever everything known does. False: nowhere. None: not mine."""
@@ -185,7 +200,9 @@ class Known:
         return answer
 
     def _apart(self, compare: Compare) -> bool | None:
-        """a*t op 0 is t op 0 for an atom a > 0, taken out of every monomial: x*y == x*z is y == z where x > 0"""
+        """a*t op 0 is t op 0 for an atom a > 0, taken out of every monomial: x*y == x*z is y == z where
+        x > 0
+        """
         (first, _), *others = compare.term.terms
         for atom in first:
             if all(atom in mono for mono, _ in others):
@@ -240,7 +257,9 @@ def _judge(op: str, low: float, high: float) -> bool | None:
 
 
 def _definition(term: Term) -> tuple[str, Dim] | None:
-    """(s, t) such that term == 0 says s == t, for a symbol s that t does not contain; the last such by name."""
+    """(s, t) such that term == 0 says s == t, for a symbol s that t does not contain; the last such by
+    name.
+    """
     found: dict[str, Dim] = {}
     for mono, c in term.terms:
         if len(mono) == 1 and isinstance(mono[0], Symbol) and c in (1, -1):

@@ -1,13 +1,14 @@
 """The verdict on a constraint system, and the oracle that answers the recorder's questions.
 
-The accepted set is the conjunction of `premise => requirement` over all paths. Requirements that the fast path
-proves from the domain and the requirements before them are dropped at once; what is left is the residual. Where
-something is not known (an operator without a rule, a path that the recorder gave up, a size that the data decides)
-the sizes concerned form an *open* region: a verdict other than `refuted` needs that none of them is left.
+The accepted set is the conjunction of `premise => requirement` over all paths. Requirements that the
+fast path proves from the domain and the requirements before them are dropped at once; what is left is
+the residual. Where something is not known (an operator without a rule, a path that the recorder gave
+up, a size that the data decides) the sizes concerned form an *open* region: a verdict other than
+`refuted` needs that none of them is left.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -36,8 +37,8 @@ class Requirement:
     constraint: Constraint | None = None
     """None for the program's own `raise`."""
     needs: Formula = True
-    """What it asks of the inputs: `premise => formula`, with the sizes that data decides eliminated: the inputs for
-    which some data are accepted.
+    """What it asks of the inputs: `premise => formula`, with the sizes that data decides eliminated:
+    the inputs for which some data are accepted.
     """
     exact: bool = True
     """False where an approximation comes before it."""
@@ -50,7 +51,9 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """Requirements, and assumptions of the domain, that contradict each other, no longer if any one is dropped."""
+    """Requirements, and assumptions of the domain, that contradict each other, no longer if any one is
+    dropped.
+    """
 
     requirements: tuple[Requirement, ...]
     assumptions: tuple[Formula, ...]
@@ -62,7 +65,7 @@ class Open:
 
     region: Formula
     reason: str
-    origin: Origin
+    origin: Origin = Origin()  # noqa: RUF009 - frozen
     path: int = 0
 
 
@@ -74,8 +77,8 @@ class Decision:
     domain: Domain
     accepted: Formula
     """Exactly the accepted sizes within the domain; with verdict `unknown` all accepted sizes satisfy it."""
-    facts: Mapping[str, Fact]
-    """What the accepted set says of each symbol of the domain."""
+    summary: refine.Summary
+    """The same as facts and relations; `refine.condition` says it in a line."""
     residual: tuple[Requirement, ...] = ()
     """Requirements that the domain alone does not guarantee, in program order."""
     cores: tuple[Core, ...] = ()
@@ -89,6 +92,11 @@ class Decision:
     """Why the verdict is unknown."""
     remarks: tuple[str, ...] = ()
     stats: Stats = field(default_factory=Stats)
+
+    @property
+    def facts(self) -> Mapping[str, Fact]:
+        """What the accepted set says of each symbol of the domain."""
+        return self.summary.facts
 
     def holds(self, values: Mapping[str, int]) -> bool:
         """Is the assignment in the domain and in the accepted set?"""
@@ -201,10 +209,10 @@ class _Reading:
         if answer is True:
             return
         exact = constraint.node < walk.exact_before
-        needs = self._needs(walk, formula, _origin(walk.path, constraint.node)) if on_data else walk.guard(formula)
+        origin = _origin(walk.path, constraint.node)
+        needs = self._needs(walk, formula, origin) if on_data else walk.guard(formula)
         requirement = Requirement(
-            walk.premise, formula, constraint.reason, _origin(walk.path, constraint.node), walk.index, constraint,
-            needs, exact,
+            walk.premise, formula, constraint.reason, origin, walk.index, constraint, needs, exact
         )
         if constraint.kind == "trace":
             self._add(self.trace, requirement)
@@ -214,7 +222,8 @@ class _Reading:
             walk.assume(formula)
 
     def _needs(self, walk: _Walk, formula: Formula, origin: Origin) -> Formula:
-        """What a requirement on sizes that data decide asks of the inputs; what depends on the data becomes open.
+        """What a requirement on sizes that data decide asks of the inputs; what depends on the data
+        becomes open.
 
         Some data u fail where `exists u: known(u) and premise and not formula`; all do where no u is left.
         """
@@ -227,7 +236,7 @@ class _Reading:
             some_pass = self._judge.project(all_of((data, formula)), walk.unbacked)
             needs = True if some_pass is None else implies(walk.reached, some_pass)
         region = walk.reached if some_fail is None else all_of((walk.reached, some_fail))
-        self.open.append(Open(region, "it depends on data, whose sizes are not known before it runs", origin, walk.index))
+        self.open.append(Open(region, "it depends on a size that the data decides", origin, walk.index))
         return needs
 
     def _end(self, walk: _Walk) -> None:
@@ -305,7 +314,9 @@ class _Walk:
 
 def _premise(conditions: Iterable[Condition]) -> Formula:
     return all_of(
-        c.formula if c.taken else negate(c.formula) for c in conditions if c.formula is not None and not c.forced
+        c.formula if c.taken else negate(c.formula)
+        for c in conditions
+        if c.formula is not None and not c.forced
     )
 
 
@@ -315,7 +326,9 @@ def _on_data_sizes(path: Path) -> bool:
 
 
 def _approximated_from(path: Path) -> int:
-    """The first approximate node; shapes after it may come from it, through Python as well as through the program."""
+    """The first approximate node; shapes after it may come from it, through Python as well as through
+    the program.
+    """
     return min((n.node for n in path.notes if n.code == "approximate"), default=_ALL)
 
 
@@ -335,60 +348,73 @@ class _Deciding:
 
     def decision(self) -> Decision:
         if self.judge.satisfiable(self.assumptions, self.domain.symbols) == "unsat":
-            return self._decision("unknown", reasons=(Open(True, "the assumptions exclude all sizes", Origin()),))
+            return self._decision("unknown", (Open(True, "the assumptions exclude all sizes"),))
         needs = [r.needs for r in self.residual]
         answer = self.judge.satisfiable((*self.assumptions, *needs), self.domain.symbols)
         if answer == "unsat":
             return self._refuted()
-        inside = dict(self.judge.model)
+        inside = dict(self.judge.model) if answer == "sat" else None
         outside, undecided = self._outside()
         if outside is None and not undecided:
             self.residual = ()
-        reasons = [*self._reachable(self.reading.open, needs)]
+        reasons = [*self._reachable(needs)]
+        if reasons and inside:  # that the known requirements hold of sizes does not make those accepted
+            closed = [negate(r.region) for r in reasons]
+            sure = self.judge.satisfiable((*self.assumptions, *needs, *closed), self.domain.symbols)
+            inside = dict(self.judge.model) if sure == "sat" else None
         if answer == "unknown":
-            reasons.append(Open(True, "the budget ran out before sizes were found that all requirements accept", Origin()))
-        reasons += [Open(negate(r.needs), "the budget ran out at this requirement", r.origin, r.path) for r in undecided]
-        inside = self._polished(inside) if answer == "sat" else {}
+            reasons.append(Open(True, "the budget ran out before sizes were found that fit all requirements"))
+        for r in undecided:
+            reasons.append(Open(negate(r.needs), f"the budget ran out: {r.reason}", r.origin, r.path))
+        inside = inside and self._polished(inside, [negate(r.region) for r in reasons])
         if inside and outside is not None:
-            violated = negate(all_of(r.needs for r in self.residual))
-            known = self.judge.known(self.assumptions)
-            near = examples.neighbour(inside, self.assumptions, violated, known, self.domain.symbols)
-            outside = near or outside
+            outside = self._near(inside) or outside
         verdict: Verdict = "unknown" if reasons else "proved" if outside is None else "refined"
-        if self.reading.open and verdict == "unknown":
-            inside = {}  # that the known requirements hold there does not make it accepted
-        return self._decision(verdict, tuple(reasons), inside=inside or None, outside=outside)
+        return self._decision(verdict, tuple(reasons), inside=inside, outside=outside)
 
     def _outside(self) -> tuple[dict[str, int] | None, list[Requirement]]:
         """Sizes in the domain that a requirement refuses; and the requirements of which it is not known."""
         undecided = []
         for requirement in sorted(self.residual, key=lambda r: not r.exact):
-            answer = self.judge.satisfiable((*self.assumptions, negate(requirement.needs)), self.domain.symbols)
+            refused = (*self.assumptions, negate(requirement.needs))
+            answer = self.judge.satisfiable(refused, self.domain.symbols)
             if answer == "sat":
                 return dict(self.judge.model), []
             if answer == "unknown":
                 undecided.append(requirement)
         return None, undecided
 
-    def _reachable(self, regions: Iterable[Open], needs: Sequence[Formula]) -> Iterable[Open]:
-        for region in regions:
+    def _reachable(self, needs: Sequence[Formula]) -> Iterator[Open]:
+        """Open regions in which sizes are left."""
+        for region in self.reading.open:
             if self.judge.satisfiable((*self.assumptions, *needs, region.region)) != "unsat":
                 yield region
 
-    def _polished(self, inside: dict[str, int]) -> dict[str, int]:
-        formulas = (*self.assumptions, *(r.needs for r in self.residual))
+    def _polished(self, inside: dict[str, int], also: Sequence[Formula]) -> dict[str, int]:
+        formulas = (*self.assumptions, *(r.needs for r in self.residual), *also)
         return examples.smaller(inside, formulas, self.judge.known(formulas), self.domain.symbols)
+
+    def _near(self, inside: dict[str, int]) -> dict[str, int] | None:
+        """Refused sizes that differ from the accepted ones in one symbol."""
+        refused = negate(all_of(r.needs for r in self.residual))
+        known = self.judge.known(self.assumptions)
+        return examples.neighbour(inside, self.assumptions, refused, known, self.domain.symbols)
 
     def _refuted(self) -> Decision:
         """No sizes are left. Requirements behind an approximation do not count for that."""
-        cores = self._cores([r for r in self.residual if r.exact])
-        witness = self.judge.model if self.judge.satisfiable(self.assumptions, self.domain.symbols) == "sat" else {}
+        exact = [r for r in self.residual if r.exact]
+        cores = self._cores(exact)
+        self.judge.satisfiable(self.assumptions, self.domain.symbols)
+        witness = self.judge.model or None
         if cores:
-            return self._decision("refuted", cores=cores, outside=dict(witness))
+            return self._decision("refuted", cores=cores, outside=witness)
         suspects = self._cores(list(self.residual))
-        origin = suspects[0].requirements[0].origin if suspects and suspects[0].requirements else Origin()
-        reason = Open(True, "nothing is accepted, but only by requirements behind an approximation", origin)
-        return self._decision("unknown", (reason,), cores=suspects, outside=dict(witness))
+        if len(exact) == len(self.residual):
+            reason = "no sizes are left, but the budget ran out before it was found why"
+        else:
+            reason = "no sizes are left, but only for requirements behind an approximation"
+        origin = suspects[0].requirements[0].origin if suspects else Origin()
+        return self._decision("unknown", (Open(True, reason, origin),), cores=suspects, outside=witness)
 
     def _cores(self, requirements: list[Requirement]) -> tuple[Core, ...]:
         """Disjoint minimal cores: those of one requirement first, then what the rest contradicts."""
@@ -410,7 +436,7 @@ class _Deciding:
 
     def _core(self, requirements: list[Requirement]) -> Core:
         needs = {r.needs: r for r in reversed(requirements)}
-        core = self.judge.core([*conjuncts(all_of(self.assumptions)), *dict.fromkeys(r.needs for r in requirements)])
+        core = self.judge.core([*conjuncts(all_of(self.assumptions)), *(r.needs for r in requirements)])
         named = tuple(needs[f] for f in core if f in needs)
         return Core(named, tuple(f for f in core if f not in needs))
 
@@ -423,13 +449,14 @@ class _Deciding:
         inside: Mapping[str, int] | None = None,
         outside: Mapping[str, int] | None = None,
     ) -> Decision:
-        if verdict == "refuted":
-            accepted: Formula = False
-            facts: dict[str, Fact] = {}
-        else:
+        accepted: Formula = False
+        summary = refine.Summary({}, (False,))
+        if inside or (verdict == "unknown" and not cores and self.judge.model):
             accepted = refine.simplify(self.judge, self.domain, [r.needs for r in self.residual])
-            facts = refine.facts(self.judge, self.domain, accepted)
+            found = refine.facts(self.judge, self.domain, accepted, verdict != "unknown")
+            summary = refine.summary(self.judge, self.domain, accepted, found)
         return Decision(
-            verdict, self.domain, accepted, facts, self.residual, cores, inside, outside, tuple(self.reading.trace),
-            not self.reading.approximate, reasons, tuple(self.reading.remarks), self.judge.stats,
+            verdict, self.domain, accepted, summary, self.residual, cores, inside, outside,
+            tuple(self.reading.trace), not self.reading.approximate, reasons, tuple(self.reading.remarks),
+            self.judge.stats,
         )

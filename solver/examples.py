@@ -1,4 +1,6 @@
-"""Small assignments by trying: most questions have an example among few numbers, and no solver is needed to find it."""
+"""Small assignments by trying: most questions have an example among few numbers, and no solver is
+needed to find it.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,7 +33,9 @@ def find(
     names: Sequence[str] = (),
     wanted: Callable[[Mapping[str, int]], object] = lambda values: True,
 ) -> dict[str, int] | None:
-    """An assignment to the names and all symbols of the formulas that satisfies them. `known` is their conjunction."""
+    """An assignment to the names and all symbols of the formulas that satisfies them. `known` is their
+    conjunction.
+    """
     every = list(dict.fromkeys((*names, *sorted(frozenset().union(*map(free_symbols, formulas))))))
     free = [n for n in every if n not in known.equal]
     free += sorted(frozenset().union(*(symbols(known.equal[n]) for n in every if n in known.equal)) - {*free})
@@ -51,7 +55,9 @@ def find(
 
 
 def candidates(known: Known, name: str, formulas: Iterable[Formula]) -> list[int]:
-    """Values of the symbol worth trying: favourites and the numbers in the formulas, moved to what is possible."""
+    """Values of the symbol worth trying: favourites and the numbers in the formulas, moved to what is
+    possible.
+    """
     possible = known.sets.get(name, EVERY)
     low = possible.min
     wanted = [*FAVOURITES, *(n + d for n in sorted(constants(formulas)) for d in (0, 1, -1))]
@@ -101,8 +107,12 @@ def _assignments(pools: Mapping[str, list[int]]) -> Iterator[dict[str, int]]:
             yield {n: random.choice(pool) for n, pool in pools.items()}
 
 
-def smaller(values: Mapping[str, int], formulas: Sequence[Formula], known: Known, names: Sequence[str]) -> dict[str, int]:
-    """A nicer assignment that satisfies the formulas as well: symbol by symbol a favourite, distinct where possible."""
+def smaller(
+    values: Mapping[str, int], formulas: Sequence[Formula], known: Known, names: Sequence[str]
+) -> dict[str, int]:
+    """A nicer assignment that satisfies the formulas as well: symbol by symbol a favourite, distinct
+    where possible.
+    """
     best = dict(values)
     for name in names:
         others = {v for n, v in best.items() if n != name}
@@ -118,7 +128,9 @@ def smaller(values: Mapping[str, int], formulas: Sequence[Formula], known: Known
 def neighbour(
     inside: Mapping[str, int], domain: Sequence[Formula], outside: Formula, known: Known, names: Sequence[str]
 ) -> dict[str, int] | None:
-    """An assignment in the domain where `outside` holds that differs from the inside one in a single symbol."""
+    """An assignment in the domain where `outside` holds that differs from the inside one in a single
+    symbol.
+    """
     for name in reversed(names):
         pool = candidates(known, name, (outside,))
         near = sorted({*pool, inside[name] + 1, inside[name] - 1}, key=lambda v: (abs(v - inside[name]), v))

@@ -24,7 +24,9 @@ Satisfiable: TypeAlias = Literal["sat", "unsat", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What deciding may cost: seconds in all, and Z3's resource units per query, which repeat from run to run."""
+    """What deciding may cost: seconds in all, and Z3's resource units per query, which repeat from run
+    to run.
+    """
 
     seconds: float = 30.0
     units: int = 20_000_000
@@ -92,7 +94,9 @@ class Judge:
         return node.known
 
     def satisfiable(self, formulas: Iterable[Formula], names: Sequence[str] = ()) -> Satisfiable:
-        """Do some integers satisfy all formulas? If so, `model` says which, for the names and all symbols in them."""
+        """Do some integers satisfy all formulas? If so, `model` says which, for the names and all
+        symbols in them.
+        """
         self.questions += 1
         asked = tuple(dict.fromkeys(c for f in formulas for c in conjuncts(f)))
         self.model = {}
@@ -127,8 +131,9 @@ class Judge:
     def core(self, formulas: Sequence[Formula]) -> tuple[Formula, ...]:
         """A subset that is unsatisfiable as long as it keeps every member; earlier formulas are preferred.
 
-        The formulas are unsatisfiable together. Each round finds the shortest prefix that, with what is kept, is
-        unsatisfiable; its last formula is indispensable. Where the budget ends the core may be larger than need be.
+        The formulas are unsatisfiable together. Each round finds the shortest prefix that, with what is
+        kept, is unsatisfiable; its last formula is indispensable. Where the budget ends the core may be
+        larger than need be.
         """
         rest = list(dict.fromkeys(formulas))
         if self._problem is not None and self._problem.check(rest) == "unsat":
@@ -149,7 +154,9 @@ class Judge:
         return tuple(f for f in dict.fromkeys(formulas) if f in kept)
 
     def project(self, formula: Formula, names: Iterable[str]) -> Formula | None:
-        """The formula without these symbols that holds where some values of them make it hold; None if not found."""
+        """The formula without these symbols that holds where some values of them make it hold; None if
+        not found.
+        """
         from .z3_backend import project
 
         return project(formula, names, self.budget.seconds - self.stats.seconds)

@@ -1,7 +1,8 @@
 """Sets of integers as formulas over one symbol describe them: periodic between finitely many cuts.
 
-`solutions(formula, name)` is exact or None. It needs no search: a term over one symbol, of symbols, `//` and `%`
-by integers, is a polynomial on each residue class of a period, so its sign changes at finitely many places.
+`solutions(formula, name)` is exact or None. It needs no search: a term over one symbol, of symbols,
+`//` and `%` by integers, is a polynomial on each residue class of a period, so its sign changes at
+finitely many places.
 """
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from functools import lru_cache
 from itertools import combinations, pairwise
 from math import gcd, inf, lcm
 
-from ..constraints.dims import Apply, Dim, Symbol, Term, coefficients, evaluate
+from ..constraints.dims import Apply, Dim, Symbol, Term, coefficients, evaluate, linear_parts
 from ..constraints.formula import And, Compare, Formula, Or, holds
 
 MAX_PERIOD = 1 << 12
@@ -61,9 +62,8 @@ class IntegerSet:
         for low in (None, *cuts):
             i += i < len(self.cuts) and self.cuts[i] == low
             j += j < len(other.cuts) and other.cuts[j] == low
-            masks.append(
-                join(_repeat(self.masks[i], self.period, period), _repeat(other.masks[j], other.period, period))
-            )
+            one = _repeat(self.masks[i], self.period, period)
+            masks.append(join(one, _repeat(other.masks[j], other.period, period)))
         return _normal(period, cuts, masks)
 
     def _stretches(self) -> Iterator[tuple[int, float, float]]:
@@ -125,7 +125,9 @@ class IntegerSet:
         return -inf
 
     def congruence(self) -> tuple[int, int]:
-        """`(m, r)` with the greatest m such that every member is r modulo m, 0 <= r < m; (0, r) if r is the only one."""
+        """`(m, r)` with the greatest m such that every member is r modulo m, 0 <= r < m; (0, r) if r is
+        the only one.
+        """
         step, base = 0, None
         for mask, low, high in self._stretches():
             for residue in range(self.period):
@@ -148,36 +150,36 @@ class IntegerSet:
         """
         step = self.congruence()[0] or 1
         found: list[tuple[int | None, int | None]] = []
-        for mask, low, high in self._stretches():
-            residues = [r for r in range(self.period) if mask >> r & 1]
-            if not residues:
-                continue
-            if low == -inf or high == inf or high - low >= limit * self.period * 2:
-                # A long stretch is one interval, or has a hole in each period.
-                if len(residues) * step != self.period:
-                    return None
-                first, last = self._first(mask, low, high), self._last(mask, low, high)
-                if first is None:
-                    continue
-                pieces: list[tuple[int | None, int | None]] = [
-                    (None if low == -inf else first, None if high == inf else last)
-                ]
-            else:
-                pieces = []
-                at = self._first(mask, low, high)
-                while at is not None:
-                    end = at
-                    while end + step <= high and mask >> (end + step) % self.period & 1:
-                        end += step
-                    pieces.append((at, end))
-                    at = self._first(mask, end + 1, high)
-            for piece in pieces:
-                if found and found[-1][1] is not None and piece[0] is not None and found[-1][1] + step == piece[0]:
-                    piece = found.pop()[0], piece[1]
-                found.append(piece)
-                if len(found) > limit:
-                    return None
+        try:
+            for mask, low, high in self._stretches():
+                for start, end in self._pieces(mask, low, high, step):
+                    if found and start is not None and found[-1][1] == start - step:
+                        start = found.pop()[0]
+                    found.append((start, end))
+                    if len(found) > limit:
+                        return None
+        except TooLarge:
+            return None
         return tuple(found)
+
+    def _pieces(
+        self, mask: int, low: float, high: float, step: int
+    ) -> Iterator[tuple[int | None, int | None]]:
+        """The intervals of a stretch, None where it is unbounded. Endlessly many are TooLarge."""
+        if mask.bit_count() * step == self.period:
+            first, last = self._first(mask, low, high), self._last(mask, low, high)
+            if first is not None:
+                yield None if low == -inf else first, None if high == inf else last
+            return
+        if mask and inf in (-low, high):
+            raise TooLarge
+        start = self._first(mask, low, high)
+        while start is not None:
+            end = start
+            while end + step <= high and mask >> (end + step) % self.period & 1:
+                end += step
+            yield start, end
+            start = self._first(mask, end + 1, high)
 
 
 class TooLarge(Exception):
@@ -194,9 +196,11 @@ def _repeat(mask: int, period: int, longer: int) -> int:
 
 
 def _normal(period: int, cuts: list[int], masks: list[int]) -> IntegerSet:
-    """Neighbouring stretches joined where one mask serves both, and the least period that still tells them apart.
+    """Neighbouring stretches joined where one mask serves both, and the least period that still tells
+    them apart.
 
-    A stretch shorter than the period says nothing of the residues that do not occur in it, so those bits are free.
+    A stretch shorter than the period says nothing of the residues that do not occur in it, so those
+    bits are free.
     """
     full = (1 << period) - 1
     kept: list[int] = []
@@ -244,7 +248,7 @@ def _primes(number: int) -> list[int]:
     return found
 
 
-# --- from formulas to sets -----------------------------------------------------------------------------------------
+# --- from formulas to sets ---------------------------------------------------------------------------------
 
 
 def solutions(formula: Formula, name: str) -> IntegerSet | None:
@@ -276,9 +280,9 @@ def _solutions(formula: Formula, name: str) -> IntegerSet:
 
 def _compared(compare: Compare, name: str) -> IntegerSet:
     term = compare.term
-    if compare.op == ">=" and len(term.terms[0][0]) == 1 and isinstance(term.terms[0][0][0], Symbol):
-        if len(term.terms) == 1 or (len(term.terms) == 2 and not term.terms[1][0]):
-            return _half_line(term.terms[0][1], term.terms[1][1] if len(term.terms) == 2 else 0)
+    linear = linear_parts(term)
+    if compare.op == ">=" and linear and len(linear[0]) == 1 and isinstance(linear[0][0][0], Symbol):
+        return _half_line(linear[0][0][1], linear[1])
     period = _period(term, 1)
     degree = _degree(term)
     if period * (degree + 1) > MAX_PERIOD:
@@ -311,9 +315,9 @@ def _half_line(factor: int, constant: int) -> IntegerSet:
 def _period(dim: Dim, k: int) -> int:
     """P > 0 such that dim(s + P) - dim(s) is a multiple of k, and every `//` in dim shifts by a whole number.
 
-    Of s itself P = k; of x//m it is that of x modulo m*k; of x % m that of x modulo m, and then the difference is 0;
-    of c*y that of y modulo k/gcd(c, k); of sums and products the least common multiple; of min and max as well,
-    between the places where the least or greatest argument changes.
+    Of s itself P = k; of x//m it is that of x modulo m*k; of x % m that of x modulo m, and then the
+    difference is 0; of c*y that of y modulo k/gcd(c, k); of sums and products the least common
+    multiple; of min and max as well, between the places where the least or greatest argument changes.
     """
     period = 1
     for mono, c in coefficients(dim):
@@ -348,8 +352,8 @@ def _degree_of(atom: Symbol | Apply) -> int:
 def _sign_changes(term: Term, name: str, residue: int, period: int) -> list[int]:
     """All n at which the sign of term(residue + n*period) is not that at n - 1, others perhaps among them.
 
-    The term is a polynomial in n but for min and max, whose arguments change places where the sign of a difference
-    changes; so those places are cut out first, innermost first.
+    The term is a polynomial in n but for min and max, whose arguments change places where the sign of a
+    difference changes; so those places are cut out first, innermost first.
     """
     cuts: list[int] = []
     for dim in (*_differences(term), term):
@@ -378,8 +382,8 @@ def _differences(dim: Dim) -> Iterator[Dim]:
 def _changes(value: Callable[[int], int], degree: int, low: float, high: float) -> list[int]:
     """All n with low < n <= high at which the sign of a polynomial is not that at n - 1.
 
-    Where the sign of value(n + 1) - value(n) does not change, value is monotone, and bisection finds its zero. On
-    an unbounded stretch it then moves by at least 1 a step, or not at all.
+    Where the sign of value(n + 1) - value(n) does not change, value is monotone, and bisection finds
+    its zero. On an unbounded stretch it then moves by at least 1 a step, or not at all.
     """
     if degree == 0 or low >= high:
         return []
@@ -394,12 +398,14 @@ def _changes(value: Callable[[int], int], degree: int, low: float, high: float) 
 
 
 def _crossings(value: Callable[[int], int], low: float, high: float) -> list[int]:
-    """All n with low < n <= high at which the sign of a function that is monotone from low to high changes."""
+    """All n with low < n <= high at which the sign of a function that is monotone from low to high
+    changes.
+    """
     if low == -inf and high == inf:
         return [*_crossings(value, -inf, 0), *_crossings(value, 0, inf)]
     if low == -inf:
-        mirrored = _crossings(lambda n: value(-n), -high, inf)  # a change at m from m - 1 is one at 1 - m from -m
-        return sorted(1 - m for m in mirrored)
+        # of value(-n) a change at m is one of value at 1 - m
+        return sorted(1 - m for m in _crossings(lambda n: value(-n), -high, inf))
     start = int(low)
     end = start + 1 if high == inf else int(high)
     if end <= start:

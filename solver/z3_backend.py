@@ -1,7 +1,9 @@
-"""Z3: the only file that imports it. Formulas become Z3 expressions, questions become checks under assumptions.
+"""Z3: the only file that imports it. Formulas become Z3 expressions, questions become checks under
+assumptions.
 
-Z3 is asked over the integers. `p // k` for an integer k > 0 is the q with k*q <= p < k*q + k, stated once as a
-definition; for a symbolic divisor Python's rounding is stated for either sign, and nothing is said of a divisor 0.
+Z3 is asked over the integers. `p // k` for an integer k > 0 is the q with k*q <= p < k*q + k, stated
+once as a definition; for a symbolic divisor Python's rounding is stated for either sign, and nothing is
+said of a divisor 0.
 """
 from __future__ import annotations
 
@@ -14,7 +16,20 @@ import z3
 
 from ..constraints.dims import Apply, Atom, Dim, Symbol, add, coefficients, floordiv, modulo, multiply, sym
 from ..constraints.formula import (
-    And, Compare, Formula, Or, all_of, any_of, eq, free_symbols, ge, gt, le, lt, ne, negate,
+    And,
+    Compare,
+    Formula,
+    Or,
+    all_of,
+    any_of,
+    eq,
+    free_symbols,
+    ge,
+    gt,
+    le,
+    lt,
+    ne,
+    negate,
 )
 
 Answer: TypeAlias = Literal["sat", "unsat", "unknown"]
@@ -23,8 +38,9 @@ Answer: TypeAlias = Literal["sat", "unsat", "unknown"]
 class Problem:
     """One incremental Z3 problem: an assumption literal per distinct formula, so that a core names formulas.
 
-    `units` bounds each query in Z3's resource units, which repeat from run to run; `seconds` bounds all together.
-    Problems share nothing, and the same questions in the same order get the same answers unless time runs out.
+    `units` bounds each query in Z3's resource units, which repeat from run to run; `seconds` bounds all
+    together. Problems share nothing, and the same questions in the same order get the same answers
+    unless time runs out.
     """
 
     def __init__(self, seconds: float = 30.0, units: int = 20_000_000) -> None:
@@ -80,7 +96,8 @@ class Problem:
         return dict(self._model)
 
     def core(self) -> tuple[Formula, ...]:
-        """Formulas of the last check, which was unsat, that are unsat together and no longer if any one is dropped.
+        """Formulas of the last check, which was unsat, that are unsat together and no longer if any one
+        is dropped.
 
         In the order in which they were asked. Where the budget ends first the core may not be minimal.
         """
@@ -127,7 +144,9 @@ class Problem:
 
 
 class _Encoder:
-    """Dims and formulas as Z3 expressions, each built once; `definitions` says what the names in them mean."""
+    """Dims and formulas as Z3 expressions, each built once; `definitions` says what the names in them
+    mean.
+    """
 
     def __init__(self, context: Any) -> None:
         self.definitions: list[Any] = []
@@ -209,7 +228,7 @@ class _Encoder:
         return self._quotients[p, k]
 
 
-# --- quantifiers ---------------------------------------------------------------------------------------------------
+# --- quantifiers -------------------------------------------------------------------------------------------
 
 
 def project(formula: Formula, names: Iterable[str], seconds: float = 30.0) -> Formula | None:
@@ -253,7 +272,7 @@ def _read_formula(e: Any, wanted: bool) -> Formula:
             return join((_read_formula(parts[0], not wanted), _read_formula(parts[1], wanted)))
     if kind not in _RELATIONS or not z3.is_int(parts[0]):
         raise _Unreadable
-    found = _RELATIONS[kind](*map(_read_dim, parts))
+    found: Formula = _RELATIONS[kind](*map(_read_dim, parts))
     return found if wanted else negate(found)
 
 
@@ -272,7 +291,8 @@ def _read_dim(e: Any) -> Dim:
 
 
 _RELATIONS: dict[int, Callable[[Dim, Dim], Formula]] = {
-    z3.Z3_OP_EQ: eq, z3.Z3_OP_DISTINCT: ne, z3.Z3_OP_LE: le, z3.Z3_OP_GE: ge, z3.Z3_OP_LT: lt, z3.Z3_OP_GT: gt,
+    z3.Z3_OP_EQ: eq, z3.Z3_OP_DISTINCT: ne,
+    z3.Z3_OP_LE: le, z3.Z3_OP_GE: ge, z3.Z3_OP_LT: lt, z3.Z3_OP_GT: gt,
 }
 _DIMS: dict[int, Callable[[Dim, Dim], Dim]] = {
     z3.Z3_OP_ADD: add, z3.Z3_OP_MUL: multiply, z3.Z3_OP_SUB: lambda a, b: a - b, z3.Z3_OP_UMINUS: add,
