@@ -261,7 +261,7 @@ def _read_formula(e: Any, wanted: bool) -> Formula:
     kind, parts = e.decl().kind() if z3.is_app(e) else None, e.children()
     match kind:
         case z3.Z3_OP_TRUE | z3.Z3_OP_FALSE:
-            return (kind == z3.Z3_OP_TRUE) == wanted
+            return bool((kind == z3.Z3_OP_TRUE) == wanted)
         case z3.Z3_OP_NOT:
             return _read_formula(parts[0], not wanted)
         case z3.Z3_OP_AND | z3.Z3_OP_OR:
