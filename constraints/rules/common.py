@@ -178,14 +178,14 @@ def channels_last(shape: Shape) -> Shape:
     return strides[0], strides[-1], *strides[1:-1]
 
 
-def like_input(input: Tensor, shape: Shape) -> Layout | Shape:
-    """Contiguous inputs give contiguous results, and channels-last ones channels-last results.
+def like_input(input: Tensor, shape: Shape, batched: bool = True) -> Layout | Shape:
+    """Contiguous inputs give contiguous results, and channels-last ones, which have a batch, channels-last ones.
 
     torch asks `suggest_memory_format`. Where sizes of 1 make an input both, so is the result, on all axes
     that have more than one index.
     """
     if input.layout is Layout.CONTIGUOUS or strides_of(input) == contiguous_strides(input.shape):
         return Layout.CONTIGUOUS
-    if len(shape) > 3 and strides_of(input) == channels_last(input.shape):
+    if batched and len(shape) > 3 and strides_of(input) == channels_last(input.shape):
         return channels_last(shape)
     return Layout.UNKNOWN

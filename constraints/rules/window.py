@@ -182,7 +182,7 @@ def _conv_layout(input: Tensor, weight: Tensor, shape: Shape) -> Layout | Shape:
     """Convolutions follow the layout of input and weight; in one dimension they copy the input first."""
     if weight.layout is not Layout.CONTIGUOUS:
         return Layout.UNKNOWN
-    return Layout.CONTIGUOUS if weight.rank == 3 else like_input(input, shape)
+    return Layout.CONTIGUOUS if weight.rank == 3 else like_input(input, shape, input.rank == weight.rank)
 
 
 def conv_transpose(spatial: int) -> RuleFunction:
@@ -333,7 +333,7 @@ def max_pool(spatial: int, with_indices: bool = False) -> RuleFunction:
     ) -> Tensor | tuple[Tensor, Tensor]:
         """`[*b, c, *n] -> [*b, c, *windows(n, k, s, p, d)]`, and the same in int64 for the indices."""
         shape = _pool(c, input, spatial, kernel_size, stride, padding, dilation, ceil_mode)
-        result = Tensor(shape, input.dtype, like_input(input, shape))
+        result = Tensor(shape, input.dtype, like_input(input, shape, input.rank == spatial + 2))
         return (result, _indices(result)) if with_indices or return_indices else result
 
     return rule
@@ -376,7 +376,7 @@ def _averaged(
     """An average pool; in three dimensions torch wants the input, padding aside, as large as the kernel."""
     shape = _pool(c, input, spatial, kernel_size, stride, padding, 1, ceil_mode)
     if spatial < 3:
-        return Tensor(shape, input.dtype, like_input(input, shape))
+        return Tensor(shape, input.dtype, like_input(input, shape, input.rank == spatial + 2))
     for n, k in zip(input.shape[-3:], per_axis(c, kernel_size, spatial, "kernel_size"), strict=True):
         c.require(ge(n, k), f"kernel of {k} is larger than the input size {n}")
     return Tensor(shape, input.dtype)
@@ -429,7 +429,7 @@ def adaptive_pool(spatial: int, maximum: bool = False, mean: bool = False) -> Ru
             for n in (channels, *sizes) if strict else sizes:
                 c.require(any_of((means, ge(n, 1))), f"only the batch may be empty in {input}")
         contiguous = spatial == 3 or (means is True and input.rank < spatial + 3)
-        layout = Layout.CONTIGUOUS if contiguous else like_input(input, shape)
+        layout = Layout.CONTIGUOUS if contiguous else like_input(input, shape, input.rank == spatial + 2)
         result = Tensor(shape, input.dtype, layout)
         return (result, _indices(result)) if maximum and return_indices is not False else result
 
@@ -530,7 +530,8 @@ def max_unpool(spatial: int) -> RuleFunction:
         for m in wanted:
             c.require(ge(m, 0), f"an output size is negative: {m}")
         shape = (*batch, channels, *wanted)
-        return Tensor(shape, input.dtype, Layout.CONTIGUOUS if spatial == 3 else like_input(input, shape))
+        layout = Layout.CONTIGUOUS if spatial == 3 else like_input(input, shape, input.rank == spatial + 2)
+        return Tensor(shape, input.dtype, layout)
 
     return rule
 
