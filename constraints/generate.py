@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias
 
 from .dims import Dim, Term, sym
-from .formula import Formula, all_of, eq, ge, le
-from .intervals import interval
+from .formula import Formula, all_of, eq, ge, le, negate
+from .intervals import Bounds
 from .language import Constraint, Context, Dyn, Generated, Note, Refused, Slice, Tensor, Value
 from .program import Argument, Program, Ref, parts_of
 from .system import Domain
@@ -135,10 +135,25 @@ class Generator:
     chooser: Callable[[Formula], bool] | None = None
     said: Generated = field(default_factory=Generated)
     node: int = -1
+    bounds: Bounds = field(init=False)
+    """What is certain where the next call is made: the domain, and what the calls so far required."""
+
+    def __post_init__(self) -> None:
+        self.bounds = Bounds(self.domain.ranges)
 
     def require(self, formula: Formula, reason: str) -> None:
         if formula is not True:
             self.said.constraints.append(Constraint(formula, reason, self.node))
+            self.bounds.learn(formula)
+
+    def retract(self, count: int) -> list[Constraint]:
+        """Takes back all constraints but the first `count`, and forgets what was learnt from them."""
+        retracted = self.said.constraints[count:]
+        del self.said.constraints[count:]
+        self.bounds = Bounds(self.domain.ranges)
+        for known in (*self.said.unbacked.values(), *(c.formula for c in self.said.constraints)):
+            self.bounds.learn(known)
+        return retracted
 
     def refuse(self, reason: str) -> NoReturn:
         raise Refused(reason)
@@ -151,10 +166,11 @@ class Generator:
         size = sym(name)
         known: list[Formula] = [ge(size, low)] if high is None else [ge(size, low), le(size, high)]
         self.said.unbacked[name] = all_of(known)
+        self.bounds.learn(all_of(known))
         return size
 
     def at_least(self, dim: Dim, bound: int) -> bool:
-        return interval(dim, self.domain.ranges)[0] >= bound
+        return self.bounds.at_least(dim, bound)
 
     def number(self, dim: Dim) -> int:
         """How many results there are, as a number. A graph has it written down; the recorder forks over it.
@@ -244,8 +260,19 @@ def leaves(value: Value) -> Iterator[Value]:
         yield value
 
 
-def generate(program: Program, rules: Rules, domain: Domain) -> Generated:
-    """Applies the rules to every node, in order."""
+def generate(
+    program: Program,
+    rules: Rules,
+    domain: Domain,
+    *,
+    chooser: Callable[[Formula], bool | None] = lambda _: None,
+    fallback: Callable[[int], tuple[Value, ...]] = lambda _: (),
+) -> Generated:
+    """Applies the rules to every node, in order.
+
+    Where the graph comes from a trace, `chooser` says how the trace answered a condition on which the kind of a
+    result depends, and `fallback` what it took the results of a node to be, for one that no rule covers.
+    """
     generator = Generator(rules, domain)
     values = generator.said.values
     values.update((i.id, i.type) for i in program.inputs)
@@ -259,7 +286,15 @@ def generate(program: Program, rules: Rules, domain: Domain) -> Generated:
             )
             return expected
 
-        generator.count = count
+        def choose(formula: Formula) -> bool:
+            if (taken := chooser(formula)) is None:
+                raise BadCall(f"the kind of its result depends on whether {formula}")
+            formula = formula if taken else negate(formula)
+            reason = f"the graph is that of sizes with {formula}"
+            generator.said.constraints.append(Constraint(formula, reason, generator.node, "trace"))
+            return taken
+
+        generator.count, generator.chooser = count, choose
         positional, named = [], {}
         for name, argument in node.args:
             value = _resolve(argument, values)
@@ -268,6 +303,11 @@ def generate(program: Program, rules: Rules, domain: Domain) -> Generated:
             else:
                 named[name] = value
         _, result = generator.call(node.op, tuple(positional), named)
+        if result is None and any(value is not Dyn for value in fallback(generator.node)):
+            result = fallback(generator.node)
+            note = generator.said.notes.pop()
+            reason = f"{note.reason}; what the trace took its result to be stands in for it"
+            generator.said.notes.append(Note("approximate", reason, note.node))
         parts = list(leaves(result)) if result is not None and result is not Dyn else [Dyn] * expected
         if len(parts) != expected:
             generator.require(

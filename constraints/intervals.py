@@ -6,18 +6,20 @@ from collections.abc import Mapping
 from math import inf
 from typing import TypeAlias
 
-from .dims import Apply, Atom, Dim, Symbol
+from .dims import Apply, Atom, Dim, Mono, Symbol
+from .formula import Compare, Formula, conjuncts
 
 Bound: TypeAlias = "int | float"
 """An integer, or an infinity."""
 Interval: TypeAlias = tuple[Bound, Bound]
 Ranges: TypeAlias = Mapping[str, Interval]
+"""Intervals by the text of an atom: of a symbol, or of a quotient, remainder, minimum or maximum."""
 
 EVERYTHING: Interval = (-inf, inf)
 
 
 def interval(dim: Dim, ranges: Ranges) -> Interval:
-    """An interval that holds every value of the dim where each symbol lies in its range.
+    """An interval that holds every value of the dim where each atom lies in its range.
 
     Sound, not tight: the parts of a sum vary together, and here they are taken apart.
     """
@@ -40,8 +42,12 @@ def interval(dim: Dim, ranges: Ranges) -> Interval:
 def _atom(atom: Atom, ranges: Ranges) -> Interval:
     if isinstance(atom, Symbol):
         return ranges.get(atom.name, EVERYTHING)
-    assert isinstance(atom, Apply)
-    parts = [interval(a, ranges) for a in atom.args]
+    low, high = ranges.get(atom.text, EVERYTHING)
+    least, greatest = _applied(atom, [interval(a, ranges) for a in atom.args])
+    return max(low, least), min(high, greatest)
+
+
+def _applied(atom: Apply, parts: list[Interval]) -> Interval:
     match atom.op:
         case "min":
             return min(p[0] for p in parts), min(p[1] for p in parts)
@@ -91,3 +97,52 @@ def _modulo(a: Interval, b: Interval) -> Interval:
     if 0 <= a[0] and a[1] < b[0]:
         return a
     return 0, (min(b[1] - 1, a[1]) if a[0] >= 0 else b[1] - 1)
+
+
+def narrow(ranges: dict[str, Interval], formula: Formula) -> None:
+    """Cuts the ranges by the conjuncts `c*a + d >= 0` and `c*a + d == 0` with one atom a; others are left aside."""
+    for part in conjuncts(formula):
+        if not isinstance(part, Compare) or part.op == "!=":
+            continue
+        (mono, factor), *rest = part.term.terms
+        if len(mono) != 1 or any(m for m, _ in rest):
+            continue
+        constant = rest[0][1] if rest else 0
+        low, high = ranges.get(mono[0].text, EVERYTHING)
+        if part.op == "==":
+            low, high = max(low, -constant // factor), min(high, -(constant // factor))
+        elif factor > 0:
+            low = max(low, -(constant // factor))  # a >= -d/c, rounded up
+        else:
+            high = min(high, constant // -factor)  # a <= d/-c, rounded down
+        ranges[mono[0].text] = low, high
+
+
+class Bounds:
+    """What is known of dims by intervals, and by lower bounds on whole sums that formulas state."""
+
+    def __init__(self, ranges: Ranges) -> None:
+        self.ranges: dict[str, Interval] = dict(ranges)
+        self._sums: dict[tuple[tuple[Mono, int], ...], int] = {}
+
+    def learn(self, formula: Formula) -> None:
+        """From here on the formula holds."""
+        narrow(self.ranges, formula)
+        for part in conjuncts(formula):
+            if isinstance(part, Compare) and part.op == ">=":
+                varying, constant = _split(part.term.terms)
+                self._sums[varying] = max(-constant, self._sums.get(varying, -constant))
+
+    def at_least(self, dim: Dim, bound: int) -> bool:
+        """Is dim >= bound certain?"""
+        if interval(dim, self.ranges)[0] >= bound:
+            return True
+        if isinstance(dim, int):
+            return False
+        varying, constant = _split(dim.terms)
+        return varying in self._sums and self._sums[varying] + constant >= bound
+
+
+def _split(terms: tuple[tuple[Mono, int], ...]) -> tuple[tuple[tuple[Mono, int], ...], int]:
+    """The terms that vary, and the constant, which stands last."""
+    return (terms[:-1], terms[-1][1]) if terms[-1][0] == () else (terms, 0)

@@ -8,12 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from math import inf
 from typing import Literal, Protocol
 
-from .dims import Symbol
-from .formula import Compare, Formula, all_of, conjuncts, implies
-from .intervals import Ranges
+from .formula import Formula, all_of, implies
+from .intervals import Interval, Ranges, narrow
 from .language import Constraint, Note, Value
 from .program import Origin, Program
 
@@ -33,25 +31,10 @@ class Domain:
 
 
 def ranges_of(formulas: tuple[Formula, ...]) -> Ranges:
-    """Intervals from the conjuncts `c*s + d >= 0` and `c*s + d == 0` with one symbol s; every other is left
-    aside.
-    """
-    ranges: dict[str, tuple[int | float, int | float]] = {}
-    for formula in conjuncts(all_of(formulas)):
-        if not isinstance(formula, Compare) or formula.op == "!=":
-            continue
-        (mono, factor), *rest = formula.term.terms
-        if len(mono) != 1 or not isinstance(mono[0], Symbol) or any(m for m, _ in rest):
-            continue
-        constant = rest[0][1] if rest else 0
-        low, high = ranges.get(mono[0].name, (-inf, inf))
-        if formula.op == "==":
-            low, high = max(low, -constant // factor), min(high, -(constant // factor))
-        elif factor > 0:
-            low = max(low, -(constant // factor))  # s >= -d/c, rounded up
-        else:
-            high = min(high, constant // -factor)  # s <= d/-c, rounded down
-        ranges[mono[0].name] = low, high
+    """The intervals that formulas over a single symbol leave to it."""
+    ranges: dict[str, Interval] = {}
+    for formula in formulas:
+        narrow(ranges, formula)
     return ranges
 
 

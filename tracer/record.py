@@ -309,6 +309,7 @@ class Recording:
             self._settled[negate(formula)] = not decision.taken
             if not decision.forced:
                 self._given.append(formula if decision.taken else negate(formula))
+                self.generator.bounds.learn(self._given[-1])
         return decision.taken
 
     def _known(self) -> tuple[Formula, ...]:
@@ -380,8 +381,7 @@ class Recording:
         if fresh and is_guarded(Recording.run.__code__):
             if self._seen_constraints > before:
                 self.give_up("a call that branches on sizes is made where its refusal would be caught")
-            del said.constraints[before:]
-            for constraint in fresh:
+            for constraint in self.generator.retract(before):
                 if not self.truth(constraint.formula):
                     raise error(constraint.reason)
 
