@@ -23,12 +23,12 @@ def by_name(entry: Entry | Broken) -> str:
 
 
 def truth(
-    build: Callable[[], nn.Module], entry: Entry | Broken
+    build: Callable[[], nn.Module], entry: Entry | Broken, count: int = COUNT
 ) -> Iterator[tuple[dict[str, int], Exception | None]]:
     """Assignments and eager torch's refusals. Each is tried on a fresh model: some models remember what they
     saw.
     """
-    for sizes in eager.assignments(entry.inputs, entry.assume, entry.probe, entry.accepts or never, COUNT):
+    for sizes in eager.assignments(entry.inputs, entry.assume, entry.probe, entry.accepts or never, count):
         yield sizes, eager.refusal(build(), entry.inputs, sizes)
 
 
@@ -186,7 +186,7 @@ def test_fake_kernels_do_not_look_at_indices(name: str) -> None:
 def test_fake_agrees_with_real(entry: Entry) -> None:
     if entry.name in (*FAKE_ACCEPTS, "data_dependent", "translator"):
         pytest.skip("fake kernels do not look at data")
-    for sizes, refusal in truth(entry.build, entry):
+    for sizes, refusal in truth(entry.build, entry, count=4):
         assert eager.runs(entry.build(), entry.inputs, sizes, fake=True) == (refusal is None), sizes
 
 
