@@ -25,7 +25,7 @@ from ..constraints.formula import (
     negate,
     rewrite,
 )
-from ..constraints.intervals import EVERYTHING, Interval, interval
+from ..constraints.intervals import EVERYTHING, Interval, interval, narrow
 from .periodic import EVERY, IntegerSet, TooLarge, solutions
 
 RELATIONS = 32
@@ -89,6 +89,7 @@ class Known:
         self._answers.clear()
         if len(names) == 1:
             return self._narrow(min(names), part)
+        narrow(self.ranges, part)
         if isinstance(part, Compare) and part.op != "!=":
             if part.op == "==":
                 if definition := _definition(part.term):

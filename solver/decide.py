@@ -453,7 +453,8 @@ class _Deciding:
         summary = refine.Summary({}, (False,))
         if inside or (verdict == "unknown" and not cores and self.judge.model):
             accepted = refine.simplify(self.judge, self.domain, [r.needs for r in self.residual])
-            found = refine.facts(self.judge, self.domain, accepted, verdict != "unknown")
+            exact = verdict != "unknown" and not self.reading.approximate
+            found = refine.facts(self.judge, self.domain, accepted, exact)
             summary = refine.summary(self.judge, self.domain, accepted, found)
         return Decision(
             verdict, self.domain, accepted, summary, self.residual, cores, inside, outside,

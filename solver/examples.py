@@ -4,6 +4,7 @@ needed to find it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from math import inf
 from random import Random
 
@@ -39,7 +40,8 @@ def find(
     every = list(dict.fromkeys((*names, *sorted(frozenset().union(*map(free_symbols, formulas))))))
     free = [n for n in every if n not in known.equal]
     free += sorted(frozenset().union(*(symbols(known.equal[n]) for n in every if n in known.equal)) - {*free})
-    pools = {n: candidates(known, n, formulas) for n in free}
+    numbers = constants(formulas)
+    pools = {n: candidates(known, n, numbers) for n in free}
     if not all(pools.values()):
         return None
     for trial in _assignments(pools):
@@ -54,13 +56,13 @@ def find(
 
 
 
-def candidates(known: Known, name: str, formulas: Iterable[Formula]) -> list[int]:
+def candidates(known: Known, name: str, numbers: Iterable[int]) -> list[int]:
     """Values of the symbol worth trying: favourites and the numbers in the formulas, moved to what is
     possible.
     """
     possible = known.sets.get(name, EVERY)
     low = possible.min
-    wanted = [*FAVOURITES, *(n + d for n in sorted(constants(formulas)) for d in (0, 1, -1))]
+    wanted = [*FAVOURITES, *(n + d for n in numbers for d in (0, 1, -1))]
     if low != -inf:
         wanted += [int(low) + d for d in (0, 1)]
     moved = dict.fromkeys(possible.at_least(w) for w in wanted)
@@ -69,15 +71,19 @@ def candidates(known: Known, name: str, formulas: Iterable[Formula]) -> list[int
     return [v for v in ordinary if v > 1][:VALUES] + [v for v in ordinary if v <= 1][:4]
 
 
-def constants(formulas: Iterable[Formula]) -> set[int]:
+def constants(formulas: Iterable[Formula]) -> list[int]:
     """The numbers near which a formula over sums, quotients and remainders may change."""
+    return sorted(frozenset().union(*map(_constants, formulas)))
+
+
+@lru_cache(maxsize=1 << 14)
+def _constants(formula: Formula) -> frozenset[int]:
     found: set[int] = set()
-    for compare in (c for f in formulas for c in comparisons(f)):
-        numbers = _numbers(compare.term)
-        found |= {abs(n) for n in numbers}
+    for compare in comparisons(formula):
+        numbers = {abs(n) for n in _numbers(compare.term)}
         lead = abs(compare.term.terms[0][1])
-        found |= {-(-abs(n) // lead) for n in numbers} if lead > 1 else set()
-    return {n for n in found if n < 1 << 40}
+        found |= numbers | {-(-n // lead) for n in numbers}
+    return frozenset(n for n in found if n < 1 << 40)
 
 
 def _numbers(dim: Dim) -> set[int]:
@@ -113,10 +119,10 @@ def smaller(
     """A nicer assignment that satisfies the formulas as well: symbol by symbol a favourite, distinct
     where possible.
     """
-    best = dict(values)
+    best, numbers = dict(values), constants(formulas)
     for name in names:
         others = {v for n, v in best.items() if n != name}
-        pool = [v for v in candidates(known, name, formulas) if 1 < v < max(best[name], 2)] or []
+        pool = [v for v in candidates(known, name, numbers) if 1 < v < best[name]]
         pool.sort(key=lambda v: (v in others, v))
         for value in pool:
             if satisfies(formulas, trial := {**best, name: value}):
@@ -132,7 +138,7 @@ def neighbour(
     symbol.
     """
     for name in reversed(names):
-        pool = candidates(known, name, (outside,))
+        pool = candidates(known, name, constants((outside,)))
         near = sorted({*pool, inside[name] + 1, inside[name] - 1}, key=lambda v: (abs(v - inside[name]), v))
         for value in near:
             trial = {**inside, name: value}

@@ -17,6 +17,7 @@ from ..constraints.formula import (
     And,
     Compare,
     Formula,
+    Or,
     all_of,
     any_of,
     comparisons,
@@ -66,11 +67,24 @@ def simplify(judge: Judge, domain: Domain, requirements: Iterable[Formula]) -> F
     for name in (n for n in (*domain.symbols, *sorted(alone.keys() - {*domain.symbols})) if n in alone):
         said.append(_restated(name, domain, all_of(alone[name])))
     kept = [*conjuncts(all_of((*said, *related)))]
+    for part in kept.copy():
+        kept[kept.index(part)] = _shortened(judge, part, (*domain.assumptions, *kept))
+    kept = [*conjuncts(all_of(kept))]
     for part in sorted(kept, key=lambda f: -len(str(f))):
         others = [p for p in kept if p is not part]
         if judge.ask(part, (*domain.assumptions, *others)) is Answer.ALWAYS:
             kept = others
     return all_of(kept)
+
+
+def _shortened(judge: Judge, formula: Formula, given: Sequence[Formula]) -> Formula:
+    """A disjunction without the parts that it does not need, by what is given, itself included."""
+    parts = list(formula.parts) if isinstance(formula, Or) else []
+    for part in parts.copy():
+        fewer = any_of(p for p in parts if p is not part)
+        if judge.ask(fewer, given) is Answer.ALWAYS:
+            parts.remove(part)
+    return any_of(parts) if parts else formula
 
 
 def _restated(name: str, domain: Domain, formula: Formula) -> Formula:
@@ -281,14 +295,14 @@ class _Search:
         together = all_of(self.formulas)
         names = sorted(free_symbols(together) | symbols(self.dim))
         whole = _divisors(together)
-        steps = [dict.fromkeys(names, whole), *({n: whole} for n in names)]
+        steps = [dict.fromkeys(names, sign * whole), *({n: sign * whole} for n in names)]
         if len(self.points) > 1:
             near, far = (pick(self.points, key=lambda p: sign * evaluate(self.dim, p)) for pick in (min, max))
             d = {n: far.get(n, 0) - near.get(n, 0) for n in names}
             common = gcd(*d.values()) or 1
             steps.insert(0, {n: v // common * whole for n, v in d.items()})
         for step in steps:
-            moved = {n: sym(n) + sign * v if len(step) <= 1 else sym(n) + v for n, v in step.items()}
+            moved = {n: sym(n) + v for n, v in step.items()}
             try:
                 grown = substitute(self.dim, moved) - self.dim
                 there = rewrite(together, moved)
