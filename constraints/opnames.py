@@ -32,6 +32,7 @@ ALIASES = MappingProxyType(
             "bitwise_xor": "__xor__ __rxor__",
             "bitwise_xor_": "__ixor__",
             "cat": "concat concatenate",
+            "chunk": "unsafe_chunk",
             "clamp": "clip",
             "clamp_": "clip_",
             "det": "linalg_det",
@@ -83,6 +84,8 @@ ALIASES = MappingProxyType(
             "round": "special_round",
             "rremainder": "__rmod__",
             "sigmoid": "special_expit",
+            "split": "unsafe_split",
+            "split_with_sizes": "unsafe_split_with_sizes",
             "sinc": "special_sinc",
             "softmax": "_softmax special_softmax",
             "sub": "__sub__ subtract",
@@ -101,6 +104,19 @@ ALIASES = MappingProxyType(
 
 ATEN = ("aten.", "aten::", "prims.", "prims::")
 
+ATEN_ONLY = MappingProxyType({"unique_consecutive": "_unique_consecutive"})
+"""Operators of ATen that return something else than Python's function of the same name."""
+
+SIZES = MappingProxyType(
+    {
+        f"_operator.{name}": f"sym_{name.strip('_')}"
+        for name in (
+            "abs add and_ eq floordiv ge gt index le lt mod mul ne neg not_ or_ pos pow sub truediv xor".split()
+        )
+    }
+)
+"""Python's operators stand for arithmetic on sizes in exported graphs; tensors go through ATen there."""
+
 
 def canonical(spelling: str) -> str:
     """`torch.ops.aten.add.Tensor` -> `add`; names outside ATen keep their namespace (`mylib::op`)."""
@@ -108,7 +124,9 @@ def canonical(spelling: str) -> str:
     for prefix in ATEN:
         if name.startswith(prefix):
             name = name.removeprefix(prefix).partition(".")[0]
-            return ALIASES.get(name, name)
+            return ATEN_ONLY.get(name) or ALIASES.get(name, name)
+    if name in SIZES:
+        return SIZES[name]
     name = name.removeprefix("_operator.")
     if "::" not in name and name.count(".") == 2 and name.endswith(".default"):
         namespace, op, _ = name.split(".")

@@ -1,0 +1,494 @@
+"""Picking and placing elements by tensors of indices or masks: gather, scatter, index_select, embedding, unique."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..dims import Dim, minimum
+from ..formula import Formula, all_of, any_of, eq, ge, le, ne
+from ..language import Context, Shape, Tensor, product
+from .common import axis, broadcast, is_floating, rank_is
+from .indexing import same_dtype
+from .layout import empty, nonnegative, text
+from .strides import laid_out, preserved, row_major
+
+BOTH = ("int64", "int32")
+LONG = ("int64",)
+
+
+def integral(c: Context, index: Tensor, kinds: tuple[str, ...] = BOTH) -> None:
+    """An index tensor of one of these dtypes."""
+    if index.dtype is not None and index.dtype not in kinds:
+        c.refuse(f"indices are {' or '.join(kinds)} here, not {index.dtype}")
+
+
+def as_vector(shape: Shape) -> Shape:
+    """A scalar counts as a vector of one element."""
+    return shape or (1,)
+
+
+def reachable(c: Context, size: Dim, *unless: Formula) -> None:
+    """No index is in range for a dim of size 0."""
+    if not c.at_least(size, 1):
+        c.require(any_of((ge(size, 1), *unless)), f"no index is in range for a dim of size {size}")
+
+
+# --- index_select, index_add, index_copy, index_fill -----------------------------------------------------
+
+
+def index_vector(c: Context, index: Tensor, kinds: tuple[str, ...] = BOTH) -> Dim:
+    """The number of indices in a vector; a scalar is one."""
+    integral(c, index, kinds)
+    rank_is(c, index, "an index", 0, 1)
+    return as_vector(index.shape)[0]
+
+
+def index_select(c: Context, input: Tensor, dim: int, index: Tensor) -> Tensor:
+    """`[*a, n, *z], [k] -> [*a, k, *z]`, n not being 0 unless k is; of a scalar, k is 1"""
+    count = index_vector(c, index)
+    at = axis(c, dim, input.rank)
+    if not input.shape:
+        c.require(eq(count, 1), f"{count} indices are selected from a scalar, which has one element")
+        return Tensor((), input.dtype)
+    reachable(c, input.shape[at], eq(count, 0))
+    return Tensor((*input.shape[:at], count, *input.shape[at + 1 :]), input.dtype)
+
+
+def index_add(c: Context, input: Tensor, dim: int, index: Tensor, source: Tensor, alpha: object = 1) -> Tensor:
+    """`[*a, n, *z], [k], [*a, k, *z] -> [*a, n, *z]`"""
+    count = index_vector(c, index)
+    same_dtype(c, input, source)
+    at = axis(c, dim, input.rank)
+    if source.rank != input.rank:
+        c.refuse(f"the source of rank {source.rank} has not the rank {input.rank} of the destination")
+    reason = f"a source {text(source.shape)} for {count} indices in dim {at} of {text(input.shape)}"
+    c.require(eq(as_vector(source.shape)[at], count), reason)
+    c.require(all_of(eq(m, n) for i, (m, n) in enumerate(zip(source.shape, input.shape, strict=True)) if i != at), reason)
+    if input.rank == 1:
+        reachable(c, input.shape[0], eq(count, 0))
+    return Tensor(input.shape, input.dtype)
+
+
+def index_reduce(
+    c: Context, input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, include_self: bool = True
+) -> Tensor:
+    """`[*a, n, *z], [k], [*a, k, *z] -> [*a, n, *z]`"""
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        c.refuse(f"index_reduce knows no reduction {reduce!r}")
+    result = index_add(c, input, dim, index, source)
+    reachable(c, as_vector(input.shape)[axis(c, dim, input.rank)], eq(as_vector(index.shape)[0], 0))
+    return result
+
+
+def index_copy(c: Context, input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """`[*a, n, *z], [k], [*a, k, *z] -> [*a, n, *z]`; a scalar source goes to the one index that there is"""
+    count = index_vector(c, index, LONG)
+    same_dtype(c, input, source)
+    at = axis(c, dim, input.rank)
+    if source.rank != input.rank and source.shape and input.shape:
+        c.refuse(f"the source of rank {source.rank} has not the rank {input.rank} of the destination")
+    reason = f"a source {text(source.shape)} for {count} indices in dim {at} of {text(input.shape)}"
+    if not source.shape and len(input.shape) > 1:
+        c.refuse(reason)
+    place = min(at, max(source.rank - 1, 0))
+    c.require(eq(as_vector(source.shape)[place], count), reason)
+    others = (s[:at] + s[at + 1 :] for s in (source.shape, input.shape))
+    c.require(all_of(eq(m, n) for m, n in zip(*others, strict=True)), reason)
+    _writable(c, input, at, count)
+    return Tensor(input.shape, input.dtype)
+
+
+def index_fill(c: Context, input: Tensor, dim: int, index: Tensor, value: object) -> Tensor:
+    """`[*a, n, *z], [k], [] -> [*a, n, *z]`"""
+    count = index_vector(c, index, LONG)
+    at = axis(c, dim, input.rank)
+    if isinstance(value, Tensor):
+        rank_is(c, value, "the value of index_fill", 0)
+    _writable(c, input, at, count)
+    return Tensor(input.shape, input.dtype, preserved(input.shape, input.layout))
+
+
+def _writable(c: Context, input: Tensor, at: int, count: Dim) -> None:
+    """There is an element at each index, unless there are no indices, or nothing to write."""
+    if input.shape:
+        others = (*input.shape[:at], *input.shape[at + 1 :])
+        reachable(c, input.shape[at], eq(count, 0), empty(c, others))
+
+
+# --- gather, scatter, take -------------------------------------------------------------------------------
+
+
+def fits(c: Context, index: Tensor, into: Shape, name: str, free: int | None) -> None:
+    """The index tensor is no larger than `into` in any dim but the free one, or it has no elements."""
+    nothing = empty(c, index.shape)
+    small, large = as_vector(index.shape), as_vector(into)
+    if len(small) != len(large):
+        c.require(nothing, f"an index of rank {len(small)} for {name} of rank {len(large)}")
+        return
+    for i, (k, n) in enumerate(zip(small, large, strict=True)):
+        if i != free and k != n and not c.at_least(n - k, 0):
+            reason = f"the index {text(index.shape)} is larger than {name} {text(into)} in dim {i}"
+            c.require(any_of((le(k, n), nothing)), reason)
+
+
+def gather(c: Context, input: Tensor, dim: int, index: Tensor, sparse_grad: bool = False) -> Tensor:
+    """`[*a, n, *z], [*b, k, *y] -> [*b, k, *y]`, where each of b, y is at most that of a, z"""
+    integral(c, index)
+    at = axis(c, dim, input.rank)
+    fits(c, index, input.shape, "the tensor", at)
+    reachable(c, as_vector(input.shape)[at], empty(c, index.shape))
+    return Tensor(index.shape, input.dtype)
+
+
+def scatter(
+    c: Context,
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Any = None,
+    reduce: str | None = None,
+    include_self: bool = True,
+    value: object = None,
+) -> Tensor:
+    """`[*a, n, *z], [*b, k, *y], [*c, m, *x] -> [*a, n, *z]`, where each of b, y is at most that of a, z, and each of
+    b, k, y at most that of c, m, x; without indices, anything goes
+    """
+    integral(c, index)
+    at = axis(c, dim, input.rank)
+    fits(c, index, input.shape, "the tensor", at)
+    if isinstance(src, Tensor):
+        same_dtype(c, input, src)
+        fits(c, index, src.shape, "the source", None)
+    reachable(c, as_vector(input.shape)[at], empty(c, index.shape))
+    return Tensor(input.shape, input.dtype)
+
+
+def scatter_add(c: Context, input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """As `scatter`."""
+    return scatter(c, input, dim, index, src)
+
+
+def scatter_reduce(
+    c: Context, input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool = True
+) -> Tensor:
+    """As `scatter`."""
+    if reduce not in ("sum", "prod", "mean", "amax", "amin"):
+        c.refuse(f"scatter_reduce knows no reduction {reduce!r}")
+    return scatter(c, input, dim, index, src)
+
+
+def take(c: Context, input: Tensor, index: Tensor) -> Tensor:
+    """`[*a], [*k] -> [*k]`, from all elements, of which there is one if there is an index"""
+    integral(c, index, LONG)
+    some = all_of(ne(size, 0) for size in input.shape if not c.at_least(size, 1))
+    c.require(any_of((some, empty(c, index.shape))), f"nothing can be taken from {text(input.shape)}, which is empty")
+    return Tensor(index.shape, input.dtype)
+
+
+def take_along_dim(c: Context, input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    """`[*a, n, *z], [*b, k, *y] -> [*broadcast(a, b), k, *broadcast(z, y)]`; without a dim, `[*a], [*k] -> [∏k]`"""
+    integral(c, indices, LONG)
+    if dim is None:
+        flat = Tensor((indices.numel,), indices.dtype)
+        return gather(c, Tensor((input.numel,), input.dtype), 0, flat)
+    if input.rank != indices.rank:
+        c.refuse(f"take_along_dim takes indices of rank {input.rank}, not {indices.rank}")
+    if not input.shape:
+        c.refuse("take_along_dim takes no scalars")
+    at = axis(c, dim, input.rank)
+    n, k = input.shape[at], indices.shape[at]
+    open_at = (shape[:at] + (1,) + shape[at + 1 :] for shape in (input.shape, indices.shape))
+    common = broadcast(c, *open_at)
+    shape = (*common[:at], k, *common[at + 1 :])
+    reachable(c, n, empty(c, shape))
+    return Tensor(shape, input.dtype)
+
+
+# --- masks -----------------------------------------------------------------------------------------------
+
+
+def boolean(c: Context, mask: Tensor) -> None:
+    """A mask of bools."""
+    if mask.dtype not in ("bool", None):
+        c.refuse(f"a mask is bool here, not {mask.dtype}")
+
+
+def masked_select(c: Context, input: Tensor, mask: Tensor) -> Tensor:
+    """`[*a], [*b] -> [k]`, where data decides k <= ∏broadcast(a, b)"""
+    boolean(c, mask)
+    size = c.fresh("selected", 0, product(broadcast(c, input.shape, mask.shape)))
+    return Tensor((size,), input.dtype)
+
+
+def masked_scatter(c: Context, input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """`[*a], [*b], [*c] -> [*broadcast(a, b)]`; whether the source has enough elements is for the data to say"""
+    boolean(c, mask)
+    same_dtype(c, input, source)
+    return Tensor(broadcast(c, input.shape, mask.shape), input.dtype)
+
+
+def nonzero(c: Context, input: Tensor, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
+    """`[*d] -> [k, r]` for r dims, or r times `[k]`, where data decides k <= ∏d; of a scalar, `[k]`
+
+    A column of the result lies in memory as one.
+    """
+    size = c.fresh("nonzero", 0, input.numel)
+    if as_tuple:
+        return (Tensor((size,), "int64"),) * max(input.rank, 1)
+    shape = (size, input.rank)
+    return Tensor(shape, "int64", laid_out(shape, (1, size)))
+
+
+def nonzero_static(c: Context, input: Tensor, size: Dim, fill_value: int = -1) -> Tensor:
+    """`[*d] -> [size, r]` for r dims"""
+    nonnegative(c, size, "the size of nonzero_static")
+    return Tensor((size, input.rank), "int64")
+
+
+# --- unique ----------------------------------------------------------------------------------------------
+
+
+def _distinct(c: Context, size: Dim) -> Dim:
+    """How many different ones there are among this many."""
+    return c.fresh("distinct", 1 if c.at_least(size, 1) else minimum(1, size), size)
+
+
+def unique_all(c: Context, input: Tensor, dim: int | None) -> tuple[Tensor, Tensor, Tensor]:
+    """`[*d] -> [k], [*d], [k]`, and along a dim `[*a, n, *z] -> [*a, k, *z], [n], [k]`, where data decides k: the
+    different elements, which of them each element is, and how often each occurs
+
+    Along a dim the other dims are not of size 0. There the result is laid out with that dim first.
+    """
+    if dim is None:
+        count = _distinct(c, input.numel)
+        return Tensor((count,), input.dtype), Tensor(input.shape, "int64"), Tensor((count,), "int64")
+    if not input.shape:
+        c.refuse("unique along a dim of a scalar, which has none")
+    at = axis(c, dim, input.rank)
+    rest = (*input.shape[:at], *input.shape[at + 1 :])
+    some = all_of(ne(size, 0) for size in rest if not c.at_least(size, 1))
+    c.require(some, f"unique along dim {at} of {text(input.shape)}: no other size may be 0")
+    count = _distinct(c, input.shape[at])
+    first, *others = row_major((count, *rest))
+    shape = (*rest[:at], count, *rest[at:])
+    layout = laid_out(shape, (*others[:at], first, *others[at:]))
+    return Tensor(shape, input.dtype, layout), Tensor((input.shape[at],), "int64"), Tensor((count,), "int64")
+
+
+def unique(
+    c: Context,
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Tensor | tuple[Tensor, ...]:
+    """The parts of `unique_all` that are asked for."""
+    values, inverse, counts = unique_all(c, input, dim)
+    if not (return_inverse or return_counts):
+        return values
+    return (values, *(inverse,) * return_inverse, *(counts,) * return_counts)
+
+
+def unique_consecutive(
+    c: Context, input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Tensor | tuple[Tensor, ...]:
+    """The parts of `unique_all` that are asked for."""
+    return unique(c, input, True, return_inverse, return_counts, dim)
+
+
+def unique2(
+    c: Context, input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+) -> tuple[Tensor, ...]:
+    """`unique_all` as ATen gives it: what is not asked for is `[0]`"""
+    values, inverse, counts = unique_all(c, input, None)
+    none = Tensor((0,), "int64")
+    return values, inverse if return_inverse else none, counts if return_counts else none
+
+
+def unique_dim(
+    c: Context,
+    input: Tensor,
+    dim: int,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+) -> tuple[Tensor, ...]:
+    """`unique_all` as ATen gives it along a dim: all of it"""
+    return unique_all(c, input, dim)
+
+
+# --- embedding -------------------------------------------------------------------------------------------
+
+
+def embedding(
+    c: Context,
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: Dim | None = None,
+    max_norm: object = None,
+    norm_type: object = 2.0,
+    scale_grad_by_freq: object = False,
+    sparse: object = False,
+) -> Tensor:
+    """`[*k], [v, d] -> [*k, d]`, where v is not 0 if there are indices; a padding_idx p has -v <= p < v
+
+    ATen has the weight before the indices, and takes any padding_idx. An integral weight next to a floating index says
+    that this is so.
+    """
+    if is_floating(input.dtype) and weight.dtype in BOTH:
+        input, weight, padding_idx = weight, input, None
+    _table(c, input, weight)
+    if padding_idx is not None:
+        v = weight.shape[0]
+        inside = all_of((any_of((le(padding_idx, v - 1), le(padding_idx, 0))), le(-v, padding_idx)))
+        c.require(inside, f"the padding_idx {padding_idx} is none of {v} embeddings")
+    return Tensor((*input.shape, weight.shape[1]), weight.dtype)
+
+
+def _table(c: Context, indices: Tensor, weight: Tensor, unread: Formula = False) -> None:
+    integral(c, indices)
+    rank_is(c, weight, "the weight of an embedding", 2)
+    reachable(c, weight.shape[0], empty(c, indices.shape), unread)
+
+
+MODES = ("sum", "mean", "max")
+
+
+def embedding_bag(
+    c: Context,
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: object = None,
+    norm_type: object = 2.0,
+    scale_grad_by_freq: object = False,
+    mode: str = "mean",
+    sparse: object = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: Dim | None = None,
+) -> Tensor:
+    """`[b, k], [v, d] -> [b, d]`, or `[n], [v, d], [b] -> [b, d]` with the start of each bag, and maybe the end of the
+    last; per_sample_weights are shaped as the indices
+    """
+    if mode not in MODES:
+        c.refuse(f"embedding_bag knows no mode {mode!r}")
+    if per_sample_weights is not None and mode != "sum":
+        c.refuse("embedding_bag takes weights of samples where it sums")
+    rank_is(c, input, "the indices of embedding_bag", 1, 2)
+    if per_sample_weights is not None:
+        if per_sample_weights.rank != input.rank:
+            c.refuse("the weights of samples have not the shape of the indices")
+        for m, n in zip(per_sample_weights.shape, input.shape, strict=True):
+            c.require(eq(m, n), f"weights {text(per_sample_weights.shape)} for indices {text(input.shape)}")
+        same_dtype(c, weight, per_sample_weights)
+    if input.rank == 2:
+        if offsets is not None:
+            c.refuse("embedding_bag takes offsets with a vector of indices only")
+        bags, per_bag = input.shape
+        c.require(ge(per_bag, 1), "embedding_bag takes at least one index for a bag")
+        unread = False
+    elif offsets is None:
+        c.refuse("embedding_bag takes offsets with a vector of indices")
+    else:
+        bags = _bags(c, offsets, include_last_offset)
+        unread = _unread(bags, mode == "max", include_last_offset)
+    _bag_table(c, input, weight, unread)
+    return Tensor((bags, weight.shape[1]), weight.dtype)
+
+
+def _bags(c: Context, offsets: Tensor, include_last_offset: bool) -> Dim:
+    rank_is(c, offsets, "offsets", 1)
+    integral(c, offsets)
+    if not include_last_offset:
+        return offsets.shape[0]
+    c.require(ge(offsets.shape[0], 1), "the last offset has to be there")
+    return offsets.shape[0] - 1
+
+
+def _unread(bags: Dim, largest: bool, include_last_offset: bool) -> Formula:
+    """May it be that no index is looked up? Of no bags, and where data says that the last one ends at once."""
+    return False if largest else include_last_offset or eq(bags, 0)
+
+
+def _bag_table(c: Context, indices: Tensor, weight: Tensor, unread: Formula) -> None:
+    _table(c, indices, weight, unread)
+    if weight.dtype is not None and not is_floating(weight.dtype):
+        c.refuse(f"the weight of embedding_bag is floating, not {weight.dtype}")
+
+
+def aten_embedding_bag(
+    c: Context,
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int = -1,
+) -> tuple[Tensor, ...]:
+    """`[v, d], [n], [b] -> [b, d]`, and what the gradient needs: the bag of each index (not to sum), the sizes of the
+    bags, and (to find the maximum) the index that each element is from
+    """
+    rank_is(c, indices, "the indices of embedding_bag", 1)
+    bags = _bags(c, offsets, include_last_offset)
+    _bag_table(c, indices, weight, _unread(bags, mode == 2, include_last_offset))
+    result = (bags, weight.shape[1])
+    of_index = () if mode == 0 else indices.shape
+    return (
+        Tensor(result, weight.dtype),
+        Tensor(of_index or (0,), offsets.dtype),
+        Tensor((bags,), offsets.dtype),
+        Tensor(result if mode == 2 else (bags,), offsets.dtype),
+    )
+
+
+def one_hot(c: Context, input: Tensor, num_classes: Dim = -1) -> Tensor:
+    """`[*k] -> [*k, num_classes]`; without a number of classes data decides it, and there are indices"""
+    integral(c, input, LONG)
+    nothing = empty(c, input.shape)
+    if num_classes == -1:
+        if nothing is not False:
+            some = all_of(ne(size, 0) for size in input.shape if not c.at_least(size, 1))
+            c.require(some, "one_hot cannot infer the number of classes from no indices")
+        return Tensor((*input.shape, c.fresh("classes", 1, None)), "int64")
+    if not c.at_least(num_classes, 1):
+        c.require(ge(num_classes, 1), f"one_hot into {num_classes} classes")
+    return Tensor((*input.shape, num_classes), "int64")
+
+
+RULES: dict[str, Callable[..., Any]] = {
+    "index_select": index_select,
+    "index_add": index_add,
+    "index_reduce": index_reduce,
+    "index_copy": index_copy,
+    "index_fill": index_fill,
+    "gather": gather,
+    "scatter": scatter,
+    "scatter_add": scatter_add,
+    "scatter_reduce": scatter_reduce,
+    "take": take,
+    "take_along_dim": take_along_dim,
+    "masked_select": masked_select,
+    "masked_scatter": masked_scatter,
+    "nonzero": nonzero,
+    "argwhere": lambda c, input: nonzero(c, input),
+    "nonzero_numpy": lambda c, input: nonzero(c, input, True),
+    "nonzero_static": nonzero_static,
+    "unique": unique,
+    "unique_consecutive": unique_consecutive,
+    "_unique2": unique2,
+    "unique_dim": unique_dim,
+    "_unique_consecutive": lambda c, input, return_inverse=False, return_counts=False, dim=None: (
+        unique2(c, input, True, return_inverse, return_counts) if dim is None else unique_all(c, input, dim)
+    ),
+    "embedding": embedding,
+    "_embedding_bag": aten_embedding_bag,
+    "_embedding_bag_forward_only": aten_embedding_bag,
+    "embedding_bag": embedding_bag,
+    "one_hot": one_hot,
+}
