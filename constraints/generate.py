@@ -161,12 +161,13 @@ class Generator:
     def approximate(self, reason: str) -> None:
         self.said.notes.append(Note("approximate", reason, self.node))
 
-    def fresh(self, hint: str, low: Dim, high: Dim | None) -> Term:
+    def fresh(self, hint: str, low: Dim | None, high: Dim | None) -> Term:
         name = f"{hint}_{len(self.said.unbacked)}"
         size = sym(name)
-        known: list[Formula] = [ge(size, low)] if high is None else [ge(size, low), le(size, high)]
-        self.said.unbacked[name] = all_of(known)
-        self.bounds.learn(all_of(known))
+        above: Formula = True if low is None else ge(size, low)
+        below: Formula = True if high is None else le(size, high)
+        known = self.said.unbacked[name] = all_of((above, below))
+        self.bounds.learn(known)
         return size
 
     def at_least(self, dim: Dim, bound: int) -> bool:

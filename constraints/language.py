@@ -119,7 +119,7 @@ class Context(Protocol):
     def approximate(self, reason: str) -> None:
         """The rule's result or requirement is not exact here, for the reason given."""
 
-    def fresh(self, hint: str, low: Dim, high: Dim | None) -> Term:
+    def fresh(self, hint: str, low: Dim | None, high: Dim | None) -> Term:
         """A size that the data decides, between the bounds (both included)."""
 
     def at_least(self, dim: Dim, bound: int) -> bool:
@@ -145,10 +145,11 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What is known of one dim: `min <= dim <= max`, None standing for no bound, and `dim % divisor == remainder`.
+    """What is known of one dim: `min <= dim <= max`, None standing for no bound, and `dim % divisor ==
+    remainder`.
 
-    A dim with one value has divisor 0 and that value as remainder. Where `exact` is true, the bounds are attained,
-    the divisor is the greatest, and all that stands here is proved.
+    A dim with one value has divisor 0 and that value as remainder. Where `exact` is true, the bounds are
+    attained, the divisor is the greatest, and all that stands here is proved.
     """
 
     min: int | None
@@ -158,7 +159,8 @@ class Fact:
     equals: Dim | None = None
     """Another term that the dim always equals."""
     values: tuple[tuple[int | None, int | None], ...] | None = None
-    """The values as intervals, in steps of `divisor`; None where they are not such intervals, or not known."""
+    """The values as intervals, in steps of `divisor`; None where they are not such intervals, or not known.
+    """
     exact: bool = True
 
 

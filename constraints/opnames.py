@@ -109,13 +109,17 @@ ATEN_ONLY = MappingProxyType({"unique_consecutive": "_unique_consecutive"})
 
 SIZES = MappingProxyType(
     {
-        f"_operator.{name}": f"sym_{name.strip('_')}"
-        for name in (
-            "abs add and_ eq floordiv ge gt index le lt mod mul ne neg not_ or_ pos pow sub truediv xor".split()
-        )
+        f"{module}.{name}": f"sym_{name.removeprefix('_sym_').removeprefix('sym_').strip('_')}"
+        for module, names in {
+            "_operator": "abs add and_ eq floordiv ge gt index le lt mod mul ne neg not_ or_ pos pow sub truediv",
+            "builtins": "abs float int max min pow round",
+            "math": "ceil floor log2 sqrt trunc",
+            "torch": "sym_float sym_int sym_ite sym_max sym_min sym_not sym_sum _sym_sqrt",
+        }.items()
+        for name in names.split()
     }
 )
-"""Python's operators stand for arithmetic on sizes in exported graphs; tensors go through ATen there."""
+"""Arithmetic on sizes in exported graphs is Python's; tensors go through ATen there."""
 
 
 def canonical(spelling: str) -> str:

@@ -1,0 +1,381 @@
+"""Sizes as numbers: reading them off tensors, arithmetic and comparisons, and assertions about them.
+
+Integers stay exact. A float that depends on sizes is a `Number`: that it is one is all that is known of it.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from ..dims import Dim, Term, maximum, minimum, total
+from ..formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
+from ..language import Context, Number, Tensor, Value
+from .common import axis
+from .strides import strides_of
+
+Scalar: TypeAlias = "Dim | float | Formula | Number"
+
+# --- reading sizes ---------------------------------------------------------------------------------------
+
+
+def sym_size(c: Context, input: Tensor, dim: int | None = None) -> Dim | tuple[Dim, ...]:
+    """`[d0, …] -> d(dim)`, or all of them"""
+    if dim is None:
+        return input.shape
+    if not input.shape:
+        c.refuse("a scalar has no sizes")
+    return input.shape[axis(c, dim, input.rank)]
+
+
+def sym_numel(c: Context, input: Tensor) -> Dim:
+    """`[d0, …] -> ∏d`"""
+    return input.numel
+
+
+def sym_stride(c: Context, input: Tensor, dim: int | None = None) -> Dim | tuple[Dim, ...]:
+    """The strides; of a contiguous tensor they count a size of 0 as 1."""
+    strides: tuple[Dim, ...] | None
+    if isinstance(input.layout, tuple):
+        strides = input.layout
+    else:
+        shape = tuple(size if c.at_least(size, 1) else maximum(1, size) for size in input.shape)
+        strides = strides_of(Tensor(shape, input.dtype, input.layout))
+    if strides is None:
+        c.approximate("the strides of this tensor are not known")
+        strides = tuple(c.fresh("stride", 0, None) for _ in input.shape)
+    return strides if dim is None else strides[axis(c, dim, input.rank)]
+
+
+def sym_storage_offset(c: Context, input: Tensor) -> Dim:
+    """Where in its storage a tensor starts is not tracked."""
+    c.approximate("where in its storage a tensor starts is not tracked")
+    return c.fresh("offset", 0, None)
+
+
+# --- arithmetic ------------------------------------------------------------------------------------------
+
+
+def is_dim(value: object) -> bool:
+    """An integer, symbolic or not."""
+    return isinstance(value, int | Term)
+
+
+def is_known(value: object) -> bool:
+    """A number that Python can calculate with."""
+    return isinstance(value, int | float | complex)
+
+
+def _kind(*values: object) -> Number:
+    """The number that comes of a calculation with these, where its value is not known."""
+    kinds = {value.kind if isinstance(value, Number) else type(value).__name__ for value in values}
+    return Number("complex" if "complex" in kinds else "float" if "float" in kinds else "int")
+
+
+def _divisor(c: Context, b: Any) -> None:
+    """Nothing is divided by 0."""
+    if is_dim(b) and not c.at_least(b, 1):
+        nonzero = ne(b, 0)
+        if nonzero is False:
+            c.refuse("a division by zero")
+        c.require(nonzero, f"a division by {b}, which must not be zero")
+
+
+def binary(calculate: Callable[[Any, Any], Any], divides: bool = False) -> Callable[..., Any]:
+    """Integers by the dims' own operation, other known numbers by Python's, which are the same function."""
+
+    def rule(c: Context, a: Scalar, b: Scalar) -> Scalar:
+        """`a, b -> a ∘ b`"""
+        if divides:
+            _divisor(c, b)
+        if (is_dim(a) and is_dim(b)) or (is_known(a) and is_known(b)):
+            result: Scalar = calculate(a, b)
+            return result
+        return _kind(a, b)
+
+    return rule
+
+
+def unary(calculate: Callable[[Any], Any]) -> Callable[..., Any]:
+    """As `binary`, of one number."""
+
+    def rule(c: Context, a: Scalar) -> Scalar:
+        """`a -> ∘a`"""
+        if is_dim(a) or is_known(a):
+            result: Scalar = calculate(a)
+            return result
+        return _kind(a)
+
+    return rule
+
+
+def unknown(c: Context, what: str) -> Term:
+    """An integer that could not be followed."""
+    c.approximate(f"{what} is not followed, and may be any integer")
+    return c.fresh("unknown", None, None)
+
+
+def sym_pow(c: Context, a: Scalar, b: Scalar) -> Scalar:
+    """`a, b -> a**b`, an integer where a is one and b is one that is not negative"""
+    if is_known(a) and is_known(b):
+        return a**b  # type: ignore[no-any-return, operator]
+    if isinstance(a, Term) and isinstance(b, int) and b >= 0:
+        return a**b
+    if is_dim(a) and isinstance(b, Term) and c.at_least(b, 0):
+        return unknown(c, f"{a} to the power of {b}")
+    return Number("float")
+
+
+def sym_truediv(c: Context, a: Scalar, b: Scalar) -> Scalar:
+    """`a, b -> a / b`, a float"""
+    _divisor(c, b)
+    return a / b if is_known(a) and is_known(b) else _kind(a, b, 0.0)  # type: ignore[operator]
+
+
+def sym_abs(c: Context, a: Scalar) -> Scalar:
+    """`a -> max(a, -a)`"""
+    if isinstance(a, Term):
+        return a if c.at_least(a, 0) else maximum(a, -a)
+    return abs(a) if is_known(a) else _kind(a)  # type: ignore[arg-type]
+
+
+def extremum(of_dims: Callable[..., Dim], of_numbers: Callable[..., Any]) -> Callable[..., Any]:
+    """`sym_max`, `sym_min`: a float is the result where one of two is a float, as in torch"""
+
+    def rule(c: Context, a: Scalar, b: Scalar) -> Scalar:
+        """`a, b -> extremum(a, b)`"""
+        if is_dim(a) and is_dim(b):
+            return of_dims(a, b)
+        if is_known(a) and is_known(b):
+            result: Scalar = of_numbers(float(a), float(b))  # type: ignore[arg-type]
+            return result
+        return _kind(a, b)
+
+    return rule
+
+
+def sym_sum(c: Context, args: tuple[Dim, ...]) -> Dim:
+    """`a, b, … -> a + b + …`"""
+    return total(args)
+
+
+def sym_float(c: Context, a: Scalar) -> Scalar:
+    """`a -> float(a)`"""
+    return float(a) if is_known(a) else Number("float")  # type: ignore[arg-type]
+
+
+def rounded(calculate: Callable[[Any], int]) -> Callable[..., Any]:
+    """`int`, `floor`, `ceil`, `round`: what is an integer stays as it is"""
+
+    def rule(c: Context, a: Scalar, ndigits: None = None) -> Scalar:
+        """`a -> ∘a`, an integer"""
+        if isinstance(a, Term):
+            return a
+        return calculate(a) if is_known(a) else unknown(c, "a rounded float")
+
+    return rule
+
+
+def of_float(calculate: Callable[[float], float]) -> Callable[..., Any]:
+    """`sqrt` and the like"""
+
+    def rule(c: Context, a: Scalar) -> Scalar:
+        """`a -> ∘a`, a float"""
+        return calculate(a) if is_known(a) else Number("float")  # type: ignore[arg-type]
+
+    return rule
+
+
+# --- conditions ------------------------------------------------------------------------------------------
+
+COMPARE: dict[str, tuple[Callable[[Any, Any], bool], Callable[[Dim, Dim], Formula], str]] = {
+    "eq": (operator.eq, eq, "eq"),
+    "ne": (operator.ne, ne, "ne"),
+    "lt": (operator.lt, lt, "gt"),
+    "le": (operator.le, le, "ge"),
+    "gt": (operator.gt, gt, "lt"),
+    "ge": (operator.ge, ge, "le"),
+}
+"""What Python calls it, what formulas call it, and its converse."""
+
+
+def comparison(name: str) -> Callable[..., Any]:
+    """The rule of `sym_eq`, `sym_lt`, …"""
+    known, formula, converse = COMPARE[name]
+
+    def rule(c: Context, a: Scalar, b: Scalar) -> Formula | Number:
+        """`a, b -> a ∘ b`, a condition on sizes"""
+        if is_known(a) and is_known(b):
+            return known(a, b)
+        if is_dim(a) and is_dim(b):
+            return formula(a, b)  # type: ignore[arg-type]
+        if isinstance(a, Term) and isinstance(b, float):
+            return to_float(name, a, b)
+        if isinstance(a, float) and isinstance(b, Term):
+            return to_float(converse, b, a)
+        if isinstance(a, bool) and not isinstance(b, Number | Term):
+            a, b = b, a
+        if isinstance(b, bool) and name in ("eq", "ne") and not isinstance(a, Number | Term):
+            return a if b is (name == "eq") else negate(a)  # type: ignore[return-value, arg-type]
+        return Number("bool")
+
+    return rule
+
+
+def to_float(name: str, n: Term, f: float) -> Formula:
+    """An integer compared with a float: n < f is n < ⌈f⌉, n <= f is n <= ⌊f⌋; infinities and NaN compare with any
+    number in the same way
+    """
+    known, formula, _ = COMPARE[name]
+    if not math.isfinite(f):
+        return known(0, f)
+    if name in ("eq", "ne"):
+        return formula(n, int(f)) if f == int(f) else name == "ne"
+    return formula(n, math.ceil(f) if name in ("lt", "ge") else math.floor(f))
+
+
+def is_condition(value: object) -> bool:
+    """A condition on sizes, true or false already or not."""
+    return not isinstance(value, Number | Term | float | complex | str | Tensor | tuple) and (
+        isinstance(value, bool) or not isinstance(value, int)
+    )
+
+
+def logic(of_formulas: Callable[[Any], Formula], of_ints: Callable[[int, int], int]) -> Callable[..., Any]:
+    """`and`, `or`; of integers, bit by bit"""
+
+    def rule(c: Context, a: Scalar, b: Scalar) -> Scalar:
+        """`a, b -> a ∘ b`"""
+        if is_condition(a) and is_condition(b):
+            return of_formulas((a, b))
+        if isinstance(a, int) and isinstance(b, int):
+            return of_ints(a, b)
+        absorbing = of_formulas((True, False))
+        if absorbing in (a, b) and (is_condition(a) or is_condition(b)):
+            return absorbing
+        return Number("int" if is_dim(a) or is_dim(b) else "bool")
+
+    return rule
+
+
+def sym_not(c: Context, a: Scalar) -> Scalar:
+    """`a -> not a`"""
+    if isinstance(a, Number):
+        return Number("bool")
+    return eq(a, 0) if isinstance(a, int | Term) and not isinstance(a, bool) else negate(a)  # type: ignore[arg-type]
+
+
+def sym_ite(c: Context, b: Formula | Number, t: Value, f: Value) -> Value:
+    """`b, t, f -> t if b else f`"""
+    if isinstance(b, Number):
+        return t if t == f else _kind(t, f)
+    return t if t == f or c.choose(b, "which of two sizes is taken") else f
+
+
+# --- assertions ------------------------------------------------------------------------------------------
+
+
+def assert_scalar(c: Context, input: Formula | Number | Dim, assert_msg: str = "") -> tuple[()]:
+    """The condition holds. One on data is not for sizes to fulfil."""
+    if is_condition(input):
+        c.require(input, assert_msg or f"the program asserts {input}")  # type: ignore[arg-type]
+    elif is_dim(input):
+        c.require(ne(input, 0), assert_msg or f"the program asserts {input}")  # type: ignore[arg-type]
+    return ()
+
+
+def check(c: Context, cond: Formula | Number, message: object = None) -> tuple[()]:
+    """`torch._check(condition)`"""
+    return assert_scalar(c, cond, message if isinstance(message, str) else "")
+
+
+def check_is_size(c: Context, i: Dim, message: object = None, max: Dim | None = None) -> tuple[()]:
+    """`0 <= i`, and `i <= max` if that is given"""
+    inside = all_of((ge(i, 0), True if max is None else le(i, max)))
+    c.require(inside, f"the program checks that {i} is a size" + ("" if max is None else f" up to {max}"))
+    return ()
+
+
+def constrain_range(c: Context, size: Dim | Number, min: int | None = None, max: int | None = None) -> tuple[()]:
+    """`min <= size <= max`"""
+    if min is not None and max is not None and min > max:
+        c.refuse(f"a range from {min} to {max}")
+    if not isinstance(size, Number):
+        inside = all_of((True if min is None else ge(size, min), True if max is None else le(size, max)))
+        c.require(inside, f"the program checks that {size} is from {min} to {max}")
+    return ()
+
+
+def constrain_range_for_size(
+    c: Context, size: Dim | Number, min: int | None = None, max: int | None = None
+) -> tuple[()]:
+    """`min <= size <= max`, and `0 <= size`; torch takes no max below 3"""
+    if max is not None and max <= 2:
+        c.refuse(f"the maximum of a size must be greater than 2, not {max}")
+    return constrain_range(c, size, 0 if min is None else min, max)
+
+
+def assert_data(c: Context, input: Tensor, assert_msg: str = "") -> tuple[()]:
+    """The data hold: no condition on sizes."""
+    return ()
+
+
+def tensor_metadata(
+    c: Context,
+    a: Tensor,
+    size: object = None,
+    stride: object = None,
+    dtype: object = None,
+    device: object = None,
+    layout: object = None,
+) -> tuple[()]:
+    """What the trace noted of a tensor is no condition of the model's own."""
+    return ()
+
+
+ARITHMETIC: dict[str, Callable[..., Any]] = {
+    "add": binary(operator.add),
+    "sub": binary(operator.sub),
+    "mul": binary(operator.mul),
+    "floordiv": binary(operator.floordiv, divides=True),
+    "mod": binary(operator.mod, divides=True),
+    "truediv": sym_truediv,
+    "pow": sym_pow,
+    "neg": unary(operator.neg),
+    "pos": unary(operator.pos),
+    "abs": sym_abs,
+    "max": extremum(maximum, max),
+    "min": extremum(minimum, min),
+    "sum": sym_sum,
+    "float": sym_float,
+    "int": rounded(int),
+    "index": rounded(int),
+    "trunc": rounded(math.trunc),
+    "floor": rounded(math.floor),
+    "ceil": rounded(math.ceil),
+    "round": rounded(round),
+    "sqrt": of_float(math.sqrt),
+    "log2": of_float(math.log2),
+    **{name: comparison(name) for name in COMPARE},
+    "and": logic(all_of, operator.and_),
+    "or": logic(any_of, operator.or_),
+    "not": sym_not,
+    "ite": sym_ite,
+}
+
+SIZE_RULES: dict[str, Callable[..., Any]] = {
+    "sym_size": sym_size,
+    "sym_numel": sym_numel,
+    "sym_stride": sym_stride,
+    "sym_storage_offset": sym_storage_offset,
+    **{f"sym_{name}": rule for name, rule in ARITHMETIC.items()},
+    "_assert_scalar": assert_scalar,
+    "_assert_async": assert_data,
+    "_assert_tensor_metadata": tensor_metadata,
+    "_check": check,
+    "_check_is_size": check_is_size,
+    "sym_constrain_range": constrain_range,
+    "sym_constrain_range_for_size": constrain_range_for_size,
+}
