@@ -1,0 +1,102 @@
+"""The zip file of a saved exported program: finds the JSON in it, reads nothing else, unpacks nothing.
+
+An archive may come from anywhere. Whatever is wrong with it ends in an ArchiveError that says what to do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import struct
+import zipfile
+import zlib
+from typing import Any, Final, TypeAlias
+
+PathLike: TypeAlias = "str | os.PathLike[str]"
+
+MAX_BYTES: Final = 1 << 29
+"""The graph of a model with 2,000 nodes takes some 5 MB."""
+MAX_ENTRIES: Final = 1 << 20
+SCHEMA: Final = 8
+"""The major number of the schema that torch 2.13 writes; minor numbers add what older readers may ignore."""
+
+_AGAIN: Final = "save it again with torch.export.save(program, path)"
+_MODEL = re.compile(r"(?:[^/]+/)?models/([^/]+)\.json")
+
+
+class ArchiveError(ValueError):
+    """A file that is no exported program that can be read, and what to do about it."""
+
+
+def read_json(path: PathLike, model: str = "model") -> dict[str, Any]:
+    """The JSON of one model in an archive. Raises ArchiveError; OSError where the file cannot be opened."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            data = _model(archive, model, os.fspath(path))
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, struct.error, zlib.error) as error:
+        raise ArchiveError(f"{path} is no whole zip file ({error}); {_AGAIN}") from None
+    except (NotImplementedError, RuntimeError, UnicodeError, ValueError, OverflowError) as error:
+        if isinstance(error, ArchiveError):
+            raise
+        raise ArchiveError(f"{path} is a zip file that torch does not write ({error}); {_AGAIN}") from None
+    try:
+        program = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise ArchiveError(f"the model in {path} is no JSON ({_short(error)}); {_AGAIN}") from None
+    if not isinstance(program, dict):
+        raise ArchiveError(f"the model in {path} is no JSON object; {_AGAIN}")
+    _check_version(program.get("schema_version"), program.get("torch_version"), os.fspath(path))
+    return program
+
+
+def _model(archive: zipfile.ZipFile, model: str, path: str) -> bytes:
+    """The bytes of `<root>/models/<model>.json`."""
+    entries = archive.infolist()
+    if len(entries) > MAX_ENTRIES:
+        raise ArchiveError(f"{path} has {len(entries)} entries; {_AGAIN}")
+    models: dict[str, zipfile.ZipInfo] = {}
+    for entry in entries:
+        if match := _MODEL.fullmatch(entry.filename):
+            if match[1] in models:
+                raise ArchiveError(f"{path} has two entries for the model {match[1]!r}; {_AGAIN}")
+            models[match[1]] = entry
+    if model not in models:
+        raise ArchiveError(_missing(path, model, models, [entry.filename for entry in entries]))
+    entry = models[model]
+    if entry.file_size > MAX_BYTES:
+        raise ArchiveError(f"{entry.filename} in {path} is too large: {entry.file_size} bytes; {_AGAIN}")
+    with archive.open(entry) as stream:
+        return stream.read(MAX_BYTES)
+
+
+def _missing(path: str, model: str, models: dict[str, zipfile.ZipInfo], names: list[str]) -> str:
+    """What the file is instead."""
+    if models:
+        return f"{path} has no model {model!r}; it has {', '.join(sorted(models))}"
+    if any(name.endswith("serialized_exported_program.json") for name in names):
+        return f"{path} was saved by a torch before 2.7; load it with that torch and {_AGAIN}"
+    if any("aotinductor" in name for name in names):
+        return f"{path} is compiled code without a graph; check the program that it was compiled from"
+    if any(name.endswith("constants.pkl") for name in names):
+        return f"{path} is a TorchScript program; export its model with torch.export.export instead"
+    if any(name.endswith("data.pkl") for name in names):
+        return f"{path} holds weights or a pickled model; export the model with torch.export.export instead"
+    return f"{path} has no models/{model}.json; {_AGAIN}"
+
+
+def _check_version(version: Any, writer: Any, path: str) -> None:
+    """Raises ArchiveError where the schema is one that this reader does not know."""
+    major = version.get("major") if isinstance(version, dict) else None
+    if type(major) is not int:
+        raise ArchiveError(f"{path} does not say the version of its schema; {_AGAIN}")
+    if major != SCHEMA:
+        raise ArchiveError(
+            f"{path} has schema {_short(major)}, written by torch {_short(writer)}; only schema {SCHEMA} is read,"
+            " which torch 2.13 writes; export the model again with torch 2.13, or update anyshape"
+        )
+
+
+def _short(what: object) -> str:
+    text = str(what)
+    return text if len(text) <= 100 else text[:97] + "…"

@@ -1,0 +1,317 @@
+"""Expressions over sizes as torch writes them, as dims and formulas: text is never evaluated.
+
+An exported program has two kinds. Sizes are in sympy's constructor notation, `Add(Symbol('s0', integer=True),
+Integer(1))`; guards are Python, `L['x'].size()[0] % 2 == 0`. Both are translated to the notation of dims and
+read again by its grammar, whose bounds on length, depth and growth hold for hostile text, too.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+from ..constraints.dims import Dim
+from ..constraints.formula import Formula
+from ..constraints.formula_text import parse_formula
+from ..constraints.intervals import Ranges, interval
+from ..constraints.syntax import DimSyntaxError, parse_dim
+
+MAX_LENGTH: Final = 100_000
+MAX_DEPTH: Final = 150
+
+
+class NotRead(ValueError):
+    """An expression that has no exact counterpart among dims and formulas, or is none at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A true division, which is no dim; rounding makes it one."""
+
+    over: str
+    under: str
+
+
+Text: TypeAlias = "str | Ratio"
+"""A translated expression."""
+
+
+# ---- what both notations share
+
+
+def _infix(symbol: str) -> Callable[..., str]:
+    return lambda *args: f"({f' {symbol} '.join(map(_whole, args))})"
+
+
+def _call(name: str) -> Callable[..., str]:
+    return lambda *args: f"{name}({', '.join(map(_whole, args))})"
+
+
+def _whole(text: Text) -> str:
+    if isinstance(text, Ratio):
+        raise NotRead("a fraction of sizes is no size")
+    return text
+
+
+def _ratio(over: Text, under: Text) -> Ratio:
+    return Ratio(_whole(over), _whole(under))
+
+
+def _floor(value: Text) -> str:
+    return f"({value.over} // {value.under})" if isinstance(value, Ratio) else value
+
+
+def _ceil(value: Text) -> str:
+    return f"(-((-{value.over}) // {value.under}))" if isinstance(value, Ratio) else value
+
+
+def _truncate(value: Text, ranges: Ranges) -> str:
+    """Rounding towards zero is rounding down where neither side is negative."""
+    if isinstance(value, Ratio):
+        sides = (_dim(value.over), _dim(value.under))
+        if any(interval(side, ranges)[0] < 0 for side in sides):
+            raise NotRead("a quotient that may be negative is rounded towards zero")
+    return _floor(value)
+
+
+def _dim(text: str) -> Dim:
+    try:
+        return parse_dim(text)
+    except DimSyntaxError as error:
+        raise NotRead(str(error)) from None
+
+
+def _formula(text: str) -> Formula:
+    try:
+        return parse_formula(text)
+    except DimSyntaxError as error:
+        raise NotRead(str(error)) from None
+
+
+# ---- sympy's constructors
+
+_CONSTRUCTORS: Final[Mapping[str, Callable[..., Text]]] = {
+    "Add": _infix("+"),
+    "Mul": _infix("*"),
+    "Pow": _infix("**"),
+    "PowByNatural": _infix("**"),
+    "FloorDiv": _infix("//"),
+    "CleanDiv": _infix("//"),
+    "Mod": _infix("%"),
+    "PythonMod": _infix("%"),
+    "IntTrueDiv": _ratio,
+    "FloorToInt": _floor,
+    "CeilToInt": _ceil,
+    "Min": _call("min"),
+    "Max": _call("max"),
+    "Identity": _whole,
+    "Equality": _infix("=="),
+    "Unequality": _infix("!="),
+    "GreaterThan": _infix(">="),
+    "LessThan": _infix("<="),
+    "StrictGreaterThan": _infix(">"),
+    "StrictLessThan": _infix("<"),
+    "And": _infix("and"),
+    "Or": _infix("or"),
+    "Not": lambda part: f"(not {_whole(part)})",
+}
+_SREPR = re.compile(r"\s*(?:(?P<name>[A-Za-z_]\w*)|(?P<int>-?\d+)|(?P<string>'[A-Za-z_]\w*')|(?P<op>[(),=]))")
+
+
+class _Srepr:
+    """Reads one text in sympy's constructor notation."""
+
+    def __init__(self, text: str) -> None:
+        if len(text) > MAX_LENGTH:
+            raise NotRead(f"an expression of {len(text)} characters")
+        self.ranges: dict[str, tuple[int | float, int | float]] = {}
+        """What the text says of its symbols: `positive=True`."""
+        self._tokens: list[tuple[str, str]] = []
+        at = 0
+        while match := _SREPR.match(text, at):
+            self._tokens.append((str(match.lastgroup), match[str(match.lastgroup)]))
+            at = match.end()
+        if text[at:].strip():
+            raise NotRead(f"no expression of sympy's: {text[at : at + 30]!r}")
+        self._tokens.append(("end", ""))
+        self._at = 0
+        self._depth = 0
+
+    def read(self) -> str:
+        text = _whole(self._expression())
+        self._expect("")
+        return text
+
+    def _next(self) -> tuple[str, str]:
+        token = self._tokens[self._at]
+        self._at = min(self._at + 1, len(self._tokens) - 1)
+        return token
+
+    def _expect(self, text: str) -> None:
+        if (found := self._next()[1]) != text:
+            raise NotRead(f"{text or 'the end'!r} was expected, not {found!r}")
+
+    def _expression(self) -> Text:
+        kind, name = self._next()
+        if kind != "name":
+            raise NotRead(f"the name of a constructor was expected, not {name!r}")
+        if name in ("true", "false"):
+            return name.capitalize()
+        self._expect("(")
+        if name == "Integer":
+            value = self._literal("int")
+            self._expect(")")
+            return f"({value})"
+        if name == "Symbol":
+            return self._symbol()
+        build = self._truncate if name == "TruncToInt" else _CONSTRUCTORS.get(name)
+        if build is None:
+            raise NotRead(f"{name} has no counterpart among dims")
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise NotRead(f"more than {MAX_DEPTH} levels of nesting")
+        args = [self._expression()]
+        while (token := self._next()[1]) == ",":
+            args.append(self._expression())
+        if token != ")":
+            raise NotRead(f"')' was expected, not {token!r}")
+        self._depth -= 1
+        try:
+            return build(*args)
+        except TypeError:
+            raise NotRead(f"{name} of {len(args)} arguments") from None
+
+    def _truncate(self, value: Text) -> str:
+        return _truncate(value, self.ranges)
+
+    def _literal(self, kind: str) -> str:
+        found, text = self._next()
+        if found != kind:
+            raise NotRead(f"a literal was expected, not {text!r}")
+        return text
+
+    def _symbol(self) -> str:
+        """`'s0', positive=True, integer=True)`."""
+        name = self._literal("string")[1:-1]
+        while (token := self._next()[1]) == ",":
+            assumption = self._literal("name")
+            self._expect("=")
+            if (assumption, self._literal("name")) == ("positive", "True"):
+                self.ranges[name] = (1, float("inf"))
+        if token != ")":
+            raise NotRead(f"')' was expected, not {token!r}")
+        return name
+
+
+@lru_cache(maxsize=4096)
+def dim_of(srepr: str) -> Dim:
+    """The dim that sympy's constructor notation writes. Raises NotRead."""
+    return _dim(_Srepr(srepr).read())
+
+
+@lru_cache(maxsize=4096)
+def formula_of(srepr: str) -> Formula:
+    """The formula that sympy's constructor notation writes. Raises NotRead."""
+    return _formula(_Srepr(srepr).read())
+
+
+# ---- guards
+
+_BINARY: Final[Mapping[type[ast.operator], Callable[..., Text]]] = {
+    ast.Add: _infix("+"),
+    ast.Sub: _infix("-"),
+    ast.Mult: _infix("*"),
+    ast.FloorDiv: _infix("//"),
+    ast.Mod: _infix("%"),
+    ast.Pow: _infix("**"),
+    ast.Div: _ratio,
+}
+_COMPARE: Final[Mapping[type[ast.cmpop], str]] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+}
+
+Source: TypeAlias = Callable[[tuple[str | int, ...], int | None], Dim]
+"""`(path, axis)` -> the size of the input at the path along the axis; with no axis, the input's own value."""
+
+
+def guard(text: str, source: Source, ranges: Ranges) -> Formula:
+    """The formula that a guard of an exported program states; `source` knows its inputs. Raises NotRead."""
+    if len(text) > MAX_LENGTH:
+        raise NotRead(f"a guard of {len(text)} characters")
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+        return _formula(_whole(_Guard(source, ranges).read(tree.body)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise error if isinstance(error, NotRead) else NotRead(f"no Python: {type(error).__name__}") from None
+
+
+class _Guard:
+    """Walks the tree of a guard. Whatever is not expected there ends in NotRead."""
+
+    def __init__(self, source: Source, ranges: Ranges) -> None:
+        self.source, self.ranges = source, ranges
+
+    def read(self, node: ast.expr) -> Text:
+        match node:
+            case ast.Constant(value=bool(truth)):
+                return str(truth)
+            case ast.Constant(value=int(number)) if number.bit_length() <= 1024:
+                return f"({number})"
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return f"(-{_whole(self.read(operand))})"
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return f"(not {_whole(self.read(operand))})"
+            case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _BINARY:
+                return _BINARY[type(operator)](self.read(left), self.read(right))
+            case ast.BoolOp(op=operator, values=values):
+                return _infix("and" if isinstance(operator, ast.And) else "or")(*map(self.read, values))
+            case ast.Compare(left=left, ops=operators, comparators=others):
+                return self._comparison(left, operators, others)
+            case ast.Call(func=ast.Name(id="min" | "max" as extremum), args=args, keywords=[]) if args:
+                return _call(extremum)(*map(self.read, args))
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="math"), attr="trunc" | "floor" | "ceil" as rounding),
+                args=[arg],
+                keywords=[],
+            ):
+                return self._rounded(rounding, self.read(arg))
+            case ast.Subscript(
+                value=ast.Call(func=ast.Attribute(value=tensor, attr="size"), args=[], keywords=[]),
+                slice=ast.Constant(value=int(axis)),
+            ):
+                return f"({self.source(_path(tensor), axis)})"
+            case ast.Subscript():
+                return f"({self.source(_path(node), None)})"
+        raise NotRead(f"a guard with {type(node).__name__}")
+
+    def _rounded(self, how: str, value: Text) -> str:
+        if how == "trunc":
+            return _truncate(value, self.ranges)
+        return _floor(value) if how == "floor" else _ceil(value)
+
+    def _comparison(self, left: ast.expr, operators: list[ast.cmpop], others: list[ast.expr]) -> str:
+        text = _whole(self.read(left))
+        for operator, other in zip(operators, others, strict=True):
+            if type(operator) not in _COMPARE:
+                raise NotRead(f"a guard with {type(operator).__name__}")
+            text += f" {_COMPARE[type(operator)]} {_whole(self.read(other))}"
+        return f"({text})"
+
+
+def _path(node: ast.expr) -> tuple[str | int, ...]:
+    """`L['batch']['b'][0]` -> ("batch", "b", 0)."""
+    match node:
+        case ast.Name(id="L"):
+            return ()
+        case ast.Subscript(value=inner, slice=ast.Constant(value=str(key) | int(key))):
+            return (*_path(inner), key)
+    raise NotRead("a guard on something that is no input")
