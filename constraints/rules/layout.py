@@ -333,7 +333,7 @@ def contiguous(c: Context, input: Tensor, memory_format: str = "contiguous_forma
             rank = 4 if name == "channels_last" else 5
             rank_is(c, input, f"a tensor in the format {name}", rank)
             return with_strides(input, input.shape, channels_last(input.shape))
-        case "preserve_format":
+        case "preserve_format" if input.layout is not Layout.CONTIGUOUS:
             c.refuse("contiguous takes no preserve_format")
     return Tensor(input.shape, input.dtype)
 

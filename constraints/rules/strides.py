@@ -91,11 +91,28 @@ def same_numel(c: Context, left: Sequence[Dim], right: Sequence[Dim]) -> Formula
 
 
 def equal_nonzero(c: Context, a: Dim, b: Dim, nonzero: Sequence[Dim]) -> Formula:
-    """a == b, given that no dim in `nonzero` is 0."""
+    """a == b, given that no dim in `nonzero` is 0. A product is 1 where all its factors are."""
     a, b, _ = without_common(a, b, nonzero)
     if c.at_least(a - b, 1) or c.at_least(b - a, 1):
         return False
+    if 1 in (a, b):
+        product = list(factors((a if b == 1 else b,)))
+        if len(product) > 1 and all(c.at_least(factor, 0) for factor in product):
+            return all_of(eq(factor, 1) for factor in product)
     return eq(a, b)
+
+
+def either(*formulas: Formula) -> Formula:
+    """The disjunction, without the parts that another one contains: `p or (p and q)` is `p`."""
+    parts = parts_of(any_of(formulas), Or)
+    return any_of(
+        p for p in parts if not any(q != p and set(parts_of(q, And)) < set(parts_of(p, And)) for q in parts)
+    )
+
+
+def parts_of(formula: Formula, kind: type[And] | type[Or]) -> tuple[Formula, ...]:
+    """The parts of an `And` or an `Or`; the formula alone where it is none."""
+    return formula.parts if isinstance(formula, kind) else (formula,)
 
 
 # --- views -----------------------------------------------------------------------------------------------
@@ -148,7 +165,7 @@ def view_of(c: Context, shape: Shape, strides: Strides, new: Shape, inferred: in
         split, j = _splits(c, [b.size for b in parts], at, new, inferred, nonzero)
         ends.append(j)
         if split is not True:
-            conditions.append(any_of((_no_break(c, parts, at, nonzero), split)))
+            conditions.append(either(_no_break(c, parts, at, nonzero), split))
     possible = all_of(conditions)
     if None not in ends:
         return View(possible, laid_out(new, _new_strides(parts, [j for j in ends if j is not None], new)))
@@ -170,11 +187,11 @@ def _no_break(c: Context, parts: list[Block], at: int, nonzero: Sequence[Dim]) -
     for k, block in enumerate(parts[at:], at):
         lone = False if c.at_least(block.size, 2) else eq(block.size, 1)
         joined = equal_nonzero(c, before.stride, block.size * block.stride, nonzero)
-        conditions.append(any_of((*between, joined, lone if k < len(parts) - 1 else False)))
+        conditions.append(either(*between, joined, lone if k < len(parts) - 1 else False))
         if lone is False:
             break
         between.append(ne(block.size, 1))
-    return any_of((False if c.at_least(before.size, 2) else eq(before.size, 1), all_of(conditions)))
+    return either(False if c.at_least(before.size, 2) else eq(before.size, 1), all_of(conditions))
 
 
 def _splits(
