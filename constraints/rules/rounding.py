@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import floor, isfinite
+from math import ceil, floor, isfinite
+from typing import cast
 
-from ..dims import Dim, Term
+from ..dims import Dim, Term, ceildiv
+from ..formula import all_of, any_of, ge, le, ne
 from ..language import Context, Number
 
 DENOMINATOR = 4096
@@ -47,3 +49,48 @@ def scaled(c: Context, size: Dim, factor: float | Number | Term) -> Dim:
         elif wrong is None and not c.at_least(-size, -CHECKED):
             c.approximate(f"floor({size} * {factor}) is taken for {p}*n // {q}, tried up to {CHECKED} only")
     return size * p // q
+
+
+def steps(c: Context, start: float | Term, end: float | Term, step: float | Term) -> Dim:
+    """`start, end, step -> ceil((end - start) / step)`, in doubles; the end may not lie against the step.
+
+    With start, end and step ratios of small numbers, the difference is exact, and the quotient, unless it is
+    an integer, is further from the next one than the error of the division: both have the same ceiling.
+    """
+    if all(isinstance(n, int | float) for n in (start, end, step)):
+        return _count(c, cast(float, start), cast(float, end), cast(float, step))
+    (a, b), (e, d), (p, q) = (_ratio(c, n) for n in (start, end, step))
+    if p == 0:
+        c.refuse("step must not be 0")
+    c.require(ne(p, 0), "step must not be 0")
+    over = e * b - a * d  # (end - start) = over / (b*d)
+    c.require(
+        any_of((all_of((ge(p, 0), ge(over, 0))), all_of((le(p, 0), le(over, 0))))),
+        f"{end} cannot be reached from {start} by {step}",
+    )
+    return ceildiv(over * q, p * b * d)
+
+
+def _count(c: Context, start: float, end: float, step: float) -> int:
+    """Of numbers alone."""
+    if not all(map(isfinite, (start, end, step))):
+        c.refuse(f"no range is from {start} to {end} by {step}")
+    if step == 0:
+        c.refuse("step must not be 0")
+    if (end - start) * step < 0:
+        c.refuse(f"{end} cannot be reached from {start} by {step}")
+    return ceil((end - start) / step)
+
+
+def _ratio(c: Context, value: float | Term) -> tuple[Dim, int]:
+    """Numerator and denominator of a bound; what is not a ratio of small numbers is not exact."""
+    if not isinstance(value, float):
+        return value, 1
+    if not isfinite(value):
+        c.refuse(f"{value} is no bound of a range")
+    ratio = Fraction(value)
+    if ratio.denominator > DENOMINATOR or abs(ratio.numerator) > CHECKED:
+        near = ratio.limit_denominator(DENOMINATOR)
+        c.approximate(f"the rounding of {value} is left aside: it is taken for {near}")
+        return near.numerator, near.denominator
+    return ratio.numerator, ratio.denominator

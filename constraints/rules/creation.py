@@ -1,0 +1,347 @@
+"""Operators that make tensors from sizes and numbers, and the triangular ones."""
+
+from __future__ import annotations
+
+from math import factorial
+from typing import Any, cast
+
+from ..dims import Dim, Term, maximum, minimum
+from ..formula import eq, ge, lt
+from ..generate import RuleFunction
+from ..language import Context, Number, Shape, Tensor, Value, product
+from .common import DEFAULTS, category, channels_last, contiguous_strides, promote, rank_is
+from .elementwise import pointwise_layout
+from .rounding import steps
+
+Size = Any
+"""A dim, or a tuple of them; torch takes `zeros(2, 3)` and `zeros((2, 3))`."""
+
+
+def kind(value: Value) -> str:
+    """The dtype that torch gives a tensor made of a number: bool, int64, float32 or complex64."""
+    if isinstance(value, Tensor):
+        return DEFAULTS[category(value.dtype)] if value.dtype else "float32"
+    return promote((value,)) or "bool"  # promotion passes over conditions on sizes, which are bools
+
+
+def at_least_0(c: Context, dim: Any, name: str) -> Dim:
+    """A size, which must not be negative; one that comes out of the data is a fresh one."""
+    if isinstance(dim, Number | Tensor):
+        return c.fresh(name, 0, None)
+    if not c.at_least(dim, 0):
+        c.require(ge(dim, 0), f"{name} must not be negative, as {dim} is")
+    return cast(Dim, dim)
+
+
+def sizes(c: Context, size: tuple[Size, ...]) -> Shape:
+    """`zeros(2, 3)`, `zeros((2, 3))` -> (2, 3)"""
+    dims = size[0] if len(size) == 1 and isinstance(size[0], tuple) else size
+    return tuple(at_least_0(c, dim, "size") for dim in dims)
+
+
+# --- of given sizes --------------------------------------------------------------------------------------
+
+
+def zeros(c: Context, *size: Size, dtype: str | None = None) -> Tensor:
+    """`*n -> [*n]`"""
+    return Tensor(sizes(c, size), dtype or "float32")
+
+
+def empty(c: Context, *size: Size, dtype: str | None = None, memory_format: str | None = None) -> Tensor:
+    """`*n -> [*n]`"""
+    result = Tensor(sizes(c, size), dtype or "float32")
+    return in_format(c, result, memory_format)
+
+
+def in_format(c: Context, result: Tensor, memory_format: str | None) -> Tensor:
+    """The tensor laid out as wanted; None leaves it as it is."""
+    if memory_format in ("channels_last", "channels_last_3d"):
+        rank_is(c, result, f"a tensor in {memory_format}", 4 if memory_format == "channels_last" else 5)
+        return Tensor(result.shape, result.dtype, channels_last(result.shape))
+    if memory_format == "contiguous_format":
+        return Tensor(result.shape, result.dtype)
+    return result
+
+
+def full(c: Context, size: Shape, fill_value: Value, dtype: str | None = None) -> Tensor:
+    """`*n -> [*n]`, of the dtype that the value has"""
+    return Tensor(sizes(c, (size,)), dtype or kind(fill_value))
+
+
+def randint(
+    c: Context, *bounds: Any, low: Any = 0, high: Any = None, size: Any = None, dtype: str | None = None
+) -> Tensor:
+    """`randint(high, size)` and `randint(low, high, size)`, of low <= numbers < high `-> [*size]`"""
+    given = list(bounds)
+    if size is None:
+        size = given.pop()
+    if high is None:
+        high = given.pop()
+    if given:
+        low = given.pop()
+    if given or not isinstance(size, tuple):
+        c.refuse("randint takes a low end, a high end and a size")
+    if not isinstance(low, Number) and not isinstance(high, Number):
+        c.require(lt(low, high), f"there are no numbers from {low} to {high}")
+    return Tensor(sizes(c, (size,)), dtype or "int64")
+
+
+def empty_strided(c: Context, size: Shape, stride: Shape, dtype: str | None = None) -> Tensor:
+    """`*n -> [*n]`, with the strides given"""
+    if len(size) != len(stride):
+        c.refuse(f"there are {len(stride)} strides for {len(size)} sizes")
+    shape = sizes(c, (size,))
+    return Tensor(shape, dtype or "float32", tuple(at_least_0(c, step, "stride") for step in stride))
+
+
+def empty_permuted(
+    c: Context, size: Shape, physical_layout: tuple[int, ...], dtype: str | None = None
+) -> Tensor:
+    """`*n -> [*n]`, with the axes in memory in the order given"""
+    if sorted(physical_layout) != list(range(len(size))):
+        c.refuse(f"{physical_layout} is not an order of {len(size)} axes")
+    shape = sizes(c, (size,))
+    strides = contiguous_strides(tuple(shape[i] for i in physical_layout))
+    of_axis = dict(zip(physical_layout, strides, strict=True))
+    return Tensor(shape, dtype or "float32", tuple(of_axis[i] for i in range(len(shape))))
+
+
+def new_zeros(c: Context, input: Tensor, *size: Size, dtype: str | None = None) -> Tensor:
+    """`*n -> [*n]`, of the dtype of the input"""
+    return Tensor(sizes(c, size), dtype or input.dtype)
+
+
+def new_full(c: Context, input: Tensor, size: Shape, fill_value: Value, dtype: str | None = None) -> Tensor:
+    """`*n -> [*n]`, of the dtype of the input"""
+    return Tensor(sizes(c, (size,)), dtype or input.dtype)
+
+
+def new_empty_strided(
+    c: Context, input: Tensor, size: Shape, stride: Shape, dtype: str | None = None
+) -> Tensor:
+    """`*n -> [*n]`, of the dtype of the input, with the strides given"""
+    result = empty_strided(c, size, stride)
+    return Tensor(result.shape, dtype or input.dtype, result.layout)
+
+
+def new_tensor(c: Context, input: Tensor, data: Value, dtype: str | None = None) -> Tensor:
+    """`tensor(data)`, of the dtype of the input"""
+    return tensor(c, data, dtype or input.dtype)
+
+
+def like(
+    c: Context, input: Tensor, dtype: str | None = None, memory_format: str | None = None
+) -> Tensor:
+    """`[*n] -> [*n]`, laid out as the input is, but for gaps and repetitions"""
+    result = Tensor(input.shape, dtype or input.dtype, pointwise_layout(c, [input], input.shape))
+    return in_format(c, result, memory_format)
+
+
+def full_like(
+    c: Context,
+    input: Tensor,
+    fill_value: Value,
+    dtype: str | None = None,
+    memory_format: str | None = None,
+) -> Tensor:
+    """`[*n] -> [*n]`, laid out as the input is, but for gaps and repetitions"""
+    return like(c, input, dtype, memory_format)
+
+
+def randint_like(
+    c: Context,
+    input: Tensor,
+    *bounds: Any,
+    low: Any = 0,
+    high: Any = None,
+    dtype: str | None = None,
+    memory_format: str | None = None,
+) -> Tensor:
+    """`randint_like(input, high)` and `(input, low, high)`: `[*n] -> [*n]`, of low <= numbers < high"""
+    randint(c, *bounds, low=low, high=high, size=())
+    return like(c, input, dtype, memory_format)
+
+
+# --- of given numbers ------------------------------------------------------------------------------------
+
+
+def tensor(c: Context, data: Value, dtype: str | None = None) -> Tensor:
+    """`((1, 2, 3), (4, 5, 6)) -> [2, 3]`; tensors inside have one element each and count as numbers."""
+    if isinstance(data, Tensor):
+        return Tensor(data.shape, dtype or data.dtype, pointwise_layout(c, [data], data.shape))
+    shape, numbers = _nested(c, data)
+    return Tensor(shape, dtype or _joint(c, numbers))
+
+
+def _nested(c: Context, data: Value) -> tuple[Shape, list[Value]]:
+    """The shape of nested tuples, which all have one, and the numbers in them."""
+    if not isinstance(data, tuple):
+        if isinstance(data, Tensor):
+            c.require(eq(data.numel, 1), f"only a tensor of one element counts as a number, not {data}")
+        return (), [data]
+    parts = [_nested(c, part) for part in data]
+    if any(shape != parts[0][0] for shape, _ in parts):
+        c.refuse(f"the parts of {data} differ in shape")
+    return (len(parts), *(parts[0][0] if parts else ())), [n for _, numbers in parts for n in numbers]
+
+
+def _joint(c: Context, numbers: list[Value]) -> str | None:
+    """The dtype of a tensor of these numbers: float32 of none, else the widest of theirs."""
+    if not numbers:
+        return "float32"
+    if any(isinstance(n, Tensor) and n.dtype is None for n in numbers):
+        return None
+    scalars = [Tensor((), n.dtype if isinstance(n, Tensor) else kind(n)) for n in numbers]
+    return promote(scalars)
+
+
+def arange(
+    c: Context, start: Any = 0, end: Any = None, step: Any = 1, dtype: str | None = None
+) -> Tensor:
+    """`start, end, step -> [ceil((end - start) / step)]`; the end may not lie against the step."""
+    if end is None:
+        start, end = 0, start
+    bounds = (start, end, step)
+    dtype = dtype or ("int64" if all(kind(n) in ("int64", "bool") for n in bounds) else "float32")
+    if any(isinstance(n, Number | Tensor) for n in bounds):
+        return Tensor((c.fresh("arange", 0, None),), dtype)
+    size = steps(c, start, end, step)
+    if dtype == "int64" and any(isinstance(n, float) for n in bounds):
+        # torch checks the bounds as they are, and truncates them to count
+        size = steps(c, *(int(n) if isinstance(n, float) else n for n in bounds))
+    return Tensor((size,), dtype)
+
+
+def linspace(
+    c: Context, start: Any, end: Any, steps: Any, base: float = 10.0, dtype: str | None = None
+) -> Tensor:
+    """`steps -> [steps]`; the ends are numbers, or tensors without dimensions"""
+    for bound in (start, end):
+        if isinstance(bound, Tensor):
+            rank_is(c, bound, "an end of linspace", 0)
+    found = "complex64" if "complex64" in (kind(start), kind(end)) else "float32"
+    return Tensor((at_least_0(c, steps, "steps"),), dtype or found)
+
+
+def scalar_tensor(c: Context, s: Value, dtype: str | None = None) -> Tensor:
+    """`-> []`, of floats where no dtype is given"""
+    return Tensor((), dtype or "float32")
+
+
+def window(
+    c: Context,
+    window_length: Any,
+    periodic: bool = True,
+    alpha: float = 0.0,
+    beta: float = 0.0,
+    dtype: str | None = None,
+) -> Tensor:
+    """`n -> [n]`"""
+    return Tensor((at_least_0(c, window_length, "window_length"),), dtype or "float32")
+
+
+def randperm(c: Context, n: Any, dtype: str | None = None) -> Tensor:
+    """`n -> [n]`"""
+    return Tensor((at_least_0(c, n, "n"),), dtype or "int64")
+
+
+# --- triangles and combinations --------------------------------------------------------------------------
+
+
+def eye(c: Context, n: Any, m: Any = None, dtype: str | None = None) -> Tensor:
+    """`n, m -> [n, m]`, where a missing m is n"""
+    rows = at_least_0(c, n, "n")
+    return Tensor((rows, rows if m is None else at_least_0(c, m, "m")), dtype or "float32")
+
+
+def tril(c: Context, input: Tensor, diagonal: Any = 0) -> Tensor:
+    """`[*b, n, m] -> [*b, n, m]`"""
+    if input.rank < 2:
+        c.refuse(f"input must have at least 2 dimensions, not {input.rank}")
+    return Tensor(input.shape, input.dtype)
+
+
+def _triangle(c: Context, rows: Dim, columns: Dim, diagonal: Dim) -> Dim:
+    """How many places of a matrix lie on or below the diagonal.
+
+    Row i = 0, …, r - 1 has clamp(i + k + 1, 0, n) of them. With g(m) the sum of min(j, n) over j = 1, …, m,
+    which is 0 for m <= 0, they are g(r + k) - g(k). For m >= 0 and t = min(m, n), g(m) is
+    t*(t + 1)/2 + (m - t)*n.
+    """
+
+    def g(last: Dim) -> Dim:
+        m = last if c.at_least(last, 0) else maximum(last, 0)
+        t = minimum(m, columns)
+        return t * (t + 1) // 2 + (m - t) * columns
+
+    return g(rows + diagonal) - g(diagonal)
+
+
+def tril_indices(c: Context, row: Any, col: Any, offset: Dim = 0, dtype: str | None = None) -> Tensor:
+    """`n, m, k -> [2, the number of places (i, j) of an n by m matrix with j - i <= k]`"""
+    rows, columns = at_least_0(c, row, "row"), at_least_0(c, col, "col")
+    return Tensor((2, _triangle(c, rows, columns, offset)), dtype or "int64")
+
+
+def triu_indices(c: Context, row: Any, col: Any, offset: Dim = 0, dtype: str | None = None) -> Tensor:
+    """`n, m, k -> [2, the number of places (i, j) of an n by m matrix with j - i >= k]`"""
+    rows, columns = at_least_0(c, row, "row"), at_least_0(c, col, "col")
+    return Tensor((2, rows * columns - _triangle(c, rows, columns, offset - 1)), dtype or "int64")
+
+
+def cartesian_prod(c: Context, *tensors: Any) -> Tensor:
+    """`[n], [m], … -> [n*m*…, the number of tensors]`; a single one is returned as it is."""
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple) else tensors
+    if not given:
+        c.refuse("cartesian_prod of nothing")
+    for part in given:
+        rank_is(c, part, "each tensor", 1)
+    if len(given) == 1:
+        return cast(Tensor, given[0])
+    if len({part.dtype for part in given} - {None}) > 1:
+        c.refuse("all tensors must have the same dtype")
+    return Tensor((product([part.shape[0] for part in given]), len(given)), given[0].dtype)
+
+
+def combinations(c: Context, input: Tensor, r: Any = 2, with_replacement: bool = False) -> Tensor:
+    """`[n], r -> [n*(n - 1)*…*(n - r + 1)/r!, r]`, with replacement `n*(n + 1)*…*(n + r - 1)/r!`"""
+    rank_is(c, input, "input", 1)
+    if isinstance(r, Term):
+        c.refuse(f"the rule needs a number for r, not {r}")
+    if r < 0:
+        c.refuse(f"r must not be negative, as {r} is")
+    if r == 0:
+        return Tensor((0,), input.dtype)
+    (n,) = input.shape
+    numerator = product([n + i if with_replacement else n - i for i in range(r)])
+    return Tensor((numerator // factorial(r), r), input.dtype)
+
+
+RULES: dict[str, RuleFunction] = {
+    "empty": empty,
+    **dict.fromkeys(("zeros", "ones", "rand", "randn"), zeros),
+    "full": full,
+    "randint": randint,
+    "empty_strided": empty_strided,
+    "empty_permuted": empty_permuted,
+    **dict.fromkeys(("new_zeros", "new_ones", "new_empty"), new_zeros),
+    "new_full": new_full,
+    "new_empty_strided": new_empty_strided,
+    "new_tensor": new_tensor,
+    **dict.fromkeys(("zeros_like", "ones_like", "empty_like", "rand_like", "randn_like"), like),
+    "full_like": full_like,
+    "randint_like": randint_like,
+    **dict.fromkeys(("tensor", "as_tensor", "asarray"), tensor),
+    "scalar_tensor": scalar_tensor,
+    "arange": arange,
+    "linspace": linspace,
+    "logspace": linspace,
+    "randperm": randperm,
+    **dict.fromkeys((f"{name}_window" for name in "hann hamming blackman bartlett kaiser".split()), window),
+    "eye": eye,
+    **dict.fromkeys(("tril", "triu"), tril),
+    "tril_indices": tril_indices,
+    "triu_indices": triu_indices,
+    "cartesian_prod": cartesian_prod,
+    "combinations": combinations,
+}
