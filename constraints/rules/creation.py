@@ -271,7 +271,7 @@ def _triangle(c: Context, rows: Dim, columns: Dim, diagonal: Dim) -> Dim:
 
     def g(last: Dim) -> Dim:
         m = last if c.at_least(last, 0) else maximum(last, 0)
-        t = minimum(m, columns)
+        t = m if c.at_least(columns - m, 0) else minimum(m, columns)
         return t * (t + 1) // 2 + (m - t) * columns
 
     return g(rows + diagonal) - g(diagonal)
