@@ -276,6 +276,7 @@ class _Trial:
     def __init__(self, source: _Source, system: System) -> None:
         self.source = source
         self.on_data = any(p.on_data or p.unbacked for p in system.paths)
+        self.approximate = any(p.notes for p in system.paths)
         self.mistakes: list[Finding] = []
         self.remarks: list[Finding] = []
         self.how = ""
@@ -302,9 +303,13 @@ class _Trial:
         if self.on_data:
             self._remark(f"{claim} ({outcome.how}); the data decides which way the program goes")
             return False
-        origin = outcome.origin if isinstance(outcome, Refused) else None
-        finding = findings.make(Code.INTERNAL_ERROR, f"{claim}. This is a defect of anyshape.", origin)
-        self.mistakes.append(replace(finding, witness=dict(values)))
+        finding = (
+            findings.make(Code.APPROXIMATE, f"{claim}; an operator whose law is not known exactly misled us")
+            if self.approximate
+            else findings.make(Code.INTERNAL_ERROR, f"{claim}. This is a defect of anyshape; please report it")
+        )
+        origin = outcome.origin if isinstance(outcome, Refused) else finding.origin
+        self.mistakes.append(replace(finding, origin=origin, witness=dict(values)))
         return False
 
     def _remark(self, message: str) -> None:

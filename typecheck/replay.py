@@ -72,11 +72,12 @@ class Replayer:
 
         Fake tensors are believed where they agree with that. Otherwise real ones have the last word.
         """
-        fake = _attempt(self.target, self.spec, values, FAKE, _fake_mode, 0)
+        with _values_kept(self.target, parameters=False):
+            fake = _attempt(self.target, self.spec, values, FAKE, _fake_mode, 0)
         if isinstance(fake, Ran if accepted else Refused) or not self._moderate(values):
             return fake
         for fill in (0, 1):
-            with _values_kept(self.target):
+            with _values_kept(self.target, parameters=True):
                 real = _attempt(self.target, self.spec, values, REAL, _real_mode, fill)
             if isinstance(real, Ran if accepted else Refused):
                 break
@@ -184,7 +185,10 @@ def _device(target: Any) -> Any:
     return torch.device("cpu")
 
 
-_WORDS_OF_OTHERS = ("allocate", "out of memory", "not implemented for", "no kernel image")
+_WORDS_OF_OTHERS = (
+    "allocate", "out of memory", "not implemented for", "fake tensor", "faketensor", "tensor subclasses",
+    "data pointer",
+)
 
 
 def _is_other(error: Exception) -> bool:
@@ -199,7 +203,7 @@ def _is_other(error: Exception) -> bool:
         fake_tensor.UnsupportedFakeTensorException,
         fake_tensor.UnsupportedOperatorException,
     )
-    return isinstance(error, others) or any(word in str(error) for word in _WORDS_OF_OTHERS)
+    return isinstance(error, others) or any(word in str(error).lower() for word in _WORDS_OF_OTHERS)
 
 
 @contextlib.contextmanager
@@ -221,13 +225,17 @@ _real_mode = contextlib.nullcontext
 
 
 @contextlib.contextmanager
-def _values_kept(target: Any) -> Iterator[None]:
-    """What a real run writes into parameters and buffers (running means, caches) is undone."""
+def _values_kept(target: Any, *, parameters: bool) -> Iterator[None]:
+    """What a run writes into buffers (running means, counters) is undone, and into parameters if asked for.
+
+    Among fake tensors, too: a call that has only real ones among its operands (`self.count += 1`) really runs.
+    """
     import torch
 
     model = target if isinstance(target, torch.nn.Module) else torch.nn.Module()
     with torch.no_grad():
-        saved = [(t, t.clone()) for t in (*model.parameters(), *model.buffers())]
+        tensors = (*model.buffers(), *(model.parameters() if parameters else ()))
+        saved = [(t, t.clone()) for t in tensors if t.device.type != "meta"]
     try:
         yield
     finally:
