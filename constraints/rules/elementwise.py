@@ -85,7 +85,7 @@ def pointwise_layout(c: Context, operands: Iterable[Value], shape: Shape) -> Lay
     first = opinions[0]
     if first.layout is Layout.UNKNOWN or first.shape != shape:
         return Layout.UNKNOWN
-    order = _order(c, first)
+    order = axes_by_stride(c, first)
     if order is None:
         return Layout.UNKNOWN
     return laid_out(shape, dense(shape, order))
@@ -104,7 +104,7 @@ def _is_row_major(c: Context, tensor: Tensor) -> bool:
     return all(_slower(c, tensor, i, j) for i, j in pairwise(axes))
 
 
-def _order(c: Context, tensor: Tensor) -> tuple[int, ...] | None:
+def axes_by_stride(c: Context, tensor: Tensor) -> tuple[int, ...] | None:
     """The axes, slowest first, if the strides decide their order for all sizes."""
     if not isinstance(tensor.layout, tuple):
         return tuple(range(tensor.rank))

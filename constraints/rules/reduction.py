@@ -133,7 +133,7 @@ def choice_of(name: str, law: str, nowhere: bool = False) -> RuleFunction:
         c: Context, input: Tensor, dim: int | Tensor | None = None, keepdim: Value = False, other: Value =
         None
     ) -> Tensor | Pair:
-        """[*a, n, *b] -> [*a, *b], int64[*a, *b]; without an axis [*a] -> []; [*a], [*b] -> [*broadcast(a, b)]"""
+        """[*a, n, *b] -> [*a, *b], int64[*a, *b]; of no axis [*a] -> []; [*a], [*b] -> [*broadcast(a, b)]"""
         second = dim if isinstance(dim, Tensor) else other
         if isinstance(second, Tensor):
             return pointwise(c, law, input, second, operation=name)

@@ -304,7 +304,7 @@ ASKING = "add clamp copy_ glu masked_fill prelu where".split()
 
 
 def test_both_answers_are_seen() -> None:
-    """Of the operators that ask something of sizes, some cases are accepted at some sizes and refused at others."""
+    """Operators that ask something of sizes are accepted at some and refused at others."""
     for name in ASKING:
         counts = [check_case(c, rules) for c in CASES if c.op == name]
         assert any(accepted and refused for accepted, refused in counts), name

@@ -1,0 +1,386 @@
+"""Normalisations: `[n, c, *s] -> [n, c, *s]`, with means per channel, instance, group or position.
+
+Parameters and running statistics are vectors of c; torch looks at them closely, but hardly where nothing is
+normalised.
+"""
+from __future__ import annotations
+
+from typing import Final
+
+from ..dims import Dim
+from ..formula import Formula, all_of, any_of, divides, eq, ge, ne
+from ..generate import RuleFunction
+from ..language import Context, Layout, Shape, Tensor, Value, product
+from .elementwise import apply_law, axes_by_stride, dense, pointwise_layout
+from .strides import Strides, strides_of, view_of
+
+Vector = Tensor | None
+
+
+def is_empty(c: Context, shape: Shape) -> Formula:
+    """Some size is 0. Sizes that are at least 1 in the whole domain are left out."""
+    return any_of(eq(n, 0) for n in shape if not c.at_least(n, 1))
+
+
+def is_full(c: Context, shape: Shape) -> Formula:
+    """No size is 0."""
+    return all_of(ne(n, 0) for n in shape if not c.at_least(n, 1))
+
+
+def suggested_layout(c: Context, input: Tensor) -> Layout | Strides:
+    """`suggest_memory_format`: contiguous, but for images and volumes whose channels lie innermost."""
+    if input.rank not in (4, 5) or input.layout is Layout.CONTIGUOUS:
+        return Layout.CONTIGUOUS
+    order = axes_by_stride(c, input)
+    if order == tuple(range(input.rank)):
+        return Layout.CONTIGUOUS
+    return dense(input.shape, order) if order == (0, *range(2, input.rank), 1) else Layout.UNKNOWN
+
+
+def parameters_fit(c: Context, input: Tensor, operation: str, *parameters: Value) -> str | None:
+    """Parameters have the dtype of the input, or float32 where that is a half. Returns their dtype."""
+    apply_law(c, "xx=x", input.dtype, operation)
+    dtypes = {p.dtype for p in parameters if isinstance(p, Tensor)} - {None}
+    if input.dtype is None or not dtypes or dtypes == {input.dtype}:
+        return input.dtype
+    if input.dtype in ("float16", "bfloat16") and dtypes == {"float32"}:
+        return "float32"
+    c.refuse(
+        f"{operation} of {input.dtype} does not take parameters of {' and '.join(sorted(map(str, dtypes)))}"
+    )
+
+
+# One mean per channel.
+
+
+def _channels(c: Context, input: Tensor, operation: str) -> Dim:
+    if input.rank < 2:
+        c.refuse(f"{operation} takes an input of rank 2 or more, [n, c, …], not {input}")
+    return input.shape[1]
+
+
+def _per_channel(c: Context, input: Tensor, weight: Vector, bias: Vector, mean: Vector, var: Vector) -> None:
+    """Each vector has c elements; of an empty input, torch multiplies by the first element of the weight."""
+    channels, empty, full = input.shape[1], is_empty(c, input.shape), is_full(c, input.shape)
+    for name, vector in {"weight": weight, "bias": bias, "running_mean": mean, "running_var": var}.items():
+        if vector is None:
+            continue
+        fits = eq(vector.numel, channels)
+        if vector in (mean, var) and vector.rank != 1:
+            fits = False
+        least: Formula = ge(vector.numel, 1) if vector in (weight, bias) else True
+        c.require(
+            any_of((all_of((full, fits)), all_of((empty, least)))),
+            f"{name} must hold a number for each of {channels} channels, and is {vector}",
+        )
+
+
+def _sizes_fit(c: Context, input: Tensor, **vectors: Vector) -> None:
+    """Each vector holds c numbers, unless there is nothing to normalise."""
+    for name, vector in vectors.items():
+        if vector is not None:
+            fits = any_of((eq(vector.numel, input.shape[1]), is_empty(c, input.shape)))
+            c.require(
+                fits, f"{name} must hold a number for each of {input.shape[1]} channels, and is {vector}"
+            )
+
+
+def batch_norm(
+    c: Context, input: Tensor, running_mean: Vector = None, running_var: Vector = None, weight: Vector = None,
+    bias: Vector = None, training: bool = False, momentum: Value = 0.1, eps: Value = 1e-5,
+    cudnn_enabled: Value = None,
+) -> Tensor:  # fmt: skip
+    """[n, c, *s], four times [c] -> [n, c, *s]; in training n * ∏s != 1, else with running statistics.
+
+    The ATen form, known by its last argument, has weight and bias first and takes a single value per channel.
+    What is asked of the four vectors is the same, so that the order matters only to which of them are
+    missing.
+    """
+    aten = cudnn_enabled is not None
+    if training and not aten:
+        count = product((input.shape[0], *input.shape[2:])) if input.shape else 1
+        c.require(
+            ne(count, 1), f"batch_norm in training needs more than one value per channel, and {input} has one"
+        )
+    parameters_fit(c, input, "batch_norm", running_mean, running_var, weight, bias)
+    empty = is_empty(c, input.shape)
+    given = [
+        v is not None
+        for v in ((running_mean, running_var, weight, bias) if aten else (running_mean, running_var))
+    ]
+    if not training and sum(given) < 2:
+        c.require(empty, "batch_norm in evaluation needs running_mean and running_var")
+    if training and not aten and sum(given) == 1:
+        c.require(empty, "batch_norm takes both running_mean and running_var, or none of them")
+    if input.rank > 1:
+        _per_channel(c, input, weight, bias, running_mean, running_var)
+    else:
+        c.require(empty, f"batch_norm takes an input of rank 2 or more, [n, c, …], not {input}")
+    return Tensor(input.shape, input.dtype, suggested_layout(c, input))
+
+
+def _native(
+    c: Context, input: Tensor, weight: Vector, bias: Vector, mean: Vector, var: Vector, training: Value
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The kernel itself, with its mean and inverse deviation: [c] in training, [0] in evaluation.
+
+    It reads vectors without a look at their sizes; a vector of other than c numbers is refused here.
+    """
+    channels = _channels(c, input, "batch_norm")
+    dtype = parameters_fit(c, input, "batch_norm", weight, bias, mean, var)
+    if training:
+        c.require(is_full(c, input.shape), f"batch_norm in training needs an element, and {input} has none")
+    elif mean is None or var is None:
+        c.refuse("batch_norm in evaluation needs running_mean and running_var")
+    _sizes_fit(c, input, weight=weight, bias=bias, running_mean=mean, running_var=var)
+    statistics = Tensor((channels if training else 0,), dtype)
+    return Tensor(input.shape, input.dtype, suggested_layout(c, input)), statistics, statistics
+
+
+def native_batch_norm(
+    c: Context, input: Tensor, weight: Vector, bias: Vector, running_mean: Value = None,
+    running_var: Value = None, training: Value = True, momentum: Value = 0.1, eps: Value = 1e-5,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """[n, c, *s], four times [c] -> [n, c, *s], [c], [c]; one overload has no running statistics"""
+    if isinstance(running_mean, bool):  # (input, weight, bias, training, momentum, eps)
+        running_mean, running_var, training = None, None, running_mean
+    mean, var = (v if isinstance(v, Tensor) else None for v in (running_mean, running_var))
+    return _native(c, input, weight, bias, mean, var, training)
+
+
+def native_batch_norm_functional(
+    c: Context, input: Tensor, weight: Vector, bias: Vector, running_mean: Tensor, running_var: Tensor,
+    training: Value, momentum: Value = 0.1, eps: Value = 1e-5,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """[n, c, *s], four times [c] -> [n, c, *s] and four times [c], the new running statistics last"""
+    return *_native(c, input, weight, bias, running_mean, running_var, training), running_mean, running_var
+
+
+def native_batch_norm_eval(
+    c: Context, input: Tensor, weight: Vector, bias: Vector, running_mean: Tensor, running_var: Tensor,
+    momentum: Value = 0.1, eps: Value = 1e-5,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """[n, c, *s], four times [c] -> [n, c, *s], [0], [0]"""
+    return _native(c, input, weight, bias, running_mean, running_var, False)
+
+
+# One mean per instance and channel, which is a batch norm of [1, n*c, *s].
+
+
+def instance_norm(
+    c: Context, input: Tensor, running_mean: Vector = None, running_var: Vector = None, weight: Vector = None,
+    bias: Vector = None, use_input_stats: Value = True, momentum: Value = 0.1, eps: Value = 1e-5,
+    cudnn_enabled: Value = None,
+) -> Tensor:  # fmt: skip
+    """[n, c, *s], four times [c] -> [n, c, *s], contiguous; on the input's own statistics, ∏s != 1"""
+    aten = cudnn_enabled is not None  # weight and bias come first there, as in batch_norm
+    if use_input_stats and not aten:
+        spatial = product(input.shape[2:])
+        c.require(
+            ne(spatial, 1), f"instance_norm needs more than one element per channel, and {input} has one"
+        )
+    channels = _channels(c, input, "instance_norm")
+    parameters_fit(c, input, "instance_norm", running_mean, running_var, weight, bias)
+    given = [
+        v is not None
+        for v in ((running_mean, running_var, weight, bias) if aten else (running_mean, running_var))
+    ]
+    if not use_input_stats and sum(given) < 2:
+        c.refuse("instance_norm without the input's own statistics needs running_mean and running_var")
+    batch, empty, full = input.shape[0], is_empty(c, input.shape), is_full(c, input.shape)
+    if use_input_stats and not aten and sum(given) == 1:
+        c.require(empty, "instance_norm takes both running_mean and running_var, or none of them")
+    for name, vector in {
+        "weight": weight,
+        "bias": bias,
+        "running_mean": running_mean,
+        "running_var": running_var,
+    }.items():
+        if vector is None:
+            continue
+        if vector.rank > 1:
+            c.refuse(f"{name} of instance_norm has rank 1, not {vector.rank}")
+        fits = eq(vector.numel, channels)
+        if vector is weight or vector is bias:
+            otherwise = all_of((empty, ge(batch, 1), ge(vector.numel, 1)))
+        elif (
+            use_input_stats
+        ):  # the mean over the batch is written back, and broadcasts where there is no batch
+            otherwise = all_of((empty, any_of((fits, all_of((eq(batch, 0), eq(channels, 1)))))))
+        else:
+            otherwise = empty
+        c.require(
+            any_of((all_of((full, fits)), otherwise)),
+            f"{name} must hold a number for each of {channels} channels, and is {vector}",
+        )
+    return Tensor(input.shape, input.dtype)
+
+
+# One mean per group of channels.
+
+
+def group_norm(
+    c: Context, input: Tensor, num_groups: Dim, weight: Vector = None, bias: Vector = None, eps: Value = 1e-5,
+    cudnn_enabled: Value = None,
+) -> Tensor:  # fmt: skip
+    """[n, g*k, *s], twice [g*k] -> [n, g*k, *s], where n*k*∏s != 1 but for the ATen form"""
+    _grouped(c, input, num_groups, weight, bias)
+    if cudnn_enabled is None and num_groups != 0:
+        count = product((input.shape[0] * input.shape[1] // num_groups, *input.shape[2:]))
+        c.require(ne(count, 1), f"group_norm needs more than one value per group, and {input} has one")
+    return Tensor(input.shape, input.dtype, suggested_layout(c, input))
+
+
+def _grouped(c: Context, input: Tensor, groups: Dim, weight: Vector, bias: Vector) -> str | None:
+    channels = _channels(c, input, "group_norm")
+    dtype = parameters_fit(c, input, "group_norm", weight, bias)
+    c.require(ge(groups, 1), f"group_norm takes one group or more, not {groups}")
+    if groups != 0:
+        c.require(divides(groups, channels), f"{channels} channels do not divide into {groups} groups")
+    for name, vector in {"weight": weight, "bias": bias}.items():
+        if vector is not None:
+            fits = vector.rank == 1 and eq(vector.shape[0], channels)
+            c.require(fits, f"{name} of group_norm must hold {channels} numbers, and is {vector}")
+    return dtype
+
+
+def native_group_norm(
+    c: Context,
+    input: Tensor,
+    weight: Vector,
+    bias: Vector,
+    N: Dim,
+    C: Dim,
+    HxW: Dim,
+    group: Dim,
+    eps: Value = 1e-5,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """A contiguous tensor of n*c*s numbers, twice [c] -> the same shape, [n, g], [n, g]"""
+    dtype = _grouped(c, Tensor((N, C, HxW), input.dtype), group, weight, bias)
+    c.require(eq(input.numel, N * C * HxW), f"native_group_norm of {input} is said to be {N} * {C} * {HxW}")
+    layout = suggested_layout(c, input)
+    if layout is not Layout.CONTIGUOUS and layout != input.layout:
+        c.approximate("native_group_norm takes contiguous tensors only, and the layout is not known here")
+    statistics = Tensor((N, group), dtype)
+    return Tensor(input.shape, input.dtype, layout), statistics, statistics
+
+
+# One mean per position, over the trailing axes.
+
+
+def _trailing(
+    c: Context, input: Tensor, normalized_shape: Value, weight: Vector, bias: Vector, operation: str
+) -> Shape:
+    """[*a, *k], k and twice [*k] -> [*a, 1, …]: the shape of the statistics"""
+    if not isinstance(normalized_shape, tuple):
+        c.refuse(f"{operation} takes its normalized_shape as a tuple, not {normalized_shape}")
+    sizes: Shape = normalized_shape  # type: ignore[assignment]
+    count = len(sizes)
+    if not count:
+        c.refuse(f"{operation} normalises over one trailing axis or more, not over none")
+    for name, vector in {"weight": weight, "bias": bias}.items():
+        if vector is not None:
+            if vector.rank != count:
+                c.refuse(f"{name} of {operation} must have the shape {list(sizes)}, and is {vector}")
+            for have, want in zip(vector.shape, sizes, strict=True):
+                c.require(
+                    eq(have, want),
+                    f"{name} of {operation} must have the shape {_text(sizes)}, and is {vector}",
+                )
+    if input.rank < count:
+        c.refuse(f"{operation} over {_text(sizes)} takes an input of rank {count} or more, not {input}")
+    for have, want in zip(input.shape[-count:], sizes, strict=True):
+        c.require(eq(have, want), f"{operation} over {_text(sizes)} takes an input that ends so, not {input}")
+    return (*input.shape[:-count], *(1,) * count)
+
+
+def _text(shape: Shape) -> str:
+    return f"[{', '.join(map(str, shape))}]"
+
+
+def layer_norm(
+    c: Context, input: Tensor, normalized_shape: Value, weight: Vector = None, bias: Vector = None,
+    eps: Value = 1e-5, cudnn_enable: Value = None,
+) -> Tensor:  # fmt: skip
+    """[*a, *k], twice [*k] -> [*a, *k], contiguous"""
+    return native_layer_norm(c, input, normalized_shape, weight, bias, eps)[0]
+
+
+def native_layer_norm(
+    c: Context,
+    input: Tensor,
+    normalized_shape: Value,
+    weight: Vector = None,
+    bias: Vector = None,
+    eps: Value = 1e-5,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """[*a, *k], twice [*k] -> [*a, *k], mean and inverse deviation: [*a, 1, …]"""
+    shape = _trailing(c, input, normalized_shape, weight, bias, "layer_norm")
+    statistics = Tensor(shape, parameters_fit(c, input, "layer_norm", weight, bias))
+    return Tensor(input.shape, input.dtype), statistics, statistics
+
+
+def rms_norm(
+    c: Context, input: Tensor, normalized_shape: Value, weight: Vector = None, eps: Value = None
+) -> Tensor:
+    """[*a, *k], [*k] -> [*a, *k]; any dtype of the weight will do"""
+    _trailing(c, input, normalized_shape, weight, None, "rms_norm")
+    return Tensor(input.shape, apply_law(c, "xx==", input.dtype, "rms_norm"), suggested_layout(c, input))
+
+
+def fused_rms_norm(
+    c: Context, input: Tensor, normalized_shape: Value, weight: Vector = None, eps: Value = None
+) -> tuple[Tensor, Tensor]:
+    """[*a, *k], [*k] -> [*a, *k], inverse root mean square: [*a, 1, …]"""
+    shape = _trailing(c, input, normalized_shape, weight, None, "rms_norm")
+    result = rms_norm(c, input, normalized_shape, weight)
+    return result, Tensor(
+        shape, None if input.dtype in ("float16", "bfloat16") else result.dtype, Layout.UNKNOWN
+    )
+
+
+# Neighbouring channels.
+
+
+def local_response_norm(
+    c: Context, input: Tensor, size: Dim, alpha: Value = 1e-4, beta: Value = 0.75, k: Value = 1.0
+) -> Tensor:
+    """[n, c, *s] -> [n, c, *s] by the mean square of `size` channels, size >= 1.
+
+    The axes after the third are seen as one, so their strides must allow it.
+    """
+    if input.rank < 3:
+        c.refuse(f"local_response_norm takes a tensor of rank 3 or more, not {input.rank}")
+    empty = is_empty(c, input.shape)
+    c.require(any_of((ge(size, 1), empty)), f"local_response_norm takes one channel or more, not {size}")
+    square = Tensor(input.shape, input.dtype, pointwise_layout(c, (input,), input.shape))
+    if input.rank > 4 and square.layout is not Layout.CONTIGUOUS:
+        strides = strides_of(square)
+        if strides is None:
+            c.approximate(
+                "local_response_norm sees the last axes as one, which depends on strides not known here"
+            )
+        else:
+            merged = (*input.shape[:3], product(input.shape[3:]))
+            possible = view_of(c, input.shape, strides, merged).possible
+            c.require(any_of((possible, empty)), "local_response_norm cannot see the last axes as one")
+    mean = Tensor(input.shape, input.dtype, Layout.UNKNOWN)
+    dtype = apply_law(c, "xf=x", input.dtype, "local_response_norm")
+    return Tensor(input.shape, dtype, pointwise_layout(c, (input, mean), input.shape))
+
+
+RULES: Final[dict[str, RuleFunction]] = {
+    "_fused_rms_norm": fused_rms_norm,
+    "_native_batch_norm_legit": native_batch_norm,
+    "_native_batch_norm_legit_functional": native_batch_norm_functional,
+    "_native_batch_norm_legit_no_training": native_batch_norm_eval,
+    "batch_norm": batch_norm,
+    "group_norm": group_norm,
+    "instance_norm": instance_norm,
+    "layer_norm": layer_norm,
+    "local_response_norm": local_response_norm,
+    "native_batch_norm": native_batch_norm,
+    "native_group_norm": native_group_norm,
+    "native_layer_norm": native_layer_norm,
+    "rms_norm": rms_norm,
+}
