@@ -862,7 +862,6 @@ CLAUSES: Final[dict[str, RuleFunction]] = {
     "add": add,
     "addcdiv": addcdiv,
     "addcmul": addcmul,
-    "alias": identity,
     "alpha_dropout": alpha_dropout,
     "allclose": allclose,
     "bernoulli": bernoulli,

@@ -234,7 +234,6 @@ CASES = [
     Case("float", torch.Tensor.float, (T("a b c", permute=P),)),
     Case("long", torch.Tensor.long, (T("a b c", permute=P),)),
     Case("detach", torch.Tensor.detach, (T("a b c", permute=P),)),
-    Case("alias", torch.ops.aten.alias, (T("a b c", permute=P),)),
     Case("copy_", torch.Tensor.copy_, (T("a b"), T("c d", i64))),
     Case("copy_", torch.Tensor.copy_, (T("a b"), T("1 a b"))),
     Case("copy", torch.ops.aten.copy, (T("a b c", permute=P), T("d"))),
