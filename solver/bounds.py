@@ -50,6 +50,8 @@ class Known:
         self._shift: dict[str, Dim] = {}
         self._view: dict[str, Dim] = {}
         self._answers: dict[Formula, bool | None] = {}
+        self._moved: set[str] = set()
+        """Symbols of which more is known since facts were last looked through."""
         self.learn(*formulas)
 
     def copy(self) -> Known:
@@ -68,14 +70,14 @@ class Known:
         while queue and not self.contradictory:
             for part in conjuncts(queue.pop(0)):
                 queue += self._learn(part)
+            if not queue and self._moved:
+                queue, self._moved = self._reducible(), set()
 
     def _learn(self, part: Formula) -> list[Formula]:
         """Takes in one formula that is no conjunction; returns what is to be learnt instead or again."""
         part = _map_comparisons(part, lambda c: _rewritten(c, self.equal))
-        if isinstance(part, Or):  # parts that cannot hold leave the others
-            left = any_of(p for p in part.parts if self.ask(p) is not False)
-            if left != part:
-                return [left]
+        if (shorter := self._shorter(part)) != part:
+            return [shorter]
         if part is False:
             self.contradictory = True
         if isinstance(part, bool) or part in self._facts:
@@ -98,6 +100,25 @@ class Known:
             self._relations.append((part.term, names))
         return []
 
+    def _shorter(self, part: Formula) -> Formula:
+        """A disjunction without the parts that cannot hold; a comparison without factors that are
+        positive.
+        """
+        if isinstance(part, Or):
+            return any_of(p for p in part.parts if self.ask(p) is not False)
+        if isinstance(part, Compare) and (rest := self._cofactor(part.term)) is not None:
+            return _COMPARE[part.op](rest, 0)
+        return part
+
+    def _reducible(self) -> list[Formula]:
+        """Facts that have got shorter since symbols moved; those are forgotten, to be learnt anew."""
+        found = []
+        for fact, names in [*self._facts.items()]:
+            if not names.isdisjoint(self._moved) and (shorter := self._shorter(fact)) != fact:
+                del self._facts[fact]
+                found.append(shorter)
+        return found
+
     def _narrow(self, name: str, part: Formula) -> list[Formula]:
         """A fact over one symbol alone: its set shrinks, and with it interval and congruence."""
         values = solutions(part, name)
@@ -107,7 +128,10 @@ class Known:
             left = self.sets.get(name, EVERY) & values
         except TooLarge:
             return []
+        if left == self.sets.get(name):
+            return []
         self.sets[name] = left
+        self._moved.add(name)
         if not left:
             self.contradictory = True
             return []
@@ -145,6 +169,7 @@ class Known:
         self.ranges[name] = max(low, least), min(high, greatest)
         self._update_view()
         self._answers.clear()
+        self._moved |= {name, *symbols(value)}
         return again
 
     def _update_view(self) -> None:
@@ -177,7 +202,7 @@ class Known:
             case Or(parts):
                 answers = [self.ask(p) for p in parts]
                 answer = True if True in answers else False if None not in answers else None
-        return self._over_one_symbol(formula) if answer is None else answer
+        return self._whole(formula) if answer is None else answer
 
     def _compare(self, compare: Compare) -> bool | None:
         """By fact, by normal form under what is known, by interval there, by adding one known inequality."""
@@ -204,12 +229,17 @@ class Known:
         """a*t op 0 is t op 0 for an atom a > 0, taken out of every monomial: x*y == x*z is y == z where
         x > 0
         """
-        (first, _), *others = compare.term.terms
+        rest = self._cofactor(compare.term)
+        return None if rest is None else self.ask(_COMPARE[compare.op](rest, 0))
+
+    def _cofactor(self, term: Term) -> Dim | None:
+        """The term divided by an atom that is positive and in every monomial; None where there is none."""
+        (first, _), *others = term.terms
         for atom in first:
             if all(atom in mono for mono, _ in others):
-                divisor = Term((((atom,), 1),), compare.term.modular)
+                divisor = Term((((atom,), 1),), term.modular)
                 if interval(divisor, self.ranges)[0] > 0:
-                    return self.ask(_COMPARE[compare.op](compare.term // divisor, 0))
+                    return term // divisor
         return None
 
     def _related(self, compare: Compare) -> bool | None:
@@ -228,9 +258,13 @@ class Known:
             return None
         return compare.op == "!="
 
-    def _over_one_symbol(self, formula: Formula) -> bool | None:
-        """Exact where the formula and what is known of its symbol are sets (periodic.py)."""
+    def _whole(self, formula: Formula) -> bool | None:
+        """As a fact; else exactly where the formula and what is known of its symbol are sets
+        (periodic.py).
+        """
         formula = _map_comparisons(formula, lambda c: _rewritten(c, self.equal))
+        if formula in self._facts:
+            return True
         names = free_symbols(formula)
         if len(names) != 1:
             return None

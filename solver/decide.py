@@ -120,20 +120,24 @@ class Oracle:
         return self.judge.ask(formula, self._given(given))
 
     def example(
-        self, given: Sequence[Formula] = (), prefer: Callable[[Mapping[str, int]], object] | None = None
+        self,
+        given: Sequence[Formula] = (),
+        prefer: Callable[[Mapping[str, int]], object] | None = None,
+        *,
+        forgiving: bool = False,
     ) -> dict[str, int] | None:
         """A small assignment that satisfies what is given; None where there is none or none was found.
 
         `prefer` says of an assignment whether it would be welcome; one is taken that is, if one is at hand.
+        `forgiving` leaves out what contradicts the rest, as `decide` does.
         """
-        asked = self._given(given)
+        asked = self._given(given) if forgiving else (*self.domain.assumptions, *given)
         if self.judge.satisfiable(asked, self.domain.symbols) != "sat":
             return None
         found = dict(self.judge.model)
         if prefer is not None and not prefer(found):
             known = self.judge.known(asked)
-            other = examples.find(known, asked, self.domain.symbols, prefer)
-            found = other or found
+            found = examples.find(known, asked, self.domain.symbols, prefer) or found
         return found
 
     def _given(self, given: Sequence[Formula]) -> tuple[Formula, ...]:
@@ -370,7 +374,7 @@ class _Deciding:
         if inside and outside is not None:
             outside = self._near(inside) or outside
         verdict: Verdict = "unknown" if reasons else "proved" if outside is None else "refined"
-        return self._decision(verdict, tuple(reasons), inside=inside, outside=outside)
+        return self._decision(verdict, tuple(reasons), inside=inside, outside=outside, left=True)
 
     def _outside(self) -> tuple[dict[str, int] | None, list[Requirement]]:
         """Sizes in the domain that a requirement refuses; and the requirements of which it is not known."""
@@ -448,10 +452,12 @@ class _Deciding:
         cores: tuple[Core, ...] = (),
         inside: Mapping[str, int] | None = None,
         outside: Mapping[str, int] | None = None,
+        left: bool = False,
     ) -> Decision:
+        """`left`: there are sizes, as far as is known, that all requirements accept."""
         accepted: Formula = False
         summary = refine.Summary({}, (False,))
-        if inside or (verdict == "unknown" and not cores and self.judge.model):
+        if left:
             accepted = refine.simplify(self.judge, self.domain, [r.needs for r in self.residual])
             exact = verdict != "unknown" and not self.reading.approximate
             found = refine.facts(self.judge, self.domain, accepted, exact)

@@ -7,7 +7,8 @@ it, a divisor that an example breaks shrinks to what divides that example as wel
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from math import gcd, inf, lcm
 from typing import TYPE_CHECKING
@@ -42,6 +43,8 @@ RUNS = 4
 """How many intervals, holes or residues a description may list."""
 FAR = 1 << 40
 """A term that gets beyond this has no bound that we would find."""
+FEW_VALUES = 2
+"""Up to so many values are listed one by one, where a range with a step would say as much."""
 FEW = 48
 """Up to so many values are asked for one by one."""
 
@@ -135,8 +138,10 @@ def _descriptions(name: str, values: IntegerSet, possible: IntegerSet) -> Iterat
     low, high = values.min, values.max
     lower = ge(s, int(low)) if low > possible.min else True
     upper = le(s, int(high)) if high < possible.max else True
-    stepped = eq((s - residue) % step, 0)
+    stepped = eq(s % step, residue)
     yield from (lower, upper, stepped)
+    if len(few := [*_members(values, FEW_VALUES + 1)]) <= FEW_VALUES:
+        yield any_of(eq(s, v) for v in few)
     for one, other in combinations((lower, upper, stepped), 2):
         yield all_of((one, other))
     yield all_of((lower, upper, stepped))
@@ -194,6 +199,11 @@ def fact(
     if isinstance(dim, int):
         return Fact(dim, dim, 0, dim, None, ((dim, dim),), exact)
     relevant = tuple(_connected(formulas, symbols(dim)))
+    if defined := judge.known(relevant).equal:
+        with suppress(ZeroDivisionError):
+            others = conjuncts(all_of(rewrite(f, defined) for f in relevant))
+            if (simpler := substitute(dim, defined)) != dim:
+                return replace(fact(judge, others, simpler, exact), equals=equals)
     atom = lone_atom(dim)
     if isinstance(atom, Symbol) and all(free_symbols(f) == {atom.name} for f in relevant):
         values = solutions(all_of(relevant), atom.name)
@@ -295,7 +305,8 @@ class _Search:
         together = all_of(self.formulas)
         names = sorted(free_symbols(together) | symbols(self.dim))
         whole = _divisors(together)
-        steps = [dict.fromkeys(names, sign * whole), *({n: sign * whole} for n in names)]
+        steps = [dict.fromkeys(names, d) for d in (whole, -whole)]
+        steps += [{n: d} for n in names for d in (whole, -whole)]
         if len(self.points) > 1:
             near, far = (pick(self.points, key=lambda p: sign * evaluate(self.dim, p)) for pick in (min, max))
             d = {n: far.get(n, 0) - near.get(n, 0) for n in names}
@@ -420,7 +431,7 @@ def fact_formula(name: str, fact: Fact) -> Formula:
     s = sym(name)
     if fact.divisor == 0:
         return eq(s, fact.remainder)
-    parts = [_between(s, fact.min, fact.max), eq((s - fact.remainder) % fact.divisor, 0)]
+    parts = [_between(s, fact.min, fact.max), eq(s % fact.divisor, fact.remainder)]
     if fact.values is not None:
         parts.append(any_of(_between(s, a, b) for a, b in fact.values))
     if fact.equals is not None:
