@@ -122,8 +122,7 @@ def smaller(
     best, numbers = dict(values), constants(formulas)
     for name in names:
         others = {v for n, v in best.items() if n != name}
-        pool = [v for v in candidates(known, name, numbers) if 1 < v < best[name]]
-        pool.sort(key=lambda v: (v in others, v))
+        pool = sorted(v for v in candidates(known, name, numbers) if 1 < v < best[name] and v not in others)
         for value in pool:
             if satisfies(formulas, trial := {**best, name: value}):
                 best = trial

@@ -202,7 +202,8 @@ def fact(
     if defined := judge.known(relevant).equal:
         with suppress(ZeroDivisionError):
             others = conjuncts(all_of(rewrite(f, defined) for f in relevant))
-            if (simpler := substitute(dim, defined)) != dim:
+            simpler = substitute(dim, defined)
+            if (others, simpler) != (relevant, dim):
                 return replace(fact(judge, others, simpler, exact), equals=equals)
     atom = lone_atom(dim)
     if isinstance(atom, Symbol) and all(free_symbols(f) == {atom.name} for f in relevant):
