@@ -9,18 +9,18 @@ complex):
 """
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cmp_to_key, partial
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final
 
-from ..dims import Dim, Term, maximum
-from ..formula import And, Compare, Formula, Or, all_of, any_of, eq, ge, gt, le, lt, ne
+from ..dims import Dim, Term
+from ..formula import Formula, all_of, any_of, eq
 from ..generate import Rule, RuleFunction
 from ..language import Context, Layout, Number, Shape, Tensor, Value, product
 from .common import CATEGORY, axis, broadcast, category, promote
+from .sizes import ARITHMETIC
 from .strides import Strides, laid_out, quotient, strides_of
 
 REAL = MappingProxyType({"complex32": "float16", "complex64": "float32", "complex128": "float64"})
@@ -187,68 +187,24 @@ def operators(law: str, names: str, operands: str = "input", parameters: str = "
 
 # Operators on plain numbers and sizes: a graph writes `mul` for both `x * y` and `h * w`.
 
-ARITHMETIC: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
-    {
-        "abs": abs,
-        "add": operator.add,
-        "div": operator.truediv,
-        "eq": operator.eq,
-        "floor_divide": operator.floordiv,
-        "ge": operator.ge,
-        "gt": operator.gt,
-        "le": operator.le,
-        "lt": operator.lt,
-        "mul": operator.mul,
-        "ne": operator.ne,
-        "neg": operator.neg,
-        "positive": operator.pos,
-        "pow": operator.pow,
-        "remainder": operator.mod,
-        "sub": operator.sub,
-        "bitwise_and": operator.and_,
-        "bitwise_or": operator.or_,
-        "bitwise_xor": operator.xor,
+ON_NUMBERS: Final[Mapping[str, RuleFunction]] = MappingProxyType(
+    {name: ARITHMETIC[name] for name in "abs add eq ge gt le lt mul ne neg pow sub".split()}
+    | {
+        "bitwise_and": ARITHMETIC["and"],
+        "bitwise_or": ARITHMETIC["or"],
+        "div": ARITHMETIC["truediv"],
+        "floor_divide": ARITHMETIC["floordiv"],
+        "positive": ARITHMETIC["pos"],
+        "remainder": ARITHMETIC["mod"],
     }
 )
-COMPARISONS: Final[Mapping[str, Callable[[Dim, Dim], Formula]]] = MappingProxyType(
-    {"eq": eq, "ne": ne, "ge": ge, "gt": gt, "le": le, "lt": lt}
-)
 
 
-def on_numbers(c: Context, name: str, *values: Any) -> Value:
-    """Python's own arithmetic; exact on sizes, and unknown where a number of unknown value takes part."""
-    if all(isinstance(v, int | Term) for v in values):
-        if any(isinstance(v, Term) for v in values):
-            return _on_sizes(c, name, *values)
-    elif any(isinstance(v, Number | Term | Compare | And | Or) for v in values):
-        integral = all(isinstance(v, int | Term) or (isinstance(v, Number) and v.kind in ("int", "bool")) for
-        v in values)
-        return Number("bool" if name in COMPARISONS else "int" if integral and name != "div" else "float")
-    if name not in ARITHMETIC:
+def on_numbers(c: Context, name: str, *values: Value) -> Value:
+    """The operator without a tensor."""
+    if name not in ON_NUMBERS:
         c.refuse(f"{name} takes a tensor")
-    try:
-        result: Value = ARITHMETIC[name](*values)
-    except (ZeroDivisionError, OverflowError, TypeError) as error:
-        c.refuse(f"{name}: {error}")
-    return result
-
-
-def _on_sizes(c: Context, name: str, *values: Dim) -> Value:
-    if name in COMPARISONS:
-        return COMPARISONS[name](values[0], values[1])
-    if name == "div":
-        return Number("float")
-    if name == "abs":
-        return maximum(values[0], -values[0])
-    if name in ("floor_divide", "remainder"):
-        c.require(ne(values[1], 0), f"{values[1]} divides {values[0]}, so it must not be 0")
-        if values[1] == 0:
-            return Number("int")
-    if name == "pow" and not (isinstance(values[1], int) and values[1] >= 0):
-        return Number("float")
-    if name not in ARITHMETIC:
-        c.refuse(f"{name} takes a tensor")
-    result: Value = ARITHMETIC[name](*values)
+    result: Value = ON_NUMBERS[name](c, *values)
     return result
 
 

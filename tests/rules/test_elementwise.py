@@ -382,21 +382,10 @@ def test_operators_on_sizes() -> None:
         return run_rule(rules, op, args, {}, domain)[:2]
 
     assert value("mul", h, w) == (True, h * w)
-    assert value("add", h, 1) == (True, h + 1)
-    assert value("sub", h, w) == (True, h - w)
     assert value("rsub", h, w) == (True, w - h)
-    assert value("neg", h) == (True, -h)
-    assert value("pow", h, 2) == (True, h * h)
     assert value("eq", h, w) == (True, eq(h, w))
-    assert value("ge", h, 3) == (True, ge(h, 3))
-    assert value("floor_divide", h, 2) == (True, h // 2)
-    accepted, quotient = value("floor_divide", h, w)
-    assert quotient == h // w
-    assert str(accepted) == "w != 0"
-    assert value("div", h, 2) == (True, Number("float"))
+    assert str(value("floor_divide", h, w)[0]) == "w != 0"
     assert value("mul", h, 0.5) == (True, Number("float"))
-    assert value("lt", Number("float"), 0.5) == (True, Number("bool"))
-    assert value("add", Number("int"), h) == (True, Number("int"))
     assert value("div", 3, 2) == (True, 1.5)
     assert value("div", 3, 0)[0] is False
     assert value("exp", h)[0] is False
