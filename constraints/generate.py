@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias
 
 from .dims import Dim, Term, sym
+from .elements import require_in_range, with_elements
 from .formula import Formula, all_of, eq, ge, le, negate
 from .intervals import Bounds
 from .language import Constraint, Context, Dyn, Generated, Note, Refused, Slice, Tensor, Value
@@ -85,12 +86,15 @@ class Rule:
 
     def __call__(self, context: Context, named: dict[str, Any]) -> Value:
         """The rule's result for arguments that `bind` has named."""
+        result: Value
         if not self.variadic:
-            return self.function(context, **named)
+            result = self.function(context, **named)
+            return result
         others = {n: v for n, v in named.items() if n != self.variadic and n not in self.positional}
-        return self.function(
+        result = self.function(
             context, *(named[n] for n in self.positional), *named.get(self.variadic, ()), **others
         )
+        return result
 
 
 class Rules(Mapping[str, Rule]):
@@ -208,16 +212,20 @@ class Generator:
         try:
             named = rule.bind(args, kwargs)
         except BadCall as error:
-            return _anonymous(args, kwargs), self._no_rule(op, error)
+            self._no_rule(op, error)
+            return _anonymous(args, kwargs), None
         if any(map(_is_unknown, named.values())):
             return named, Dyn
         try:
-            result = rule(self, named)
+            base = op[:-1] if inplace else op
+            require_in_range(self, base, named)
+            result = with_elements(base, named, rule(self, named))
             if inplace and op not in RESHAPING:
                 result = self._in_place(op, next(iter(named.values())), result)
             return named, result
         except BadCall as error:
-            return named, self._no_rule(op, error)
+            self._no_rule(op, error)
+            return named, None
         except Refused as refusal:
             self.require(False, str(refusal))
             return named, Dyn
@@ -236,7 +244,7 @@ class Generator:
             self.require(
                 same, f"{op} writes a result of shape {_show(result)} into a tensor of shape {_show(target)}"
             )
-            return target
+            return replace(target, elements=result.elements)
         return result
 
 
@@ -271,8 +279,8 @@ def generate(
 ) -> Generated:
     """Applies the rules to every node, in order.
 
-    Where the graph comes from a trace, `chooser` says how the trace answered a condition on which the kind of a
-    result depends, and `fallback` what it took the results of a node to be, for one that no rule covers.
+    Where the graph comes from a trace, `chooser` says how the trace answered a condition on which the kind of
+    a result depends, and `fallback` what it took the results of a node to be, for one that no rule covers.
     """
     generator = Generator(rules, domain)
     values = generator.said.values

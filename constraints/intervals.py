@@ -100,7 +100,9 @@ def _modulo(a: Interval, b: Interval) -> Interval:
 
 
 def narrow(ranges: dict[str, Interval], formula: Formula) -> None:
-    """Cuts the ranges by the conjuncts `c*a + d >= 0` and `c*a + d == 0` with one atom a; others are left aside."""
+    """Cuts the ranges by the conjuncts `c*a + d >= 0` and `c*a + d == 0` with one atom a; others are left
+    aside.
+    """
     for part in conjuncts(formula):
         if not isinstance(part, Compare) or part.op == "!=":
             continue

@@ -20,6 +20,38 @@ class Layout(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Affine:
+    """Elements that sizes decide: `start + sum of step * i` at index i of each axis named, axes counted from
+    the end.
+    """
+
+    start: Dim
+    steps: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Elements that sizes decide: all between the two; both occur where `attained` says so, and there are
+    any.
+    """
+
+    low: Dim
+    high: Dim
+    attained: bool
+
+
+class Untracked(Enum):
+    """Elements that sizes decide in a way that is not followed."""
+
+    UNTRACKED = "untracked"
+
+
+UNTRACKED: Final = Untracked.UNTRACKED
+Elements: TypeAlias = "Affine | Span | Untracked | None"
+"""What is known of the elements of an index tensor; None for elements that are the user's data."""
+
+
+@dataclass(frozen=True, slots=True)
 class Tensor:
     """A tensor as far as shapes go.
 
@@ -31,6 +63,7 @@ class Tensor:
     shape: Shape
     dtype: str | None = "float32"
     layout: Layout | tuple[Dim, ...] = Layout.CONTIGUOUS
+    elements: Elements = None
 
     @property
     def rank(self) -> int:

@@ -11,7 +11,22 @@ from typing import Any, TypeAlias
 
 from .dims import Term
 from .formula import And, Compare, Or, all_of, any_of
-from .language import Dots, Dyn, Dynamic, Ellipses, Layout, Number, Plain, Slice, Tensor, Value
+from .language import (
+    UNTRACKED,
+    Affine,
+    Dots,
+    Dyn,
+    Dynamic,
+    Ellipses,
+    Layout,
+    Number,
+    Plain,
+    Slice,
+    Span,
+    Tensor,
+    Untracked,
+    Value,
+)
 from .syntax import parse_dim
 
 SCHEMA = 1
@@ -121,8 +136,8 @@ def parts_of(argument: Any) -> tuple[Any, ...]:
     return argument if isinstance(argument, tuple) else ()
 
 
-# JSON: numbers, strings, booleans and null stand for themselves, a list for a tuple; everything else is an object
-# with one key that says its kind.
+# JSON: numbers, strings, booleans and null stand for themselves, a list for a tuple; everything else is an
+# object with one key that says its kind.
 
 
 def _pack(value: Any) -> Any:
@@ -135,9 +150,16 @@ def _pack(value: Any) -> Any:
             return {"dim": str(value)}
         case Ref(id):
             return {"ref": id}
-        case Tensor(shape, dtype, layout):
+        case Tensor(shape, dtype, layout, elements):
             strides = layout.value if isinstance(layout, Layout) else [_pack(s) for s in layout]
-            return {"tensor": {"shape": [_pack(d) for d in shape], "dtype": dtype, "layout": strides}}
+            body = {"shape": [_pack(d) for d in shape], "dtype": dtype, "layout": strides}
+            return {"tensor": body if elements is None else body | {"elements": _pack(elements)}}
+        case Affine(start, steps):
+            return {"affine": [_pack(start), [list(step) for step in steps]]}
+        case Span(low, high, attained):
+            return {"span": [_pack(low), _pack(high), attained]}
+        case Untracked():
+            return {"untracked": True}
         case Compare(op, term):
             return {"compare": [op, str(term)]}
         case And(parts):
@@ -176,7 +198,14 @@ def _unpack(data: Any) -> Any:
                 _unpack(body["shape"]),
                 body["dtype"],
                 Layout(layout) if isinstance(layout, str) else _unpack(layout),
+                _unpack(body.get("elements")),
             )
+        case "affine":
+            return Affine(_unpack(body[0]), tuple((axis, step) for axis, step in body[1]))
+        case "span":
+            return Span(_unpack(body[0]), _unpack(body[1]), body[2])
+        case "untracked":
+            return UNTRACKED
         case "compare":
             return Compare(body[0], parse_dim(body[1]))  # type: ignore[arg-type]
         case "and":

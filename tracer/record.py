@@ -19,12 +19,27 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 
 from ..constraints.dims import Dim, Term, evaluate, sym
 from ..constraints.formula import Formula, eq, free_symbols, holds, negate
 from ..constraints.generate import Generator, Rules
-from ..constraints.language import Dots, Dyn, Dynamic, Layout, Note, Number, Slice, Tensor, Value
+from ..constraints.language import (
+    UNTRACKED,
+    Affine,
+    Dots,
+    Dyn,
+    Dynamic,
+    Elements,
+    Layout,
+    Note,
+    Number,
+    Slice,
+    Span,
+    Tensor,
+    Value,
+)
 from ..constraints.opnames import canonical
 from ..constraints.program import Argument, Input, Node, Program, Ref
 from ..constraints.spec import Declared, Spec
@@ -369,6 +384,9 @@ class Recording:
         results: list[int] = []
         written = _written(op, args, kwargs)
         lifted = self._lift(result, op, ids, results, written)
+        if isinstance(written, SymbolicTensor) and not results and isinstance(written.value, Tensor):
+            # Some elements were written over (`x[i] = v`), in a way that is not followed.
+            written.value = dataclasses.replace(written.value, elements=written.value.elements and UNTRACKED)
         self._nodes[index] = Node(
             op, tuple((k, self._argument(v, ids)) for k, v in arguments.items()), tuple(results), origin
         )
@@ -529,7 +547,29 @@ def value_of(tensor: torch.Tensor) -> Tensor:
     """A real tensor as a rule sees it."""
     strided = tensor.layout is torch.strided
     layout = Layout.CONTIGUOUS if not strided or tensor.is_contiguous() else tuple(tensor.stride())
-    return Tensor(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), layout)
+    elements = elements_of(tensor) if strided and tensor.dtype in _INTEGRAL else None
+    return Tensor(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), layout, elements)
+
+
+_INTEGRAL = frozenset({torch.int8, torch.int16, torch.int32, torch.int64})
+
+
+def elements_of(tensor: torch.Tensor) -> Elements:
+    """The elements of a constant or a buffer of integers (position ids): affine in the index, or a range."""
+    if tensor.device.type == "meta" or isinstance(tensor, FakeTensor) or tensor.numel() == 0:
+        return None
+    start = tensor[(0,) * tensor.dim()]
+    affine, steps = start, []
+    for axis in range(tensor.dim()):
+        size = tensor.shape[axis]
+        if size > 1:
+            step = tensor[(0,) * axis + (1,) + (0,) * (tensor.dim() - axis - 1)] - start
+            ramp = torch.arange(size, dtype=tensor.dtype) * step
+            affine = affine + ramp.view(-1, *[1] * (tensor.dim() - axis - 1))
+            steps.append((axis - tensor.dim(), int(step)))
+    if torch.equal(affine.expand(tensor.shape), tensor):
+        return Affine(int(start), tuple(s for s in steps if s[1]))
+    return Span(int(tensor.min()), int(tensor.max()), attained=True)
 
 
 def _written(op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

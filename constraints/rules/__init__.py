@@ -1,1 +1,50 @@
 """The rules: for each operator, what it requires of its arguments and the shape it returns."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Final
+
+from ..generate import Rules
+from . import (
+    attention,
+    creation,
+    einsum,
+    elementwise,
+    gathering,
+    indexing,
+    joining,
+    layout,
+    linalg,
+    matrices,
+    norm,
+    reduction,
+    repeating,
+    resize,
+    rnn,
+    sizes,
+    window,
+)
+
+FAMILIES: Final = (
+    attention.RULES,
+    creation.RULES,
+    einsum.RULES,
+    elementwise.RULES,
+    gathering.RULES,
+    indexing.RULES,
+    joining.RULES,
+    layout.RULES,
+    linalg.RULES,
+    matrices.RULES,
+    norm.RULES,
+    reduction.RULES,
+    repeating.RULES,
+    resize.RULES,
+    rnn.RULES,
+    sizes.SIZE_RULES,
+    window.RULES,
+)
+"""A table per family; no operator is in two of them."""
+
+default_rules: Final[Rules] = reduce(lambda rules, family: rules | family, FAMILIES, Rules({}))

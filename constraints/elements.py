@@ -1,0 +1,442 @@
+"""What sizes say of the elements of index tensors.
+
+`torch.arange(t)` as positions into an embedding of 1024 rows asks that t <= 1024: a condition on sizes that
+no shape shows. So tensors whose elements the sizes decide carry them along: as an affine function of the
+index, or as a range. Elements that come from the user's data carry nothing, and are taken to be valid.
+
+This stands beside the rules and not in them: `ELEMENTS` says for an operator what becomes of the elements,
+`INDICES` which of its arguments are indices into what. An operator in neither leaves integers behind that are
+`UNTRACKED`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from .dims import Dim, Term, maximum, minimum
+from .formula import Formula, all_of, any_of, eq, ge, lt
+from .language import UNTRACKED, Affine, Context, Dots, Elements, Slice, Span, Tensor, product
+
+Named: TypeAlias = Mapping[str, Any]
+INTEGRAL = frozenset("int8 int16 int32 int64 uint8 uint16 uint32 uint64".split())
+
+
+def extremes(tensor: Tensor) -> Span | None:
+    """The least and the greatest element, where there is one; None where nothing is known of them.
+
+    An affine function over a box is extreme at a corner: each axis adds step * (n - 1) to one of the two.
+    """
+    found = tensor.elements
+    if not isinstance(found, Affine):
+        return found if isinstance(found, Span) else None
+    low = high = found.start
+    for axis, step in found.steps:
+        reach = step * (tensor.shape[axis] - 1)
+        low, high = (low, high + reach) if step > 0 else (low + reach, high)
+    return Span(low, high, attained=True)
+
+
+# --- what becomes of elements ----------------------------------------------------------------------------
+
+
+def constant(value: Any) -> Elements:
+    return Affine(value) if isinstance(value, int | Term) else UNTRACKED
+
+
+def _arange(named: Named, result: Tensor) -> Elements:
+    start, end, step = named.get("start", 0), named.get("end"), named.get("step", 1)
+    if end is None:
+        start = 0
+    if not isinstance(start, int | Term) or not isinstance(step, int):
+        return UNTRACKED
+    return Affine(start, ((-1, step),))
+
+
+def _same(named: Named, result: Tensor) -> Elements:
+    return _first(named).elements
+
+
+def _first(named: Named) -> Tensor:
+    found = named.get("input")
+    return found if isinstance(found, Tensor) else next(v for v in named.values() if isinstance(v, Tensor))
+
+
+def _scalar(value: Any) -> Elements:
+    """A number, or a tensor, as an operand."""
+    if isinstance(value, Tensor):
+        return value.elements
+    return Affine(value) if isinstance(value, int | Term) else UNTRACKED
+
+
+def _scaled(elements: Elements, factor: int) -> Elements:
+    match elements:
+        case Affine(start, steps):
+            return Affine(start * factor, tuple((a, s * factor) for a, s in steps if s * factor))
+        case Span(low, high, attained):
+            return Span(
+                *((low * factor, high * factor) if factor >= 0 else (high * factor, low * factor)), attained
+            )
+    return elements
+
+
+def _sum(a: Elements, b: Elements) -> Elements:
+    """Axes count from the end, so broadcasting keeps them. The sum of two affine functions is affine."""
+    if isinstance(a, Affine) and isinstance(b, Affine):
+        steps = dict(a.steps)
+        for axis, step in b.steps:
+            steps[axis] = steps.get(axis, 0) + step
+        return Affine(a.start + b.start, tuple((k, s) for k, s in sorted(steps.items()) if s))
+    if isinstance(b, Span):
+        a, b = b, a
+    if isinstance(a, Span) and isinstance(b, Affine) and not b.steps:
+        return Span(a.low + b.start, a.high + b.start, a.attained)
+    return UNTRACKED
+
+
+def _stretched(tensor: Tensor, result: Tensor) -> Elements:
+    """Broadcasting: along an axis of size 1 that is stretched there is only one element to repeat."""
+    elements = tensor.elements
+    if isinstance(elements, Affine):
+        kept = tuple((a, s) for a, s in elements.steps if result.shape[a] == tensor.shape[a])
+        if all(tensor.shape[a] == 1 for a, s in elements.steps if (a, s) not in kept):
+            return Affine(elements.start, kept)
+        return UNTRACKED
+    return elements
+
+
+def _add(sign: int) -> Callable[[Named, Tensor], Elements]:
+    def add(named: Named, result: Tensor) -> Elements:
+        alpha = named.get("alpha", 1)
+        if not isinstance(alpha, int):
+            return UNTRACKED
+        sides = [_operand(named[name], result) for name in ("input", "other")]
+        return _sum(sides[0], _scaled(sides[1], sign * alpha))
+
+    return add
+
+
+def _operand(value: Any, result: Tensor) -> Elements:
+    return _stretched(value, result) if isinstance(value, Tensor) else _scalar(value)
+
+
+def _mul(named: Named, result: Tensor) -> Elements:
+    a, b = (_operand(named[name], result) for name in ("input", "other"))
+    for x, y in ((a, b), (b, a)):
+        if isinstance(y, Affine) and not y.steps and isinstance(y.start, int):
+            return _scaled(x, y.start)
+    return UNTRACKED
+
+
+def _monotone(law: Callable[[Dim], Dim]) -> Callable[[Tensor], Elements]:
+    """A growing function takes extremes to extremes."""
+
+    def apply(tensor: Tensor) -> Elements:
+        span = extremes(tensor)
+        return UNTRACKED if span is None else Span(law(span.low), law(span.high), span.attained)
+
+    return apply
+
+
+def _floor_divide(named: Named, result: Tensor) -> Elements:
+    tensor, divisor = named["input"], named["other"]
+    if isinstance(tensor, Tensor) and isinstance(divisor, int) and divisor > 0:
+        return _monotone(lambda d: d // divisor)(tensor)
+    return UNTRACKED
+
+
+def _remainder(named: Named, result: Tensor) -> Elements:
+    """0 <= x % k <= k - 1; not every value need occur."""
+    divisor = named["other"]
+    return Span(0, divisor - 1, attained=False) if isinstance(divisor, int) and divisor > 0 else UNTRACKED
+
+
+def _clamp(named: Named, result: Tensor) -> Elements:
+    low, high = named.get("min"), named.get("max")
+    if not all(isinstance(bound, int | Term | None) for bound in (low, high)):
+        return UNTRACKED
+
+    def law(d: Dim) -> Dim:
+        raised = d if low is None else maximum(d, low)
+        return raised if high is None else minimum(raised, high)
+
+    return _monotone(law)(_first(named))
+
+
+def _united(named: Named, result: Tensor) -> Elements:
+    """The elements of several tensors side by side (`cat`, `stack`)."""
+    spans = [
+        extremes(t) for t in next(v for v in named.values() if isinstance(v, tuple)) if isinstance(t, Tensor)
+    ]
+    known = [s for s in spans if s is not None]
+    if len(known) < len(spans):
+        return UNTRACKED
+    attained = all(s.attained for s in known)
+    return Span(minimum(*(s.low for s in known)), maximum(*(s.high for s in known)), attained)
+
+
+def _chosen(named: Named, result: Tensor) -> Elements:
+    """Elements of either of two operands (`where`, `minimum`, `maximum`): between the outermost of all."""
+    operands = [named.get("input"), named.get("other")]
+    spans = [
+        extremes(v) if isinstance(v, Tensor) else Span(v, v, True)
+        for v in operands
+        if isinstance(v, int | Term | Tensor)
+    ]
+    known = [s for s in spans if s is not None]
+    if len(known) < 2:
+        return UNTRACKED
+    return Span(minimum(*(s.low for s in known)), maximum(*(s.high for s in known)), attained=False)
+
+
+def _moved(order: Callable[[Named, int], tuple[int, ...]]) -> Callable[[Named, Tensor], Elements]:
+    """Permutations: axis k of the result is axis order[k] of the input."""
+
+    def move(named: Named, result: Tensor) -> Elements:
+        tensor = _first(named)
+        if not isinstance(tensor.elements, Affine):
+            return tensor.elements
+        rank = tensor.rank
+        places = {old: new for new, old in enumerate(order(named, rank))}
+        steps = ((places[axis % rank] - rank, step) for axis, step in tensor.elements.steps)
+        return Affine(tensor.elements.start, tuple(sorted(steps)))
+
+    return move
+
+
+def _transposed(named: Named, rank: int) -> tuple[int, ...]:
+    order = list(range(rank))
+    a, b = named["dim0"] % rank, named["dim1"] % rank
+    order[a], order[b] = order[b], order[a]
+    return tuple(order)
+
+
+def _permuted(named: Named, rank: int) -> tuple[int, ...]:
+    return tuple(d % rank for d in named["dims"])
+
+
+def _reshaped(named: Named, result: Tensor) -> Elements:
+    """Axes of size 1 come and go; a reshape that mixes other axes leaves an affine function only if it is
+    constant.
+    """
+    tensor = _first(named)
+    elements = tensor.elements
+    if not isinstance(elements, Affine) or not elements.steps:
+        return elements
+    old = [i for i, n in enumerate(tensor.shape) if n != 1]
+    new = [i for i, n in enumerate(result.shape) if n != 1]
+    if [tensor.shape[i] for i in old] == [result.shape[i] for i in new]:
+        places = dict(zip(old, new, strict=True))
+        steps = (
+            (places[a % tensor.rank] - result.rank, s) for a, s in elements.steps if a % tensor.rank in places
+        )
+        return Affine(elements.start, tuple(steps))
+    span = extremes(tensor)
+    return span if span is not None else UNTRACKED
+
+
+def _repeated(named: Named, result: Tensor) -> Elements:
+    return extremes(_first(named)) or UNTRACKED
+
+
+def indexed_elements(tensor: Tensor, items: tuple[Any, ...]) -> Elements:
+    """`start + step * i` under slices, integers, None and an ellipsis. Other items leave a range.
+
+    A slice `a:` with a >= 0 moves the start by a steps (where a is beyond the end, nothing is left to speak
+    of); `-k:` starts at max(n - k, 0).
+    """
+    elements = tensor.elements
+    if not isinstance(elements, Affine):
+        return elements
+    steps = {axis % tensor.rank: step for axis, step in elements.steps}
+    spoken = sum(i is not None and i is not Dots for i in items)
+    if Dots in items:
+        at = items.index(Dots)
+        items = (*items[:at], *(Slice() for _ in range(tensor.rank - spoken)), *items[at + 1 :])
+    items = (*items, *(Slice() for _ in range(tensor.rank - spoken if Dots not in items else 0)))
+    start, axis, kept = elements.start, 0, []
+    for item in items:
+        if item is None:
+            kept.append(0)
+            continue
+        if axis >= tensor.rank:
+            break
+        step, size = steps.get(axis, 0), tensor.shape[axis]
+        axis += 1
+        match item:
+            case Slice(begin, _, stride) if isinstance(begin, int | Term | None) and isinstance(
+                stride, int | None
+            ):
+                offset: Dim = begin or 0
+                if isinstance(begin, int) and begin < 0:
+                    offset = maximum(size + begin, 0)
+                start = start + step * offset
+                kept.append(step * (stride or 1))
+            case int() | Term() if not isinstance(item, bool):
+                start = start + step * (size + item if isinstance(item, int) and item < 0 else item)
+            case _:
+                return UNTRACKED
+    rank = len(kept)
+    return Affine(start, tuple((i - rank, step) for i, step in enumerate(kept) if step))
+
+
+def _getitem(named: Named, result: Tensor) -> Elements:
+    index = named["index"]
+    items = index if isinstance(index, tuple) else (index,)
+    found = indexed_elements(_first(named), items)
+    return _repeated(named, result) if found is UNTRACKED else found
+
+
+def _slice(named: Named, result: Tensor) -> Elements:
+    tensor = _first(named)
+    before = (Slice(),) * (named.get("dim", 0) % tensor.rank)
+    return indexed_elements(
+        tensor, (*before, Slice(named.get("start"), named.get("end"), named.get("step", 1)))
+    )
+
+
+def _select(named: Named, result: Tensor) -> Elements:
+    tensor = _first(named)
+    return indexed_elements(tensor, (*(Slice(),) * (named["dim"] % tensor.rank), named["index"]))
+
+
+def _narrow(named: Named, result: Tensor) -> Elements:
+    tensor = _first(named)
+    return indexed_elements(
+        tensor, (*(Slice(),) * (named["dim"] % tensor.rank), Slice(named["start"], None, 1))
+    )
+
+
+ElementLaw: TypeAlias = Callable[[Named, Tensor], Elements]
+
+ELEMENTS: Mapping[str, ElementLaw] = {
+    "arange": _arange,
+    **dict.fromkeys("zeros zeros_like new_zeros".split(), lambda named, result: Affine(0)),
+    **dict.fromkeys("ones ones_like new_ones".split(), lambda named, result: Affine(1)),
+    **dict.fromkeys(
+        "full full_like new_full".split(), lambda named, result: constant(named.get("fill_value"))
+    ),
+    **dict.fromkeys(
+        "to _to_copy type type_as long int short clone contiguous detach alias lift_fresh_copy cpu".split(),
+        _same,
+    ),
+    **dict.fromkeys(
+        "expand expand_as broadcast_to".split(), lambda named, result: _stretched(_first(named), result)
+    ),
+    **dict.fromkeys(
+        "unsqueeze squeeze view reshape view_as reshape_as flatten unflatten ravel".split(), _reshaped
+    ),
+    "transpose": _moved(_transposed),
+    "permute": _moved(_permuted),
+    **dict.fromkeys(
+        "repeat repeat_interleave tile flip roll index_select gather take_along_dim".split(), _repeated
+    ),
+    "add": _add(1),
+    "sub": _add(-1),
+    "mul": _mul,
+    "neg": lambda named, result: _scaled(_first(named).elements, -1),
+    "floor_divide": _floor_divide,
+    "remainder": _remainder,
+    "clamp": _clamp,
+    "clamp_min": _clamp,
+    "clamp_max": _clamp,
+    **dict.fromkeys("where minimum maximum".split(), _chosen),
+    **dict.fromkeys("cat stack".split(), _united),
+    "getitem": _getitem,
+    "slice": _slice,
+    "select": _select,
+    "narrow": _narrow,
+}
+
+
+def with_elements(op: str, named: Named, result: Any) -> Any:
+    """The result with what is known of its elements, where sizes alone decide them."""
+    if not isinstance(result, Tensor):
+        return result
+    if result.dtype not in INTEGRAL:
+        return result
+    sources = [t for t in _tensors(named.values()) if t.dtype != "bool"]
+    if any(t.elements is None for t in sources) or (not sources and op not in ELEMENTS):
+        return result
+    law = ELEMENTS.get(op)
+    found = UNTRACKED if law is None or any(t.elements is UNTRACKED for t in sources) else law(named, result)
+    return Tensor(result.shape, result.dtype, result.layout, found)
+
+
+def _tensors(values: Any) -> Iterator[Tensor]:
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, tuple):
+            yield from _tensors(value)
+
+
+# --- indices into something ------------------------------------------------------------------------------
+
+
+def _embedding(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
+    indices, weight = named["input"], named["weight"]
+    if weight.dtype in INTEGRAL and indices.dtype not in INTEGRAL:
+        indices, weight = weight, indices
+    yield indices, weight.shape[0], False
+
+
+def _along_dim(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
+    tensor = _first(named)
+    index = named.get("index", named.get("indices"))
+    dim = named.get("dim")
+    if isinstance(index, Tensor) and isinstance(dim, int) and -tensor.rank <= dim < tensor.rank:
+        yield index, tensor.shape[dim], False
+
+
+def _items(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
+    tensor = named.get("input")
+    if not isinstance(tensor, Tensor):
+        return
+    index = named["index"] if "index" in named else named["indices"]
+    items = index if isinstance(index, tuple) else (index,)
+    axis = 0
+    for place, item in enumerate(items):
+        if item is Dots:
+            axis = tensor.rank - sum(i is not None for i in items[place + 1 :])
+        elif isinstance(item, Tensor) and item.dtype == "bool":
+            axis += item.rank
+        elif item is not None or "indices" in named:
+            if isinstance(item, Tensor) and axis < tensor.rank:
+                yield item, tensor.shape[axis], True
+            axis += 1
+
+
+INDICES: Mapping[str, Callable[[Named], Iterator[tuple[Tensor, Dim, bool]]]] = {
+    "embedding": _embedding,
+    **dict.fromkeys("index_select gather take_along_dim scatter index_add index_copy".split(), _along_dim),
+    **dict.fromkeys("getitem setitem index index_put".split(), _items),
+}
+"""Operator -> its index tensors, each with the size that it indexes, and whether -1 counts from the end."""
+
+
+def require_in_range(c: Context, op: str, named: Named) -> None:
+    """Index tensors whose elements the sizes decide must stay within what they index."""
+    indices = INDICES.get(op)
+    if indices is None:
+        return
+    for index, size, wraps in indices(named):
+        if index.elements is None:
+            continue
+        span = extremes(index)
+        if span is None:
+            c.approximate(f"{op} is given indices that the sizes decide, in a way that is not followed")
+            continue
+        inside: Formula = all_of((ge(span.low, -size if wraps else 0), lt(span.high, size)))
+        empty = [] if all(c.at_least(n, 1) for n in index.shape) else [eq(product(index.shape), 0)]
+        needed = any_of((inside, *empty))
+        if needed is True or _certain(c, span, size, wraps):
+            continue
+        if not span.attained:
+            c.approximate(f"{op} is given indices between {span.low} and {span.high}, for a size of {size}")
+            continue
+        c.require(needed, f"indices from {span.low} to {span.high} into a size of {size}")
+
+
+def _certain(c: Context, span: Span, size: Dim, wraps: bool) -> bool:
+    return c.at_least(span.low + (size if wraps else 0), 0) and c.at_least(size - 1 - span.high, 0)
