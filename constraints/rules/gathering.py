@@ -17,10 +17,10 @@ BOTH = ("int64", "int32")
 LONG = ("int64",)
 
 
-def integral(c: Context, index: Tensor, kinds: tuple[str, ...] = BOTH) -> None:
+def integral(c: Context, index: Tensor, kinds: tuple[str, ...] = BOTH, unless: Formula = False) -> None:
     """An index tensor of one of these dtypes."""
     if index.dtype is not None and index.dtype not in kinds:
-        c.refuse(f"indices are {' or '.join(kinds)} here, not {index.dtype}")
+        c.require(unless, f"indices are {' or '.join(kinds)} here, not {index.dtype}")
 
 
 def as_vector(shape: Shape) -> Shape:
@@ -134,7 +134,7 @@ def fits(c: Context, index: Tensor, into: Shape, name: str, free: int | None) ->
 
 def gather(c: Context, input: Tensor, dim: int, index: Tensor, sparse_grad: bool = False) -> Tensor:
     """`[*a, n, *z], [*b, k, *y] -> [*b, k, *y]`, where each of b, y is at most that of a, z"""
-    integral(c, index)
+    integral(c, index, unless=empty(c, index.shape))
     at = axis(c, dim, input.rank)
     fits(c, index, input.shape, "the tensor", at)
     reachable(c, as_vector(input.shape)[at], empty(c, index.shape))
@@ -154,7 +154,7 @@ def scatter(
     """`[*a, n, *z], [*b, k, *y], [*c, m, *x] -> [*a, n, *z]`, where each of b, y is at most that of a, z, and each of
     b, k, y at most that of c, m, x; without indices, anything goes
     """
-    integral(c, index)
+    integral(c, index, unless=empty(c, index.shape))
     at = axis(c, dim, input.rank)
     fits(c, index, input.shape, "the tensor", at)
     if isinstance(src, Tensor):
@@ -188,10 +188,10 @@ def take(c: Context, input: Tensor, index: Tensor) -> Tensor:
 
 def take_along_dim(c: Context, input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """`[*a, n, *z], [*b, k, *y] -> [*broadcast(a, b), k, *broadcast(z, y)]`; without a dim, `[*a], [*k] -> [∏k]`"""
-    integral(c, indices, LONG)
     if dim is None:
         flat = Tensor((indices.numel,), indices.dtype)
         return gather(c, Tensor((input.numel,), input.dtype), 0, flat)
+    integral(c, indices, LONG)
     if input.rank != indices.rank:
         c.refuse(f"take_along_dim takes indices of rank {input.rank}, not {indices.rank}")
     if not input.shape:
