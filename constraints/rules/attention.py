@@ -1,12 +1,14 @@
 """Attention: scaled dot products, and the fused layers that torch runs for inference.
 
-`scaled_dot_product_attention` on a CPU takes one of two ways: a fused kernel ("flash") for four dims without dropout and
-without broadcasting, plain matrix products for the rest. They differ in what they check and in how the result lies in memory.
+`scaled_dot_product_attention` on a CPU takes one of two ways: a fused kernel ("flash") for four dims without
+dropout and without broadcasting, plain matrix products for the rest. They differ in what they check and in
+how the result lies in memory.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import permutations
+from itertools import pairwise, permutations
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
@@ -32,9 +34,9 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     """[*b, l, e], [*b, s, e], [*b, s, v], mask expanding to [*b, l, s] -> [*b, l, v]
 
-    The batch dims broadcast; with `enable_gqa` the heads (the last of them) of key and value divide those of query. Where l
-    or value is empty, nothing is checked and the batch dims are those of query. The fused kernel reads the first s of the
-    rows of value, which may be more, and takes a mask besides `is_causal`.
+    The batch dims broadcast; with `enable_gqa` the heads (the last of them) of key and value divide those of
+    query. Where l or value is empty, nothing is checked and the batch dims are those of query. The fused
+    kernel reads the first s of the rows of value, which may be more, and takes a mask besides `is_causal`.
     """
     for tensor in (query, key, value):
         if tensor.rank < 2:
@@ -61,17 +63,24 @@ def scaled_dot_product_attention(
         if is_causal is True:
             require(flash, "a mask and is_causal together are for the fused kernel alone")
         if attn_mask.rank < 2 and query.rank == key.rank == value.rank == 4 and dropout_p == 0:
-            require(negate(_same_heads(query, key, value, enable_gqa)), f"the mask must have rank 2 or 4, not {attn_mask}")
+            require(
+                negate(_same_heads(query, key, value, enable_gqa)),
+                f"the mask must have rank 2 or 4, not {attn_mask}",
+            )
         _mask_expands(require, attn_mask, scores)
     if empty is not False and batch != query.shape[:-2] and c.choose(empty, "the shape of the result"):
         batch = query.shape[:-2]
     shape = (*batch, length, v)
     known = attn_mask is None or attn_mask.dtype == "bool"
     known = known and all(strides_of(t) is not None for t in (query, key, value))
-    return Tensor(shape, dtype, _attention_layout(c, query, shape, flash if known or flash is False else None))
+    return Tensor(
+        shape, dtype, _attention_layout(c, query, shape, flash if known or flash is False else None)
+    )
 
 
-def _attention_dtype(c: Context, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> str | None:
+def _attention_dtype(
+    c: Context, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
+) -> str | None:
     known = {t.dtype for t in (query, key, value) if t.dtype is not None}
     if len(known) > 1:
         c.refuse(f"query, key and value must have one dtype, not {' and '.join(sorted(known))}")
@@ -111,11 +120,15 @@ def _mask_expands(require: Require, mask: Tensor, scores: Shape) -> None:
     if mask.rank > len(scores):
         require(False, f"the mask {mask} has more dims than the scores [{', '.join(map(str, scores))}]")
     for have, want in zip(reversed(mask.shape), reversed(scores), strict=False):
-        require(any_of((eq(have, want), eq(have, 1))), f"the mask {mask} does not expand to [{', '.join(map(str, scores))}]")
+        require(
+            any_of((eq(have, want), eq(have, 1))),
+            f"the mask {mask} does not expand to [{', '.join(map(str, scores))}]",
+        )
 
 
 def _attention_layout(c: Context, query: Tensor, shape: Shape, flash: Formula | None) -> Layout | Shape:
-    """The fused kernel orders the dims of its result as query has them in memory, plain products make it contiguous.
+    """The fused kernel orders the dims of its result as query has them in memory, plain products make it
+    contiguous.
 
     `flash` None: the way depends on strides, or on whether the mask needs a gradient.
     """
@@ -125,8 +138,10 @@ def _attention_layout(c: Context, query: Tensor, shape: Shape, flash: Formula | 
     if flash is not True or strides is None:
         return Layout.UNKNOWN
     for order in permutations(range(len(shape))):
-        falling = zip(order, order[1:], strict=False)
-        if c.at_least(strides[order[-1]], 1) and all(c.at_least(strides[i] - strides[j], 0) for i, j in falling):
+        falling = pairwise(order)
+        if c.at_least(strides[order[-1]], 1) and all(
+            c.at_least(strides[i] - strides[j], 0) for i, j in falling
+        ):
             made = contiguous_strides(tuple(shape[i] for i in order))
             return tuple(made[order.index(i)] for i in range(len(shape)))
     return Layout.UNKNOWN
@@ -145,7 +160,8 @@ def flash_attention_for_cpu(
 ) -> tuple[Tensor, Tensor]:
     """[b, h, l, e], [b, g, s, e], [b, g, s, e] -> [b, h, l, e], and the sums [b, h, l]; g divides h
 
-    The kernel itself checks the feature sizes and the mask; where batch, heads or rows disagree it reads out of bounds.
+    The kernel itself checks the feature sizes and the mask; where batch, heads or rows disagree it reads out
+    of bounds.
     """
     for tensor in (query, key, value):
         if tensor.rank != 4:
@@ -154,8 +170,14 @@ def flash_attention_for_cpu(
     if dropout_p > 0:
         c.refuse("the fused kernel knows no dropout")
     (b, h, length, e), (_, _, s, e_key), (*_, s_value, e_value) = query.shape, key.shape, value.shape
-    c.require(all_of((eq(e, e_key), eq(e, e_value))), f"query, key, value must have one feature size: {e}, {e_key}, {e_value}")
-    c.require(_same_heads(query, key, value, True), f"batch sizes must agree, and heads divide: {query}, {key}, {value}")
+    c.require(
+        all_of((eq(e, e_key), eq(e, e_value))),
+        f"query, key, value must have one feature size: {e}, {e_key}, {e_value}",
+    )
+    c.require(
+        _same_heads(query, key, value, True),
+        f"batch sizes must agree, and heads divide: {query}, {key}, {value}",
+    )
     c.require(ge(s_value, s), f"key has {s} rows, value only {s_value}")
     c.require(all_of((ne(length, 0), ne(s, 0))), f"there must be rows: query has {length}, key {s}")
     if attn_mask is not None:
@@ -200,7 +222,7 @@ def attention_math(
 def _head_batches(
     c: Context, require: Require, query: Tensor, key: Tensor, value: Tensor, gqa: bool
 ) -> list[Shape]:
-    """The batch dims of query, key and value; grouped heads are repeated until there are as many as in query."""
+    """The batch dims of query, key and value; grouped heads are repeated to as many as query has."""
     batches = [t.shape[:-2] for t in (query, key, value)]
     if not gqa:
         return batches
@@ -209,11 +231,14 @@ def _head_batches(
     heads = batches[0][-1]
     for name, batch in (("key", batches[1]), ("value", batches[2])):
         fits = all_of((ge(batch[-1], 1), divides(batch[-1], heads))) if batch[-1] != 0 else False
-        require(any_of((eq(heads, batch[-1]), fits)), f"the {batch[-1]} heads of {name} must divide the {heads} of query")
+        require(
+            any_of((eq(heads, batch[-1]), fits)),
+            f"the {batch[-1]} heads of {name} must divide the {heads} of query",
+        )
     return [(*batch[:-1], heads) for batch in batches]
 
 
-# --- fused layers ------------------------------------------------------------------------------------------------------
+# --- fused layers ---------------------------------------------------------------------------------------
 
 
 def _is_vector(c: Context, tensor: Tensor, size: Dim, name: str) -> None:
@@ -238,7 +263,8 @@ def native_multi_head_attention(
     average_attn_weights: bool = True,
     mask_type: int | None = None,
 ) -> tuple[Tensor, Tensor | None]:
-    """query, key, value [b, l, e], weights [3*e, e] and [e, e], heads dividing e -> [b, l, e], and [b, l, l] or [b, h, l, l]
+    """query, key, value [b, l, e], weights [3*e, e] and [e, e], heads dividing e -> [b, l, e], and [b, l, l]
+    or [b, h, l, l]
 
     The mask is [l, l] (type 0), [b, l] (type 1) or [b, h, l, l] (type 2).
     """
@@ -262,7 +288,9 @@ def native_multi_head_attention(
         if mask_type not in shapes or mask.rank != len(shapes[mask_type]):
             c.refuse(f"a mask of type {mask_type} does not have the shape {mask}")
         want = shapes[mask_type]
-        c.require(all_of(map(eq, mask.shape, want)), f"the mask must be [{', '.join(map(str, want))}], not {mask}")
+        c.require(
+            all_of(map(eq, mask.shape, want)), f"the mask must be [{', '.join(map(str, want))}], not {mask}"
+        )
     output = linear(c, query, proj_weight, proj_bias)
     if not need_weights or any(d == 0 for d in query.shape):
         return output, None
@@ -293,9 +321,22 @@ def transformer_encoder_layer(
     mask: Tensor | None = None,
     mask_type: int | None = None,
 ) -> Tensor:
-    """[b, l, e] -> [b, l, e]: attention of heads dividing e, two norms over e, two linear layers e -> f -> e"""
+    """[b, l, e] -> [b, l, e]: attention of heads dividing e, norms over e, linear layers e -> f -> e"""
     attended, _ = native_multi_head_attention(
-        c, src, src, src, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, False, True, mask_type
+        c,
+        src,
+        src,
+        src,
+        embed_dim,
+        num_heads,
+        qkv_weight,
+        qkv_bias,
+        proj_weight,
+        proj_bias,
+        mask,
+        False,
+        True,
+        mask_type,
     )
     for name, norm in (
         ("norm_weight_1", norm_weight_1),
@@ -306,7 +347,9 @@ def transformer_encoder_layer(
         _is_vector(c, norm, src.shape[2], name)
     hidden = linear(c, attended, ffn_weight_1, ffn_bias_1)
     result = linear(c, hidden, ffn_weight_2, ffn_bias_2)
-    c.require(eq(result.shape[2], src.shape[2]), f"the layer gives {result.shape[2]} features for {src.shape[2]}")
+    c.require(
+        eq(result.shape[2], src.shape[2]), f"the layer gives {result.shape[2]} features for {src.shape[2]}"
+    )
     return Tensor(src.shape, src.dtype)
 
 

@@ -1,31 +1,32 @@
 """Products of matrices and vectors, and the linear algebra built on them.
 
-Contractions pair sizes exactly: where pointwise operators stretch a size 1, a product refuses it (`einsum` and `tensordot`
+Contractions pair sizes exactly: where pointwise operators stretch a size 1, a product refuses it (`tensordot`
 excepted). What lies before the matrix dims is batch, and broadcasts.
 """
+
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
-from math import inf
-from typing import Any, NoReturn
+from typing import Any
 
-from ..dims import Dim, maximum, minimum
-from ..formula import Formula, all_of, any_of, eq, ge, ne
-from ..language import Context, Dots, Layout, Shape, Tensor, product
-from .common import axes, axis, broadcast, broadcast_dim, category, contiguous_strides, promote, rank_is, same_dim, strides_of
+from ..dims import Dim, minimum
+from ..formula import Formula, any_of, eq, ne
+from ..language import Context, Layout, Shape, Tensor
+from .common import axes, broadcast, broadcast_dim, category, promote, rank_is, same_dim
 
 NO_PRODUCTS = frozenset({"bool", "uint16", "uint32", "uint64"})
-"""Dtypes for which no product is implemented: only where there is nothing to multiply does such a call run."""
+"""Dtypes for which no product is implemented: such a call runs only where there is nothing to multiply."""
 
 
-# --- products ----------------------------------------------------------------------------------------------------------
+# --- products -------------------------------------------------------------------------------------------
 
 
 def _inner(c: Context, a: Dim, b: Dim, a_name: str, b_name: str) -> None:
     c.require(eq(a, b), f"the contracted sizes must agree: {a_name} has {a}, {b_name} has {b}")
 
 
-def _empty(*dims: Dim) -> Formula:
+def no_elements(*dims: Dim) -> Formula:
     return any_of(eq(d, 0) for d in dims)
 
 
@@ -40,7 +41,10 @@ def _one_dtype(c: Context, *operands: Tensor) -> str | None:
 def _has_kernel(c: Context, dtype: str | None, *dims: Dim) -> None:
     """Bool matrices are multiplied only where n, k or m is 0, since then no kernel runs."""
     if dtype in NO_PRODUCTS:
-        c.require(_empty(*dims), f"no product is implemented for {dtype}, and {' x '.join(map(str, dims))} is not empty")
+        c.require(
+            no_elements(*dims),
+            f"no product is implemented for {dtype}, and {' x '.join(map(str, dims))} is not empty",
+        )
 
 
 def mm(c: Context, input: Tensor, mat2: Tensor) -> Tensor:
@@ -87,9 +91,9 @@ def bmm(c: Context, input: Tensor, mat2: Tensor) -> Tensor:
 
 
 def _batched_dtype(c: Context, input: Tensor, mat2: Tensor, *dims: Dim) -> str | None:
-    """The second operand's dtype; that the first agrees is asked only where there is something to multiply."""
+    """The second operand's dtype; the first has to agree only where there is something to multiply."""
     if None not in (input.dtype, mat2.dtype) and input.dtype != mat2.dtype:
-        c.require(_empty(*dims), f"the operands must have one dtype, not {input.dtype} and {mat2.dtype}")
+        c.require(no_elements(*dims), f"the operands must have one dtype, not {input.dtype} and {mat2.dtype}")
     _has_kernel(c, mat2.dtype, *dims)
     return mat2.dtype
 
@@ -134,7 +138,9 @@ def linear(c: Context, input: Tensor, weight: Tensor, bias: Tensor | None = None
         c.refuse(f"input and weight need rank 1 at least: {input} and {weight}")
     rank_is(c, weight, "the weight", 1, 2)
     k, in_features = input.shape[-1], weight.shape[-1]
-    c.require(eq(k, in_features), f"the last size of the input is {k}, but the weight takes {in_features} features")
+    c.require(
+        eq(k, in_features), f"the last size of the input is {k}, but the weight takes {in_features} features"
+    )
     shape = input.shape[:-1] + weight.shape[:-1]
     dtype = _one_dtype(c, input, weight)
     if dtype in NO_PRODUCTS and (input.rank, weight.rank) == (1, 1):
@@ -146,12 +152,16 @@ def linear(c: Context, input: Tensor, weight: Tensor, bias: Tensor | None = None
 
 
 def _linear_bias(c: Context, input: Tensor, weight: Tensor, bias: Tensor, shape: Shape) -> None:
-    """`addmm` takes matrices and contiguous inputs, with a bias of one dtype; elsewhere the bias is added in place."""
+    """`addmm` takes matrices and contiguous inputs, with a bias of one dtype; elsewhere the bias is added in
+    place.
+    """
     fused = input.rank == 2 or (input.layout is Layout.CONTIGUOUS and bias.rank == 1)
     if weight.rank == 1 and fused:
         c.refuse("a weight of rank 1 takes no bias of rank 1 here: torch fuses the two and wants a matrix")
     if bias.rank > 1 and input.rank != 2:
-        c.approximate("whether a bias with batch dims is added in place or fused depends on its sizes and on strides")
+        c.approximate(
+            "whether a bias with batch dims is added in place or fused depends on its sizes and on strides"
+        )
     if fused:
         _one_dtype(c, bias, input)
     elif bias.dtype is not None and input.dtype is not None and bias.dtype != input.dtype:
@@ -164,11 +174,20 @@ def _expands(c: Context, tensor: Tensor, shape: Shape, name: str) -> None:
     if tensor.rank > len(shape):
         c.refuse(f"{name} has rank {tensor.rank}, the result only {len(shape)}")
     for have, want in zip(reversed(tensor.shape), reversed(shape), strict=False):
-        c.require(any_of((eq(have, want), eq(have, 1))), f"{name} {tensor} does not expand to [{', '.join(map(str, shape))}]")
+        c.require(
+            any_of((eq(have, want), eq(have, 1))),
+            f"{name} {tensor} does not expand to [{', '.join(map(str, shape))}]",
+        )
 
 
 def addmm(
-    c: Context, input: Tensor, mat1: Tensor, mat2: Tensor, beta: Any = 1, alpha: Any = 1, use_gelu: bool = False
+    c: Context,
+    input: Tensor,
+    mat1: Tensor,
+    mat2: Tensor,
+    beta: Any = 1,
+    alpha: Any = 1,
+    use_gelu: bool = False,
 ) -> Tensor:
     """beta * input + alpha * [n, k] @ [k, m] -> [n, m]; input expands to [n, m]"""
     result = mm(c, mat1, mat2)
@@ -194,7 +213,9 @@ def addmv(c: Context, input: Tensor, mat: Tensor, vec: Tensor, beta: Any = 1, al
     return Tensor((n * filled + input.shape[0] * (1 - filled),), input.dtype)
 
 
-def baddbmm(c: Context, input: Tensor, batch1: Tensor, batch2: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def baddbmm(
+    c: Context, input: Tensor, batch1: Tensor, batch2: Tensor, beta: Any = 1, alpha: Any = 1
+) -> Tensor:
     """beta * input + alpha * [b, n, k] @ [b, k, m] -> [b, n, m]; input expands to [b, n, m]"""
     result = bmm(c, batch1, batch2)
     _expands(c, input, result.shape, "input")
@@ -202,7 +223,9 @@ def baddbmm(c: Context, input: Tensor, batch1: Tensor, batch2: Tensor, beta: Any
     return result
 
 
-def addbmm(c: Context, input: Tensor, batch1: Tensor, batch2: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def addbmm(
+    c: Context, input: Tensor, batch1: Tensor, batch2: Tensor, beta: Any = 1, alpha: Any = 1
+) -> Tensor:
     """beta * input + alpha * (sum over b of [b, n, k] @ [b, k, m]) -> [n, m]; input expands to [n, m]"""
     rank_is(c, batch1, "batch1", 3)
     rank_is(c, batch2, "batch2", 3)
@@ -249,9 +272,11 @@ def inner(c: Context, input: Tensor, other: Tensor) -> Tensor:
 
 
 def tensordot(c: Context, input: Tensor, other: Tensor, dims: Any = 2, dims_other: Any = None) -> Tensor:
-    """[*a, *k], [*k, *b] -> [*a, *b] with the contracted dims k named on either side; a size 1 among them stretches
+    """[*a, *k], [*k, *b] -> [*a, *b] with the contracted dims k named on either side; a size 1 among them
+    stretches
 
-    `dims` is a count (the last of input, the first of other) or two lists; the ATen form passes the lists apart.
+    `dims` is a count (the last of input, the first of other) or two lists; the ATen form passes the lists
+    apart.
     """
     if isinstance(dims, int):
         if not 0 <= dims <= min(input.rank, other.rank):
@@ -268,7 +293,7 @@ def tensordot(c: Context, input: Tensor, other: Tensor, dims: Any = 2, dims_othe
     free += tuple(d for j, d in enumerate(other.shape) if j not in right)
     dtype = _one_dtype(c, input, other)
     if dtype in NO_PRODUCTS:
-        c.require(_empty(*free, *contracted), f"no product is implemented for {dtype}")
+        c.require(no_elements(*free, *contracted), f"no product is implemented for {dtype}")
     return Tensor(free, dtype)
 
 
@@ -288,7 +313,9 @@ def kron(c: Context, input: Tensor, other: Tensor) -> Tensor:
 
 
 def multi_dot(c: Context, tensors: tuple[Tensor, ...]) -> Tensor:
-    """[n, k1] @ [k1, k2] @ … @ [kr, m] -> [n, m]; the first and the last may be vectors, whose free dim is dropped"""
+    """[n, k1] @ [k1, k2] @ … @ [kr, m] -> [n, m]; the first and the last may be vectors, whose free dim is
+    dropped
+    """
     if len(tensors) < 2:
         c.refuse("a chain of products needs two tensors at least")
     for index, tensor in enumerate(tensors):
@@ -304,12 +331,14 @@ def chain_matmul(c: Context, *matrices: Tensor) -> Tensor:
 
 
 def _chain(c: Context, tensors: tuple[Tensor, ...]) -> Tensor:
-    for index, (a, b) in enumerate(zip(tensors, tensors[1:], strict=False)):
+    for index, (a, b) in enumerate(itertools.pairwise(tensors)):
         _inner(c, a.shape[-1], b.shape[0], f"tensor {index}", f"tensor {index + 1}")
     return Tensor(tensors[0].shape[:-1] + tensors[-1].shape[1:], _one_dtype(c, *tensors))
 
 
-def bilinear(c: Context, input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def bilinear(
+    c: Context, input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None
+) -> Tensor:
     """[*batch, i], [*batch, j], weight [m, i, j], bias [m] -> [*batch, m]; i and j are not 0"""
     if input1.rank != input2.rank or not input1.shape:
         c.refuse(f"the inputs must have one rank, 1 at least: {input1} and {input2}")
@@ -340,165 +369,6 @@ def trace(c: Context, input: Tensor) -> Tensor:
     return Tensor((), "int64" if input.dtype and category(input.dtype) == 1 else input.dtype)
 
 
-# --- einsum ------------------------------------------------------------------------------------------------------------
-
-Labels = tuple[str, ...]
-"""One label per dim: a letter, or `...i` for the i-th dim from the right of those that an ellipsis covers."""
-
-
-def einsum(c: Context, equation: Any, *operands: Any, tensors: tuple[Tensor, ...] = (), path: Any = None) -> Tensor:
-    """One letter, one size: it stretches where it is 1 in an operand, and is summed where the output leaves it out
-
-    `bij,bjk->bik`; without an arrow the output has the letters that occur once, sorted. A letter twice in an operand takes
-    the diagonal. The dims of an ellipsis broadcast. Also `einsum(a, [0, 1], b, [1, 2], [0, 2])`.
-    """
-    if isinstance(equation, Tensor):
-        # A lone list of subscripts has been spread like `permute((1, 0))`.
-        interleaved = (equation, *(operands if any(isinstance(o, tuple) for o in operands) else (operands,)))
-        inputs = [_sublist(c, s) for s in interleaved[1::2]]
-        output = _sublist(c, interleaved[-1]) if len(interleaved) % 2 else None
-        given = interleaved[: 2 * len(inputs) : 2]
-        if output is not None:
-            inputs = inputs[: len(given)]
-    else:
-        left, arrow, right = equation.partition("->")
-        inputs = [_letters(c, text) for text in left.split(",")]
-        output = _letters(c, right) if arrow else None
-        given = tensors or operands
-    if len(inputs) != len(given):
-        c.refuse(f"the equation has {len(inputs)} operands, the call {len(given)}")
-    covered = max((t.rank - len(ls) + 1 for ls, t in zip(inputs, given, strict=True) if "..." in ls), default=0)
-    labels = [_spelt_out(c, ls, t) for ls, t in zip(inputs, given, strict=True)]
-    dots = tuple(f"...{i}" for i in range(covered, 0, -1))
-    out = _output(c, labels, output, dots)
-    sizes = _label_sizes(c, labels, given)
-    summed = [label for label in sizes if label not in out]
-    dtype = _einsum_dtype(c, labels, given, sizes, summed)
-    shape = tuple(sizes[label] for label in out)
-    return Tensor(shape, dtype, _einsum_layout(c, labels, given, out, summed))
-
-
-def _letters(c: Context, text: str) -> Labels:
-    """`"b...ij" -> ("b", "...", "i", "j")`"""
-    before, dots, after = text.replace(" ", "").partition("...")
-    if not all("a" <= letter.lower() <= "z" for letter in before + after):
-        c.refuse(f"subscripts are letters, with one ellipsis at most, not {text!r}")
-    return (*before, "...", *after) if dots else tuple(before)
-
-
-def _sublist(c: Context, subscripts: tuple[Any, ...]) -> Labels:
-    """`[0, ..., 27] -> ("A", "...", "b")`"""
-    if not all(s is Dots or 0 <= s < 52 for s in subscripts):
-        c.refuse(f"subscripts are numbers from 0 to 51, not {subscripts}")
-    names = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-    return tuple("..." if s is Dots else names[s] for s in subscripts)
-
-
-def _spelt_out(c: Context, labels: Labels, tensor: Tensor) -> Labels:
-    """The labels of every dim of the operand, those under the ellipsis included."""
-    covered = tensor.rank - len([label for label in labels if label != "..."])
-    if covered < 0 or (covered and "..." not in labels):
-        c.refuse(f"the subscripts {''.join(labels)!r} do not fit {tensor}")
-    if "..." not in labels:
-        return labels
-    at = labels.index("...")
-    return (*labels[:at], *(f"...{i}" for i in range(covered, 0, -1)), *labels[at + 1 :])
-
-
-def _output(c: Context, inputs: list[Labels], output: Labels | None, dots: Labels) -> Labels:
-    letters = [label for labels in inputs for label in labels if label[0] != "."]
-    if output is None:
-        return dots + tuple(sorted(label for label in letters if letters.count(label) == 1))
-    for label in output:
-        if output.count(label) > 1 or label not in ("...", *letters):
-            c.refuse(f"{label!r} occurs twice in the output, or in no operand")
-    return tuple(label for one in output for label in (dots if one == "..." else (one,)))
-
-
-def _label_sizes(c: Context, inputs: list[Labels], operands: Sequence[Tensor]) -> dict[str, Dim]:
-    """The size of each label: equal within an operand, broadcast between operands."""
-    sizes: dict[str, Dim] = {}
-    for labels, tensor in zip(inputs, operands, strict=True):
-        own: dict[str, Dim] = {}
-        for label, size in zip(labels, tensor.shape, strict=True):
-            twice = f"{label!r} occurs twice in an operand, with sizes {own.get(label)} and {size}"
-            own[label] = same_dim(c, own[label], size, twice) if label in own else size
-        for label, size in own.items():
-            sizes[label] = broadcast_dim(c, sizes[label], size) if label in sizes else size
-    return sizes
-
-
-def _einsum_dtype(
-    c: Context, inputs: list[Labels], operands: Sequence[Tensor], sizes: dict[str, Dim], summed: list[str]
-) -> str | None:
-    """Without a sum the operands are multiplied pointwise and promote; a sum goes through `bmm`, which wants one dtype."""
-    dtype = promote(operands)
-    shared = [label for label in summed if sum(label in labels for labels in inputs) > 1]
-    if dtype is not None and shared:
-        mixed = any(t.dtype != dtype for t in operands)
-        if mixed or dtype in NO_PRODUCTS:
-            no_bmm = all_of(eq(sizes[label], 1) for label in shared)
-            what = "operands of several dtypes are" if mixed else f"{dtype} is"
-            c.require(any_of((no_bmm, _empty(*sizes.values()))), f"{what} not contracted by any kernel")
-            if not mixed or len(operands) > 2:
-                c.approximate(f"which contractions of {dtype} run depends on the order in which pairs are taken")
-    integral = dtype is not None and category(dtype) < 2
-    return None if integral and summed and dtype != "int64" else dtype
-
-
-def _einsum_layout(
-    c: Context, inputs: list[Labels], operands: Sequence[Tensor], out: Labels, summed: list[str]
-) -> Layout | Shape:
-    """One operand without a sum is a view. Two with one are a `bmm`, permuted; of all others nothing is said."""
-    if len(operands) == 1 and not summed and (strides := strides_of(operands[0])) is not None:
-        steps: dict[str, Dim] = dict.fromkeys(out, 0)
-        for label, stride in zip(inputs[0], strides, strict=True):
-            steps[label] = steps[label] + stride
-        return tuple(steps[label] for label in out)
-    if len(operands) != 2:
-        return Layout.UNKNOWN
-    left, right = (
-        {label: size for label, size in zip(ls, t.shape, strict=True) if size != 1}
-        for ls, t in zip(inputs, operands, strict=True)
-    )
-    order = _bmm_order(c, left, right, out, summed)
-    if order is None:
-        return Layout.UNKNOWN
-    sizes = right | left
-    strides = dict(zip(order, contiguous_strides(tuple(sizes.get(label, 1) for label in order)), strict=True))
-    return tuple(strides[label] for label in out)
-
-
-def _bmm_order(
-    c: Context, left: dict[str, Dim], right: dict[str, Dim], out: Labels, summed: list[str]
-) -> list[str] | None:
-    """The output's labels as they lie in memory, None where that depends on which sizes are 1.
-
-    A bmm gives [shared, left only, right only], or [shared, right only, left only] if in the output every right-only label
-    comes before every left-only one. In that comparison sizes 1 count as right-only, wherever they come from; `left` and
-    `right` leave out those that are known.
-    """
-    shared = [label for label in left if label in right]
-    if any(left[label] != right[label] for label in shared):
-        return None
-    if not any(c.at_least(left[label], 2) for label in shared if label in summed):
-        return None  # with sizes 1 alone to sum over it is a pointwise product
-    both = [label for label in out if label in shared]
-    rows = [label for label in out if label in left and label not in right]
-    columns = [label for label in out if label not in left]
-    if not rows or not columns:
-        return both + rows + columns
-    place = {label: i for i, label in enumerate(out)}
-    last = place[columns[-1]]
-    if last < place[rows[0]]:
-        after = [label for label in both if place[label] > last] + (rows if len(rows) > 1 else [])
-        certain = all(c.at_least(left[label], 2) for label in after)
-        return both + columns + rows if certain else None
-    before = [label for label in rows if place[label] < last]
-    certain = len(before) == len(rows) or any(c.at_least(left[label], 2) for label in before)
-    return both + rows + columns if certain else None
-
-
 RULES: dict[str, Any] = {
     "addbmm": addbmm,
     "addmm": addmm,
@@ -509,7 +379,6 @@ RULES: dict[str, Any] = {
     "bmm": bmm,
     "chain_matmul": chain_matmul,
     "dot": dot,
-    "einsum": einsum,
     "ger": outer,
     "inner": inner,
     "kron": kron,

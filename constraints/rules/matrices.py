@@ -1,8 +1,9 @@
 """torch.linalg: factorisations, determinants, inverses, solvers, norms, cross products.
 
-LAPACK answers column by column, so most results are laid out as the transpose of a contiguous tensor. Whether a matrix is
-singular is a matter of data, and no rule speaks of it.
+LAPACK answers column by column, so most results are laid out as the transpose of a contiguous tensor. Whether
+a matrix is singular is a matter of data, and no rule speaks of it.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -32,7 +33,9 @@ def _real(dtype: str | None) -> str | None:
 
 
 def _matrix(c: Context, tensor: Tensor, name: str = "A", square: bool = False) -> tuple[Shape, Dim, Dim]:
-    """`[*batch, n, m] -> (batch, n, m)`, of a dtype that LAPACK takes; n == m where the matrix must be square."""
+    """`[*batch, n, m] -> (batch, n, m)`, of a dtype that LAPACK takes; n == m where the matrix must be
+    square.
+    """
     if tensor.rank < 2:
         c.refuse(f"{name} must be a matrix or a batch of matrices, not {tensor}")
     if tensor.dtype is not None and tensor.dtype not in LAPACK:
@@ -43,10 +46,11 @@ def _matrix(c: Context, tensor: Tensor, name: str = "A", square: bool = False) -
     return tuple(batch), n, m
 
 
-# --- factorisations ----------------------------------------------------------------------------------------------------
+# --- factorisations -------------------------------------------------------------------------------------
 
-# A row is the law: a square matrix `n n` or any matrix `n m` on the left, the results on the right, batch dims left out;
-# k is min(n, m). A result is contiguous, or `column` by column, of the dtype of the matrix or of the one that it names.
+# A row is the law: a square matrix `n n` or any matrix `n m` on the left, the results on the right, batch
+# dims left out; k is min(n, m). A result is contiguous, or `column` by column, of the dtype of the matrix or
+# of the one that it names.
 FACTORS = {
     "_linalg_det": "n n -> , column n n, int32 n",
     "_linalg_eigvals": "n n -> complex n",
@@ -90,7 +94,11 @@ def _factor(name: str, law: str) -> Any:
         upper: Any = None,
     ) -> Tensor | tuple[Tensor, ...]:
         batch, n, m = _matrix(c, input, square=left == "n n")
-        dtypes = {"real": _real(input.dtype), "complex": COMPLEX.get(input.dtype or "", input.dtype), "int32": "int32"}
+        dtypes = {
+            "real": _real(input.dtype),
+            "complex": COMPLEX.get(input.dtype or "", input.dtype),
+            "int32": "int32",
+        }
         sizes = {"n": n, "m": m, "k": minimum(n, m)}
         made = []
         for words in results:
@@ -131,7 +139,9 @@ def qr(c: Context, A: Tensor, mode: Any = "reduced", *, some: bool | None = None
 
 
 def linalg_svd(c: Context, A: Tensor, full_matrices: bool = True, driver: Any = None) -> tuple[Tensor, ...]:
-    """[*b, n, m] -> U [*b, n, k], S [*b, k], Vh [*b, k, m] with k = min(n, m); U and Vh square if full_matrices"""
+    """[*b, n, m] -> U [*b, n, k], S [*b, k], Vh [*b, k, m] with k = min(n, m); U and Vh square if
+    full_matrices
+    """
     return _svd(c, A, full_matrices)
 
 
@@ -184,9 +194,19 @@ def lu(c: Context, A: Tensor, pivot: bool = True) -> tuple[Tensor, ...]:
 def lu_unpack(
     c: Context, LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> tuple[Tensor, ...]:
-    """LU [*b, n, m], pivots [*b, k] -> P [*b, n, n], L [*b, n, k], U [*b, k, m] with k = min(n, m)"""
+    """LU [*b, n, m], pivots [*b, k] -> P [*b, n, n], L [*b, n, k], U [*b, k, m] with k = min(n, m)
+
+    The kernel takes the shape of the pivots on trust.
+    """
     batch, n, m = _matrix(c, LU_data, "LU")
     k = minimum(n, m)
+    if unpack_pivots:
+        if LU_pivots.dtype not in (None, "int32"):
+            c.refuse(f"pivots are int32, not {LU_pivots.dtype}")
+        if LU_pivots.rank != LU_data.rank - 1:
+            c.refuse(f"the pivots must have one dim less than LU {LU_data}, not {LU_pivots}")
+        fits = all_of(map(eq, LU_pivots.shape, (*batch, k)))
+        c.require(fits, f"the pivots {LU_pivots} must have the batch dims of LU {LU_data} and size {k}")
     dtype = LU_data.dtype
     none = Tensor((0,), dtype)
     return (
@@ -238,7 +258,7 @@ def _square_unless_empty(c: Context, wanted: bool, tensor: Tensor) -> None:
 
 
 def cond(c: Context, input: Tensor, p: Any = None) -> Tensor:
-    """[*b, n, m] -> [*b]; square, but for the orders None, 2 and -2 and, where it is empty, for all numbers"""
+    """[*b, n, m] -> [*b]; square, but for None, 2 and -2 and, where it is empty, for all numbers"""
     batch, _, _ = _matrix(c, input, square=isinstance(p, str))
     _square_unless_empty(c, p not in (None, 2, -2), input)
     return Tensor(batch, _real(input.dtype))
@@ -255,7 +275,7 @@ def matrix_power(c: Context, input: Tensor, n: int) -> Tensor:
     return Tensor(input.shape, input.dtype, Layout.UNKNOWN)
 
 
-# --- solvers -----------------------------------------------------------------------------------------------------------
+# --- solvers --------------------------------------------------------------------------------------------
 
 
 def _same(c: Context, *tensors: Tensor) -> str | None:
@@ -266,7 +286,9 @@ def _same(c: Context, *tensors: Tensor) -> str | None:
 
 
 def _is_vector(c: Context, A: Tensor, B: Tensor) -> bool:
-    """Is B one vector, or a batch with a vector for each matrix of A? A batch of matrices is what it is otherwise."""
+    """Is B one vector, or a batch with a vector for each matrix of A? A batch of matrices is what it is
+    otherwise.
+    """
     if B.rank == 1:
         return True
     if B.rank != A.rank - 1:
@@ -280,7 +302,7 @@ def _solution(c: Context, A: Tensor, B: Tensor, left: bool) -> Shape:
     batch_b, rows, columns = _matrix(c, B, "B")
     size = rows if left else columns
     c.require(eq(size, n), f"the equation is of size {n}, but B has {size} {'rows' if left else 'columns'}")
-    return broadcast(c, batch, batch_b) + (rows, columns)
+    return (*broadcast(c, batch, batch_b), rows, columns)
 
 
 def _solve(c: Context, A: Tensor, B: Tensor, left: bool) -> Tensor:
@@ -290,7 +312,7 @@ def _solve(c: Context, A: Tensor, B: Tensor, left: bool) -> Tensor:
         if not left:
             c.refuse("with A on the right B must be a matrix")
         c.require(eq(B.shape[-1], n), f"the equation is of size {n}, but B has {B.shape[-1]} rows")
-        shape = broadcast(c, batch, B.shape[:-1]) + (n,)
+        shape = (*broadcast(c, batch, B.shape[:-1]), n)
     else:
         shape = _solution(c, A, B, left)
     return Tensor(shape, dtype, _columns(shape) if left else Layout.CONTIGUOUS)
@@ -301,12 +323,16 @@ def linalg_solve(c: Context, A: Tensor, B: Tensor, left: bool = True) -> Tensor:
     return _solve(c, A, B, left)
 
 
-def linalg_solve_ex(c: Context, A: Tensor, B: Tensor, left: bool = True, check_errors: Any = None) -> tuple[Tensor, ...]:
+def linalg_solve_ex(
+    c: Context, A: Tensor, B: Tensor, left: bool = True, check_errors: Any = None
+) -> tuple[Tensor, ...]:
     """As linalg_solve, with the codes int32 [*b]"""
     return _solve(c, A, B, left), Tensor(A.shape[:-2], "int32")
 
 
-def raw_solve(c: Context, A: Tensor, B: Tensor, left: bool = True, check_errors: Any = None) -> tuple[Tensor, ...]:
+def raw_solve(
+    c: Context, A: Tensor, B: Tensor, left: bool = True, check_errors: Any = None
+) -> tuple[Tensor, ...]:
     """As linalg_solve, with LU [*b, n, n], pivots [*b, n] and codes [*b]"""
     result = _solve(c, A, B, left)
     return (
@@ -326,7 +352,12 @@ def solve_triangular(
 
 
 def triangular_solve(
-    c: Context, input: Tensor, A: Tensor, upper: Any = True, transpose: Any = False, unitriangular: Any = False
+    c: Context,
+    input: Tensor,
+    A: Tensor,
+    upper: Any = True,
+    transpose: Any = False,
+    unitriangular: Any = False,
 ) -> tuple[Tensor, Tensor]:
     """B [*b, n, m], A [*b, n, n] -> [*b, n, m], [*b, n, n]"""
     shape = _solution(c, A, input, True)
@@ -348,7 +379,10 @@ def linalg_lu_solve(
     shape = _solution(c, LU, B, left)
     if pivots.rank != LU.rank - 1:
         c.refuse(f"the pivots must have one dim less than LU {LU}, not {pivots}")
-    c.require(all_of(map(eq, LU.shape[:-1], pivots.shape)), "the pivots must have the shape of LU without its last dim")
+    c.require(
+        all_of(map(eq, LU.shape[:-1], pivots.shape)),
+        "the pivots must have the shape of LU without its last dim",
+    )
     if pivots.dtype not in (None, "int32"):
         c.refuse(f"pivots are int32, not {pivots.dtype}")
     return Tensor(shape, _same(c, LU, B), _columns(shape) if left else Layout.CONTIGUOUS)
@@ -359,8 +393,12 @@ def lu_solve(c: Context, input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> T
     return linalg_lu_solve(c, LU_data, LU_pivots, input)
 
 
-def lstsq(c: Context, input: Tensor, b: Tensor, rcond: Any = None, driver: str | None = None) -> tuple[Tensor, ...]:
-    """A [*b, n, m], B [*b, n, k] or [*b, n] -> X [*b, m, k] or [*b, m], with residuals, ranks and singular values"""
+def lstsq(
+    c: Context, input: Tensor, b: Tensor, rcond: Any = None, driver: str | None = None
+) -> tuple[Tensor, ...]:
+    """A [*b, n, m], B [*b, n, k] or [*b, n] -> X [*b, m, k] or [*b, m], with residuals, ranks and singular
+    values
+    """
     batch, n, m = _matrix(c, input)
     dtype = _same(c, input, b)
     if b.rank not in (input.rank, input.rank - 1):
@@ -369,7 +407,10 @@ def lstsq(c: Context, input: Tensor, b: Tensor, rcond: Any = None, driver: str |
     singular = Tensor((*batch, minimum(n, m)) if driver in ("gelsd", "gelss") else (0,), _real(dtype))
     residuals = Tensor((0,), _real(dtype), Layout.UNKNOWN)
     if b.rank == input.rank - 1:
-        c.approximate("a right side with one dim less is read as a batch of vectors, which torch does where the sizes agree")
+        c.approximate(
+            "a right side with one dim less is read as a batch of vectors, which torch does where the "
+            "sizes agree"
+        )
         c.require(all_of(map(eq, b.shape, input.shape[:-1])), f"A {input} and B {b} do not fit")
         return Tensor((*batch, m), dtype, Layout.UNKNOWN), residuals, codes, singular
     c.require(eq(n, b.shape[-2]), f"A has {n} rows, B has {b.shape[-2]}")
@@ -379,7 +420,7 @@ def lstsq(c: Context, input: Tensor, b: Tensor, rcond: Any = None, driver: str |
     return Tensor(shape, dtype, Layout.UNKNOWN), residuals, codes, singular
 
 
-# --- vectors -----------------------------------------------------------------------------------------------------------
+# --- vectors --------------------------------------------------------------------------------------------
 
 
 def linalg_cross(c: Context, input: Tensor, other: Tensor, dim: int = -1) -> Tensor:
@@ -432,7 +473,7 @@ def vander(c: Context, x: Tensor, N: Dim | None = None, increasing: bool = False
     return Tensor((x.shape[0], columns), dtype, Layout.UNKNOWN)
 
 
-# --- norms -------------------------------------------------------------------------------------------------------------
+# --- norms ----------------------------------------------------------------------------------------------
 
 
 def _norm_dtype(c: Context, input: Tensor, dtype: str | None) -> str | None:
@@ -457,12 +498,17 @@ def _reduced(shape: Shape, over: Sequence[int], keepdim: bool) -> Shape:
 def vector_norm(
     c: Context, input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, dtype: str | None = None
 ) -> Tensor:
-    """[*a, *r, *b] -> [*a, *b], over all dims unless some are given; norms of no numbers exist for finite orders >= 0"""
+    """[*a, *r, *b] -> [*a, *b], over all dims unless some are given; norms of no numbers exist for finite
+    orders >= 0
+    """
     result = _norm_dtype(c, input, dtype)
     over = axes(c, dim, input.rank)
     if isinstance(ord, int | float) and (ord < 0 or ord == inf):
         for i in over if input.shape else ():
-            c.require(ne(input.shape[i], 0), f"the {ord} norm over dim {i} needs numbers, but its size is {input.shape[i]}")
+            c.require(
+                ne(input.shape[i], 0),
+                f"the {ord} norm over dim {i} needs numbers, but its size is {input.shape[i]}",
+            )
     return Tensor(_reduced(input.shape, over, keepdim), result)
 
 
@@ -471,7 +517,12 @@ MATRIX_ORDERS: dict[Any, str] = {"fro": "", "nuc": "", inf: "", -inf: "n", 1: ""
 
 
 def matrix_norm(
-    c: Context, A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, dtype: str | None = None
+    c: Context,
+    A: Tensor,
+    ord: Any = "fro",
+    dim: Any = (-2, -1),
+    keepdim: bool = False,
+    dtype: str | None = None,
 ) -> Tensor:
     """[*a, n, *b, m, *d] -> [*a, *b, *d]"""
     result = _norm_dtype(c, A, dtype)
@@ -484,14 +535,21 @@ def matrix_norm(
     over = axes(c, dim, A.rank)
     for letter, i in zip("nm", over, strict=True):
         if letter in MATRIX_ORDERS[ord]:
-            c.require(ne(A.shape[i], 0), f"the {ord} norm over dim {i} needs numbers, but its size is {A.shape[i]}")
+            c.require(
+                ne(A.shape[i], 0), f"the {ord} norm over dim {i} needs numbers, but its size is {A.shape[i]}"
+            )
     return Tensor(_reduced(A.shape, over, keepdim), result)
 
 
 def linalg_norm(
-    c: Context, input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, dtype: str | None = None
+    c: Context,
+    input: Tensor,
+    ord: Any = None,
+    dim: Any = None,
+    keepdim: bool = False,
+    dtype: str | None = None,
 ) -> Tensor:
-    """A vector norm over one dim, a matrix norm over two; without `ord` and `dim` the 2-norm of all numbers"""
+    """A vector norm over one dim, a matrix norm over two; without `ord` and `dim` the 2-norm of all"""
     dims = (dim,) if isinstance(dim, int) else dim
     if dims is not None and len(dims) not in (1, 2):
         c.refuse(f"a norm is over one dim or two, not over {dims}")
@@ -506,7 +564,12 @@ def linalg_norm(
 
 
 def norm(
-    c: Context, input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: str | None = None
+    c: Context,
+    input: Tensor,
+    p: Any = "fro",
+    dim: Any = None,
+    keepdim: bool = False,
+    dtype: str | None = None,
 ) -> Tensor:
     """The vector norm of order p over the dims given, or all; "fro" is 2, "nuc" a matrix norm"""
     dims = (dim,) if isinstance(dim, int) else dim

@@ -1,9 +1,10 @@
 """Recurrent networks: whole stacks, single cells, and the packing of sequences.
 
-t is the length of the sequence, b the batch, h the hidden size; g*h rows in a weight stand for the g gates of a cell.
-The rules require what `nn.LSTM` and its kin check before they call the kernel, since the fused LSTM kernel does not check and
-reads out of bounds.
+t is the length of the sequence, b the batch, h the hidden size; g*h rows in a weight stand for the g gates of
+a cell. The rules require what `nn.LSTM` and its kin check before they call the kernel, since the fused LSTM
+kernel does not check and reads out of bounds.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -33,7 +34,7 @@ def _one_dtype(c: Context, *tensors: Tensor) -> str | None:
     return tensors[0].dtype
 
 
-# --- stacks ------------------------------------------------------------------------------------------------------------
+# --- stacks ---------------------------------------------------------------------------------------------
 
 
 def _stack(
@@ -48,8 +49,8 @@ def _stack(
 ) -> tuple[Dim, list[Dim]]:
     """Checks every layer's parameters; the size of an output in one direction, and of each state.
 
-    w_ih [g*h, in], w_hh [g*h, out], biases [g*h] twice, for a projection w_hr [out, h]; out = h without it, and `in` is
-    `features` in the first layer, the outputs of all directions later.
+    w_ih [g*h, in], w_hh [g*h, out], biases [g*h] twice, for a projection w_hr [out, h]; out = h without it,
+    and `in` is `features` in the first layer, the outputs of all directions later.
     """
     gates, directions = GATES[name], 2 if bidirectional else 1
     plain = 4 if has_biases else 2
@@ -124,7 +125,10 @@ def _run_packed(
             c.refuse(f"a state must have rank 3, not {state}")
         _shape_is(c, state, (num_layers * directions, state.shape[1], size), "a state")
     for state in states[1:]:
-        c.require(eq(state.shape[1], states[0].shape[1]), f"the states have batches {state.shape[1]}, {states[0].shape[1]}")
+        c.require(
+            eq(state.shape[1], states[0].shape[1]),
+            f"the states have batches {state.shape[1]}, {states[0].shape[1]}",
+        )
     c.require(ge(batch_sizes.shape[0], 1), "there must be a batch size at least")
     dtype = _one_dtype(c, data, *states)
     return (Tensor((data.shape[0], directions * out), dtype), *(Tensor(s.shape, dtype) for s in states))
@@ -146,27 +150,39 @@ def _network(name: str) -> Any:
         data: Tensor | None = None,
         batch_sizes: Tensor | None = None,
     ) -> tuple[Tensor, ...]:
-        if isinstance(has_biases, tuple):  # the packed form, by position: data, batch sizes, states, parameters, …
+        if isinstance(
+            has_biases, tuple
+        ):  # the packed form, by position: data, batch sizes, states, parameters, …
             data, batch_sizes = input, hx
-            hx, params, has_biases, num_layers, bidirectional = params, has_biases, num_layers, dropout, batch_first
+            hx, params, has_biases, num_layers, bidirectional = (
+                params,
+                has_biases,
+                num_layers,
+                dropout,
+                batch_first,
+            )
         states = hx if isinstance(hx, tuple) else (hx,)
         if len(states) != (2 if name == "lstm" else 1):
             c.refuse(f"{name} does not take {len(states)} states")
         if data is not None and batch_sizes is not None:
-            return _run_packed(c, name, data, batch_sizes, states, params, has_biases, num_layers, bidirectional)
+            return _run_packed(
+                c, name, data, batch_sizes, states, params, has_biases, num_layers, bidirectional
+            )
         return _run(c, name, input, states, params, has_biases, num_layers, bidirectional, batch_first)
 
     rule.__name__ = name
     cell = ", cell state [l*d, b, h]" if name == "lstm" else ""
     rule.__doc__ = (
-        f"[t, b, i], hidden state [l*d, b, h]{cell} -> [t, b, d*h] and the states; l layers, d directions, t >= 1\n\n"
-        "With batch_first [b, t, i] -> [b, t, d*h]. Packed: data [n, i], batch sizes [t] -> [n, d*h]; that the batch\n"
+        f"[t, b, i], hidden state [l*d, b, h]{cell} -> [t, b, d*h] and the states; l layers, d directions, "
+        "t >= 1\n\n"
+        "With batch_first [b, t, i] -> [b, t, d*h]. Packed: data [n, i], batch sizes [t] -> [n, d*h]; that "
+        "the batch\n"
         "sizes fit is for the data to say. A projection makes the hidden state smaller than the cell state."
     )
     return rule
 
 
-# --- cells -------------------------------------------------------------------------------------------------------------
+# --- cells ----------------------------------------------------------------------------------------------
 
 
 def _cell(name: str) -> Any:
@@ -194,8 +210,13 @@ def _cell(name: str) -> Any:
                 if bias.rank > 2:
                     c.refuse(f"a bias must be a vector, not {bias}")
                 for have, want in zip(reversed(bias.shape), (gates * hidden, b), strict=False):
-                    c.require(any_of((eq(have, want), eq(have, 1))), f"the bias {bias} must have size {gates * hidden}")
-        dtype = _one_dtype(c, input, *states, w_ih, w_hh, *(bias for bias in (b_ih, b_hh) if bias is not None))
+                    c.require(
+                        any_of((eq(have, want), eq(have, 1))),
+                        f"the bias {bias} must have size {gates * hidden}",
+                    )
+        dtype = _one_dtype(
+            c, input, *states, w_ih, w_hh, *(bias for bias in (b_ih, b_hh) if bias is not None)
+        )
         made = tuple(Tensor((b, hidden), dtype) for _ in states)
         return made if name == "lstm" else made[0]
 
@@ -224,7 +245,8 @@ def mkldnn_rnn_layer(
     batch_first: bool,
     train: bool,
 ) -> tuple[Tensor | Dynamic, ...]:
-    """[t, b, i], weights [4*h, i], [4*h, h], biases [4*h], states [1, b, h] or [b, h] -> [t, b, h], states, scratch
+    """[t, b, i], weights [4*h, i], [4*h, h], biases [4*h], states [1, b, h] or [b, h] -> [t, b, h], states,
+    scratch
 
     One layer in one direction, sequence first whatever `batch_first` says.
     """
@@ -243,11 +265,15 @@ def mkldnn_rnn_layer(
     return Tensor((t, b, h), dtype), Tensor(hx_.shape, dtype), Tensor(cx_.shape, dtype), Dyn
 
 
-# --- packing -----------------------------------------------------------------------------------------------------------
+# --- packing --------------------------------------------------------------------------------------------
 
 
-def pack_padded_sequence(c: Context, input: Tensor, lengths: Tensor, batch_first: bool) -> tuple[Tensor, Tensor]:
-    """[t, b, *r], lengths int64 [b] -> [n, *r], batch sizes int64 [s]; the data decides n and s; nothing is empty"""
+def pack_padded_sequence(
+    c: Context, input: Tensor, lengths: Tensor, batch_first: bool
+) -> tuple[Tensor, Tensor]:
+    """[t, b, *r], lengths int64 [b] -> [n, *r], batch sizes int64 [s]; the data decides n and s; nothing is
+    empty
+    """
     if input.rank < 2:
         c.refuse(f"a padded batch has rank 2 at least: {input}")
     if lengths.rank != 1 or lengths.dtype not in (None, "int64"):
@@ -261,7 +287,12 @@ def pack_padded_sequence(c: Context, input: Tensor, lengths: Tensor, batch_first
 
 
 def pad_packed_sequence(
-    c: Context, data: Tensor, batch_sizes: Tensor, batch_first: bool, padding_value: Any, total_length: Dim = -1
+    c: Context,
+    data: Tensor,
+    batch_sizes: Tensor,
+    batch_first: bool,
+    padding_value: Any,
+    total_length: Dim = -1,
 ) -> tuple[Tensor, Tensor]:
     """[n, *r], batch sizes int64 [t] -> [t, b, *r], lengths int64 [b]; the data decides b
 

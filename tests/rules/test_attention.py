@@ -6,13 +6,15 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from rules.differential import Case, T, check_case
+from rules.judge import Judge
 
+from anyshape.constraints.formula import all_of, eq
 from anyshape.constraints.generate import Rules
+from anyshape.constraints.language import Tensor
 from anyshape.constraints.rules.attention import RULES
 
-from rules.differential import Case, T, check_case
-
-rules = Rules(RULES)
+judge = Judge(Rules(RULES), count=30)
 flag, half, f64, i64 = torch.bool, torch.float16, torch.float64, torch.int64
 aten = torch.ops.aten
 
@@ -28,6 +30,7 @@ def heads_last(sizes: str, dtype: torch.dtype = torch.float32) -> T:
 
 
 FLASH = (T("b h l e"), T("b h s e"), T("b h s e"))
+STRIDED = (heads_last("b h l e"), heads_last("b h s e"), heads_last("b h s e"))
 ATTENTION = [
     sdpa(*FLASH),
     sdpa(*FLASH, where="b h l s e"),
@@ -41,13 +44,13 @@ ATTENTION = [
     sdpa(T("l e"), T("b s e"), T("b s v"), where="l s v b"),
     sdpa(T("a b h l e"), T("a b h s e"), T("h s e")),
     sdpa(T("e"), T("s e"), T("s e")),
-    sdpa(heads_last("b h l e"), heads_last("b h s e"), heads_last("b h s e"), where="b h l s e"),
-    sdpa(heads_last("b h l e"), heads_last("b h s e"), heads_last("b h s e")),
+    sdpa(*STRIDED, where="b h l s e"),
+    sdpa(*STRIDED),
     sdpa(T("b 2 l 4", strides="24*l 4 24 1"), T("b 2 s 4"), T("b 2 s 4"), where="b l s"),
     sdpa(T("b 2 4 l", permute=(0, 1, 3, 2)), T("b 2 s 4"), T("b 2 s 4"), where="b l s"),
     sdpa(heads_last("b h l e"), heads_last("b h s e"), heads_last("b h s v"), where="b h l s e v"),
-    sdpa(heads_last("b h l e"), heads_last("b h s e"), heads_last("b h s e"), T("l s", flag), where="b h l s e"),
-    sdpa(heads_last("b h l e"), heads_last("b h s e"), heads_last("b h s e"), T("l s"), where="b h l s e"),
+    sdpa(*STRIDED, T("l s", flag), where="b h l s e"),
+    sdpa(*STRIDED, T("l s"), where="b h l s e"),
     sdpa(*FLASH, T("m n", flag)),
     sdpa(*FLASH, T("b 1 m n", flag)),
     sdpa(*FLASH, T("a 1 1 n")),
@@ -68,7 +71,7 @@ ATTENTION = [
     sdpa(T("h l e"), T("g s e"), T("g s v"), enable_gqa=True, where="g"),
     sdpa(T("b 4 l e"), T("b 2 s e"), T("b 2 s e")),
     sdpa(T("b 4 l e"), T("b 2 s e"), T("b 2 s e"), enable_gqa=True),
-    sdpa(heads_last("b 4 l e"), heads_last("b 2 s e"), heads_last("b 2 s e"), enable_gqa=True, where="b l s e"),
+    sdpa(heads_last("b 4 l e"), *[heads_last("b 2 s e")] * 2, enable_gqa=True, where="b l s e"),
     sdpa(T("l e"), T("s e"), T("s e"), enable_gqa=True, where="l s e"),
     sdpa(*FLASH, T("l s", half)),
     sdpa(*FLASH, T("l s", i64)),
@@ -80,68 +83,92 @@ ATTENTION = [
 ]
 FUSED = "_scaled_dot_product_flash_attention_for_cpu"
 MATH = "_scaled_dot_product_attention_math"
+ENCODER = "_transformer_encoder_layer_fwd"
+
+
+def fused(*args: T, **kwargs: Any) -> Case:
+    """The kernel by itself divides by sizes without a check, so there are no zeros here."""
+    return Case(FUSED, getattr(aten, FUSED), args, kwargs, where="b h l s e f v n")
+
+
+def plain(*args: Any, **kwargs: Any) -> Case:
+    return Case(MATH, getattr(aten, MATH), args, kwargs)
+
+
 PARTS = [
-    Case(FUSED, aten._scaled_dot_product_flash_attention_for_cpu, FLASH, where="b h l s e"),
-    Case(FUSED, aten._scaled_dot_product_flash_attention_for_cpu, (T("b h l e"), T("b h s f"), T("b h s v")),
-         where="b h l s e f v"),
-    Case(FUSED, aten._scaled_dot_product_flash_attention_for_cpu, (heads_last("b 4 l e"), T("b 2 s e"), T("b 2 s e")),
-         where="b h l s e"),
-    Case(FUSED, aten._scaled_dot_product_flash_attention_for_cpu, FLASH, {"attn_mask": T("l n")}, "b h l s e n"),
-    Case(FUSED, aten._scaled_dot_product_flash_attention_for_cpu, FLASH, {"attn_mask": T("s")}, "b h l s e"),
-    Case(FUSED, aten._scaled_dot_product_flash_attention_for_cpu, (T("l e"), T("l e"), T("l e")), where="l e"),
-    Case(FUSED, aten._scaled_dot_product_flash_attention_for_cpu, FLASH, {"dropout_p": 0.5}, "b h l s e"),
-    Case(MATH, aten._scaled_dot_product_attention_math, (T("b l e"), T("c s f"), T("c t v"))),
-    Case(MATH, aten._scaled_dot_product_attention_math, (T("b l e"), T("c s e"), T("c s v"), T("m n"))),
-    Case(MATH, aten._scaled_dot_product_attention_math, (T("l e"), T("s e"), T("s v"), T("l s"), 0.0, True)),
-    Case(MATH, aten._scaled_dot_product_attention_math, (T("4 l e"), T("2 s e"), T("2 s v")), {"enable_gqa": True}),
+    fused(*FLASH),
+    fused(T("b h l e"), T("b h s f"), T("b h s v")),
+    fused(heads_last("b 4 l e"), T("b 2 s e"), T("b 2 s e")),
+    fused(*FLASH, attn_mask=T("l n")),
+    fused(*FLASH, attn_mask=T("s")),
+    fused(T("l e"), T("l e"), T("l e")),
+    fused(*FLASH, dropout_p=0.5),
+    plain(T("b l e"), T("c s f"), T("c t v")),
+    plain(T("b l e"), T("c s e"), T("c s v"), T("m n")),
+    plain(T("l e"), T("s e"), T("s v"), T("l s"), 0.0, True),
+    plain(T("4 l e"), T("2 s e"), T("2 s v"), enable_gqa=True),
 ]
 
 
-def layer(src: str, heads: int = 2, e: str = "e", mask: T | None = None, kind: int | None = None, **other: str) -> Case:
-    """An encoder layer of `e` features, all parameters right but for those given otherwise."""
-    sizes = {
-        "qkv": f"3*{e} {e}", "qkv_bias": f"3*{e}", "out": f"{e} {e}", "out_bias": e, "norm1": e, "norm1_bias": e,
-        "norm2": e, "norm2_bias": e, "up": f"f {e}", "up_bias": "f", "down": f"{e} f", "down_bias": e,
-    } | other
-    t = {name: T(size) for name, size in sizes.items()}
-    size = int(e) if e.isdigit() else 4
-    args = (
-        T(src), size, heads, t["qkv"], t["qkv_bias"], t["out"], t["out_bias"], True, False, 1e-5, t["norm1"],
-        t["norm1_bias"], t["norm2"], t["norm2_bias"], t["up"], t["up_bias"], t["down"], t["down_bias"], mask, kind,
-    )
-    return Case("_transformer_encoder_layer_fwd", aten._transformer_encoder_layer_fwd, args, where="b l e f k n m")
+def layer(src: str, heads: int = 2, mask: T | None = None, kind: int | None = None, **other: str) -> Case:
+    """An encoder layer of 4 features, all parameters right but for those given otherwise."""
+    attention = {"qkv": "12 4", "qkv_bias": "12", "out": "4 4", "out_bias": "4"}
+    norms = {"norm1": "4", "norm1_bias": "4", "norm2": "4", "norm2_bias": "4"}
+    feed = {"up": "f 4", "up_bias": "f", "down": "4 f", "down_bias": "4"}
+    first, norms, feed = ([T(other.get(n, s)) for n, s in part.items()] for part in (attention, norms, feed))
+    args = (T(src), 4, heads, *first, True, False, 1e-5, *norms, *feed, mask, kind)
+    return Case(ENCODER, aten._transformer_encoder_layer_fwd, args, where="b l e f k n m")
 
 
-def attend(q: str, k: str, v: str, mask: T | None = None, need: bool = True, mean: bool = True, kind: Any = None) -> Case:
-    args = (T(q), T(k), T(v), 4, 2, T("12 4"), T("12"), T("4 4"), T("4"), mask, need, mean, kind)
+def attend(q: str, k: str, v: str, mask: T | None = None, *options: Any) -> Case:
+    args = (T(q), T(k), T(v), 4, 2, T("12 4"), T("12"), T("4 4"), T("4"), mask, *options)
     return Case("_native_multi_head_attention", aten._native_multi_head_attention, args, where="b l e c m n")
 
 
 LAYERS = [
-    layer("b l 4", e="4"),
-    layer("b l e", e="4"),
-    layer("b l 4", e="4", heads=3),
-    layer("b 4", e="4"),
-    layer("b l 4", e="4", mask=T("m n", flag), kind=0),
-    layer("b l 4", e="4", mask=T("m n", flag), kind=1),
-    layer("b l 4", e="4", mask=T("b k m n", flag), kind=2),
-    layer("b l 4", e="4", mask=T("l l", flag)),
-    layer("b l 4", e="4", qkv="12 k"),
-    layer("b l 4", e="4", qkv="k 4"),
-    layer("b l 4", e="4", out="4 k"),
-    layer("b l 4", e="4", norm1="k"),
-    layer("b l 4", e="4", norm2_bias="k"),
-    layer("b l 4", e="4", up="f k"),
-    layer("b l 4", e="4", up_bias="k"),
+    layer("b l 4"),
+    layer("b l e"),
+    layer("b l 4", heads=3),
+    layer("b 4"),
+    layer("b l 4", mask=T("m n", flag), kind=0),
+    layer("b l 4", mask=T("m n", flag), kind=1),
+    layer("b l 4", mask=T("b k m n", flag), kind=2),
+    layer("b l 4", mask=T("l l", flag)),
+    layer("b l 4", qkv="12 k"),
+    layer("b l 4", qkv="k 4"),
+    layer("b l 4", out="4 k"),
+    layer("b l 4", norm1="k"),
+    layer("b l 4", norm2_bias="k"),
+    layer("b l 4", up="f k"),
+    layer("b l 4", up_bias="k"),
     attend("b l 4", "b m 4", "b n 4"),
-    attend("b l 4", "b l 4", "b l 4", need=False),
-    attend("b l 4", "b l 4", "b l 4", mean=False),
-    attend("b l 4", "b l 4", "b l 4", T("b m", flag), kind=1),
+    attend("b l 4", "b l 4", "b l 4", None, False),
+    attend("b l 4", "b l 4", "b l 4", None, True, False),
+    attend("b l 4", "b l 4", "b l 4", T("b m", flag), True, True, 1),
     attend("l 4", "l 4", "l 4"),
 ]
 
 
+CASES = ATTENTION + PARTS + LAYERS
+
+
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("case", ATTENTION + PARTS + LAYERS, ids=str)
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_attention(case: Case) -> None:
-    check_case(case, rules, count=30)
+    judge(case)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_every_rule_is_seen_to_accept_and_to_refuse() -> None:
+    assert judge.one_sided(CASES) == {}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_wrong_rule_is_caught() -> None:
+    def without_broadcast(c: Any, query: Any, key: Any, value: Any) -> Tensor:
+        c.require(all_of(map(eq, query.shape[:-2], key.shape[:-2])), "no batch dim broadcasts")
+        return RULES["scaled_dot_product_attention"](c, query, key, value)
+
+    wrong = Rules({"scaled_dot_product_attention": without_broadcast})
+    with pytest.raises(AssertionError, match="torch: accepts"):
+        check_case(sdpa(T("b l e"), T("c s e"), T("c s v")), wrong)

@@ -6,13 +6,17 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from rules.differential import Case, T, check_case
+from rules.judge import Judge
 
-from anyshape.constraints.generate import Rules
+from anyshape.constraints.generate import Generator, Rules
+from anyshape.constraints.language import Tensor
+from anyshape.constraints.rules import common
+from anyshape.constraints.rules import einsum as sums
 from anyshape.constraints.rules.linalg import RULES
 
-from rules.differential import Case, T, check_case
-
-rules = Rules(RULES)
+rules = Rules(RULES) | sums.RULES
+judge = Judge(rules)
 i64, f64, flag = torch.int64, torch.float64, torch.bool
 
 PRODUCTS = [
@@ -87,7 +91,8 @@ PRODUCTS = [
     Case("addr", torch.addr, (T("a", i64), T("n"), T("m", f64))),
     Case("outer", torch.outer, (T("n"), T("m", i64))),
     Case("outer", torch.outer, (T("n"), T("m k"))),
-    Case("outer", torch.ger, (T("n"), T("m"))),
+    Case("ger", torch.ger, (T("n"), T("m"))),
+    Case("ger", torch.ger, (T("n"), T("m k"))),
     Case("inner", torch.inner, (T("a n k"), T("b m j"))),
     Case("inner", torch.inner, (T("n k"), T("j"))),
     Case("inner", torch.inner, (T("n k"), T("", i64))),
@@ -180,4 +185,24 @@ EINSUMS = [
 @pytest.mark.filterwarnings("ignore:torch.chain_matmul")
 @pytest.mark.parametrize("case", PRODUCTS + EINSUMS, ids=str)
 def test_products(case: Case) -> None:
-    check_case(case, rules)
+    judge(case)
+
+
+@pytest.mark.filterwarnings("ignore:torch.chain_matmul")
+def test_every_rule_is_seen_to_accept_and_to_refuse() -> None:
+    assert judge.one_sided(PRODUCTS + EINSUMS) == {"kron": "never refused"}
+
+
+def test_kron_of_strided_tensors_is_approximate() -> None:
+    generator = Generator(rules)
+    generator.call("kron", (Tensor((2, 3), layout=(1, 2)), Tensor((2, 3))), {})
+    assert [note.code for note in generator.said.notes] == ["approximate"]
+
+
+def test_a_wrong_rule_is_caught() -> None:
+    def stretched(c: Any, input: Any, mat2: Any) -> Tensor:
+        common.broadcast_dim(c, input.shape[1], mat2.shape[0])
+        return Tensor((input.shape[0], mat2.shape[1]))
+
+    with pytest.raises(AssertionError, match="rule accepts"):
+        check_case(Case("mm", torch.mm, (T("n k"), T("j m"))), Rules({"mm": stretched}))

@@ -7,19 +7,20 @@ from typing import Any
 
 import pytest
 import torch
+from rules.differential import Case, T, check_case
+from rules.judge import Judge
 
 from anyshape.constraints.generate import Rules
+from anyshape.constraints.language import Tensor
 from anyshape.constraints.rules.matrices import FACTORS, RULES
 
-from rules.differential import Case, T, check_case
-
-rules = Rules(RULES)
-i64, f64, c64 = torch.int64, torch.float64, torch.complex64
+judge = Judge(Rules(RULES), count=20)
+i32, i64, f64, c64 = torch.int32, torch.int64, torch.float64, torch.complex64
 L = torch.linalg
 
 
 def filled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function on random numbers instead of zeros, with a heavy diagonal: invertible and positive definite."""
+    """The function on random numbers with a heavy diagonal: invertible, positive definite."""
 
     def fill(tensor: Any) -> Any:
         if not isinstance(tensor, torch.Tensor) or not (tensor.is_floating_point() or tensor.is_complex()):
@@ -38,16 +39,23 @@ def case(op: str, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Case:
 
 
 def of_lu(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """`function(LU, pivots, b)` on a factorisation that exists; the LU of the case is put in place of its matrix."""
+    """`function(LU, pivots, b)` with pivots that a factorisation may have."""
     return lambda lu, pivots, b: function(lu, pivots.clamp(1) if pivots.numel() else pivots, b, **options)
 
 
-spelling = {
-    "det": L.det, "inverse": L.inv, "matrix_exp": L.matrix_exp, "_linalg_eigvals": torch.ops.aten._linalg_eigvals,
-    "linalg_inv": L.inv,
-}
+def spelt(name: str) -> Callable[..., Any]:
+    """torch's function of a canonical name."""
+    short = name.removeprefix("linalg_")
+    return getattr(torch, name, None) or getattr(L, short, None) or getattr(torch.ops.aten, name)
+
+
+def unpacked(lu: torch.Tensor, pivots: torch.Tensor, *options: bool) -> Any:
+    """lu_unpack with pivots that a factorisation may have."""
+    return torch.lu_unpack(lu, torch.ones_like(pivots), *options)
+
+
 FACTOR_CASES = [
-    case(name, spelling.get(name) or getattr(torch, name, None) or getattr(L, name.removeprefix("linalg_")), T(sizes))
+    case(name, spelt(name), T(sizes))
     for name in FACTORS
     for sizes in ("b n m", "n m", "a b n n", "n")
 ]
@@ -67,6 +75,7 @@ CASES = [
     case("linalg_qr", L.qr, T("n")),
     case("qr", torch.qr, T("b n m"), False),
     case("qr", torch.qr, T("b n m"), some=True),
+    case("qr", torch.qr, T("n")),
     case("linalg_svd", L.svd, T("b n m")),
     case("linalg_svd", L.svd, T("n m", c64), full_matrices=False),
     case("linalg_svd", L.svd, T("n", c64)),
@@ -82,9 +91,10 @@ CASES = [
     case("linalg_lu", L.lu, T("b n m")),
     case("linalg_lu", L.lu, T("b n m"), pivot=False),
     case("linalg_lu", L.lu, T("n")),
-    Case("lu_unpack", lambda lu, p, *o: torch.lu_unpack(lu, torch.ones_like(p), *o), (T("b n n"), T("b n", torch.int32))),
-    Case("lu_unpack", lambda lu, p, *o: torch.lu_unpack(lu, torch.ones_like(p), *o),
-         (T("b 2*n n"), T("b n", torch.int32), True, False)),
+    Case("lu_unpack", unpacked, (T("b n n"), T("b n", i32))),
+    Case("lu_unpack", unpacked, (T("b 2*n n"), T("b n", i32), True, False)),
+    Case("lu_unpack", unpacked, (T("b n n"), T("b n", i64))),
+    Case("lu_unpack", unpacked, (T("n"), T("n", i32))),
     case("linalg_householder_product", L.householder_product, T("b n m"), T("b k")),
     case("linalg_householder_product", L.householder_product, T("b n m"), T("c k")),
     case("linalg_householder_product", L.householder_product, T("n m"), T("c k")),
@@ -126,9 +136,9 @@ CASES = [
     case("triangular_solve", torch.triangular_solve, T("m"), T("b n n")),
     case("cholesky_solve", torch.cholesky_solve, T("c m k"), T("b n n")),
     case("cholesky_solve", torch.cholesky_solve, T("m k"), T("n l")),
-    Case("linalg_lu_solve", of_lu(L.lu_solve), (T("b n n"), T("b n", torch.int32), T("b m k"))),
-    Case("linalg_lu_solve", of_lu(L.lu_solve), (T("n n"), T("m", torch.int32), T("n k"))),
-    Case("lu_solve", lambda b, lu, p: torch.lu_solve(b, lu, p.clamp(1)), (T("m k"), T("n n"), T("n", torch.int32))),
+    Case("linalg_lu_solve", of_lu(L.lu_solve), (T("b n n"), T("b n", i32), T("b m k"))),
+    Case("linalg_lu_solve", of_lu(L.lu_solve), (T("n n"), T("m", i32), T("n k"))),
+    Case("lu_solve", lambda b, lu, p: torch.lu_solve(b, lu, p.clamp(1)), (T("m k"), T("n n"), T("n", i32))),
     case("linalg_lstsq", L.lstsq, T("b n m"), T("b l k")),
     case("linalg_lstsq", L.lstsq, T("n m"), T("l k"), driver="gelsy"),
     case("linalg_lstsq", L.lstsq, T("n m"), T("a b c")),
@@ -201,4 +211,17 @@ CASES = [
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("case", FACTOR_CASES + CASES, ids=lambda case: f"{case.op}{case.args}")
 def test_matrices(case: Case) -> None:
-    check_case(case, rules, count=20)
+    judge(case)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_every_rule_is_seen_to_accept_and_to_refuse() -> None:
+    assert judge.one_sided(FACTOR_CASES + CASES) == {}
+
+
+def test_a_wrong_rule_is_caught() -> None:
+    def of_any_matrix(c: Any, input: Any) -> Tensor:
+        return Tensor(input.shape[:-2], input.dtype)
+
+    with pytest.raises(AssertionError, match="rule accepts"):
+        check_case(case("det", L.det, T("b n m")), Rules({"det": of_any_matrix}))

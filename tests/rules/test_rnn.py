@@ -1,4 +1,5 @@
 """Recurrent networks, judged by torch."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -6,20 +7,23 @@ from typing import Any
 
 import pytest
 import torch
+from rules.differential import Case, T, check_case
+from rules.judge import Judge
 
 from anyshape.constraints.generate import Generator, Rules
 from anyshape.constraints.language import Dyn, Tensor
 from anyshape.constraints.rules.rnn import GATES, RULES
 
-from rules.differential import Case, T, check_case
-
 rules = Rules(RULES)
+judge = Judge(rules, count=25)
 f64 = torch.float64
 MODULES = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU, "rnn_tanh": torch.nn.RNN, "rnn_relu": torch.nn.RNN}
 
 
-def check_as_module(name: str, input: Any, hx: Any, batch_sizes: Any, params: Any, layers: int, both: bool, first: bool) -> None:
-    """What the module checks before it calls torch's function: unchecked, the fused LSTM kernel corrupts memory."""
+def check_as_module(
+    name: str, input: Any, hx: Any, batch_sizes: Any, params: Any, layers: int, both: bool, first: bool
+) -> None:
+    """What the module checks before its kernel runs: unchecked, the fused LSTM kernel corrupts memory."""
     projected = name == "lstm" and len(params) // (layers * (1 + both)) % 2 == 1
     sizes = {"input_size": params[0].shape[1], "hidden_size": params[0].shape[0] // GATES[name]}
     if projected:
@@ -29,14 +33,18 @@ def check_as_module(name: str, input: Any, hx: Any, batch_sizes: Any, params: An
 
 
 def through_module(name: str) -> Callable[..., Any]:
-    def call(input: Any, hx: Any, params: Any, biases: bool, layers: int, dropout: float, train: bool, *flags: bool) -> Any:
+    def call(
+        input: Any, hx: Any, params: Any, biases: bool, layers: int, dropout: float, train: bool, *flags: bool
+    ) -> Any:
         check_as_module(name, input, hx, None, params, layers, *flags)
         return getattr(torch, name)(input, hx, params, biases, layers, dropout, train, *flags)
 
     return call
 
 
-def parameters(name: str, layers: int, both: bool, biases: bool, hidden: int, projection: int, features: str) -> list[T]:
+def parameters(
+    name: str, layers: int, both: bool, biases: bool, hidden: int, projection: int, features: str
+) -> list[T]:
     made, out = [], projection or hidden
     for layer in range(layers):
         size = features if layer == 0 else str(out * (1 + both))
@@ -47,8 +55,18 @@ def parameters(name: str, layers: int, both: bool, biases: bool, hidden: int, pr
 
 
 def network(
-    name: str, input: str, state: str, cell: str = "", *, layers: int = 1, both: bool = False, biases: bool = True,
-    first: bool = False, projection: int = 0, features: str = "3", dtype: torch.dtype = torch.float32,
+    name: str,
+    input: str,
+    state: str,
+    cell: str = "",
+    *,
+    layers: int = 1,
+    both: bool = False,
+    biases: bool = True,
+    first: bool = False,
+    projection: int = 0,
+    features: str = "3",
+    dtype: torch.dtype = torch.float32,
 ) -> Case:
     hx: Any = (T(state), T(cell or state)) if name == "lstm" else T(state)
     params = parameters(name, layers, both, biases, 5, projection, features)
@@ -72,7 +90,9 @@ def packed(name: str, data: str, state: str, *, steps: int = 2, layers: int = 1,
 
 def cell(name: str, input: str, state: str, w_ih: str, w_hh: str, *biases: str, second: str = "") -> Case:
     hx: Any = (T(state), T(second or state)) if name == "lstm" else T(state)
-    return Case(f"{name}_cell", getattr(torch, f"{name}_cell"), (T(input), hx, T(w_ih), T(w_hh), *map(T, biases)))
+    return Case(
+        f"{name}_cell", getattr(torch, f"{name}_cell"), (T(input), hx, T(w_ih), T(w_hh), *map(T, biases))
+    )
 
 
 CASES = [
@@ -108,29 +128,61 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_networks(case: Case) -> None:
-    check_case(case, rules, count=25)
+    judge(case)
 
 
 PACKING = [
-    Case("_pack_padded_sequence", torch._pack_padded_sequence, (T("t b i"), T("c", torch.int64, fill=1), False)),
-    Case("_pack_padded_sequence", torch._pack_padded_sequence, (T("b t i j"), T("c", torch.int64, fill=1), True)),
+    Case(
+        "_pack_padded_sequence", torch._pack_padded_sequence, (T("t b i"), T("c", torch.int64, fill=1), False)
+    ),
+    Case(
+        "_pack_padded_sequence",
+        torch._pack_padded_sequence,
+        (T("b t i j"), T("c", torch.int64, fill=1), True),
+    ),
     Case("_pack_padded_sequence", torch._pack_padded_sequence, (T("b t"), T("b", torch.int64, fill=1), True)),
     Case("_pack_padded_sequence", torch._pack_padded_sequence, (T("b"), T("b", torch.int64, fill=1), True)),
-    Case("_pack_padded_sequence", torch._pack_padded_sequence, (T("t b i"), T("b", torch.int32, fill=1), False)),
-    Case("_pack_padded_sequence", torch._pack_padded_sequence, (T("t b i"), T("b 1", torch.int64, fill=1), False)),
+    Case(
+        "_pack_padded_sequence", torch._pack_padded_sequence, (T("t b i"), T("b", torch.int32, fill=1), False)
+    ),
+    Case(
+        "_pack_padded_sequence",
+        torch._pack_padded_sequence,
+        (T("t b i"), T("b 1", torch.int64, fill=1), False),
+    ),
     *(
-        Case("_pad_packed_sequence", torch._pad_packed_sequence, (T(f"t {rest}"), T("t", torch.int64, fill=1), first, 0.0, n))
+        Case(
+            "_pad_packed_sequence",
+            torch._pad_packed_sequence,
+            (T(f"t {rest}"), T("t", torch.int64, fill=1), first, 0.0, n),
+        )
         for rest in ("i", "i j", "")
         for first in (False, True)
         for n in (-1, 0, 3)
     ),
-    Case("_pad_packed_sequence", torch._pad_packed_sequence, (T("t i"), T("t", torch.int32, fill=1), True, 0.0, -1)),
+    Case(
+        "_pad_packed_sequence",
+        torch._pad_packed_sequence,
+        (T("t i"), T("t", torch.int32, fill=1), True, 0.0, -1),
+    ),
 ]
 
 
 @pytest.mark.parametrize("case", PACKING, ids=str)
 def test_packing(case: Case) -> None:
-    check_case(case, rules)
+    judge(case)
+
+
+def test_every_rule_is_seen_to_accept_and_to_refuse() -> None:
+    assert judge.one_sided(CASES + PACKING) == {"mkldnn_rnn_layer": "untested"}
+
+
+def test_a_wrong_rule_is_caught() -> None:
+    def empty_sequences_too(c: Any, input: Any, hx: Any, *rest: Any) -> Any:
+        return Tensor((*input.shape[:2], 5)), hx
+
+    with pytest.raises(AssertionError, match="rule accepts"):
+        check_case(network("gru", "t b 3", "1 b 5"), Rules({"gru": empty_sequences_too}))
 
 
 @pytest.mark.parametrize("state", [(1, 2, 5), (2, 5)])
