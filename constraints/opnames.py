@@ -48,6 +48,8 @@ ALIASES = MappingProxyType(
             "floor_divide": "__floordiv__",
             "floor_divide_": "__ifloordiv__",
             "ge": "__ge__ greater_equal",
+            "getitem": "__getitem__",
+            "setitem": "__setitem__",
             "gt": "__gt__ greater",
             "i0": "special_i0",
             "index_put": "_unsafe_index_put _index_put_impl",
