@@ -51,7 +51,7 @@ def broadcast_dim(c: Context, a: Dim, b: Dim) -> Dim:
     if b == 1:
         return a
     a_is_1, b_is_1 = eq(a, 1), eq(b, 1)
-    c.require(any_of((eq(a, b), a_is_1, b_is_1)), f"sizes {a} and {b} do not broadcast (equal, or one of them 1)")
+    c.require(any_of((eq(a, b), a_is_1, b_is_1)), f"sizes {a} and {b} do not broadcast (equal, or one is 1)")
     if a_is_1 is False or c.at_least(a, 2):
         return a
     if b_is_1 is False or c.at_least(b, 2):
@@ -93,7 +93,9 @@ CATEGORY = {
 }
 WIDTH = {name: index for index, name in enumerate(CATEGORY)}
 DEFAULTS = ("bool", "int64", "float32", "complex64")
-COMPLEX_OF = {"bfloat16": "complex64", "float16": "complex32", "float32": "complex64", "float64": "complex128"}
+REAL_OF = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
+COMPLEX_OF = {"bfloat16": "complex64"} | {real: name for name, real in REAL_OF.items()}
+UNORDERED = {frozenset(("bfloat16", "float16")): "float32", frozenset(("uint8", "int8")): "int16"}
 SCALARS = {"bool": 0, "int": 1, "float": 2, "complex": 3}
 
 
@@ -110,19 +112,18 @@ def is_floating(dtype: str | None) -> bool:
 
 
 def widest(a: str, b: str) -> str:
-    """The join of two dtypes in torch's lattice."""
+    """The join of two dtypes in torch's lattice.
+
+    Of one category it is the wider, save for two pairs without an order; of two the higher, and a complex
+    dtype is made wide enough for the floating one.
+    """
     if a == b:
         return a
-    pair = {a, b}
-    if pair == {"bfloat16", "float16"}:
-        return "float32"
-    if category(a) == category(b) == 1 and "uint8" in pair and pair & {"int8"}:
-        return "int16"
-    if category(a) == category(b) != 3 or category(a) == category(b):
-        return max(a, b, key=lambda d: WIDTH.get(d, 0))
     low, high = sorted((a, b), key=category)
-    if high.startswith("complex") and low == "float64":
-        return "complex128"
+    if category(low) == category(high):
+        return UNORDERED.get(frozenset((a, b))) or max(a, b, key=lambda d: WIDTH.get(d, 0))
+    if category(high) == 3 and category(low) == 2:
+        return COMPLEX_OF.get(widest(REAL_OF[high], low), high)
     return high
 
 
@@ -179,7 +180,8 @@ def channels_last(shape: Shape) -> Shape:
 
 
 def like_input(input: Tensor, shape: Shape, batched: bool = True) -> Layout | Shape:
-    """Contiguous inputs give contiguous results, and channels-last ones, which have a batch, channels-last ones.
+    """Contiguous inputs give contiguous results, and channels-last ones, which have a batch, channels-last
+    ones.
 
     torch asks `suggest_memory_format`. Where sizes of 1 make an input both, so is the result, on all axes
     that have more than one index.
