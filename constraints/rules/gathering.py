@@ -1,4 +1,4 @@
-"""Picking and placing elements by tensors of indices or masks: gather, scatter, index_select, embedding, unique."""
+"""Picking and placing elements by tensors of indices or masks: gather, scatter, index_add, embedding, …"""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 from ..dims import Dim, minimum
 from ..formula import Formula, all_of, any_of, eq, ge, le, ne
 from ..language import Context, Shape, Tensor, product
-from .common import axis, broadcast, is_floating, rank_is
+from .common import axis, broadcast, contiguous_strides, is_floating, rank_is
 from .indexing import same_dtype
 from .layout import empty, nonnegative, text
-from .strides import laid_out, preserved, row_major
+from .strides import laid_out, preserved
 
 BOTH = ("int64", "int32")
 LONG = ("int64",)
@@ -55,7 +55,9 @@ def index_select(c: Context, input: Tensor, dim: int, index: Tensor) -> Tensor:
     return Tensor((*input.shape[:at], count, *input.shape[at + 1 :]), input.dtype)
 
 
-def index_add(c: Context, input: Tensor, dim: int, index: Tensor, source: Tensor, alpha: object = 1) -> Tensor:
+def index_add(
+    c: Context, input: Tensor, dim: int, index: Tensor, source: Tensor, alpha: object = 1
+) -> Tensor:
     """`[*a, n, *z], [k], [*a, k, *z] -> [*a, n, *z]`"""
     count = index_vector(c, index)
     same_dtype(c, input, source)
@@ -64,7 +66,8 @@ def index_add(c: Context, input: Tensor, dim: int, index: Tensor, source: Tensor
         c.refuse(f"the source of rank {source.rank} has not the rank {input.rank} of the destination")
     reason = f"a source {text(source.shape)} for {count} indices in dim {at} of {text(input.shape)}"
     c.require(eq(as_vector(source.shape)[at], count), reason)
-    c.require(all_of(eq(m, n) for i, (m, n) in enumerate(zip(source.shape, input.shape, strict=True)) if i != at), reason)
+    pairs = enumerate(zip(source.shape, input.shape, strict=True))
+    c.require(all_of(eq(m, n) for i, (m, n) in pairs if i != at), reason)
     if input.rank == 1:
         reachable(c, input.shape[0], eq(count, 0))
     return Tensor(input.shape, input.dtype)
@@ -151,8 +154,8 @@ def scatter(
     include_self: bool = True,
     value: object = None,
 ) -> Tensor:
-    """`[*a, n, *z], [*b, k, *y], [*c, m, *x] -> [*a, n, *z]`, where each of b, y is at most that of a, z, and each of
-    b, k, y at most that of c, m, x; without indices, anything goes
+    """`[*a, n, *z], [*b, k, *y], [*c, m, *x] -> [*a, n, *z]`, where each of b, y is at most that of a, z, and
+    each of b, k, y at most that of c, m, x; without indices, anything goes
     """
     integral(c, index, unless=empty(c, index.shape))
     at = axis(c, dim, input.rank)
@@ -182,12 +185,14 @@ def take(c: Context, input: Tensor, index: Tensor) -> Tensor:
     """`[*a], [*k] -> [*k]`, from all elements, of which there is one if there is an index"""
     integral(c, index, LONG)
     some = all_of(ne(size, 0) for size in input.shape if not c.at_least(size, 1))
-    c.require(any_of((some, empty(c, index.shape))), f"nothing can be taken from {text(input.shape)}, which is empty")
+    c.require(any_of((some, empty(c, index.shape))), f"nothing can be taken from {text(input.shape)}")
     return Tensor(index.shape, input.dtype)
 
 
 def take_along_dim(c: Context, input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """`[*a, n, *z], [*b, k, *y] -> [*broadcast(a, b), k, *broadcast(z, y)]`; without a dim, `[*a], [*k] -> [∏k]`"""
+    """`[*a, n, *z], [*b, k, *y] -> [*broadcast(a, b), k, *broadcast(z, y)]`; without a dim,
+    `[*a], [*k] -> [∏k]`
+    """
     if dim is None:
         flat = Tensor((indices.numel,), indices.dtype)
         return gather(c, Tensor((input.numel,), input.dtype), 0, flat)
@@ -198,7 +203,7 @@ def take_along_dim(c: Context, input: Tensor, indices: Tensor, dim: int | None =
         c.refuse("take_along_dim takes no scalars")
     at = axis(c, dim, input.rank)
     n, k = input.shape[at], indices.shape[at]
-    open_at = (shape[:at] + (1,) + shape[at + 1 :] for shape in (input.shape, indices.shape))
+    open_at = ((*shape[:at], 1, *shape[at + 1 :]) for shape in (input.shape, indices.shape))
     common = broadcast(c, *open_at)
     shape = (*common[:at], k, *common[at + 1 :])
     reachable(c, n, empty(c, shape))
@@ -222,7 +227,7 @@ def masked_select(c: Context, input: Tensor, mask: Tensor) -> Tensor:
 
 
 def masked_scatter(c: Context, input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """`[*a], [*b], [*c] -> [*broadcast(a, b)]`; whether the source has enough elements is for the data to say"""
+    """`[*a], [*b], [*c] -> [*broadcast(a, b)]`; data decide whether the source has enough elements"""
     boolean(c, mask)
     same_dtype(c, input, source)
     return Tensor(broadcast(c, input.shape, mask.shape), input.dtype)
@@ -240,6 +245,11 @@ def nonzero(c: Context, input: Tensor, as_tuple: bool = False) -> Tensor | tuple
     return Tensor(shape, "int64", laid_out(shape, (1, size)))
 
 
+def nonzero_numpy(c: Context, input: Tensor) -> Tensor | tuple[Tensor, ...]:
+    """`[*d] -> [k]`, r times for r dims, where data decides k <= ∏d"""
+    return nonzero(c, input, True)
+
+
 def nonzero_static(c: Context, input: Tensor, size: Dim, fill_value: int = -1) -> Tensor:
     """`[*d] -> [size, r]` for r dims"""
     nonnegative(c, size, "the size of nonzero_static")
@@ -255,8 +265,8 @@ def _distinct(c: Context, size: Dim) -> Dim:
 
 
 def unique_all(c: Context, input: Tensor, dim: int | None) -> tuple[Tensor, Tensor, Tensor]:
-    """`[*d] -> [k], [*d], [k]`, and along a dim `[*a, n, *z] -> [*a, k, *z], [n], [k]`, where data decides k: the
-    different elements, which of them each element is, and how often each occurs
+    """`[*d] -> [k], [*d], [k]`, and along a dim `[*a, n, *z] -> [*a, k, *z], [n], [k]`, where data decides k:
+    the different elements, which of them each element is, and how often each occurs
 
     Along a dim the other dims are not of size 0. There the result is laid out with that dim first.
     """
@@ -270,7 +280,7 @@ def unique_all(c: Context, input: Tensor, dim: int | None) -> tuple[Tensor, Tens
     some = all_of(ne(size, 0) for size in rest if not c.at_least(size, 1))
     c.require(some, f"unique along dim {at} of {text(input.shape)}: no other size may be 0")
     count = _distinct(c, input.shape[at])
-    first, *others = row_major((count, *rest))
+    first, *others = contiguous_strides((count, *rest))
     shape = (*rest[:at], count, *rest[at:])
     layout = laid_out(shape, (*others[:at], first, *others[at:]))
     return Tensor(shape, input.dtype, layout), Tensor((input.shape[at],), "int64"), Tensor((count,), "int64")
@@ -292,7 +302,11 @@ def unique(
 
 
 def unique_consecutive(
-    c: Context, input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    c: Context,
+    input: Tensor,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
 ) -> Tensor | tuple[Tensor, ...]:
     """The parts of `unique_all` that are asked for."""
     return unique(c, input, True, return_inverse, return_counts, dim)
@@ -334,8 +348,8 @@ def embedding(
 ) -> Tensor:
     """`[*k], [v, d] -> [*k, d]`, where v is not 0 if there are indices; a padding_idx p has -v <= p < v
 
-    ATen has the weight before the indices, and takes any padding_idx. An integral weight next to a floating index says
-    that this is so.
+    ATen has the weight before the indices, and takes any padding_idx. An integral weight next to a floating
+    index says that this is so.
     """
     if is_floating(input.dtype) and weight.dtype in BOTH:
         input, weight, padding_idx = weight, input, None
@@ -370,8 +384,8 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: Dim | None = None,
 ) -> Tensor:
-    """`[b, k], [v, d] -> [b, d]`, or `[n], [v, d], [b] -> [b, d]` with the start of each bag, and maybe the end of the
-    last; per_sample_weights are shaped as the indices
+    """`[b, k], [v, d] -> [b, d]`, or `[n], [v, d], [b] -> [b, d]` with the start of each bag, and maybe the
+    end of the last; per_sample_weights are shaped as the indices
     """
     if mode not in MODES:
         c.refuse(f"embedding_bag knows no mode {mode!r}")
@@ -384,12 +398,12 @@ def embedding_bag(
         for m, n in zip(per_sample_weights.shape, input.shape, strict=True):
             c.require(eq(m, n), f"weights {text(per_sample_weights.shape)} for indices {text(input.shape)}")
         same_dtype(c, weight, per_sample_weights)
+    unread: Formula = False
     if input.rank == 2:
         if offsets is not None:
             c.refuse("embedding_bag takes offsets with a vector of indices only")
         bags, per_bag = input.shape
         c.require(ge(per_bag, 1), "embedding_bag takes at least one index for a bag")
-        unread = False
     elif offsets is None:
         c.refuse("embedding_bag takes offsets with a vector of indices")
     else:
@@ -409,7 +423,7 @@ def _bags(c: Context, offsets: Tensor, include_last_offset: bool) -> Dim:
 
 
 def _unread(bags: Dim, largest: bool, include_last_offset: bool) -> Formula:
-    """May it be that no index is looked up? Of no bags, and where data says that the last one ends at once."""
+    """May it be that no index is looked up? Of no bags, and where data end the last one at once."""
     return False if largest else include_last_offset or eq(bags, 0)
 
 
@@ -431,8 +445,8 @@ def aten_embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int = -1,
 ) -> tuple[Tensor, ...]:
-    """`[v, d], [n], [b] -> [b, d]`, and what the gradient needs: the bag of each index (not to sum), the sizes of the
-    bags, and (to find the maximum) the index that each element is from
+    """`[v, d], [n], [b] -> [b, d]`, and what the gradient needs: the bag of each index (not to sum), the
+    sizes of the bags, and (to find the maximum) the index that each element is from
     """
     rank_is(c, indices, "the indices of embedding_bag", 1)
     bags = _bags(c, offsets, include_last_offset)
@@ -476,16 +490,14 @@ RULES: dict[str, Callable[..., Any]] = {
     "masked_select": masked_select,
     "masked_scatter": masked_scatter,
     "nonzero": nonzero,
-    "argwhere": lambda c, input: nonzero(c, input),
-    "nonzero_numpy": lambda c, input: nonzero(c, input, True),
+    "argwhere": nonzero,
+    "nonzero_numpy": nonzero_numpy,
     "nonzero_static": nonzero_static,
     "unique": unique,
     "unique_consecutive": unique_consecutive,
     "_unique2": unique2,
     "unique_dim": unique_dim,
-    "_unique_consecutive": lambda c, input, return_inverse=False, return_counts=False, dim=None: (
-        unique2(c, input, True, return_inverse, return_counts) if dim is None else unique_all(c, input, dim)
-    ),
+    "_unique_consecutive": aten_unique_consecutive,
     "embedding": embedding,
     "_embedding_bag": aten_embedding_bag,
     "_embedding_bag_forward_only": aten_embedding_bag,

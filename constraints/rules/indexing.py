@@ -1,4 +1,4 @@
-"""Indexing: `x[…]` as it is read and written, and what it is made of: select, slice, narrow, index, index_put."""
+"""Indexing: `x[…]` as it is read and written, and what it is made of: select, slice, narrow, index, …"""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ FAR = 2**62
 
 
 def from_end(c: Context, at: Dim, size: Dim) -> Dim:
-    """`at` where at >= 0, else at + size. Where the sign is not known, min(1, max(0, -at)) is 1 if it is negative."""
+    """`at` where at >= 0, else at + size; min(1, max(0, -at)) is 1 if it is negative, and 0 if not."""
     if c.at_least(at, 0):
         return at
     if c.at_least(-at, 1):
@@ -32,14 +32,15 @@ def in_range(c: Context, index: Dim, size: Dim, unless: Formula = False) -> None
     """-size <= index < size"""
     low: Formula = True if c.at_least(index, 0) else le(-size, index)
     high: Formula = True if c.at_least(-index, 1) else lt(index, size)
-    c.require(any_of((all_of((low, high)), unless)), f"index {index} is out of range for a dim of size {size}")
+    inside = all_of((low, high))
+    c.require(any_of((inside, unless)), f"index {index} is out of range for a dim of size {size}")
 
 
 def slice_length(c: Context, size: Dim, start: Dim | None, stop: Dim | None, step: Dim) -> Dim:
-    """The number of elements in `start:stop:step` of n: ⌈max(0, min(n, t, n - s, t - s)) / step⌉
+    """How many elements `start:stop:step` has of n: ⌈max(0, min(n, t, n - s, t - s)) / step⌉
 
-    s and t are start and stop, counted from the end where negative, not yet clamped. What is left out of the minimum is
-    known to be no less than another member.
+    s and t are start and stop, counted from the end where negative, not yet clamped. What is left out of the
+    minimum is known to be no less than another member.
     """
     begin = from_end(c, 0 if start is None else start, size)
     end = size if stop is None or (isinstance(stop, int) and stop > FAR) else from_end(c, stop, size)
@@ -84,7 +85,7 @@ def a_dim(c: Context, input: Tensor, dim: int) -> tuple[int, Dim, Dim | None]:
         c.refuse("a scalar has no dim to select from")
     at = axis(c, dim, input.rank)
     strides = strides_of(input)
-    return at, input.shape[at], strides and strides[at]
+    return at, input.shape[at], None if strides is None else strides[at]
 
 
 def select(c: Context, input: Tensor, dim: int, index: Dim | Tensor | Number) -> Tensor:
@@ -107,7 +108,7 @@ def slice_(
 
 
 def narrow(c: Context, input: Tensor, dim: int, start: Dim | Tensor, length: Dim) -> Tensor:
-    """`[*a, n, *z] -> [*a, length, *z]`, where -n <= start <= n and, counted from the front, start + length <= n"""
+    """`[*a, n, *z] -> [*a, length, *z]`, where -n <= start <= n, and start + length <= n from the front"""
     at, size, stride = a_dim(c, input, dim)
     nonnegative(c, length, "the length of narrow")
     if isinstance(start, Tensor):
@@ -149,10 +150,10 @@ Part = Kept | Picked
 def indexed(c: Context, input: Tensor, items: Sequence[Any]) -> tuple[list[Part], Tensor]:
     """What becomes of each dim, and the result of `input[items]`.
 
-    An int takes its dim away, a slice cuts it, None and a bool are a new dim, an ellipsis leaves as many dims as the
-    other items do not speak of. A tensor or a sequence of integers replaces its dim, a mask of rank k replaces k dims.
-    These broadcast together, and their common shape B stands where they stood if nothing is kept between them, else
-    in front:
+    An int takes its dim away, a slice cuts it, None and a bool are a new dim, an ellipsis leaves as many dims
+    as the other items do not speak of. A tensor or a sequence of integers replaces its dim, a mask of rank k
+    replaces k dims. These broadcast together, and their common shape B stands where they stood if nothing is
+    kept between them, else in front:
 
         [a, n, m, z] with indices at n, m -> [a, *B, z]        [n, a, m, z] with indices at n, m -> [*B, a, z]
     """
@@ -286,8 +287,8 @@ def _mask_part(c: Context, shape: Shape, true: Dim, source: Iterator[tuple[Dim, 
 def _gathered(c: Context, input: Tensor, parts: list[Part], picked: list[int]) -> Tensor:
     """The result of index tensors.
 
-    torch lays it out in the order of the dims that are kept, which is row-major where their strides fall from left to
-    right and the index tensors are row-major; otherwise the layout is not known.
+    torch lays it out in the order of the dims that are kept, which is row-major where their strides fall from
+    left to right and the index tensors are row-major; otherwise the layout is not known.
     """
     indices = [part for part in parts if isinstance(part, Picked)]
     shape = broadcast(c, *(part.shape for part in indices))
@@ -302,7 +303,8 @@ def _gathered(c: Context, input: Tensor, parts: list[Part], picked: list[int]) -
         if part.size is None:
             continue
         if not c.at_least(part.size, 1):
-            c.require(any_of((ge(part.size, 1), nothing)), f"no index is in range for a dim of size {part.size}")
+            some = any_of((ge(part.size, 1), nothing))
+            c.require(some, f"no index is in range for a dim of size {part.size}")
         for value in part.values:
             in_range(c, value, part.size, unless=empty(c, result))
     falling = all(_falls(a, b) for a, b in combinations([p for p in kept if p.size != 1], 2))
@@ -311,27 +313,34 @@ def _gathered(c: Context, input: Tensor, parts: list[Part], picked: list[int]) -
 
 
 def _falls(outer: Kept, inner: Kept) -> bool:
-    """Is the stride of one dim surely no less than that of the other? A stride of 0 says nothing of the order."""
+    """Is one stride surely no less than the other? A stride of 0 says nothing of the order."""
     if outer.stride is None or inner.stride is None:
         return False
     return outer.stride == 0 or inner.stride == 0 or quotient(outer.stride, inner.stride) is not None
 
 
 def getitem(c: Context, input: Tensor | tuple[Value, ...], index: Value) -> Value:
-    """`input[index]`, of a tensor or of a tuple. The index is one item or a tuple of items, as Python passes it.
+    """`input[index]`, of a tensor or of a tuple. The index is one item, or a tuple of items.
 
     A list among the items arrives as a tuple; a list that is the whole index arrives as a tuple of one tuple.
     """
     if isinstance(input, tuple):
-        if isinstance(index, Slice) and all(isinstance(b, int | None) for b in (index.start, index.stop, index.step)):
-            return input[slice(index.start, index.stop, index.step)]  # type: ignore[misc]
-        if not isinstance(index, int):
-            c.approximate(f"which element of a tuple {index} is depends on sizes")
-            return Dyn
-        if not -len(input) <= index < len(input):
-            c.refuse(f"index {index} is out of range for {len(input)} results")
-        return input[index]
+        return _of_tuple(c, input, index)
     return indexed(c, input, index if isinstance(index, tuple) else (index,))[1]
+
+
+def _of_tuple(c: Context, values: tuple[Value, ...], index: Value) -> Value:
+    """One of several results, or a part of them."""
+    if isinstance(index, Slice):
+        start, stop, step = index.start, index.stop, index.step
+        if isinstance(start, int | None) and isinstance(stop, int | None) and isinstance(step, int | None):
+            return values[start:stop:step]
+    if not isinstance(index, int):
+        c.approximate(f"which of {len(values)} results {index} stands for depends on sizes")
+        return Dyn
+    if not -len(values) <= index < len(values):
+        c.refuse(f"index {index} is out of range for {len(values)} results")
+    return values[index]
 
 
 def broadcasts_into(c: Context, value: Shape, target: Shape, spare: bool) -> None:
@@ -341,11 +350,12 @@ def broadcasts_into(c: Context, value: Shape, target: Shape, spare: bool) -> Non
         c.refuse(f"a value of shape {text(value)} does not fit into {text(target)}")
     for i, size in enumerate(value):
         goal = target[i - extra] if i >= extra else 1
-        c.require(any_of((eq(size, goal), eq(size, 1))), f"a value of shape {text(value)} does not fit into {text(target)}")
+        reason = f"a value of shape {text(value)} does not fit into {text(target)}"
+        c.require(any_of((eq(size, goal), eq(size, 1))), reason)
 
 
 def setitem(c: Context, input: Tensor, index: Value, value: Value) -> tuple[Value, ...]:
-    """`input[index] = value`: the value expands to the shape of `input[index]`, leading dims of size 1 being dropped."""
+    """`input[index] = value`: the value, its leading dims of size 1 dropped, expands to `input[index]`"""
     parts, target = indexed(c, input, index if isinstance(index, tuple) else (index,))
     if isinstance(value, Tensor):
         if any(isinstance(part, Picked) for part in parts):
@@ -364,7 +374,7 @@ def same_dtype(c: Context, input: Tensor, source: Tensor) -> None:
 
 
 def _items(c: Context, indices: tuple[Tensor | None, ...]) -> list[Any]:
-    """ATen writes None where Python writes `:`, and takes a scalar for an index tensor of shape [], not for an int."""
+    """ATen writes None where Python writes `:`, and a scalar is an index tensor of shape [], not an int."""
     if all(i is None for i in indices):
         c.refuse("at least one index tensor is needed")
     scalar = Indices((), ())

@@ -19,8 +19,8 @@ from .strides import Strides, channels_last, quotient, strides_of
 def cat(c: Context, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
     """`[*a, n, *z], [*a, m, *z], … -> [*a, n + m + …, *z]`
 
-    torch skips tensors of shape [0], whatever the rank of the others: so next to tensors of another rank, a vector has
-    to be empty, and along a dim that vectors do not have, all of them.
+    torch skips tensors of shape [0], whatever the rank of the others: so next to tensors of another rank, a
+    vector has to be empty, and along a dim that vectors do not have, all of them.
     """
     if not tensors:
         c.refuse("cat takes at least one tensor")
@@ -60,9 +60,11 @@ def _joined_layout(c: Context, tensors: Sequence[Tensor], shape: Shape) -> Layou
 
 
 def _channels_innermost(c: Context, tensor: Tensor) -> bool | None:
-    """Does stride * size grow in the order channels, width, height, (depth,) batch? None where that is not known.
+    """Does stride * size grow in the order channels, width, height, (depth,) batch? None where that is not
+    known.
 
-    This is torch's `is_strides_like_channels_last`, but for tensors `[n, 1, 1, 1]`, where both formats are one.
+    This is torch's `is_strides_like_channels_last`, but for tensors `[n, 1, 1, 1]`, where both formats are
+    one.
     """
     if tensor.layout is Layout.CONTIGUOUS:
         return None if 1 in tensor.shape else False
@@ -75,7 +77,8 @@ def _channels_innermost(c: Context, tensor: Tensor) -> bool | None:
     for i in (1, *range(tensor.rank - 1, 1, -1), 0):
         if c.at_least(least - strides[i], 1):
             return False
-        if not (c.at_least(strides[i] - least, 0) or (least != 0 and quotient(strides[i], least) is not None)):
+        grows = c.at_least(strides[i] - least, 0) or (least != 0 and quotient(strides[i], least) is not None)
+        if not grows:
             return None
         least = strides[i] * tensor.shape[i]
     return True
@@ -158,7 +161,8 @@ def split(
     dim: int = 0,
     split_size: Dim | None = None,
 ) -> tuple[Tensor, ...]:
-    """`[*a, n, *z] -> [*a, s, *z], …, [*a, n - (k-1)*s, *z]` with k = max(1, ⌈n / s⌉); by sizes, `split_with_sizes`
+    """`[*a, n, *z] -> [*a, s, *z], …, [*a, n - (k-1)*s, *z]` with k = max(1, ⌈n / s⌉); by sizes,
+    `split_with_sizes`
 
     A size s of 0 is taken where n is 0, for one piece.
     """
@@ -189,8 +193,9 @@ def split_with_sizes(
 
 
 def chunk(c: Context, input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """`[*a, n, *z] -> [*a, s, *z], …, [*a, rest, *z]` with s = ⌈n / chunks⌉: ⌈n / s⌉ pieces, which may be fewer than
-    asked for, and `chunks` empty ones of n = 0
+    """`[*a, n, *z] -> [*a, s, *z], …, [*a, rest, *z]` with s = ⌈n / chunks⌉
+
+    These are ⌈n / s⌉ pieces, which may be fewer than asked for; and of n = 0 as many empty ones as asked for.
     """
     _, whole, _ = a_dim(c, input, dim)
     wanted = c.number(chunks)
@@ -213,18 +218,20 @@ def tensor_split(
     sections: Dim | None = None,
     indices: tuple[Dim, ...] | None = None,
 ) -> tuple[Tensor, ...]:
-    """`[*a, n, *z]` into k pieces, of which piece i has ⌊(n + k - 1 - i) / k⌋: the first n % k are larger by 1.
+    """`[*a, n, *z]` into k pieces, of which piece i has ⌊(n + k - 1 - i) / k⌋: the first n % k are larger by
+    1.
 
     With indices i, j, … the pieces are those of the slices `:i`, `i:j`, …
     """
     _, whole, _ = a_dim(c, input, dim)
     by = next((p for p in (indices_or_sections, sections, indices) if p is not None), None)
     if isinstance(by, Tensor) and by.shape:
-        bounds = c.number(by.shape[0]) + 1
-        return pieces(c, input, dim, [c.fresh("piece", 0, whole) for _ in range(bounds)])
+        many = c.number(by.shape[0]) + 1
+        return pieces(c, input, dim, [c.fresh("piece", 0, whole) for _ in range(many)])
     if isinstance(by, tuple):
         starts, stops = (None, *by), (*by, None)
-        return pieces(c, input, dim, [slice_length(c, whole, s, t, 1) for s, t in zip(starts, stops, strict=True)])
+        bounds = zip(starts, stops, strict=True)
+        return pieces(c, input, dim, [slice_length(c, whole, start, stop, 1) for start, stop in bounds])
     count = c.fresh("sections", 1, None) if isinstance(by, Tensor) or by is None else by
     if not c.at_least(count, 1):
         c.require(ge(count, 1), f"tensor_split into {count} pieces")

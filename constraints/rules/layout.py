@@ -5,17 +5,16 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
-from ..dims import Dim, Term, sym
+from ..dims import Dim, sym, total
 from ..formula import Formula, all_of, any_of, divides, eq, ge, ne
 from ..language import Context, Layout, Shape, Tensor, product, tensors
-from .common import axes, axis, rank_is
+from .common import axes, axis, contiguous_strides, rank_is
 from .strides import (
     Strides,
     cancelled,
     channels_last,
     contiguous_under,
     laid_out,
-    row_major,
     same_numel,
     strides_of,
     view_of,
@@ -51,8 +50,9 @@ def with_strides(tensor: Tensor, shape: Shape, strides: Strides | None) -> Tenso
 def inferred_sizes(c: Context, old: Shape, sizes: Sequence[Dim]) -> tuple[Shape, int | None]:
     """`[d0, …] as (e0, …, -1, …) -> [e0, …, ∏d // ∏e, …]`, and the position of the -1.
 
-    The sizes given multiply to the number of elements. A -1 stands for what is left, where the other sizes do not
-    multiply to 0 and do divide the number of elements. A symbolic size stands for itself, and is never a -1.
+    The sizes given multiply to the number of elements. A -1 stands for what is left, where the other sizes do
+    not multiply to 0 and do divide the number of elements. A symbolic size stands for itself, and is never a
+    -1.
     """
     unknown = [i for i, size in enumerate(sizes) if size == -1]
     if len(unknown) > 1:
@@ -81,7 +81,9 @@ def _strides_or_placeholders(tensor: Tensor) -> Strides:
 
 
 def view(c: Context, input: Tensor, *size: Dim | str, dtype: str | None = None) -> Tensor:
-    """`[*d] -> [*e]` with ∏d == ∏e, where the strides allow it (`strides.view_of`); with a dtype, `view_dtype`."""
+    """`[*d] -> [*e]` with ∏d == ∏e, where the strides allow it (`strides.view_of`); with a dtype,
+    `view_dtype`.
+    """
     if dtype is None and len(size) == 1 and isinstance(size[0], str):
         dtype = size[0]
     if dtype is not None:
@@ -92,13 +94,13 @@ def view(c: Context, input: Tensor, *size: Dim | str, dtype: str | None = None) 
     possible, layout = view_of(c, input.shape, _strides_or_placeholders(input), new, inferred)
     if input.layout is Layout.UNKNOWN:
         if possible is not True:
-            c.approximate(f"whether {text(input.shape)} can be viewed as {text(new)} depends on strides that are not known")
+            c.approximate(f"whether strides let {text(input.shape)} be viewed as {text(new)} is not known")
         return Tensor(new, input.dtype, Layout.UNKNOWN)
     if possible is not True:
         c.require(
             any_of((possible, empty(c, input.shape))),
-            f"{text(input.shape)} with strides {text(_strides_or_placeholders(input))} cannot be viewed as {text(new)}: "
-            "it is not contiguous there, and would have to be copied (reshape, contiguous)",
+            f"{text(input.shape)} with strides {text(_strides_or_placeholders(input))} cannot be viewed as "
+            f"{text(new)}: it is not contiguous there, and would have to be copied (reshape, contiguous)",
         )
     return Tensor(new, input.dtype, layout)
 
@@ -116,8 +118,9 @@ BYTES = {
 def view_dtype(c: Context, input: Tensor, dtype: str) -> Tensor:
     """`[*d, n] -> [*d, n*k // m]`, the elements being k bytes before and m bytes after.
 
-    Where k != m the elements of the last dim lie side by side. Where k < m the dim is a multiple of m // k, and so is
-    every other stride; torch calculates strides as if a size 0 were 1, so then the dim must not be 0 either.
+    Where k != m the elements of the last dim lie side by side. Where k < m the dim is a multiple of m // k,
+    and so is every other stride; torch calculates strides as if a size 0 were 1, so then the dim must not be
+    0 either.
     """
     if input.dtype not in BYTES or dtype not in BYTES:
         c.approximate(f"the sizes of elements of {input.dtype} and {dtype} are not known")
@@ -130,7 +133,7 @@ def view_dtype(c: Context, input: Tensor, dtype: str) -> Tensor:
     *outer, last = input.shape
     strides = strides_of(input)
     if strides is None:
-        c.approximate("whether the elements can be viewed in another size depends on strides that are not known")
+        c.approximate("whether elements can be viewed in another size depends on unknown strides")
     else:
         c.require(eq(strides[-1], 1), f"viewing as {dtype} needs a last stride of 1, not {strides[-1]}")
     if before > after:
@@ -138,23 +141,24 @@ def view_dtype(c: Context, input: Tensor, dtype: str) -> Tensor:
         shape: Shape = (*outer, last * ratio)
         return Tensor(shape, dtype, laid_out(shape, strides and (*(s * ratio for s in strides[:-1]), 1)))
     ratio = after // before
-    c.require(divides(ratio, last), f"viewing {input.dtype} as {dtype} needs a last size divisible by {ratio}, not {last}")
+    what = f"viewing {input.dtype} as {dtype} needs"
+    c.require(divides(ratio, last), f"{what} a last size divisible by {ratio}, not {last}")
     shape = (*outer, last // ratio)
     if input.layout is Layout.CONTIGUOUS:
         if outer and not c.at_least(last, 1):
-            c.require(ne(last, 0), f"viewing {input.dtype} as {dtype} needs strides divisible by {ratio}")
+            c.require(ne(last, 0), f"{what} strides divisible by {ratio}, and that of a size 0 is 1")
         return Tensor(shape, dtype)
     for stride in strides[:-1] if strides else ():
-        c.require(divides(ratio, stride), f"viewing as {dtype} needs strides divisible by {ratio}, not {stride}")
+        c.require(divides(ratio, stride), f"{what} strides divisible by {ratio}, not {stride}")
     return Tensor(shape, dtype, laid_out(shape, strides and (*(s // ratio for s in strides[:-1]), 1)))
 
 
 def reshape_to(c: Context, input: Tensor, new: Shape, inferred: int | None = None) -> Tensor:
     """The tensor in a shape that has as many elements: a view where one is possible, else a contiguous copy.
 
-    A view is contiguous where the tensor is, for both run through memory in the same order. So the result is not
-    contiguous only where the view is possible and the tensor is not contiguous. Where that depends on sizes, in a way
-    that `contiguous_under` cannot exclude, the layout is unknown.
+    A view is contiguous where the tensor is, for both run through memory in the same order. So the result is
+    not contiguous only where the view is possible and the tensor is not contiguous. Where that depends on
+    sizes, in a way that `contiguous_under` cannot exclude, the layout is unknown.
     """
     if input.layout is Layout.CONTIGUOUS:
         return Tensor(new, input.dtype)
@@ -208,10 +212,12 @@ def unflatten(c: Context, input: Tensor, dim: int, sizes: Shape | int) -> Tensor
     if not given:
         c.refuse("unflatten needs at least one size")
     new, _ = inferred_sizes(c, (input.shape[at],), given)
-    old = strides_of(input)
-    strides = old and (*old[:at], *(step * old[at] for step in row_major(new)), *old[at + 1 :])
     shape = (*input.shape[:at], *new, *input.shape[at + 1 :])
-    return Tensor(shape, input.dtype, input.layout if input.layout is Layout.CONTIGUOUS else laid_out(shape, strides))
+    if not isinstance(input.layout, tuple):
+        return Tensor(shape, input.dtype, input.layout)
+    old = input.layout
+    strides = (*old[:at], *(step * old[at] for step in contiguous_strides(new)), *old[at + 1 :])
+    return with_strides(input, shape, strides)
 
 
 # --- dims of size 1 --------------------------------------------------------------------------------------
@@ -311,14 +317,16 @@ def conjugate_transpose(c: Context, input: Tensor) -> Tensor:
     return permuted(input, range(input.rank)[::-1])
 
 
-def movedim(c: Context, input: Tensor, source: int | tuple[int, ...], destination: int | tuple[int, ...]) -> Tensor:
+def movedim(
+    c: Context, input: Tensor, source: int | tuple[int, ...], destination: int | tuple[int, ...]
+) -> Tensor:
     """Dim source[i] becomes dim destination[i]; the others keep their order in the places that are left."""
     sources, places = (p if isinstance(p, tuple) else (p,) for p in (source, destination))
     if len(sources) != len(places):
         c.refuse(f"movedim from {len(sources)} dims to {len(places)}")
-    moved = dict(
-        zip(axes(c, places, input.rank) if places else (), axes(c, sources, input.rank) if sources else (), strict=True)
-    )
+    if not sources:
+        return input
+    moved = dict(zip(axes(c, places, input.rank), axes(c, sources, input.rank), strict=True))
     rest = iter([i for i in range(input.rank) if i not in moved.values()])
     return permuted(input, [moved[i] if i in moved else next(rest) for i in range(input.rank)])
 
@@ -343,15 +351,16 @@ def as_strided(
 ) -> Tensor:
     """`storage -> [*size]`, element i of it being at storage_offset + Σ i·stride.
 
-    The last element has to lie in the storage. How much storage there is behind a tensor is not known here: it is taken
-    to be the tensor's own elements, which a view of a larger tensor is not limited to.
+    The last element has to lie in the storage. How much storage there is behind a tensor is not known here:
+    it is taken to be the tensor's own elements, which a view of a larger tensor is not limited to.
     """
     if len(size) != len(stride):
         c.refuse(f"as_strided with {len(size)} sizes and {len(stride)} strides")
     for i, dims in enumerate(zip(size, stride, strict=True)):
         nonnegative(c, dims[0], f"size {i}")
         nonnegative(c, dims[1], f"stride {i}")
-    last = sum(((n - 1) * s for n, s in zip(size, stride, strict=True)), 0 if storage_offset is None else storage_offset)
+    first: Dim = 0 if storage_offset is None else storage_offset
+    last = first + total((n - 1) * s for n, s in zip(size, stride, strict=True))
     if input.layout is not Layout.CONTIGUOUS:
         c.approximate("the storage behind a view is not known")
     else:
@@ -368,7 +377,7 @@ def alias(c: Context, input: Tensor) -> Tensor:
 
 
 def copied(rule: Callable[..., Any]) -> Callable[..., Any]:
-    """The rule of `view_copy`, `slice_copy`, …: the same results, but contiguous, in memory of their own."""
+    """The rule of `view_copy`, `slice_copy`, …: the same results, contiguous in memory of their own."""
 
     @wraps(rule)
     def copy(c: Context, *args: Any, **kwargs: Any) -> Any:

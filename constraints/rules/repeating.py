@@ -31,7 +31,8 @@ def expand(c: Context, input: Tensor, *size: Dim, implicit: bool = False) -> Ten
             continue
         lone = False if c.at_least(old, 2) else eq(old, 1)
         wide = True if c.at_least(wanted, 0) else ge(wanted, 0)
-        c.require(any_of((eq(old, wanted), all_of((lone, wide)))), f"size {old} expands to {wanted} only where it is 1")
+        fits = any_of((eq(old, wanted), all_of((lone, wide))))
+        c.require(fits, f"size {old} expands to {wanted} only where it is 1")
         shape.append(wanted)
     return expanded(c, input, tuple(shape))
 
@@ -74,7 +75,9 @@ def broadcast_tensors(c: Context, *tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 def meshgrid(c: Context, *tensors: Tensor, indexing: str | None = None) -> tuple[Tensor, ...]:
-    """`[n0], [n1], … -> [n0, n1, …], [n0, n1, …], …`; with the indexing xy the first two dims change places"""
+    """`[n0], [n1], … -> [n0, n1, …], [n0, n1, …], …`; with the indexing xy the first two dims change
+    places
+    """
     if not tensors:
         c.refuse("meshgrid takes at least one tensor")
     for tensor in tensors:
@@ -123,7 +126,8 @@ def repeat_interleave(
     dim: int | None = None,
     output_size: Dim | None = None,
 ) -> Tensor:
-    """`[*a, n, *z] -> [*a, n*repeats, *z]`, over all elements without a dim; with a tensor, its sum, which data decides
+    """`[*a, n, *z] -> [*a, n*repeats, *z]`, over all elements without a dim; with a tensor, its sum, which
+    data decides
 
     A tensor has a number for each of the n, or one for all. Alone, it stands for the indices that it repeats.
     """
@@ -141,7 +145,8 @@ def repeat_interleave(
         nonnegative(c, repeats, "the number of repeats")
         total = size * repeats
         if output_size is not None:
-            c.require(eq(output_size, total), f"output_size is {output_size}, and {size} * {repeats} elements come out")
+            reason = f"output_size is {output_size}, and {size} * {repeats} elements come out"
+            c.require(eq(output_size, total), reason)
     return Tensor((*shape[:at], total, *shape[at + 1 :]), input.dtype)
 
 
@@ -166,10 +171,15 @@ def _total(c: Context, repeats: Tensor, size: Dim, output_size: Dim | None) -> D
 # --- roll, flip, rotate ----------------------------------------------------------------------------------
 
 
-def roll(c: Context, input: Tensor, shifts: Dim | tuple[Dim, ...], dims: int | tuple[int, ...] = ()) -> Tensor:
-    """`[*d] -> [*d]`; without dims, over all elements. Of no elements torch rolls along any dim, existing or not."""
-    many, along = (p if isinstance(p, tuple) else (p,) for p in (shifts, dims))
-    if not many or len(many) != len(along) and (along or len(many) != 1):
+def roll(
+    c: Context, input: Tensor, shifts: Dim | tuple[Dim, ...], dims: int | tuple[int, ...] = ()
+) -> Tensor:
+    """`[*d] -> [*d]`; without dims, over all elements. Of no elements torch rolls along any dim, existing or
+    not.
+    """
+    many = shifts if isinstance(shifts, tuple) else (shifts,)
+    along = dims if isinstance(dims, tuple) else (dims,)
+    if len(many) != (len(along) or 1):
         c.refuse(f"roll with {len(many)} shifts along {len(along)} dims")
     if not all(-input.rank <= d < input.rank for d in along):
         c.require(empty(c, input.shape), f"roll along {text(along)} of a tensor of rank {input.rank}")
@@ -234,14 +244,17 @@ def _two_axes(c: Context, dim1: int, dim2: int, rank: int) -> tuple[int, int]:
 
 
 def _diagonal_size(c: Context, n: Dim, m: Dim, offset: Dim) -> Dim:
-    """The elements `[i, i + offset]` of an n by m matrix run from row max(0, -offset) up to row min(n, m - offset)."""
+    """The elements `[i, i + offset]` of an n by m matrix run from row max(0, -offset) up to row min(n, m -
+    offset).
+    """
     if c.at_least(offset, 0):
         n, m = n, m - offset
     elif c.at_least(-offset, 0):
         n, m = n + offset, m
     else:
         return maximum(0, minimum(n, m, n + offset, m - offset))
-    return minimum(n, m) if offset == 0 or (c.at_least(n, 0) and c.at_least(m, 0)) else maximum(0, minimum(n, m))
+    least = minimum(n, m)
+    return least if offset == 0 or (c.at_least(n, 0) and c.at_least(m, 0)) else maximum(0, least)
 
 
 def diag_embed(c: Context, input: Tensor, offset: Dim = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
@@ -249,8 +262,9 @@ def diag_embed(c: Context, input: Tensor, offset: Dim = 0, dim1: int = -2, dim2:
     i, j = _two_axes(c, dim1, dim2, input.rank + 1)
     *rest, length = input.shape
     size = length + (offset if c.at_least(offset, 0) else maximum(offset, -offset))
-    rest_dims = iter(rest)
-    return Tensor(tuple(size if at in (i, j) else next(rest_dims) for at in range(input.rank + 1)), input.dtype)
+    others = iter(rest)
+    shape = tuple(size if at in (i, j) else next(others) for at in range(input.rank + 1))
+    return Tensor(shape, input.dtype)
 
 
 def diag(c: Context, input: Tensor, diagonal: Dim = 0) -> Tensor:
@@ -258,7 +272,8 @@ def diag(c: Context, input: Tensor, diagonal: Dim = 0) -> Tensor:
     rank_is(c, input, "the operand of diag", 1, 2)
     if input.rank == 1:
         return diag_embed(c, input, diagonal)
-    return Tensor((_diagonal_size(c, *input.shape, diagonal),), input.dtype)
+    n, m = input.shape
+    return Tensor((_diagonal_size(c, n, m, diagonal),), input.dtype)
 
 
 def diagflat(c: Context, input: Tensor, offset: Dim = 0) -> Tensor:

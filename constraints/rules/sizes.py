@@ -120,7 +120,7 @@ def unknown(c: Context, what: str) -> Term:
 def sym_pow(c: Context, a: Scalar, b: Scalar) -> Scalar:
     """`a, b -> a**b`, an integer where a is one and b is one that is not negative"""
     if is_known(a) and is_known(b):
-        return a**b  # type: ignore[no-any-return, operator]
+        return a**b  # type: ignore[operator]
     if isinstance(a, Term) and isinstance(b, int) and b >= 0:
         return a**b
     if is_dim(a) and isinstance(b, Term) and c.at_least(b, 0):
@@ -225,9 +225,7 @@ def comparison(name: str) -> Callable[..., Any]:
 
 
 def to_float(name: str, n: Term, f: float) -> Formula:
-    """An integer compared with a float: n < f is n < ⌈f⌉, n <= f is n <= ⌊f⌋; infinities and NaN compare with any
-    number in the same way
-    """
+    """n < f is n < ⌈f⌉, n <= f is n <= ⌊f⌋; infinities and NaN compare with every integer in the same way."""
     known, formula, _ = COMPARE[name]
     if not math.isfinite(f):
         return known(0, f)
@@ -298,7 +296,9 @@ def check_is_size(c: Context, i: Dim, message: object = None, max: Dim | None = 
     return ()
 
 
-def constrain_range(c: Context, size: Dim | Number, min: int | None = None, max: int | None = None) -> tuple[()]:
+def constrain_range(
+    c: Context, size: Dim | Number, min: int | None = None, max: int | None = None
+) -> tuple[()]:
     """`min <= size <= max`"""
     if min is not None and max is not None and min > max:
         c.refuse(f"a range from {min} to {max}")

@@ -1,7 +1,8 @@
-"""The algebra of strides: when one tensor is a view of another, and how the elements of a result lie in memory.
+"""The algebra of strides: when one tensor is a view of another, and how elements lie in memory.
 
-Everything here speaks of tensors with at least one element; of those without, torch looks at no stride. A size is then
-at least 1, so that a common factor of two sides that divides the number of elements may be cancelled.
+Everything here speaks of tensors with at least one element; of those without, torch looks at no stride. A
+size is then at least 1, so that a common factor of two sides that divides the number of elements may be
+cancelled.
 """
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 from ..dims import Apply, Dim, Term, divide
 from ..formula import And, Compare, Formula, Or, all_of, any_of, eq, ne
 from ..language import Context, Layout, Shape, product
-from .common import contiguous_strides as row_major
+from .common import contiguous_strides
 from .common import strides_of as strides_of
 
 Strides: TypeAlias = tuple[Dim, ...]
@@ -51,7 +52,7 @@ def quotient(a: Dim, b: Dim) -> Dim | None:
 
 
 def factors(dims: Iterable[Dim]) -> Iterator[Term]:
-    """The symbolic factors that can be read off the dims: of `4*h*w` they are h and w, of `h + 1` it is itself."""
+    """The symbolic factors that can be read off dims: of `4*h*w` h and w, of `h + 1` itself."""
     for dim in dims:
         if isinstance(dim, Term) and len(dim.terms) == 1:
             for atom in dim.terms[0][0]:
@@ -72,7 +73,7 @@ def without_common(a: Dim, b: Dim, candidates: Iterable[Dim]) -> tuple[Dim, Dim,
 
 
 def cancelled(left: Sequence[Dim], right: Sequence[Dim]) -> tuple[Dim, Dim, list[Dim]]:
-    """(x, y, common) with ∏left = ∏common · x and ∏right = ∏common · y: what stands on both sides is taken out."""
+    """(x, y, common) with ∏left = ∏common · x and ∏right = ∏common · y"""
     ours, theirs, common = list(left), [], []
     for size in right:
         if size in ours:
@@ -139,7 +140,7 @@ def blocks(shape: Shape, strides: Strides) -> list[Block]:
 
 
 class View(NamedTuple):
-    """Whether a tensor can be seen in another shape, where it has elements, and how the result then lies in memory."""
+    """Whether a tensor with elements can be seen in another shape, and how the result then lies in memory."""
 
     possible: Formula
     layout: Layout | Strides
@@ -148,12 +149,13 @@ class View(NamedTuple):
 def view_of(c: Context, shape: Shape, strides: Strides, new: Shape, inferred: int | None = None) -> View:
     """A tensor `[d0, …]` with `strides` seen as `[e0, …]`, the numbers of elements being equal and not 0.
 
-    This is torch's `computeStride` as a formula. Between dims p and k, all dims between them being of size 1 and these
-    two not, memory *breaks* if stride(p) != d(k) * stride(k). The view is possible if and only if the new shape splits
-    at each break: for some j, e(j) * e(j+1) * … is the number of elements to the right of the break. Then the dims of a
-    new shape between two breaks divide the stretch of memory there.
+    This is torch's `computeStride` as a formula. Between dims p and k, all dims between them being of size 1
+    and these two not, memory *breaks* if stride(p) != d(k) * stride(k). The view is possible if and only if
+    the new shape splits at each break: for some j, e(j) * e(j+1) * … is the number of elements to the right
+    of the break. Then the dims of a new shape between two breaks divide the stretch of memory there.
 
-    `inferred` is the position of the size that was given as -1: it is a quotient, and products are best formed without.
+    `inferred` is the position of the size that was given as -1: it is a quotient, and products are best
+    formed without.
     """
     if 0 in shape:
         return View(True, Layout.CONTIGUOUS)
@@ -199,9 +201,9 @@ def _splits(
 ) -> tuple[Formula, int | None]:
     """Whether some j has ∏new[j:] == ∏sizes[at:], and that j where it is the same for all sizes.
 
-    Since the two shapes have equally many elements, ∏new[:j] == ∏sizes[:at] says the same. From right to left the
-    products ∏new[j:] are multiples of each other: of those known to divide ∏sizes[at:] only the greatest matters, of
-    those known to be a multiple of it only the least.
+    Since the two shapes have equally many elements, ∏new[:j] == ∏sizes[:at] says the same. From right to left
+    the products ∏new[j:] are multiples of each other: of those known to divide ∏sizes[at:] only the greatest
+    matters, of those known to be a multiple of it only the least.
     """
     left, right = product(sizes[:at]), product(sizes[at:])
     sides = [(product(new[:j]), product(new[j:])) for j in range(len(new) + 1)]
@@ -224,12 +226,12 @@ def _new_strides(parts: list[Block], ends: list[int], new: Shape) -> Strides:
     bounds = [0, *ends, len(new)]
     strides: list[Dim] = []
     for m, block in enumerate(parts or [Block(1, 1)]):
-        strides += (step * block.stride for step in row_major(new[bounds[m] : bounds[m + 1]]))
+        strides += (step * block.stride for step in contiguous_strides(new[bounds[m] : bounds[m + 1]]))
     return tuple(strides)
 
 
 def contiguous_under(premise: Formula, shape: Shape, strides: Strides) -> bool:
-    """Does the premise make the tensor contiguous? Where an equation u == 0 holds, every dim may be reduced modulo u."""
+    """Does the premise make the tensor contiguous? Where u == 0 holds, every dim may be reduced modulo u."""
     match premise:
         case Or(parts):
             return all(contiguous_under(part, shape, strides) for part in parts)
@@ -254,14 +256,15 @@ def channels_last(shape: Shape) -> Strides:
 
 def _dense_in(shape: Shape, order: Sequence[int]) -> Strides:
     """Strides without gaps, the dims from the outermost to the innermost being in this order."""
-    steps = row_major(tuple(shape[i] for i in order))
+    steps = contiguous_strides(tuple(shape[i] for i in order))
     return tuple(step for _, step in sorted(zip(order, steps, strict=True)))
 
 
 def preserved(shape: Shape, layout: Layout | Strides) -> Layout | Strides:
-    """The layout of a new tensor under `torch.preserve_format`: without gaps, the dims in the same order in memory.
+    """The layout of a new tensor under `torch.preserve_format`: no gaps, the dims in the same order.
 
-    The order is read off strides of which each divides the next as a polynomial; where it cannot be, it is unknown.
+    The order is read off strides of which each divides the next as a polynomial; where it cannot be, it is
+    unknown.
     """
     if not isinstance(layout, tuple) or is_row_major(shape, layout):
         return laid_out(shape, layout) if isinstance(layout, tuple) else layout
@@ -274,7 +277,8 @@ def preserved(shape: Shape, layout: Layout | Strides) -> Layout | Strides:
         while at and not _outer(layout[order[at - 1]], stride):
             at -= 1
         order.insert(at, i)
-    if any(not _outer(layout[i], layout[j]) for i, j in pairwise(order)) or any(layout[i] == 0 for i in order):
+    decided = all(_outer(layout[i], layout[j]) for i, j in pairwise(order))
+    if not decided or any(layout[i] == 0 for i in order):
         return Layout.UNKNOWN
     return laid_out(shape, _dense_in(shape, (*order, *lone)))
 

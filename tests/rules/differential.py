@@ -1,8 +1,9 @@
 """The judge of rules: torch itself, over concrete shapes, accepting and refusing.
 
-A `Case` is one call with sizes as texts. It is run three ways at many assignments of its symbols: by torch on real
-tensors of zeros, by the rule on concrete shapes, and by the rule once on symbols, evaluated at the assignment. All three
-must agree: accepted or refused, result shapes, dtypes (where the rule states one) and strides (where it states them).
+A `Case` is one call with sizes as texts. It is run three ways at many assignments of its symbols: by torch on
+real tensors of zeros, by the rule on concrete shapes, and by the rule once on symbols, evaluated at the
+assignment. All three must agree: accepted or refused, result shapes, dtypes (where the rule states one) and
+strides (where it states them).
 """
 from __future__ import annotations
 
@@ -25,12 +26,15 @@ from anyshape.constraints.system import Domain
 
 torch.set_num_threads(1)  # tensors of a few elements: threads only wait for each other
 
-REFUSALS = (RuntimeError, ValueError, IndexError, TypeError, AssertionError, NotImplementedError, ZeroDivisionError)
+REFUSALS = (
+    RuntimeError, ValueError, IndexError, TypeError, AssertionError, NotImplementedError, ZeroDivisionError
+)
 
 
 @dataclass(frozen=True)
 class T:
-    """A tensor argument: sizes separated by blanks (`"b n 2*k"`), the dtype, and a permutation that is applied to it.
+    """A tensor argument: sizes separated by blanks (`"b n 2*k"`), the dtype, and a permutation that is
+    applied to it.
 
     `strides`, written as the sizes are, lays it out otherwise. `fill` is the value of all its elements.
     """
@@ -72,7 +76,9 @@ class D:
 
 @dataclass(frozen=True)
 class Case:
-    """`op` is the canonical name; `call` is torch's function or `Tensor.method`; arguments may hold T and D."""
+    """`op` is the canonical name; `call` is torch's function or `Tensor.method`; arguments may hold T and
+    D.
+    """
 
     op: str
     call: Callable[..., Any]
@@ -138,7 +144,9 @@ def run_rule(
     rules: Rules, op: str, args: tuple[Any, ...], kwargs: dict[str, Any], domain: Domain,
     values: dict[str, int] | None = None,
 ) -> Any:
-    """(accepted formula, result or None, notes). What the rule asks is answered from the values; without, Asked."""
+    """(accepted formula, result or None, notes). What the rule asks is answered from the values; without,
+    Asked.
+    """
 
     def answer(dim: Any, evaluated: Callable[[Any, dict[str, int]], Any]) -> Any:
         if values is None:
@@ -148,17 +156,20 @@ def run_rule(
     generator = Generator(
         rules, domain, count=lambda dim: answer(dim, evaluate), chooser=lambda formula: answer(formula, holds)
     )
-    named, result = generator.call(op, args, kwargs)
+    _, result = generator.call(op, args, kwargs)
     assert result is not None, [n.reason for n in generator.said.notes]
     return all_of(c.formula for c in generator.said.constraints), result, generator
 
 
 def run_torch(case: Case, values: dict[str, int]) -> Any:
     """(accepted, result or the refusal)."""
-    args, kwargs = fill_in(
-        (case.args, case.kwargs),
-        lambda a: a.build(values) if isinstance(a, T) else evaluate(parse_dim(a.text), values) if isinstance(a, D) else a,
-    )
+
+    def build(arg: Any) -> Any:
+        if isinstance(arg, T):
+            return arg.build(values)
+        return evaluate(parse_dim(arg.text), values) if isinstance(arg, D) else arg
+
+    args, kwargs = fill_in((case.args, case.kwargs), build)
     try:
         return (args, kwargs), True, case.call(*args, **kwargs)
     except REFUSALS as error:
@@ -166,16 +177,23 @@ def run_torch(case: Case, values: dict[str, int]) -> Any:
 
 
 def compare_results(
-    rule: Any, real: Any, values: dict[str, int], where: str, unbacked: Mapping[str, Formula] = MappingProxyType({})
+    rule: Any,
+    real: Any,
+    values: dict[str, int],
+    where: str,
+    unbacked: Mapping[str, Formula] = MappingProxyType({}),
 ) -> None:
-    """Sizes that the data decides, `unbacked`, are what torch says they are; what the rule knows of them must hold."""
+    """Sizes that the data decides, `unbacked`, are what torch says they are; what the rule knows of them must
+    hold.
+    """
     values = dict(values)
     expected = [r for r in pytree.tree_leaves(real) if isinstance(r, torch.Tensor)]
     got = [r for r in leaves(rule) if isinstance(r, Tensor)]
     assert rule is not Dyn, f"{where}: torch accepts, the rule gives Dyn"
     assert len(got) == len(expected), f"{where}: {len(got)} tensors, torch gives {len(expected)}"
     for mine, theirs in zip(got, expected, strict=True):
-        assert len(mine.shape) == theirs.dim(), f"{where}: rule says {mine.shape}, torch {tuple(theirs.shape)}"
+        rank = f"{where}: rule says {mine.shape}, torch {tuple(theirs.shape)}"
+        assert len(mine.shape) == theirs.dim(), rank
         for dim, size in zip(mine.shape, theirs.shape, strict=True):
             for name in symbols(dim) - values.keys():
                 fits = [n for n in range(size + 1) if evaluate(dim, {**values, name: n}) == size]
@@ -184,9 +202,11 @@ def compare_results(
         shape = tuple(evaluate(d, values) for d in mine.shape)
         assert shape == tuple(theirs.shape), f"{where}: rule says {shape}, torch {tuple(theirs.shape)}"
         if mine.dtype is not None:
-            assert mine.dtype == str(theirs.dtype).removeprefix("torch."), f"{where}: rule {mine.dtype}, torch {theirs.dtype}"
+            dtype = str(theirs.dtype).removeprefix("torch.")
+            assert mine.dtype == dtype, f"{where}: rule {mine.dtype}, torch {dtype}"
         if mine.layout is Layout.CONTIGUOUS:
-            assert theirs.is_contiguous(), f"{where}: rule says contiguous, torch strides {theirs.stride()} of {shape}"
+            strides = f"{where}: rule says contiguous, torch strides {theirs.stride()} of {shape}"
+            assert theirs.is_contiguous(), strides
         elif isinstance(mine.layout, tuple) and theirs.numel() > 0:
             pairs = zip(mine.layout, theirs.stride(), shape, strict=True)
             assert all(evaluate(m, values) == t for m, t, n in pairs if n > 1), (
@@ -195,7 +215,9 @@ def compare_results(
 
 
 def assignments(case: Case, count: int, seed: int = 0) -> Iterator[dict[str, int]]:
-    """Boundary values first (all 0, all 1, all 2), then random ones that repeat values often, so that sizes agree."""
+    """Boundary values first (all 0, all 1, all 2), then random ones that repeat values often, so that sizes
+    agree.
+    """
     names = case.symbols()
     low = {n: 1 if n in case.where.split() else 0 for n in names}
     rng = random.Random(f"{case}{seed}")
@@ -207,7 +229,9 @@ def assignments(case: Case, count: int, seed: int = 0) -> Iterator[dict[str, int
 
 
 def check_case(case: Case, rules: Rules, count: int = 40) -> tuple[int, int]:
-    """Raises AssertionError at the first disagreement; returns how many assignments torch accepted and refused."""
+    """Raises AssertionError at the first disagreement; returns how many assignments torch accepted and
+    refused.
+    """
     names = case.symbols()
     domain = Domain(tuple(names), tuple(ge(sym(n), 1 if n in case.where.split() else 0) for n in names))
     args, kwargs = fill_in(
@@ -225,9 +249,8 @@ def check_case(case: Case, rules: Rules, count: int = 40) -> tuple[int, int]:
     for values in assignments(case, count):
         (real_args, real_kwargs), accepted, real = run_torch(case, values)
         where = f"{case} at {values}"
-        concrete, result, generator = run_rule(
-            rules, case.op, tuple(map(lower, real_args)), {k: lower(v) for k, v in real_kwargs.items()}, Domain()
-        )
+        known = tuple(map(lower, real_args)), {k: lower(v) for k, v in real_kwargs.items()}
+        concrete, result, generator = run_rule(rules, case.op, *known, Domain())
         values |= {name: evaluate(parse_dim(text), values) for name, text in case.data.items()}
         if not isinstance(concrete, bool) and case.data:
             concrete = holds(concrete, values)
@@ -235,12 +258,15 @@ def check_case(case: Case, rules: Rules, count: int = 40) -> tuple[int, int]:
         if asks:
             accepted_set, symbolic, said = run_rule(rules, case.op, args, kwargs, domain, values)
         reasons = [c.reason for c in generator.said.constraints]
-        assert concrete == accepted, f"{where}: rule {'accepts' if concrete else f'refuses {reasons}'}, torch: {real if not accepted else 'accepts'}"
+        torch_says = "accepts" if accepted else real
+        rule_says = "accepts" if concrete else f"refuses {reasons}"
+        assert concrete == accepted, f"{where}: rule {rule_says}, torch: {torch_says}"
         try:
             symbolically = holds(accepted_set, values)
         except ZeroDivisionError:
             symbolically = False
-        assert symbolically == accepted, f"{where}: accepted set {accepted_set} says {symbolically}, torch: {real if not accepted else 'accepts'}"
+        symbols_say = f"accepted set {accepted_set} says {symbolically}"
+        assert symbolically == accepted, f"{where}: rule's {symbols_say}, torch: {torch_says}"
         if accepted:
             compare_results(result, real, values, where, generator.said.unbacked)
             compare_results(symbolic, real, values, f"{where} (symbolically)", said.said.unbacked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -123,7 +124,7 @@ REFUSED = [
     Case("movedim", torch.movedim, (T("a b"), (0, 1), (0, 0))),
     Case("movedim", torch.movedim, (T("a b"), (0, 1), 0)),
     Case("contiguous", X.contiguous, (T("a b"),), {"memory_format": torch.channels_last}),
-    Case("contiguous", X.contiguous, (T("a+2 b+2", strides="1 a+2"),), {"memory_format": torch.preserve_format}),
+    Case("contiguous", X.contiguous, (T("a+2 b+2", strides="1 a+2"), torch.preserve_format)),
     Case("as_strided", torch.as_strided, (T("a b"), (1, 1), (1,))),
     Case("as_strided", torch.as_strided, (T("a b"), (1,), (-1,))),
 ]
@@ -194,7 +195,9 @@ def test_a_factor_that_may_be_zero_is_no_factor_to_cancel() -> None:
 
 
 def test_heads_are_merged_into_a_contiguous_tensor() -> None:
-    """Where the reshape after attention is a view (one position, or one head), it is of a contiguous tensor."""
+    """Where the reshape after attention is a view (one position, or one head), it is of a contiguous
+    tensor.
+    """
     result, required, notes = call("reshape", transposed(b, h, t, 64), b, t, -1)
     assert result == Tensor((b, t, 64 * h)) and not required and not notes
 
@@ -268,7 +271,7 @@ def test_conditions_hold_of_what_they_say() -> None:
     generator = Generator(rules, Domain(("a", "b", "c", "d")))
     tensor = Tensor((sym("a"), sym("b")), "float32", (1, sym("a")))
     generator.call("view", (tensor, sym("c"), sym("d")), {})
-    for va, vb, vc, vd in ((i, j, k, m) for i in range(5) for j in range(5) for k in range(9) for m in range(9)):
+    for va, vb, vc, vd in product(range(5), range(5), range(9), range(9)):
         values = {"a": va, "b": vb, "c": vc, "d": vd}
         try:
             torch.zeros(vb, va).t().view(vc, vd)
