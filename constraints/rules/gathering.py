@@ -321,6 +321,19 @@ def unique2(
     return values, inverse if return_inverse else none, counts if return_counts else none
 
 
+def aten_unique_consecutive(
+    c: Context,
+    input: Tensor,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> tuple[Tensor, ...]:
+    """`unique_all`; without a dim, what is not asked for is `[0]`"""
+    if dim is None:
+        return unique2(c, input, True, return_inverse, return_counts)
+    return unique_all(c, input, dim)
+
+
 def unique_dim(
     c: Context,
     input: Tensor,

@@ -177,6 +177,11 @@ def reshape(c: Context, input: Tensor, *shape: Dim, size: Shape | None = None) -
     return reshape_to(c, input, *inferred_sizes(c, input.shape, shape if size is None else size))
 
 
+def reshape_alias(c: Context, input: Tensor, size: Shape, stride: Shape) -> Tensor:
+    """`[*d] -> [*e]` with ∏d == ∏e; the strides are those that the view has anyway."""
+    return reshape(c, input, *size)
+
+
 def view_as(c: Context, input: Tensor, other: Tensor) -> Tensor:
     """`[*d], [*e] -> [*e]`, a view"""
     return view(c, input, *other.shape)
@@ -392,7 +397,7 @@ def copied(rule: Callable[..., Any]) -> Callable[..., Any]:
 RULES: dict[str, Callable[..., Any]] = {
     "view": view,
     "reshape": reshape,
-    "_reshape_alias": lambda c, input, size, stride: reshape(c, input, *size),
+    "_reshape_alias": reshape_alias,
     "view_as": view_as,
     "reshape_as": reshape_as,
     "flatten": flatten,

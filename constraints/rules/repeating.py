@@ -234,6 +234,11 @@ def diagonal(c: Context, input: Tensor, offset: Dim = 0, dim1: int = 0, dim2: in
     return with_strides(input, (*(input.shape[at] for at in rest), length), steps)
 
 
+def linalg_diagonal(c: Context, input: Tensor, offset: Dim = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """`diagonal` of the last two dims, unless others are given."""
+    return diagonal(c, input, offset, dim1, dim2)
+
+
 def _two_axes(c: Context, dim1: int, dim2: int, rank: int) -> tuple[int, int]:
     if rank < 2:
         c.refuse(f"a diagonal needs a tensor of rank 2 or more, not {rank}")
@@ -296,7 +301,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "flipud": flipud,
     "rot90": rot90,
     "diagonal": diagonal,
-    "linalg_diagonal": lambda c, input, offset=0, dim1=-2, dim2=-1: diagonal(c, input, offset, dim1, dim2),
+    "linalg_diagonal": linalg_diagonal,
     "diag": diag,
     "diag_embed": diag_embed,
     "diagflat": diagflat,
