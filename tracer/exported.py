@@ -221,7 +221,7 @@ class _Builder:
         for name, id in zip(call.results, results, strict=True):
             if name:
                 if name in graph.types:
-                    self.recorded[id] = graph.types[name]
+                    self.recorded[id] = partial(_if_known, graph.types[name])
                 _bind(names, name, self._typed(Ref(id), None, where) if autocast else Ref(id))
 
     def _inline(
@@ -262,6 +262,14 @@ class _Builder:
         if key not in self._origins:
             self._origins[key] = origin(*key)
         return self._origins[key]
+
+
+def _if_known(read: Callable[[], Value]) -> Value:
+    """What the trace took a value to be; nothing is lost where that cannot be read."""
+    try:
+        return read()
+    except GraphError:
+        return Dyn
 
 
 def _inlined(call: Call) -> Graph | None:
@@ -352,6 +360,7 @@ def _domain(declared: tuple[Declared, ...]) -> Domain:
 def _limits(exported: Exported, spec: Spec) -> tuple[tuple[Constraint, ...], tuple[str, ...]]:
     """Ranges and guards as constraints, and the guards that say something which formulas cannot say."""
     limits: dict[Formula, str] = {}
+    places = _places(spec)
     for text, (low, high) in exported.ranges.items():
         try:
             dim = parse_dim(text)
@@ -361,9 +370,9 @@ def _limits(exported: Exported, spec: Spec) -> tuple[tuple[Constraint, ...], tup
             continue  # of a size that the data decides, which the graph itself asserts
         # A lower bound up to 2 says that torch takes 0 and 1 apart; it is not enforced when the program runs.
         if low is not None and low > 2:
-            limits.setdefault(ge(dim, low), f"the export allows {low} and more for {dim}")
+            limits.setdefault(ge(dim, low), f"the export allows {low} and more for {places.get(dim, dim)}")
         if high is not None and high < UNBOUNDED:
-            limits.setdefault(le(dim, high), f"the export allows at most {high} for {dim}")
+            limits.setdefault(le(dim, high), f"the export allows at most {high} for {places.get(dim, dim)}")
     types = {flat(given.path): given.type for given in spec.inputs}
     sizes = [dim for value in types.values() for tensor in tensors(value) for dim in tensor.shape]
     ranges = {name: (0, inf) for dim in sizes for name in symbols(dim)}
@@ -376,6 +385,18 @@ def _limits(exported: Exported, spec: Spec) -> tuple[tuple[Constraint, ...], tup
         else:
             limits.setdefault(formula, f"the export has the guard {shown(text)}")
     return tuple(Constraint(f, why, -1, "trace") for f, why in limits.items() if f is not True), tuple(unread)
+
+
+def _places(spec: Spec) -> dict[Value, str]:
+    """Where each size comes first: `x.shape[0]`."""
+    places: dict[Value, str] = {}
+    for given in spec.inputs:
+        if isinstance(given.type, Tensor):
+            for axis, dim in enumerate(given.type.shape):
+                places.setdefault(dim, f"{given.name}.shape[{axis}]")
+        elif isinstance(given.type, Term):
+            places.setdefault(given.type, given.name)
+    return places
 
 
 def _source(types: Mapping[str, Value], path: InputPath, axis: int | None) -> Dim:

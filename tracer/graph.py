@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from ..constraints.dims import (
@@ -29,8 +30,8 @@ from ..constraints.dims import (
     symbols,
 )
 from ..constraints.formula import Formula, comparisons, divides, eq, free_symbols, holds, rewrite
-from ..constraints.generate import RuleFunction, Rules, generate
-from ..constraints.language import Constraint, Context, Dyn, Layout, Tensor, Value
+from ..constraints.generate import IGNORED, SYNONYMS, Rule, RuleFunction, Rules, generate
+from ..constraints.language import Constraint, Context, Dyn, Dynamic, Layout, Number, Tensor, Value
 from ..constraints.program import Node, Program
 from ..constraints.spec import Declared, InputPath, Spec
 from ..constraints.spec_text import SpecError, suggestion
@@ -87,17 +88,23 @@ def retype(traced: Traced, spec: Spec) -> Traced:
         for c in traced.limits
         if free_symbols(c.formula) <= replaced.keys()
     ]
-    limits = {c.formula: c for c in (*fitting.limits, *old) if c.formula is not True}
+    limits: dict[Formula, Constraint] = {}
+    for limit in (*fitting.limits, *old):
+        if limit.formula is not True:
+            limits.setdefault(limit.formula, limit)
     lost = [c.reason for c in traced.limits if not free_symbols(c.formula) <= replaced.keys()]
-    recorded = (
-        {}
-        if fitting.baked
-        else {id: (lambda known=known: _replaced(known(), replaced)) for id, known in traced.recorded.items()}
-    )
+    recorded: dict[int, Callable[[], Value]] = {}
+    if not fitting.elsewhere:
+        recorded = {id: partial(_reread, read, replaced) for id, read in traced.recorded.items()}
     return Traced(
-        replace(traced.program, inputs=inputs), spec, tuple(limits.values()), traced.unread, recorded,
-        fitting.example, fitting.baked,
-    )  # fmt: skip
+        program=replace(traced.program, inputs=inputs),
+        spec=spec,
+        limits=tuple(limits.values()),
+        unread=(*traced.unread, *lost),
+        recorded=recorded,
+        example=fitting.example,
+        baked=fitting.baked,
+    )
 
 
 def system(traced: Traced, rules: Rules, spec: Spec | None = None) -> System:
@@ -109,7 +116,7 @@ def system(traced: Traced, rules: Rules, spec: Spec | None = None) -> System:
         traced = retype(traced, spec)
     rules = rules if IN_AUTOCAST in rules else rules + {IN_AUTOCAST: in_autocast}
     said = generate(
-        traced.program, rules, traced.spec.domain,
+        _spoken(traced.program, rules), rules, traced.spec.domain,
         chooser=lambda formula: _at(formula, traced.example),
         fallback=lambda node: _taken(traced, node),
     )  # fmt: skip
@@ -136,6 +143,8 @@ class _Fitting:
         self.limits: list[Constraint] = []
         self.example: dict[str, int] = {}
         self.baked: dict[str, str] = {}
+        self.elsewhere = False
+        """Does the spec have other sizes where the trace has numbers?"""
         self._example = traced.example
         self._pairs: list[tuple[Dim, Dim, str]] = []
         """The dim of the trace, the dim that is declared, and where."""
@@ -153,10 +162,12 @@ class _Fitting:
                     raise SpecError(problem, hint=_declare(traced))
                 for axis, pair in enumerate(zip(known.shape, declared.shape, strict=True)):
                     self._pairs.append((*pair, f"{name}.shape[{axis}]"))
-            case ((bool() | str() | float() | None), _) if _same(known, declared):
+            case ((bool() | str() | float() | None), _) if _is(known, declared):
                 pass
             case ((int() | Term()), (int() | Term())) if not isinstance(declared, bool):
                 self._pairs.append((known, declared, name))
+            case Dynamic(), _:
+                pass
             case _:
                 problem = f"{name} is {_shown(known)} in the exported program, not {_shown(declared)}"
                 raise SpecError(problem, hint=_declare(traced))
@@ -175,6 +186,7 @@ class _Fitting:
         if isinstance(declared, Term):
             self._remember(known, declared, where)
         if isinstance(known, int):
+            self.elsewhere = self.elsewhere or known != declared
             self._limit(eq(declared, known), f"{where} is {known} in the exported program")
             return
         if free := symbols(known) - replaced.keys():
@@ -195,7 +207,8 @@ class _Fitting:
         except (UnknownSymbol, ZeroDivisionError):
             return
         if isinstance(known, int):
-            self.baked.update((name, where) for name in symbols(declared))
+            for name in symbols(declared):
+                self.baked.setdefault(name, where)
         if (solved := solve(declared, size)) is not None:
             name, step, rest = solved
             if rest % step == 0:
@@ -235,6 +248,10 @@ def _counted(rank: int) -> str:
     return f"{rank} size" if rank == 1 else f"{rank} sizes"
 
 
+def _is(known: Value, declared: Value) -> bool:
+    return type(known) is type(declared) and known == declared
+
+
 def _shown(value: Value) -> str:
     match value:
         case Tensor():
@@ -249,6 +266,10 @@ def _shown(value: Value) -> str:
 def flat(path: InputPath) -> str:
     """`("batch", "a", 0)` -> `batch_a_0`, the name that torch gives such an input."""
     return "_".join(re.sub(r"\W", "_", str(step), flags=re.ASCII) for step in path)
+
+
+def _reread(read: Callable[[], Value], replaced: Mapping[str, Dim]) -> Value:
+    return _replaced(read(), replaced)
 
 
 def _replaced(value: Value, replaced: Mapping[str, Dim]) -> Value:
@@ -271,6 +292,30 @@ def _replaced(value: Value, replaced: Mapping[str, Dim]) -> Value:
 # ---- what the rules are told
 
 
+def _spoken(program: Program, rules: Rules) -> Program:
+    """The program with the argument names of the rules, which are Python's where ATen's differ.
+
+    `leaky_relu(self, negative_slope)` is known to its rule by position, as is `embedding(weight, indices)`.
+    """
+    return replace(program, nodes=tuple(_in_words_of(rules.get(node.op), node) for node in program.nodes))
+
+
+def _in_words_of(rule: Rule | None, node: Node) -> Node:
+    """The arguments up to the last one whose name the rule does not know, by position."""
+    if rule is None:
+        return node
+    known = rule.keywords | IGNORED
+    strange = [
+        i for i, (name, _) in enumerate(node.args) if name not in known and SYNONYMS.get(name) not in known
+    ]
+    if not strange:
+        return node
+    args = tuple(
+        (f"arg{i}" if i <= strange[-1] else name, value) for i, (name, value) in enumerate(node.args)
+    )
+    return replace(node, args=args)
+
+
 def _at(formula: Formula, example: Mapping[str, int]) -> bool | None:
     """The truth of a formula at the sizes that the trace was made with."""
     try:
@@ -280,7 +325,7 @@ def _at(formula: Formula, example: Mapping[str, int]) -> bool | None:
 
 
 def _taken(traced: Traced, node: int) -> tuple[Value, ...]:
-    """What the trace took the results of a node to be; Dyn where that speaks of sizes that the data decides."""
+    """What the trace took the results of a node to be; Dyn where it speaks of sizes that data decide."""
     same = {name: sym(name) for name in traced.spec.domain.symbols}
     known = [traced.recorded.get(id) for id in traced.program.nodes[node].results]
     return tuple(Dyn if read is None else _replaced(read(), same) for read in known)
@@ -307,15 +352,15 @@ def _told(traced: Traced, constraint: Constraint, node: Node) -> Constraint:
     """What can be told of a constraint's cause. An assertion that repeats a limit of the trace is one."""
     if node.op in ASSERTIONS and any(constraint.formula == limit.formula for limit in traced.limits):
         return replace(constraint, kind="trace")
-    suspicion = _suspicion(traced, constraint.formula, node.origin.code) if constraint.kind == "model" else ""
+    suspicion = _suspicion(traced, constraint.formula) if constraint.kind == "model" else ""
     return replace(constraint, reason=f"{constraint.reason}; {suspicion}") if suspicion else constraint
 
 
-def _suspicion(traced: Traced, formula: Formula, code: str) -> str:
+def _suspicion(traced: Traced, formula: Formula) -> str:
     """Where a number that a size is asked to equal may come from.
 
     Suspect is an equation with a constant, over symbols that the trace has as numbers, which these numbers
-    satisfy. It is the model's own where the user's line spells the number out.
+    satisfy.
     """
     for comparison in comparisons(formula):
         names = sorted(free_symbols(comparison))
@@ -324,12 +369,7 @@ def _suspicion(traced: Traced, formula: Formula, code: str) -> str:
             and constant_part(comparison.term)
             and all(name in traced.baked for name in names)
             and _at(comparison, traced.example)
-            and not any(_spelt(code, traced.example[name]) for name in names)
         ):
             told = " and ".join(f"{traced.baked[name]} was {traced.example[name]}" for name in names)
             return f"{told} when the program was exported, so the trace may have put the number there"
     return ""
-
-
-def _spelt(code: str, number: int) -> bool:
-    return re.search(rf"(?<![\w.]){number}(?![\w.])", code) is not None
