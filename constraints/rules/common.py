@@ -9,11 +9,13 @@ from ..formula import any_of, eq
 from ..language import Context, Layout, Number, Shape, Tensor
 
 
-def axis(c: Context, dim: int, rank: int) -> int:
+def axis(c: Context, dim: Dim, rank: int) -> int:
     """An axis from 0 to rank-1; torch counts negative axes from the end, and takes a scalar for a vector
     here.
     """
     limit = max(rank, 1)
+    if isinstance(dim, Term):
+        dim = next((i for i in range(-limit, limit) if c.choose(eq(dim, i), f"which dim {dim} is")), limit)
     if not -limit <= dim < limit:
         c.refuse(f"dimension {dim} is out of range for a tensor of rank {rank} (-{limit} to {limit - 1})")
     return dim % limit

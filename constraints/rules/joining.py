@@ -205,9 +205,16 @@ def chunk(c: Context, input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor,
     rest = whole // 2 if wanted == 2 else whole - (wanted - 1) * size
     if quotient(whole, wanted) is not None or c.at_least(rest, 1):
         return pieces(c, input, dim, [size] * (wanted - 1) + [rest])
-    count = ceildiv(whole, maximum(1, size)) + wanted * (1 - minimum(1, whole))
-    k = c.number(count)
+    k = c.number(_chunks(c, whole, wanted))
     return pieces(c, input, dim, [size] * (k - 1) + [rest if k == wanted else whole - (k - 1) * size])
+
+
+def _chunks(c: Context, n: Dim, wanted: int) -> Dim:
+    """⌈n / ⌈n / wanted⌉⌉, which for two is min(n, 2); and `wanted` for n = 0"""
+    some = c.at_least(n, 1)
+    size = ceildiv(n, wanted)
+    count = minimum(n, 2) if wanted == 2 else ceildiv(n, size if some else maximum(1, size))
+    return count if some else count + wanted * (1 - minimum(1, n))
 
 
 def tensor_split(
