@@ -30,6 +30,7 @@ class Code(StrEnum):
     TRACE_LIMIT = "trace-limit"
     INCOMPLETE = "incomplete"
     CHANGED_STATE = "changed-state"
+    NOT_REPLAYED = "not-replayed"
     INTERNAL_ERROR = "internal-error"
 
     @property
@@ -58,5 +59,6 @@ MEANINGS: Final[Mapping[Code, Meaning]] = {
     ),
     Code.INCOMPLETE: Meaning(Severity.WARNING, "a part of the program that was not looked at"),
     Code.CHANGED_STATE: Meaning(Severity.NOTE, "attributes of the model that a run assigns"),
+    Code.NOT_REPLAYED: Meaning(Severity.NOTE, "an example that could not be tried on the program"),
     Code.INTERNAL_ERROR: Meaning(Severity.ERROR, "this checker is wrong here; please report it"),
 }

@@ -4,8 +4,8 @@ Fake tensors come first: they cost nothing. Where they need data, do not know an
 said to be refused (some of torch's fake kernels check less than the real ones), real tensors of zeros and of
 ones on the CPU decide, as long as they are of moderate size. The model is left as it was.
 
-A program that is a graph without a Python object behind it (a `.pt2`) is replayed by its rules at concrete
-sizes, without the solver.
+A graph without a Python program behind it (a `.pt2`) is replayed by the rules of its operators at concrete
+sizes, where nothing is left for the solver.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, Final, TypeAlias
 
 from ..constraints.dims import Term, evaluate
-from ..constraints.generate import Rules, generate
 from ..constraints.language import Number, Tensor, Value
-from ..constraints.program import Origin, Program
+from ..constraints.program import Origin
 from ..constraints.spec import Declared, Spec
-from ..constraints.system import Domain
+from ..constraints.system import Domain, System
 
 MODERATE: Final = 4_000_000
 """Elements of all inputs together up to which real tensors are used."""
@@ -31,7 +30,7 @@ LARGEST_MODEL: Final = 200_000_000
 
 FAKE = "on the program itself, with fake tensors"
 REAL = "on the program itself, with tensors of zeros"
-RULES = "by the rules at these sizes, without the solver: there is no program to run"
+RULES = "by the rules of its operators at these sizes, without the solver"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +55,9 @@ class Failed:
     """Whether the program runs at these sizes could not be found out."""
 
     reason: str
+    raised: bool = False
+    """The program raised this, and it is no matter of sizes: a defect of the program."""
+    origin: Origin = field(default_factory=Origin)
 
 
 Outcome: TypeAlias = "Ran | Refused | Failed"
@@ -97,18 +99,21 @@ class Replayer:
         )
 
 
-def replay_by_rules(program: Program, rules: Rules, values: Mapping[str, int]) -> Outcome:
-    """Applies the rules to a graph at concrete sizes, where each requirement is true or false at once."""
-    concrete = replace(program, inputs=tuple(replace(i, type=_at(i.type, values)) for i in program.inputs))
-    said = generate(concrete, rules, Domain())
-    for constraint in said.constraints:
-        if constraint.kind == "model" and constraint.formula is False:
-            origin = program.nodes[constraint.node].origin
-            return Refused(RULES, constraint.reason, "", origin)
-    if open_ := [c for c in said.constraints if not isinstance(c.formula, bool)]:
-        return Failed(f"{open_[0].formula} is open at concrete sizes")
-    if said.notes:
-        return Failed(said.notes[0].reason)
+def at(spec: Spec, values: Mapping[str, int]) -> Spec:
+    """The spec at concrete sizes, with nothing left to assume."""
+    return Spec(tuple(replace(d, type=_at(d.type, values)) for d in spec.inputs), Domain())
+
+
+def by_rules(system: System) -> Outcome:
+    """What the rules say of a graph whose inputs have concrete sizes: each requirement is true or false."""
+    for path in system.paths:
+        for constraint in path.constraints:
+            if constraint.kind == "model" and constraint.formula is not True:
+                if constraint.formula is not False:
+                    return Failed(f"{constraint.formula} is open at concrete sizes: {constraint.reason}")
+                return Refused(RULES, constraint.reason, "", path.program.nodes[constraint.node].origin)
+        if path.notes:
+            return Failed(path.notes[0].reason)
     return Ran(RULES)
 
 
@@ -155,7 +160,7 @@ def _attempt(
             return Failed(told)
         return Refused(how, str(error).strip(), type(error).__name__, of_error(error, ModuleNames(target)))
     except Exception as error:  # noqa: BLE001 (the user's program may raise anything; it is told)
-        return Failed(f"{type(error).__name__}: {error}")
+        return Failed(f"{type(error).__name__}: {error}", True, of_error(error, ModuleNames(target)))
     finally:
         state.restore()
     return Ran(how)
@@ -228,7 +233,7 @@ _real_mode = contextlib.nullcontext
 def _values_kept(target: Any, *, parameters: bool) -> Iterator[None]:
     """What a run writes into buffers (running means, counters) is undone, and into parameters if asked for.
 
-    Among fake tensors, too: a call that has only real ones among its operands (`self.count += 1`) really runs.
+    Among fake tensors, too: a call with only real ones among its operands (`self.count += 1`) really runs.
     """
     import torch
 

@@ -11,22 +11,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from anyshape.constraints.dims import sym
 from anyshape.constraints.formula import eq
 from anyshape.constraints.generate import Rules
-from anyshape.constraints.language import Context, Tensor as Known
+from anyshape.constraints.language import Context
+from anyshape.constraints.language import Tensor as Known
 from anyshape.constraints.program import Input, Node, Origin, Program, Ref
 from anyshape.constraints.spec_text import parse_spec
-from anyshape.typecheck.replay import (
-    FAKE,
-    REAL,
-    RULES,
-    Failed,
-    Ran,
-    Refused,
-    Replayer,
-    replay_by_rules,
-)
+from anyshape.tracer.graph import Traced, system
+from anyshape.typecheck.replay import FAKE, REAL, RULES, Failed, Ran, Refused, Replayer, at, by_rules
 
 
 def pairs(x: Tensor) -> Tensor:
@@ -90,7 +82,9 @@ def test_runs_or_is_refused(
 
 
 def test_every_kind_of_input_arrives() -> None:
-    spec = parse_spec('x: [b]; n: int = 2*b; p: float; flag=True; mode="a"; parts["k"]=[1, 2]; parts["y"]: [b]')
+    spec = parse_spec(
+        'x: [b]; n: int = 2*b; p: float; flag=True; mode="a"; parts["k"]=[1, 2]; parts["y"]: [b]'
+    )
     assert isinstance(Replayer(takes_all_sorts, spec).run({"b": 3}, True), Ran)
 
 
@@ -112,7 +106,9 @@ def test_a_refusal_names_the_line_and_the_exception() -> None:
 def test_what_is_no_matter_of_sizes_is_told() -> None:
     outcome = Replayer(misspelt, parse_spec("x: [b]")).run({"b": 1}, True)
     assert isinstance(outcome, Failed)
+    assert outcome.raised
     assert "veiw" in outcome.reason
+    assert "veiw" in outcome.origin.code
 
 
 def test_huge_sizes_stay_fake() -> None:
@@ -176,21 +172,23 @@ def halved(c: Context, input: Known) -> Known:
 
 
 LINE = Origin("graph.py", 3, code="half(x)")
+SPEC = parse_spec("x: [n]")
 GRAPH = Program(
-    (Input(0, "x", Known((sym("n"),))),),
+    (Input(0, "x", SPEC.inputs[0].type),),
     (Node("half", (("input", Ref(0)),), (1,), LINE), Node("half", (("input", Ref(1)),), (2,), LINE)),
     (("output", Ref(2)),),
 )
 
 
+def replayed(n: int, rules: Rules) -> Any:
+    return by_rules(system(Traced(GRAPH, SPEC, ()), rules, at(SPEC, {"n": n})))
+
+
 @pytest.mark.parametrize("n, accepted", [(4, True), (8, True), (2, False), (3, False)])
 def test_a_graph_is_replayed_by_its_rules(n: int, accepted: bool) -> None:
-    outcome = replay_by_rules(GRAPH, Rules({"half": halved}), {"n": n})
-    if accepted:
-        assert outcome == Ran(RULES)
-    else:
-        assert outcome == Refused(RULES, "the size must be even", "", LINE)
+    outcome = replayed(n, Rules({"half": halved}))
+    assert outcome == (Ran(RULES) if accepted else Refused(RULES, "the size must be even", "", LINE))
 
 
 def test_a_graph_without_rules_is_not_replayed() -> None:
-    assert replay_by_rules(GRAPH, Rules({}), {"n": 4}) == Failed("half has no rule")
+    assert isinstance(replayed(4, Rules({})), Failed)

@@ -10,7 +10,7 @@ from typing import Final
 
 from ...constraints.language import Fact
 from ...constraints.program import Origin
-from ..codes import Severity
+from ..codes import Code, Severity
 from ..report import Finding, Report, Verdict
 
 HEADLINES: Final[Mapping[Verdict, str]] = {
@@ -84,7 +84,9 @@ class _Page:
 
 def _head(page: _Page, report: Report) -> Iterator[str]:
     verdict = page.paint(report.verdict.value, "bold", _OF_VERDICT[report.verdict])
-    yield f"{verdict}: {page.paint(report.target, 'bold')} {HEADLINES[report.verdict]}"
+    exact = report.accepts.exact or report.verdict is Verdict.UNKNOWN
+    unless = "" if exact else ", if what is approximate below is right"
+    yield f"{verdict}: {page.paint(report.target, 'bold')} {HEADLINES[report.verdict]}{unless}"
     yield from (f"  {line}" for line in report.inputs)
     declared = [
         part for part in str(report.accepts.domain).split(" and ") if not re.fullmatch(r"1 <= \w+", part)
@@ -162,10 +164,14 @@ def sizes(values: Mapping[str, int]) -> str:
 
 
 def _grouped(findings: Sequence[Finding]) -> Iterator[tuple[Finding, int]]:
-    """Findings that differ in their line alone: a few of them, the last with the number of those left out."""
+    """Findings that differ in their line alone: a few of them, the last with the number of those left out.
+
+    The guards of a trace are many and look alike.
+    """
     same: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
-        same.setdefault((finding.code, finding.message), []).append(finding)
+        message = "" if finding.code is Code.TRACE_LIMIT else finding.message
+        same.setdefault((finding.code, message), []).append(finding)
     for group in same.values():
         shown = group[:MAX_SAME]
         for finding in shown:
@@ -191,7 +197,7 @@ def _finding(page: _Page, finding: Finding, more: int) -> Iterator[str]:
         caret = page.paint("^" * length, _OF_SEVERITY[finding.severity])
         yield f"{margin} {bar} {' ' * start}{caret}"
     for label, text in _details(finding):
-        yield from page.wrapped(text, f"{margin}   {' ' * (len(label) + 1)}", f"{margin} = {label} ")
+        yield from page.wrapped(text, f"{margin}     ", f"{margin} = {label} ")
     for index, link in enumerate(finding.chain):
         label = "   then" if index else " = after"
         yield f"{margin}{label} {page.paint(f'{link.op} -> {link.result}  {place(link.origin)}', 'dim')}"

@@ -1,0 +1,278 @@
+"""The command line: what is printed, where, and the exit code, for good input and for bad."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from anyshape.tracer.archive import MAX_BYTES
+from anyshape.typecheck.cli import main
+from anyshape.typecheck.report import Report
+
+ROOT = Path(__file__).parent.parent.parent
+ARCHIVES = ROOT / "tests/tracer/fixtures"
+
+SOURCE = '''\
+import time
+
+import torch
+from torch import nn
+
+
+class Halves(nn.Module):
+    def forward(self, x):
+        print("user code prints")
+        return x.view(x.shape[0], 2, -1)
+
+
+class Wrong(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.linear(x)
+
+
+def same(x):
+    return torch.relu(x)
+
+
+def misspelt(x):
+    return x.veiw(-1)
+
+
+def other_reason(x):
+    raise KeyError("no such thing")
+
+
+def sleeps(x):
+    print("asleep", flush=True)
+    time.sleep(60)
+    return x
+
+
+def needs_two(x, y):
+    return x + y
+'''
+
+
+@pytest.fixture(autouse=True)
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "models.py").write_text(SOURCE)
+    return tmp_path
+
+
+def check(*arguments: str) -> int:
+    return main(["check", *arguments])
+
+
+# arguments, exit code, parts of what is printed
+GOOD = [
+    (("models.py:same", "-i", "x: [b, c]"), 0, ("proved: models.py:same runs for every declared input",)),
+    (("models.py:Halves", "-i", "x: [b, h]"), 1, (
+        "refined", "h % 2 == 0", "even, at least 2", "models.py:10", "return x.view(x.shape[0], 2, -1)",
+        "^^^", "returns", "float32[b, 2, h//2]",
+    )),
+    (("models.py:Halves", "-i", "x: [b, h]", "-a", "h % 2 == 0"), 0, ("proved", "where h % 2 == 0")),
+    (("models.py:Wrong", "-i", "x: [b, 16]"), 1, (
+        "refuted", "shape-mismatch", "models.py:19", "self.linear(x)",
+    )),
+    (("models.py:same", "-i", "x: [b]", "--shapes"), 0, ("shapes", "relu")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments, code, parts", GOOD)
+def test_answers(
+    arguments: tuple[str, ...], code: int, parts: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check(*arguments) == code
+    printed = capsys.readouterr().out
+    assert all(part in printed for part in parts), printed
+    assert "\x1b" not in printed, "colour belongs on a terminal"
+
+
+def test_json_is_the_report_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    assert check("models.py:Halves", "-i", "x: [b, h]", "--format", "json") == 1
+    printed = capsys.readouterr()
+    report = Report.from_json(json.loads(printed.out))
+    assert report.verdict == "refined"
+    assert report.accepts.holds(b=1, h=4) and not report.accepts.holds(b=1, h=5)
+    assert "user code prints" in printed.err
+
+
+# arguments, parts of the message
+BAD: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
+    (("models.py:same", "-i", "x: [batch]", "-a", "bacth > 1"), ("'bacth'", "did you mean 'batch'?", "^")),
+    (("models.py:same", "-i", "x: floot32[b]"), ("'floot32' is no dtype", "^")),
+    (("models.py:same", "-i", "x: [b"), ("expected",)),
+    (("models.py:same", "-i", "x: [b]", "-a", "b < 1"), ("no input meets the assumptions", "b <= 0")),
+    (("models.py:same", "-i", "y: [b]"), ("x",)),
+    (("models.py:needs_two", "-i", "x: [b]"), ("'y'", "x, y")),
+    (("models.py:same",), ("'x'", "declare the inputs")),
+    (("absent.py:Name", "-i", "x: [b]"), ("absent.py does not exist",)),
+    (("models.py:Absent", "-i", "x: [b]"), ("has no 'Absent'",)),
+    (("models.py:misspelt", "-i", "x: [b]"), ("veiw", "models.py:27", "return x.veiw(-1)")),
+    (("models.py:other_reason", "-i", "x: [b]"), ("KeyError", "no such thing", "models.py:31")),
+    (("absent.pt2",), ("absent.pt2 does not exist",)),
+    (("empty.pt2",), ("empty.pt2", "no whole zip file")),
+    (("truncated.pt2",), ("truncated.pt2", "no whole zip file")),
+    (("bomb.pt2",), ("bomb.pt2",)),
+    (("other.pt2",), ("other.pt2",)),
+    ((str(ARCHIVES / "resnet.pt2"), "-i", "x: [b, 3, h]"), ("x",)),
+    ((str(ARCHIVES / "resnet.pt2"), "-i", "y: [b, 3, h, w]"), ("x",)),
+]
+
+
+ARCHIVED: dict[str, Callable[[Path], object]] = {
+    "empty.pt2": Path.touch,
+    "truncated.pt2": lambda path: _truncated(path),
+    "bomb.pt2": lambda path: _bomb(path),
+    "other.pt2": lambda path: _without_a_model(path),
+}
+
+
+@pytest.mark.parametrize("arguments, parts", BAD, ids=lambda value: str(value)[:60])
+def test_bad_input_is_one_clear_message(
+    arguments: tuple[str, ...], parts: tuple[str, ...], models: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if arguments[0] in ARCHIVED:
+        ARCHIVED[arguments[0]](models / arguments[0])
+    assert check(*arguments) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert all(part in printed.err for part in parts), printed.err
+    assert printed.err.startswith("anyshape: ")
+    assert "Traceback" not in printed.err
+
+
+def _truncated(path: Path) -> None:
+    whole = (ARCHIVES / "resnet.pt2").read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+
+
+def _bomb(path: Path) -> None:
+    """More blanks than any model has bytes, in few bytes."""
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+        archive.open("m/models/model.json", "w", force_zip64=True) as entry,
+    ):
+        for _ in range((MAX_BYTES >> 20) + 1):
+            entry.write(b" " * (1 << 20))
+
+
+def _without_a_model(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("readme.txt", "not a model")
+
+
+def test_an_operator_without_a_rule_is_unknown(models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = zipfile.ZipFile(ARCHIVES / "resnet.pt2")
+    with zipfile.ZipFile(models / "strange.pt2", "w") as archive:
+        for entry in source.namelist():
+            data = source.read(entry)
+            if entry.endswith("models/model.json"):
+                data = data.replace(b"torch.ops.aten.relu.default", b"torch.ops.mylib.strange.default")
+            archive.writestr(entry, data)
+    check("strange.pt2")
+    printed = capsys.readouterr().out
+    assert "mylib::strange" in printed
+    assert "if what is approximate below is right" in printed
+
+
+@pytest.mark.parametrize("arguments, part", [
+    ((), "required"),
+    (("frobnicate",), "invalid choice"),
+    (("check",), "TARGET"),
+    (("check", "models.py:same", "--budget", "soon"), "seconds"),
+    (("check", "models.py:same", "--budget", "-1"), "seconds"),
+    (("check", "models.py:same", "--format", "xml"), "invalid choice"),
+    (("check", "models.py:same", "--inputt", "x"), "unrecognized"),
+])  # fmt: skip
+def test_bad_usage(arguments: tuple[str, ...], part: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert part in capsys.readouterr().err
+
+
+def test_debug_shows_the_traceback() -> None:
+    from anyshape.typecheck import SpecError
+
+    with pytest.raises(SpecError):
+        check("models.py:same", "-i", "x: [b", "--debug")
+
+
+# ---- as a process
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_a_process_exits_with_the_code(models: Path) -> None:
+    done = run("-m", "anyshape.typecheck", "check", "models.py:Wrong", "-i", "x: [b, 16]")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.startswith("refuted")
+
+
+def test_an_archive_needs_neither_torch_nor_z3() -> None:
+    done = run("-X", "importtime", "-m", "anyshape.typecheck", "check", str(ARCHIVES / "resnet.pt2"))
+    imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "anyshape" in imported
+    assert not imported & {"torch", "z3", "sympy", "numpy", "tqdm"}
+
+
+def test_ctrl_c_ends_with_one_line(models: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "anyshape.typecheck", "check", "models.py:sleeps", "-i", "x: [b]"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    assert process.stderr.readline() == "asleep\n"
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert err.splitlines() == ["anyshape: interrupted; nothing was decided"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX")
+@pytest.mark.parametrize("no_colour", [False, True])
+def test_colour_on_a_terminal_only(models: Path, no_colour: bool) -> None:
+    import pty
+
+    master, slave = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "NO_COLOR": "1" if no_colour else ""}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "anyshape.typecheck", "check", str(ARCHIVES / "resnet.pt2")],
+        stdout=slave, stderr=subprocess.PIPE, env=environment,
+    )  # fmt: skip
+    os.close(slave)
+    printed = b""
+    while True:
+        try:
+            chunk = os.read(master, 65536)
+        except OSError:  # the other side is closed
+            break
+        if not chunk:
+            break
+        printed += chunk
+    os.close(master)
+    process.communicate(timeout=60)
+    assert b"proved" in printed
+    assert (b"\x1b[" in printed) != no_colour

@@ -1,0 +1,98 @@
+"""Where the constraint system of a target comes from, and how the target is run at concrete sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from ..constraints.generate import Rules
+from ..constraints.spec import Spec
+from ..constraints.spec_text import parse_spec, write_spec
+from ..constraints.system import System
+from ..solver.decide import Oracle
+from ..tracer.archive import ArchiveError
+from ..tracer.exported import GraphError
+from ..tracer.graph import Traced
+from ..tracer.graph import system as graph_system
+from .clock import Clock
+from .replay import Outcome, Replayer, at, by_rules
+from .target import Target, TargetError
+
+
+class Source(Protocol):
+    """A target with its spec: gives the constraint system, and runs the program at concrete sizes."""
+
+    spec: Spec
+
+    def system(self, rules: Rules, oracle: Oracle, clock: Clock) -> tuple[System, list[str]]:
+        """All that the program asks of its inputs, and the attributes that a run of it assigns."""
+
+    def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
+        """What the program does at these sizes; `accepted` is what is expected."""
+
+
+class PythonSource:
+    """A Python program, recorded as it runs."""
+
+    def __init__(self, target: Target, spec: Spec) -> None:
+        self.target, self.spec = target.value, spec
+        self._replayer = Replayer(self.target, spec)
+
+    def system(self, rules: Rules, oracle: Oracle, clock: Clock) -> tuple[System, list[str]]:
+        from ..tracer.record import TargetError as DoesNotFit
+        from ..tracer.record import record
+
+        def tell(paths: int) -> None:
+            clock.progress(f"trace, {paths} paths" if paths > 1 else "trace")
+
+        try:
+            return record(self.target, self.spec, rules, oracle, budget_s=clock.left, progress=tell)
+        except DoesNotFit as error:
+            raise TargetError(str(error)) from None
+
+    def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
+        return self._replayer.run(values, accepted)
+
+
+class TracedSource:
+    """A traced program, live or saved: its graph is all that there is."""
+
+    def __init__(self, target: Target, spec: Spec | None, assume: str | Iterable[str]) -> None:
+        self.traced = _read(target)
+        if spec is None and assume:
+            spec = parse_spec(write_spec(self.traced.spec), assume)
+        self.spec = spec or self.traced.spec
+
+    def system(self, rules: Rules, oracle: Oracle, clock: Clock) -> tuple[System, list[str]]:
+        self.rules = rules
+        with clock.step("generate"):
+            return graph_system(self.traced, rules, self.spec), []
+
+    def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
+        return by_rules(graph_system(self.traced, self.rules, at(self.spec, values)))
+
+
+def _read(target: Target) -> Traced:
+    """The program of an archive, read without torch, or of an `ExportedProgram`."""
+    try:
+        if target.kind == "pt2":
+            from ..tracer import pt2
+
+            return pt2.read(target.value)
+        from ..tracer import export
+
+        return export.read(target.value)
+    except OSError as error:
+        raise TargetError(f"{target.name} cannot be read: {error.strerror}") from None
+    except (ArchiveError, GraphError) as error:
+        raise TargetError(str(error)) from None
+
+
+def source_of(target: Target, spec: Spec | None, assume: str | Iterable[str]) -> Source:
+    if target.kind != "python":
+        return TracedSource(target, spec, assume)
+    if spec is None:
+        from .annotations import spec_of
+
+        spec = parse_spec(spec_of(target.value), assume)
+    return PythonSource(target, spec)

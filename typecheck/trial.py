@@ -1,0 +1,121 @@
+"""Shows what was found to be true by example: finds the sizes, and tries them on the program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ..constraints.formula import negate
+from ..constraints.spec import Spec
+from ..constraints.system import System
+from ..solver.decide import Decision, Oracle, Requirement
+from . import findings
+from .codes import Code
+from .replay import Failed, Outcome, Ran, Refused
+from .report import Finding
+from .sources import Source
+
+MAX_WITNESSES = 8
+"""How many findings get a witness of their own."""
+
+
+class Trial:
+    """Replays claims and gathers what came of it."""
+
+    def __init__(self, source: Source, system: System) -> None:
+        self.source = source
+        self.on_data = any(p.on_data or p.unbacked for p in system.paths)
+        self.approximate = any(p.notes for p in system.paths)
+        self.mistakes: list[Finding] = []
+        self.remarks: list[Finding] = []
+        self.how = ""
+        self.outcomes: dict[tuple[bool, tuple[tuple[str, int], ...]], Outcome] = {}
+
+    def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
+        """What the program does there; each assignment is tried once."""
+        key = accepted, tuple(values.items())
+        if key not in self.outcomes:
+            self.outcomes[key] = self.source.run(values, accepted)
+        return self.outcomes[key]
+
+    def confirms(self, values: Mapping[str, int], accepted: bool) -> bool:
+        """Does the program do there what was claimed? If not, it is told why, or that the claim is wrong."""
+        outcome = self.run(values, accepted)
+        if isinstance(outcome, Failed):
+            claim = f"{show(values)} should {_claim(accepted)}"
+            self._remark(Code.NOT_REPLAYED, f"{claim}; not tried: {outcome.reason}")
+            return True
+        self.how = self.how or outcome.how
+        if isinstance(outcome, Ran) == accepted:
+            return True
+        did = "runs" if isinstance(outcome, Ran) else f"is refused: {outcome.exception}: {outcome.reason}"
+        claim = f"{show(values)} should {_claim(accepted)}, and it {did}"
+        if self.on_data:
+            self._remark(
+                Code.NOT_REPLAYED, f"{claim} ({outcome.how}); the data decides which way the program goes"
+            )
+            return False
+        finding = (
+            findings.make(Code.APPROXIMATE, f"{claim}; an operator whose law is not known misleads")
+            if self.approximate
+            else findings.make(Code.INTERNAL_ERROR, f"{claim}: a defect of anyshape, please report it")
+        )
+        origin = outcome.origin if isinstance(outcome, Refused) else finding.origin
+        self.mistakes.append(replace(finding, origin=origin, witness=dict(values)))
+        return False
+
+    def _remark(self, code: Code, message: str) -> None:
+        finding = findings.make(code, message)
+        if finding not in self.remarks:
+            self.remarks.append(finding)
+
+
+def _claim(accepted: bool) -> str:
+    return "run" if accepted else "be refused"
+
+
+def show(values: Mapping[str, int]) -> str:
+    """`b=2, h=64`."""
+    return ", ".join(f"{name}={value}" for name, value in values.items()) or "the one input"
+
+
+class Witnesses:
+    """Finds, for one line after the other, sizes that it refuses and those before it do not."""
+
+    def __init__(
+        self,
+        spec: Spec,
+        decision: Decision,
+        outside: Mapping[str, int] | None,
+        oracle: Oracle,
+        trial: Trial | None,
+    ) -> None:
+        self.given, self.residual = spec.domain.assumptions, decision.residual
+        self.refuted = decision.verdict == "refuted"
+        self.outside, self.oracle, self.trial = outside, oracle, trial
+        self.left = MAX_WITNESSES
+
+    def show(self, group: findings.Group) -> findings.Witness:
+        """Sizes that break the last of the group, if they are refused indeed, and what the program raised."""
+        if self.left == 0:
+            return None, ""
+        self.left -= 1
+        requirement = group.requirements[-1]
+        witness = self.outside if self.refuted else self._example(requirement)
+        if witness is None or self.trial is None:
+            return witness, ""
+        if not self.trial.confirms(witness, False):
+            return None, ""
+        outcome = self.trial.run(witness, False)
+        if isinstance(outcome, Refused) and outcome.origin.line == requirement.origin.line:
+            return witness, f"{outcome.exception}: {outcome.reason}" if outcome.exception else outcome.reason
+        return witness, ""
+
+    def _example(self, requirement: Requirement) -> Mapping[str, int] | None:
+        """Sizes that are refused here and no earlier, or else that are refused here."""
+        before = [r.needs for r in self.residual[: self.residual.index(requirement)]]
+        refused = negate(requirement.needs)
+        for given in ((*self.given, *before, refused), (*self.given, refused)):
+            if (found := self.oracle.example(given)) is not None:
+                return found
+        return None
