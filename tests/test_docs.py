@@ -1,0 +1,86 @@
+"""The examples in README.md and docs/ run.
+
+On each page the blocks share one namespace, in order. A block marked `python runs` is executed, one marked
+`pycon` is a session that shows its output, checked as a doctest. Every other block is there to be read.
+"""
+from __future__ import annotations
+
+import doctest
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if page.exists()]
+
+_BLOCK = re.compile(r"^```(?P<mark>python runs|pycon)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Block:
+    """An example: how it is run, its text, and the line of the page that it starts at."""
+
+    mark: str
+    code: str
+    line: int
+
+
+def blocks(text: str) -> list[Block]:
+    found = _BLOCK.finditer(text)
+    return [Block(m["mark"], m["code"], text.count("\n", 0, m.start("code")) + 1) for m in found]
+
+
+def run(page: str, text: str) -> None:
+    """Runs the blocks of a page. Raises what they raise, and AssertionError where a session shows else."""
+    # A module of its own, so that functions of the page have a home that can be looked up by name.
+    name = "page_" + re.sub(r"\W", "_", page)
+    module = ModuleType(name)
+    sys.modules[name] = module
+    names: dict[str, Any] = vars(module)
+    try:
+        for block in blocks(text):
+            if block.mark == "pycon":
+                _session(page, block, names)
+            else:
+                source = "\n" * (block.line - 1) + block.code
+                exec(compile(source, page, "exec", dont_inherit=True), names)
+    finally:
+        del sys.modules[name]
+
+
+def _session(page: str, block: Block, names: dict[str, Any]) -> None:
+    # A DocTest copies the namespace that it is given, and the next block has to see what this one makes.
+    test = doctest.DocTestParser().get_doctest(block.code, names, page, page, block.line - 1)
+    test.globs = names
+    said: list[str] = []
+    result = doctest.DocTestRunner(verbose=False).run(test, out=said.append, clear_globs=False)
+    assert not result.failed, "".join(said)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_examples_of_the_page_run(page: Path) -> None:
+    run(str(page.relative_to(ROOT)), page.read_text())
+
+
+def test_blocks_share_a_namespace_and_others_are_left_alone() -> None:
+    run(
+        "p.md",
+        "```python runs\nx = 2\n```\n```python\n1 / 0\n```\n"
+        "```pycon\n>>> x\n2\n>>> y = x\n```\n```pycon\n>>> y\n2\n```\n",
+    )
+
+
+def test_a_wrong_output_is_caught() -> None:
+    with pytest.raises(AssertionError, match="line 2"):
+        run("p.md", "```pycon\n>>> 1 + 1\n3\n```\n")
+
+
+def test_an_example_that_raises_is_caught_at_its_line() -> None:
+    with pytest.raises(ZeroDivisionError) as raised:
+        run("p.md", "text\n\n```python runs\n1 / 0\n```\n")
+    assert raised.traceback[-1].lineno == 3  # counted from 0
