@@ -20,6 +20,7 @@ from .language import UNTRACKED, Affine, Context, Dots, Elements, Slice, Span, T
 
 Named: TypeAlias = Mapping[str, Any]
 INTEGRAL = frozenset("int8 int16 int32 int64 uint8 uint16 uint32 uint64".split())
+FOLLOWED = INTEGRAL | {"float32", "float64"}  # positions are counted in floats too, and cast
 
 
 def extremes(tensor: Tensor) -> Span | None:
@@ -27,7 +28,7 @@ def extremes(tensor: Tensor) -> Span | None:
 
     An affine function over a box is extreme at a corner: each axis adds step * (n - 1) to one of the two.
     """
-    found = tensor.elements
+    found = elements_of(tensor)
     if not isinstance(found, Affine):
         return found if isinstance(found, Span) else None
     low = high = found.start
@@ -35,6 +36,11 @@ def extremes(tensor: Tensor) -> Span | None:
         reach = step * (tensor.shape[axis] - 1)
         low, high = (low, high + reach) if step > 0 else (low + reach, high)
     return Span(low, high, attained=True)
+
+
+def elements_of(tensor: Tensor) -> Elements:
+    """What is known of the elements; a condition on data is 0 for some data and 1 for others."""
+    return Span(0, 1, attained=True) if tensor.dtype == "bool" and tensor.elements is None else tensor.elements
 
 
 # --- what becomes of elements ----------------------------------------------------------------------------
@@ -54,7 +60,7 @@ def _arange(named: Named, result: Tensor) -> Elements:
 
 
 def _same(named: Named, result: Tensor) -> Elements:
-    return _first(named).elements
+    return elements_of(_first(named))
 
 
 def _first(named: Named) -> Tensor:
@@ -65,7 +71,7 @@ def _first(named: Named) -> Tensor:
 def _scalar(value: Any) -> Elements:
     """A number, or a tensor, as an operand."""
     if isinstance(value, Tensor):
-        return value.elements
+        return elements_of(value)
     return Affine(value) if isinstance(value, int | Term) else UNTRACKED
 
 
@@ -96,7 +102,7 @@ def _sum(a: Elements, b: Elements) -> Elements:
 
 def _stretched(tensor: Tensor, result: Tensor) -> Elements:
     """Broadcasting: along an axis of size 1 that is stretched there is only one element to repeat."""
-    elements = tensor.elements
+    elements = elements_of(tensor)
     if isinstance(elements, Affine):
         kept = tuple((a, s) for a, s in elements.steps if result.shape[a] == tensor.shape[a])
         if all(tensor.shape[a] == 1 for a, s in elements.steps if (a, s) not in kept):
@@ -125,6 +131,22 @@ def _mul(named: Named, result: Tensor) -> Elements:
     for x, y in ((a, b), (b, a)):
         if isinstance(y, Affine) and not y.steps and isinstance(y.start, int):
             return _scaled(x, y.start)
+    if isinstance(a, Span) and isinstance(b, Span) and a.low == b.low == 0:
+        return Span(0, a.high * b.high, a.attained and b.attained)  # both grow with the data from 0
+    return UNTRACKED
+
+
+def _cumsum(named: Named, result: Tensor) -> Elements:
+    """Sums of the first i + 1 elements: of a constant, c + c*i; of elements between 0 and h, from 0 to h*n.
+    """
+    tensor = _first(named)
+    elements, dim = elements_of(tensor), named["dim"]
+    if not tensor.shape:
+        return elements
+    if isinstance(elements, Affine) and not elements.steps and isinstance(elements.start, int):
+        return Affine(elements.start, ((dim % tensor.rank - tensor.rank, elements.start),))
+    if isinstance(elements, Span) and elements.low == 0:
+        return Span(0, elements.high * tensor.shape[dim], elements.attained)
     return UNTRACKED
 
 
@@ -334,6 +356,7 @@ ELEMENTS: Mapping[str, ElementLaw] = {
     "add": _add(1),
     "sub": _add(-1),
     "mul": _mul,
+    "cumsum": _cumsum,
     "neg": lambda named, result: _scaled(_first(named).elements, -1),
     "floor_divide": _floor_divide,
     "remainder": _remainder,
@@ -351,14 +374,12 @@ ELEMENTS: Mapping[str, ElementLaw] = {
 
 def with_elements(op: str, named: Named, result: Any) -> Any:
     """The result with what is known of its elements, where sizes alone decide them."""
-    if not isinstance(result, Tensor):
+    if not isinstance(result, Tensor) or result.dtype not in FOLLOWED:
         return result
-    if result.dtype not in INTEGRAL:
-        return result
-    sources = [t for t in _tensors(named.values()) if t.dtype != "bool"]
-    if any(t.elements is None for t in sources) or (not sources and op not in ELEMENTS):
-        return result
+    sources = list(_tensors(named.values()))
     law = ELEMENTS.get(op)
+    if any(elements_of(t) is None for t in sources) or (law is None and all(t.dtype == "bool" for t in sources)):
+        return result
     found = UNTRACKED if law is None or any(t.elements is UNTRACKED for t in sources) else law(named, result)
     return Tensor(result.shape, result.dtype, result.layout, found)
 

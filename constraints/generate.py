@@ -146,7 +146,7 @@ class Generator:
         self.bounds = Bounds(self.domain.ranges)
 
     def require(self, formula: Formula, reason: str) -> None:
-        if formula is not True:
+        if not self.bounds.certain(formula):
             self.said.constraints.append(Constraint(formula, reason, self.node))
             self.bounds.learn(formula)
 

@@ -135,6 +135,12 @@ class Bounds:
                 varying, constant = _split(part.term.terms)
                 self._sums[varying] = max(-constant, self._sums.get(varying, -constant))
 
+    def certain(self, formula: Formula) -> bool:
+        """Does the formula hold by what is known? False also where this cannot tell."""
+        if isinstance(formula, Compare):
+            return formula.op == ">=" and self.at_least(formula.term, 0)
+        return formula is True
+
     def at_least(self, dim: Dim, bound: int) -> bool:
         """Is dim >= bound certain?"""
         if interval(dim, self.ranges)[0] >= bound:

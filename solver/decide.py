@@ -177,6 +177,7 @@ class _Reading:
         self._judge = judge
         self._domain = system.domain
         self._seen: set[tuple[Formula, Formula]] = set()
+        self._raising = {_decisions(p) for p in system.paths if p.end.how == "raised"}
         for index, path in enumerate(system.paths):
             self._read(index, path)
         if system.incomplete:
@@ -243,11 +244,22 @@ class _Reading:
         self.open.append(Open(region, "it depends on a size that the data decides", origin, walk.index))
         return needs
 
+    def _by_data(self, path: Path) -> bool:
+        """Is it the data that make the path raise?
+
+        So it is where the last branch before was on data and the other side of it does not raise at once, too.
+        """
+        decisions = _decisions(path)
+        if not decisions or decisions[-1][0] is not None:
+            return False
+        other = (*decisions[:-1], (None, not decisions[-1][1]))
+        return other not in self._raising
+
     def _end(self, walk: _Walk) -> None:
         end = walk.path.end
         if end.how == "gave-up":
             self.open.append(Open(walk.reached, end.reason, end.origin, walk.index))
-        elif end.how == "raised" and (walk.path.on_data or walk.premise != walk.reached):
+        elif end.how == "raised" and (self._by_data(walk.path) or walk.premise != walk.reached):
             self.remarks.append(f"{end.origin}: {end.reason} (raised for some data)")
         elif end.how == "raised":
             requirement = Requirement(
@@ -322,6 +334,11 @@ def _premise(conditions: Iterable[Condition]) -> Formula:
         for c in conditions
         if c.formula is not None and not c.forced
     )
+
+
+def _decisions(path: Path) -> tuple[tuple[Formula | None, bool], ...]:
+    """The branches at which another path parts from this one; None stands for a branch on data."""
+    return tuple((c.formula, c.taken) for c in path.conditions if not c.forced)
 
 
 def _on_data_sizes(path: Path) -> bool:

@@ -116,21 +116,22 @@ def system(traced: Traced, rules: Rules, spec: Spec | None = None) -> System:
         traced = retype(traced, spec)
     rules = rules if IN_AUTOCAST in rules else rules + {IN_AUTOCAST: in_autocast}
     said = generate(
-        _spoken(traced.program, rules), rules, traced.spec.domain,
+        _spoken(traced.program, rules),
+        rules,
+        traced.spec.domain,
         chooser=lambda formula: _at(formula, traced.example),
         fallback=lambda node: _taken(traced, node),
-    )  # fmt: skip
+    )
     nodes = traced.program.nodes
     constraints = [_told(traced, constraint, nodes[constraint.node]) for constraint in said.constraints]
-    return System(
-        traced.spec.domain,
-        (
-            Path(
-                traced.program, said.values, (*constraints, *traced.limits), tuple(said.notes),
-                unbacked=tuple(said.unbacked.items()),
-            ),
-        ),
-    )  # fmt: skip
+    path = Path(
+        traced.program,
+        said.values,
+        (*constraints, *traced.limits),
+        tuple(said.notes),
+        unbacked=tuple(said.unbacked.items()),
+    )
+    return System(traced.spec.domain, (path,))
 
 
 # ---- fitting a spec to what was traced

@@ -14,33 +14,65 @@ from types import CodeType, FrameType
 
 from .origins import is_inner
 
+REFUSALS = (RuntimeError, IndexError, ValueError)
+"""What torch raises where it refuses shapes."""
+
 
 @functools.cache
-def _caught(code: CodeType) -> tuple[tuple[int, int], ...]:
-    """Stretches of bytecode, as offsets, that an `except` or a `finally` covers.
+def _handlers(code: CodeType) -> tuple[tuple[int, int, tuple[str, ...] | None], ...]:
+    """Stretches of bytecode, as offsets, that an `except` covers, with the names of what it catches.
 
-    A `with` has a handler too, which raises again unless the context manager swallows the exception;
-    `contextlib.suppress` is the one that is known to.
+    None stands for everything, or for what cannot be read off the code. A `finally` raises again and catches
+    nothing, and so does a `with`, but for `contextlib.suppress`.
     """
     instructions = list(dis.get_instructions(code))
-    starts = {a.offset: (a.opname, b.opname) for a, b in itertools.pairwise(instructions)}
-    swallows = "suppress" in code.co_names
-    return tuple(
-        (entry.start, entry.end)
-        for entry in dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
-        if starts.get(entry.target, ("", ""))[0] == "PUSH_EXC_INFO"
-        and (swallows or starts[entry.target][1] != "WITH_EXCEPT_START")
-    )
+    places = {instruction.offset: place for place, instruction in enumerate(instructions)}
+    found = []
+    for entry in dis.Bytecode(code).exception_entries:  # type: ignore[attr-defined]
+        handler = instructions[places[entry.target] :]
+        if handler[0].opname != "PUSH_EXC_INFO":
+            continue
+        if handler[1].opname == "WITH_EXCEPT_START":
+            if "suppress" in code.co_names:
+                found.append((entry.start, entry.end, None))
+            continue
+        caught = _caught(handler[1:])
+        if caught != ():
+            found.append((entry.start, entry.end, caught))
+    return tuple(found)
+
+
+def _caught(handler: list[dis.Instruction]) -> tuple[str, ...] | None:
+    """The names in the `except` clauses of a handler; () for a `finally`, None for a bare `except`."""
+    names: list[str] = []
+    clauses = 0
+    for before, instruction in itertools.pairwise(handler):
+        match instruction.opname:
+            case "CHECK_EXC_MATCH":
+                clauses += 1
+                if before.opname not in ("LOAD_GLOBAL", "LOAD_NAME"):
+                    return None  # a tuple, or an attribute of a module
+                names.append(str(before.argval))
+            case "POP_EXCEPT" if not clauses:
+                return None
+            case "RERAISE":
+                break
+    return tuple(names)
 
 
 def is_guarded(outermost: CodeType) -> bool:
-    """Does a frame of the user's, on the way up to the one that runs `outermost`, stand inside a `try`?"""
+    """Would a frame of the user's, on the way up to the one that runs `outermost`, catch a refusal?"""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code is not outermost:
-        code = frame.f_code
+        code, offset = frame.f_code, frame.f_lasti
         if not is_inner(code.co_filename):
-            offset = frame.f_lasti
-            if any(start <= offset < end for start, end in _caught(code)):
-                return True
+            for start, end, names in _handlers(code):
+                if start <= offset < end and (names is None or any(_catches(frame, name) for name in names)):
+                    return True
         frame = frame.f_back
     return False
+
+
+def _catches(frame: FrameType, name: str) -> bool:
+    kind = frame.f_globals.get(name, frame.f_builtins.get(name))
+    return not isinstance(kind, type) or issubclass(kind, REFUSALS) or issubclass(RuntimeError, kind)

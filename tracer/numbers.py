@@ -440,11 +440,15 @@ class Real(torch.SymFloat):
         return math.floor(self) if self >= 0 else math.ceil(self)
 
     def __round__(self, ndigits: int | None = None) -> Any:
-        """Half to even: floor(x + 1/2), less one where x + 1/2 is an odd integer. Needs the number unless x
-        is one.
+        """Half to even: r = floor(x + 1/2), less one where x + 1/2 is an integer, and odd.
+
+        With x = p/q, x + 1/2 is (2p + q) / 2q; 1 - min(1, rest) says that it is an integer, and r % 2 that
+        r is odd.
         """
-        if ndigits is None and self.ratio and self.ratio[1] == 1:
-            return size(self.run, self.ratio[0])
+        if ndigits is None and self.ratio:
+            p, q = self.ratio
+            rounded, rest = (2 * p + q) // (2 * q), (2 * p + q) % (2 * q)
+            return size(self.run, rounded - (1 - dims.minimum(1, rest)) * (rounded % 2))
         return round(float(self), ndigits)
 
     def _compare(

@@ -45,12 +45,13 @@ from ..constraints.program import Argument, Input, Node, Program, Ref
 from ..constraints.spec import Declared, Spec
 from ..constraints.system import Answer, Condition, End, Oracle, Path, System
 from .handlers import is_guarded
+from .integers import symbolic_int
 from .model_state import ModelState
 from .numbers import DataNeeded, Real, Size, size
 from .origins import ModuleNames, here, is_ours, of_error
 from .symbolic import OPERATOR_ATTRIBUTES, QUESTIONS, Sizes, SymbolicTensor, answer
 
-MAX_PATHS = 64
+MAX_PATHS = 320
 MAX_VALUES = 16
 """How many values of a size that is needed as a number are tried on paths of their own."""
 
@@ -196,7 +197,7 @@ class Recording:
         outputs: list[tuple[str, Argument]] = []
         bound = bind(self.target, self.spec.inputs, self._input)
         try:
-            with _entering_composites(), _Mode(self):
+            with _entering_composites(), symbolic_int(self.target), _Mode(self):
                 result = self.target(*bound.args, **bound.kwargs)
             outputs = list(self._outputs(result))
         except GaveUp as reason:
@@ -368,6 +369,8 @@ class Recording:
     def operator(self, spelling: str, args: tuple[Any, ...], kwargs: dict[str, Any], func: Any = None) -> Any:
         """Applies the rule of an operator, writes the node down and returns what the program gets."""
         op = canonical(spelling)
+        if op in ("getitem", "setitem"):
+            args = (args[0], _index(args[1]), *args[2:])
         ids: dict[int, Ref] = {}
         values = tuple(self._lower(a, ids) for a in args)
         named = {k: self._lower(v, ids) for k, v in kwargs.items()}
@@ -570,6 +573,16 @@ def elements_of(tensor: torch.Tensor) -> Elements:
     if torch.equal(affine.expand(tensor.shape), tensor):
         return Affine(int(start), tuple(s for s in steps if s[1]))
     return Span(int(tensor.min()), int(tensor.max()), attained=True)
+
+
+def _index(index: Any) -> Any:
+    """An index as `getitem` takes it, where a list arrives as a tuple: a list that is the whole index, as one item.
+
+    torch takes a list for a tuple of items where one of them is no number.
+    """
+    if isinstance(index, list | range) and all(isinstance(i, int) or type(i) is Size for i in index):
+        return (tuple(index),)
+    return index
 
 
 def _written(op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

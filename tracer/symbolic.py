@@ -7,7 +7,9 @@ answered here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dis
+import sys
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -98,6 +100,15 @@ class SymbolicTensor(torch.Tensor):
         if name in ("aten::storage_offset", "aten::sym_storage_offset"):
             return 0
         return run.operator(name, args, kwargs or {})
+
+    def __iter__(self) -> Iterator[Any]:
+        """`a, b = x` says how many parts it takes; any other iteration needs the size as a number."""
+        sizes = shape(self.run, self)
+        frame = sys._getframe(1)
+        step = next((i for i in dis.get_instructions(frame.f_code) if i.offset == frame.f_lasti), None)
+        if sizes and step is not None and step.opname == "UNPACK_SEQUENCE" and sizes[0] != step.argval:
+            raise ValueError(f"{step.argval} values are unpacked from a dimension of size {sizes[0]}")
+        return iter(self.unbind(0))
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return f"SymbolicTensor({self.value})"

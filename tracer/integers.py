@@ -1,0 +1,100 @@
+"""`int(size)` without a number: what stands for `int` in the user's modules while a program is recorded.
+
+Python's own `int(x)` insists on a number, and a size would have to be tried value by value. `int(n // 2)`,
+`int(h / 2)` and `int(math.ceil(t / 4))` are integers that a dim can say, so the name `int` is rebound, in the
+modules that the target's code lives in, to a type that passes them through and is `int` in every other
+respect.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import functools
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from .numbers import Real, Size
+from .origins import is_inner
+
+
+class _IntegerType(type):
+    """`isinstance`, comparison and attributes are those of `int`."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs:
+            (value,) = args
+            if type(value) is Size:
+                return value
+            if type(value) is Real and value.ratio is not None:
+                return value.__trunc__()
+        return builtins.int(*args, **kwargs)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, builtins.int)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, builtins.int)
+
+    def __eq__(cls, other: object) -> bool:
+        return other is builtins.int or other is cls
+
+    def __hash__(cls) -> builtins.int:
+        return hash(builtins.int)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(builtins.int, name)
+
+    def __repr__(cls) -> str:
+        return repr(builtins.int)
+
+    def __or__(cls, other: Any) -> Any:
+        return builtins.int | other
+
+    __ror__ = __or__
+
+
+class _Integer(metaclass=_IntegerType):
+    """What `int` is bound to."""
+
+
+@functools.cache
+def _takes(module: ModuleType) -> bool:
+    """Can the name be rebound in this module? Not where it asks `is int`, which the stand-in would answer
+    otherwise.
+    """
+    try:
+        source = inspect.getsource(module)
+    except (OSError, TypeError):
+        return False
+    return re.search(r"\bis (not )?int\b", source) is None
+
+
+def _modules(target: Any) -> Iterator[ModuleType]:
+    """The modules of the user's that the target's code lives in."""
+    parts = target.modules() if isinstance(target, torch.nn.Module) else (target,)
+    names = {getattr(t, "__module__", None) for part in parts for t in (type(part), part)}
+    for name in sorted(n for n in names if isinstance(n, str)):
+        module = sys.modules.get(name)
+        file = getattr(module, "__file__", None)
+        if module is not None and file and not is_inner(file) and name != "builtins":
+            yield module
+
+
+@contextlib.contextmanager
+def symbolic_int(target: Any) -> Iterator[None]:
+    """Rebinds `int` in the target's modules, and unbinds it again."""
+    rebound = [m for m in _modules(target) if "int" not in vars(m) and _takes(m)]
+    try:
+        for module in rebound:
+            module.int = _Integer  # type: ignore[attr-defined]
+        yield
+    finally:
+        for module in rebound:
+            del module.int
