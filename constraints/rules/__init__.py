@@ -24,6 +24,7 @@ from . import (
     resize,
     rnn,
     sizes,
+    spectral,
     window,
 )
 
@@ -45,6 +46,7 @@ FAMILIES: Final = (
     resize.RULES,
     rnn.RULES,
     sizes.SIZE_RULES,
+    spectral.RULES,
     window.RULES,
 )
 """A table per family; no operator is in two of them."""
