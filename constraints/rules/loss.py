@@ -544,9 +544,35 @@ def triplet_margin_loss(
     return finish(c, mode_of(c, size_average, reduce, reduction), losses)
 
 
+def cdist(c: Context, x1: Tensor, x2: Tensor, p: Value = 2.0, compute_mode: Value = None) -> Tensor:
+    """[*a, m, k], [*b, n, k] -> [*broadcast(a, b), m, n]"""
+    for x in (x1, x2):
+        apply_law(c, FLOATING, x.dtype, "cdist")
+        if x.rank < 2:
+            c.refuse(f"cdist takes tensors of rank 2 or more, not {x}")
+    same_dtype(c, "cdist", x1, x2)
+    if isinstance(p, int | float) and p < 0:
+        c.refuse(f"cdist takes p >= 0, not {p}")
+    c.require(eq(x1.shape[-1], x2.shape[-1]), f"cdist takes points of one dimension: {x1} and {x2}")
+    batch = broadcast(c, x1.shape[:-2], x2.shape[:-2])
+    return Tensor((*batch, x1.shape[-2], x2.shape[-2]), x1.dtype)
+
+
+def pdist(c: Context, input: Tensor, p: Value = 2.0) -> Tensor:
+    """[n, k] -> [n * (n - 1) // 2]"""
+    apply_law(c, FLOATING, input.dtype, "pdist")
+    if input.rank != 2:
+        c.refuse(f"pdist takes a tensor of rank 2, not {input}")
+    if isinstance(p, int | float) and p < 0:
+        c.refuse(f"pdist takes p >= 0, not {p}")
+    count = input.shape[0]
+    return Tensor((count * (count - 1) // 2,), input.dtype)
+
+
 RULES: Final[dict[str, RuleFunction]] = {
     "binary_cross_entropy": binary_cross_entropy,
     "binary_cross_entropy_with_logits": binary_cross_entropy_with_logits,
+    "cdist": cdist,
     "cosine_embedding_loss": cosine_embedding_loss,
     "cosine_similarity": cosine_similarity,
     "cross_entropy": cross_entropy,
@@ -569,6 +595,7 @@ RULES: Final[dict[str, RuleFunction]] = {
     "nll_loss_forward": nll_loss_forward,
     "nll_loss_nd": nll_loss,
     "pairwise_distance": pairwise_distance,
+    "pdist": pdist,
     "poisson_nll_loss": poisson_nll_loss,
     "smooth_l1_loss": smooth_l1_loss,
     "soft_margin_loss": soft_margin_loss,
