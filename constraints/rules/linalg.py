@@ -196,6 +196,14 @@ def addmm(
     return result
 
 
+def int_mm(c: Context, input: Tensor, mat2: Tensor) -> Tensor:
+    """int8 [n, k] @ int8 [k, m] -> int32 [n, m]"""
+    for matrix in (input, mat2):
+        if matrix.dtype not in (None, "int8", "uint8"):
+            c.refuse(f"the operands must be int8 or uint8, not {matrix.dtype}")
+    return Tensor(mm(c, Tensor(input.shape, None), Tensor(mat2.shape, None)).shape, "int32")
+
+
 def addmv(c: Context, input: Tensor, mat: Tensor, vec: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * [n, k] @ [k] -> [n]; input is [n], [1] or []
 
@@ -370,6 +378,8 @@ def trace(c: Context, input: Tensor) -> Tensor:
 
 
 RULES: dict[str, Any] = {
+    "_addmm_activation": addmm,
+    "_int_mm": int_mm,
     "addbmm": addbmm,
     "addmm": addmm,
     "addmv": addmv,
