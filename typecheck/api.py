@@ -55,7 +55,7 @@ def check(
     with clock.step("trace"):
         oracle = Oracle(source.spec.domain, Budget(clock.left))
         _has_inputs(source.spec, oracle)
-        system, changed = source.system(rules or _default_rules(), oracle, clock)
+        system, changed = source.system(_default_rules() if rules is None else rules, oracle, clock)
     if replay and all(path.end.how == "gave-up" for path in system.paths):
         _works_at_all(found, source, oracle)
     with clock.step("solve"):
@@ -63,7 +63,8 @@ def check(
     trial = Trial(source, system) if replay else None
     with clock.step("replay"):
         report = _report(found.name, source.spec, system, decision, changed, oracle, trial)
-    return replace(report, stats=_stats(clock, system, decision, oracle))
+    tried = len(trial.outcomes) if trial else 0
+    return replace(report, stats={**_stats(clock, system, decision, oracle), "replays": tried})
 
 
 def _silent(step: str) -> None:
@@ -113,26 +114,27 @@ def _report(
 ) -> Report:
     """The decision in the user's words. An example that fails to do what was claimed makes it unknown."""
     inside, outside = decision.inside, decision.outside
+    verdict = Verdict(decision.verdict)
+    exact = verdict is not Verdict.UNKNOWN and decision.exact
+    domain = spec.domain
+    accepts = Accepts(decision.accepted, all_of(domain.assumptions), domain.symbols, exact)
+    facts = {name: decision.facts.get(name, Fact(None, None, exact=False)) for name in domain.symbols}
     if trial is not None:
         inside = inside if inside is None or trial.confirms(inside, True) else None
         outside = outside if outside is None or trial.confirms(outside, False) else None
+        if verdict is not Verdict.UNKNOWN and not trial.mistakes:
+            trial.sample(accepts, facts)
     witnesses = Witnesses(spec, decision, outside, oracle, trial)
     told = findings.findings(
-        system, decision, changed, lambda parts: simplify(oracle.judge, spec.domain, parts), witnesses.show
+        system, decision, changed, lambda parts: simplify(oracle.judge, domain, parts), witnesses.show
     )
     mistakes = tuple(trial.mistakes) if trial else ()
-    verdict = Verdict.UNKNOWN if mistakes else Verdict(decision.verdict)
     return Report(
         name,
         write_spec(spec),
-        verdict,
-        Accepts(
-            decision.accepted,
-            all_of(spec.domain.assumptions),
-            spec.domain.symbols,
-            exact=verdict is not Verdict.UNKNOWN and decision.exact,
-        ),
-        {n: decision.facts.get(n, Fact(None, None, exact=False)) for n in spec.domain.symbols},
+        Verdict.UNKNOWN if mistakes else verdict,
+        replace(accepts, exact=exact and not mistakes),
+        facts,
         (*mistakes, *told, *(trial.remarks if trial else ())),
         findings.shapes(system),
         findings.outputs(system),

@@ -47,12 +47,19 @@ class Accepts:
 
         Raises TypeError where a symbol has no value or a value no symbol.
         """
+        return self._holds(all_of((self.domain, self.formula)), values)
+
+    def declared(self, **values: int) -> bool:
+        """Is the input of these sizes declared, whether it is accepted or not?"""
+        return self._holds(self.domain, values)
+
+    def _holds(self, formula: Formula, values: Mapping[str, int]) -> bool:
         if missing := [name for name in self.symbols if name not in values]:
             raise TypeError(f"no value for {', '.join(missing)}")
         if unknown := [name for name in values if name not in self.symbols]:
             raise TypeError(f"no symbol {', '.join(unknown)}; the symbols are {', '.join(self.symbols)}")
         try:
-            return holds(all_of((self.domain, self.formula)), values)
+            return holds(formula, values)
         except ZeroDivisionError:  # a partial term is asked where it has no value: nothing runs there
             return False
 

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
+from random import Random
 
 from ..constraints.formula import negate
+from ..constraints.language import Fact
 from ..constraints.spec import Spec
 from ..constraints.system import System
 from ..solver.decide import Decision, Oracle, Requirement
 from . import findings
 from .codes import Code
 from .replay import Failed, Outcome, Ran, Refused
-from .report import Finding
+from .report import Accepts, Finding
 from .sources import Source
 
 MAX_WITNESSES = 8
 """How many findings get a witness of their own."""
+SAMPLES = 3
+"""How many more assignments are tried on either side of the accepted set,"""
+SAMPLE_SECONDS = 2.0
+"""in how much time,"""
+SAMPLE_ATTEMPTS = 200
+"""chosen among how many."""
 
 
 class Trial:
@@ -64,10 +73,39 @@ class Trial:
         self.mistakes.append(replace(finding, origin=origin, witness=dict(values)))
         return False
 
+    def sample(self, accepts: Accepts, facts: Mapping[str, Fact]) -> None:
+        """Tries some more assignments inside and outside of the accepted set, small ones and mixed ones.
+
+        They repeat from run to run, as far as there is time for them.
+        """
+        until = time.monotonic() + SAMPLE_SECONDS
+        left = {True: SAMPLES, False: SAMPLES}
+        seen: set[tuple[int, ...]] = set()
+        random = Random(0)
+        for _ in range(SAMPLE_ATTEMPTS):
+            values = {name: _candidate(facts[name], random) for name in accepts.symbols}
+            accepted = accepts.holds(**values)
+            declared = accepted or accepts.declared(**values)
+            if not declared or left[accepted] == 0 or tuple(values.values()) in seen:
+                continue
+            seen.add(tuple(values.values()))
+            left[accepted] -= 1
+            if not self.confirms(values, accepted) or time.monotonic() > until or not any(left.values()):
+                return
+
     def _remark(self, code: Code, message: str) -> None:
         finding = findings.make(code, message)
         if finding not in self.remarks:
             self.remarks.append(finding)
+
+
+def _candidate(fact: Fact, random: Random) -> int:
+    """A value that the fact allows, near its lower bound, or now and then one beside it."""
+    low = fact.min if fact.min is not None else -2 if fact.max is None else fact.max - 8
+    value = fact.remainder if fact.divisor == 0 else low + fact.divisor * random.randrange(8)
+    if fact.max is not None:
+        value = min(value, fact.max)
+    return value + random.choice((0, 0, 0, 0, 1, -1))
 
 
 def _claim(accepted: bool) -> str:

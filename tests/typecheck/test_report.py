@@ -1,0 +1,221 @@
+"""Reports: the values, their JSON and text, and the list of findings in the documentation."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+from dataclasses import FrozenInstanceError, replace
+from pathlib import Path
+
+import pytest
+
+from anyshape.constraints.dims import sym
+from anyshape.constraints.formula import all_of, eq, ge
+from anyshape.constraints.language import Fact
+from anyshape.constraints.program import Origin
+from anyshape.typecheck import Accepts, Branch, Code, Finding, Link, Output, Report, Severity, Shape, Verdict
+from anyshape.typecheck.codes import MEANINGS
+from anyshape.typecheck.render.text import fact_text, marked
+
+DOCUMENT = (Path(__file__).parent.parent.parent / "docs/findings.md").read_text()
+
+b, h, k = sym("b"), sym("h"), sym("k")
+ORIGIN = Origin("/nowhere/model.py", 43, "Up.forward", "decoder.0", "return torch.cat([skip, x], dim=1)")
+FINDING = Finding(
+    Code.CONDITION,
+    "cat along dim 1 takes equal sizes in dim 2, not h and 2*(h//2)",
+    Severity.WARNING,
+    ORIGIN,
+    "cat",
+    "h % 2 == 0",
+    2,
+    (Link("max_pool2d", "float32[b, h//2]", replace(ORIGIN, line=41)),),
+    (Link("view", "h % 2 == 1: odd", replace(ORIGIN, line=40)),),
+    {"b": 2, "h": 3},
+    "RuntimeError: Sizes of tensors must match\nsecond line",
+)
+REPORT = Report(
+    "model.py:Net",
+    ("x: float32[b, h]",),
+    Verdict.REFINED,
+    Accepts(eq(h % 2, 0), all_of((ge(b, 1), ge(h, 2))), ("b", "h")),
+    {
+        "b": Fact(1, None),
+        "h": Fact(2, None, 2, 0, 2 * k, ((2, 8), (12, None)), exact=False),
+    },
+    (FINDING, Finding(Code.NO_RULE, "mylib::op has no rule", Severity.WARNING)),
+    (Shape(0, "cat", ("float32[b, 2*h]",), ORIGIN), Shape(1, "size", ("b",), Origin())),
+    (Output("logits", "float32[b, 2*h]"), Output("aux", "?", "b == 1")),
+    (Branch(ORIGIN, "7 <= h", "eliminated", True), Branch(ORIGIN, "", "explored")),
+    {"b": 2, "h": 4},
+    {"b": 2, "h": 5},
+    "on the program itself, with fake tensors",
+    {"total_s": 0.25, "nodes": 2, "constraints": 3, "paths": 2, "z3_queries": 4},
+)
+
+
+def test_json_round_trip() -> None:
+    assert Report.from_json(json.loads(json.dumps(REPORT.to_json()))) == REPORT
+    bare = Report("f", (), Verdict.PROVED, Accepts(True, True, ()), {})
+    assert Report.from_json(json.loads(json.dumps(bare.to_json()))) == bare
+
+
+@pytest.mark.parametrize("data", [
+    None, [], "text", {}, {"schema": 2}, {"schema": 1},
+    REPORT.to_json() | {"verdict": "maybe"},
+    REPORT.to_json() | {"accepts": {"condition": "h ==", "domain": "True", "symbols": [], "exact": True}},
+    REPORT.to_json() | {"findings": [{"code": "condition"}]},
+    REPORT.to_json() | {"shapes": 3},
+])  # fmt: skip
+def test_other_data_is_refused(data: object) -> None:
+    with pytest.raises(ValueError):
+        Report.from_json(data)
+
+
+def test_a_report_is_frozen_and_pickles() -> None:
+    with pytest.raises(FrozenInstanceError):
+        REPORT.verdict = Verdict.PROVED  # type: ignore[misc]
+    assert pickle.loads(pickle.dumps(REPORT)) == REPORT
+
+
+def test_verdicts_are_texts() -> None:
+    assert REPORT.verdict == "refined"
+    assert f"{REPORT.verdict}" == "refined"
+
+
+# ---- the accepted set
+
+
+@pytest.mark.parametrize("values, inside", [
+    ({"b": 1, "h": 2}, True), ({"b": 1, "h": 3}, False),
+    ({"b": 0, "h": 2}, False), ({"b": 1, "h": 0}, False),
+])  # fmt: skip
+def test_holds_inside_the_domain_only(values: dict[str, int], inside: bool) -> None:
+    assert REPORT.accepts.holds(**values) is inside
+
+
+def test_holds_wants_every_symbol_and_no_other() -> None:
+    with pytest.raises(TypeError, match="no value for h"):
+        REPORT.accepts.holds(b=1)
+    with pytest.raises(TypeError, match="no symbol c"):
+        REPORT.accepts.holds(b=1, h=2, c=3)
+
+
+def test_nothing_runs_where_a_term_has_no_value() -> None:
+    assert not Accepts(eq(h % k, 0), True, ("h", "k")).holds(h=3, k=0)
+
+
+# ---- text
+
+
+def test_text_says_it_all() -> None:
+    text = REPORT.to_text()
+    parts = [
+        "refined: model.py:Net runs for some", "x: float32[b, h]", "where 2 <= h", "h % 2 == 0",
+        "at least 1", "always 2*k, even, 2 to 8 or at least 12 (not exact)",
+        "It runs at b=2, h=4. It is refused at b=2, h=5. Tried on the program itself",
+        "condition: cat along dim 1", "/nowhere/model.py:43 in decoder.0",
+        "requires h % 2 == 0 (2 requirements", "against h % 2 == 1: odd", "refused at b=2, h=3: RuntimeError: Sizes of tensors must match",
+        "after max_pool2d -> float32[b, h//2]", "no-rule: mylib::op has no rule",
+        "logits  float32[b, 2*h]", "where b == 1:",
+        "0.25 s: 2 calls on 2 paths, 3 requirements, 4 z3 queries",
+    ]  # fmt: skip
+    missing = [part for part in parts if part not in text]
+    assert not missing, text
+    assert "second line" not in text
+    assert "shapes" not in text
+    assert "\x1b" not in text
+    assert "shapes" in REPORT.to_text(shapes=True)
+
+
+def test_colour_adds_nothing_but_colour() -> None:
+    coloured = REPORT.to_text(colour=True, shapes=True)
+    assert "\x1b[" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == REPORT.to_text(shapes=True)
+
+
+@pytest.mark.parametrize("width", [20, 60, 100, 200])
+def test_messages_keep_to_the_width(width: int) -> None:
+    condition = " and ".join(f"h % {i} == 0" for i in range(2, 40))
+    long = replace(FINDING, message="word " * 60, condition=condition)
+    text = replace(REPORT, findings=(long,)).to_text(width=width)
+    lines = [line for line in text.splitlines() if "word" in line or "h % " in line]
+    assert max(map(len, lines)) <= max(width, 40) + 4
+
+
+def test_equal_findings_are_told_a_few_times() -> None:
+    many = tuple(replace(FINDING, origin=replace(ORIGIN, line=line)) for line in range(10))
+    text = replace(REPORT, findings=many).to_text()
+    assert text.count("condition: cat along") == 3
+    assert "and 7 more of this kind" in text
+
+
+@pytest.mark.parametrize("verdict, exact, part", [
+    (Verdict.PROVED, True, "runs for every declared input\n"),
+    (Verdict.PROVED, False, "runs for every declared input, if what is approximate below is right"),
+    (Verdict.REFUTED, True, "runs for none of the declared inputs\n"),
+    (Verdict.UNKNOWN, False, "may or may not run for the declared inputs\n"),
+])  # fmt: skip
+def test_headlines(verdict: Verdict, exact: bool, part: str) -> None:
+    report = replace(REPORT, verdict=verdict, accepts=replace(REPORT.accepts, exact=exact))
+    assert part in report.to_text()
+
+
+FACTS = {
+    Fact(None, None): "any",
+    Fact(1, None): "at least 1",
+    Fact(None, 8): "at most 8",
+    Fact(2, 8): "2 to 8",
+    Fact(64, 64, 0, 64): "64 and nothing else",
+    Fact(64, None, 64): "a multiple of 64, at least 64",
+    Fact(1, None, 4, 1): "a multiple of 4 plus 1, at least 1",
+    Fact(1, None, 2, 1): "odd, at least 1",
+    Fact(1, 9, values=((1, 3), (5, 5), (7, 9))): "1 to 3 or 5 or 7 to 9",
+    Fact(0, None, exact=False): "at least 0 (not exact)",
+    Fact(2, None, equals=2 * k): "always 2*k, at least 2",
+}
+
+
+@pytest.mark.parametrize("fact", FACTS, ids=FACTS.get)
+def test_facts_in_words(fact: Fact) -> None:
+    assert fact_text(fact) == FACTS[fact]
+
+
+# code, operator, what is marked
+MARKS = [
+    ("return self.merge(torch.cat([skip, f(x)], dim=1))", "cat", "torch.cat([skip, f(x)], dim=1)"),
+    ("x = x.view(b, -1)", "view", "x.view(b, -1)"),
+    ("x = x.view(b,", "view", "x.view(b,"),
+    ("x.clamp_(0)", "clamp", "x.clamp_(0)"),
+    ("y = a @ b", "matmul", "@"),
+    ("y = a + b + c", "add", "y = a + b + c"),
+    ("y = self.block(x)", "conv2d", "y = self.block(x)"),
+    ("y = concat(x)", "cat", "y = concat(x)"),
+    ("y = z", "", "y = z"),
+]
+
+
+@pytest.mark.parametrize("code, op, part", MARKS)
+def test_the_call_is_marked(code: str, op: str, part: str) -> None:
+    start, length = marked(code, op)
+    assert code[start : start + length] == part
+
+
+# ---- findings and their documentation
+
+
+def documented() -> dict[str, str]:
+    """Code -> the first line under its heading."""
+    return dict(re.findall(r"^## (\S+)\n\n(.+)$", DOCUMENT, re.MULTILINE))
+
+
+def test_every_code_has_a_heading_and_every_heading_a_code() -> None:
+    assert list(documented()) == [code.value for code in Code]
+
+
+@pytest.mark.parametrize("code", Code)
+def test_headings_say_severity_and_meaning(code: Code) -> None:
+    meaning = MEANINGS[code]
+    assert documented()[code] == f"*{meaning.severity}*: {meaning.summary}."
+    assert code.severity is meaning.severity
