@@ -518,27 +518,27 @@ MATRIX_ORDERS: dict[Any, str] = {"fro": "", "nuc": "", inf: "", -inf: "n", 1: ""
 
 def matrix_norm(
     c: Context,
-    A: Tensor,
+    input: Tensor,
     ord: Any = "fro",
     dim: Any = (-2, -1),
     keepdim: bool = False,
     dtype: str | None = None,
 ) -> Tensor:
     """[*a, n, *b, m, *d] -> [*a, *b, *d]"""
-    result = _norm_dtype(c, A, dtype)
-    if A.rank < 2:
-        c.refuse(f"a matrix norm needs rank 2 at least, not {A}")
+    result = _norm_dtype(c, input, dtype)
+    if input.rank < 2:
+        c.refuse(f"a matrix norm needs rank 2 at least, not {input}")
     if not isinstance(dim, tuple) or len(dim) != 2:
         c.refuse(f"a matrix norm is over two dims, not over {dim}")
     if ord not in MATRIX_ORDERS:
         c.refuse(f"there is no matrix norm of order {ord}")
-    over = axes(c, dim, A.rank)
+    over = axes(c, dim, input.rank)
     for letter, i in zip("nm", over, strict=True):
         if letter in MATRIX_ORDERS[ord]:
             c.require(
-                ne(A.shape[i], 0), f"the {ord} norm over dim {i} needs numbers, but its size is {A.shape[i]}"
+                ne(input.shape[i], 0), f"the {ord} norm over dim {i} needs numbers, but its size is {input.shape[i]}"
             )
-    return Tensor(_reduced(A.shape, over, keepdim), result)
+    return Tensor(_reduced(input.shape, over, keepdim), result)
 
 
 def linalg_norm(

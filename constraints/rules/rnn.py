@@ -25,6 +25,15 @@ def _shape_is(c: Context, tensor: Tensor, shape: Shape, name: str) -> None:
         c.require(eq(have, want), f"{name} must be {wanted}, not {tensor}")
 
 
+def _takes(c: Context, weight: Tensor, rows: Dim, features: Dim, name: str) -> None:
+    """`[rows, features]`; that the input has the features is the likelier mistake, and said apart."""
+    if weight.rank != 2:
+        c.refuse(f"{name} must be a matrix, not {weight}")
+    c.require(eq(weight.shape[0], rows), f"{name} must have {rows} rows, not {weight.shape[0]}")
+    have = weight.shape[1]
+    c.require(eq(have, features), f"the input has {features} features, {name} takes {have}")
+
+
 def _one_dtype(c: Context, *tensors: Tensor) -> str | None:
     known = {t.dtype for t in tensors if t.dtype is not None}
     if len(known) > 1:
@@ -67,7 +76,7 @@ def _stack(
         size = features if index < directions else out * directions
         w_ih, w_hh, *rest = params[index * per_cell : (index + 1) * per_cell]
         where = f"of layer {index // directions}"
-        _shape_is(c, w_ih, (gates * hidden, size), f"the input weight {where}")
+        _takes(c, w_ih, gates * hidden, size, f"the input weight {where}")
         _shape_is(c, w_hh, (gates * hidden, out), f"the hidden weight {where}")
         if projected:
             _shape_is(c, rest.pop(), (out, hidden), f"the projection {where}")
@@ -201,7 +210,7 @@ def _cell(name: str) -> Any:
         if input.rank != 2 or w_ih.rank != 2 or w_hh.rank != 2:
             c.refuse(f"a cell takes a batch of vectors and matrices of weights, not {input}, {w_ih}, {w_hh}")
         b, hidden = input.shape[0], w_hh.shape[1]
-        _shape_is(c, w_ih, (gates * hidden, input.shape[1]), "the input weight")
+        _takes(c, w_ih, gates * hidden, input.shape[1], "the input weight")
         _shape_is(c, w_hh, (gates * hidden, hidden), "the hidden weight")
         for state in states:
             _shape_is(c, state, (b, hidden), "a state")
@@ -254,7 +263,7 @@ def mkldnn_rnn_layer(
         c.refuse(f"the input must have rank 3, not {input}")
     t, b, i = input.shape
     h = hidden_size
-    _shape_is(c, weight0, (4 * h, i), "the input weight")
+    _takes(c, weight0, 4 * h, i, "the input weight")
     _shape_is(c, weight1, (4 * h, h), "the hidden weight")
     if has_biases:
         _shape_is(c, weight2, (4 * h,), "a bias")
