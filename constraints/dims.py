@@ -260,19 +260,26 @@ def depth(dim: Dim) -> int:
 
 def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
     """The value at an assignment. A zero divisor raises ZeroDivisionError, a missing name UnknownSymbol."""
+    return _evaluate(dim, values, {})
+
+
+def _evaluate(dim: Dim, values: Mapping[str, int], done: dict[Apply, int]) -> int:
+    """`done` keeps the applications seen, of which nested dims hold many copies."""
     if isinstance(dim, int):
         return dim
     result = 0
     for mono, c in dim.terms:
         for atom in mono:
-            c *= _evaluate_atom(atom, values)
+            c *= _evaluate_atom(atom, values, done)
         result += c
     return result
 
 
-def _evaluate_atom(atom: Atom, values: Mapping[str, int]) -> int:
+def _evaluate_atom(atom: Atom, values: Mapping[str, int], done: dict[Apply, int]) -> int:
     if isinstance(atom, Apply):
-        return _PYTHON[atom.op](*[evaluate(arg, values) for arg in atom.args])
+        if atom not in done:
+            done[atom] = _PYTHON[atom.op](*[_evaluate(arg, values, done) for arg in atom.args])
+        return done[atom]
     try:
         return values[atom.name]
     except KeyError:

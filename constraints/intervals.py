@@ -23,6 +23,11 @@ def interval(dim: Dim, ranges: Ranges) -> Interval:
 
     Sound, not tight: the parts of a sum vary together, and here they are taken apart.
     """
+    return _interval(dim, ranges, {})
+
+
+def _interval(dim: Dim, ranges: Ranges, done: dict[Atom, Interval]) -> Interval:
+    """`done` keeps the atoms seen, of which nested dims hold many copies."""
     if isinstance(dim, int):
         return dim, dim
     low: Bound = 0
@@ -32,18 +37,21 @@ def interval(dim: Dim, ranges: Ranges) -> Interval:
         index = 0
         while index < len(mono):
             power = mono.count(mono[index])
-            part = _times(part, _power(_atom(mono[index], ranges), power))
+            atom = mono[index]
+            if atom not in done:
+                done[atom] = _atom(atom, ranges, done)
+            part = _times(part, _power(done[atom], power))
             index += power
         part = _times(part, (coefficient, coefficient))
         low, high = low + part[0], high + part[1]
     return low, high
 
 
-def _atom(atom: Atom, ranges: Ranges) -> Interval:
+def _atom(atom: Atom, ranges: Ranges, done: dict[Atom, Interval]) -> Interval:
     if isinstance(atom, Symbol):
         return ranges.get(atom.name, EVERYTHING)
     low, high = ranges.get(atom.text, EVERYTHING)
-    least, greatest = _applied(atom, [interval(a, ranges) for a in atom.args])
+    least, greatest = _applied(atom, [_interval(a, ranges, done) for a in atom.args])
     return max(low, least), min(high, greatest)
 
 
