@@ -535,9 +535,8 @@ def matrix_norm(
     over = axes(c, dim, input.rank)
     for letter, i in zip("nm", over, strict=True):
         if letter in MATRIX_ORDERS[ord]:
-            c.require(
-                ne(input.shape[i], 0), f"the {ord} norm over dim {i} needs numbers, but its size is {input.shape[i]}"
-            )
+            size = input.shape[i]
+            c.require(ne(size, 0), f"the {ord} norm over dim {i} needs numbers, but its size is {size}")
     return Tensor(_reduced(input.shape, over, keepdim), result)
 
 
