@@ -194,7 +194,14 @@ def _draw(budget: float, step: list[str], done: threading.Event) -> None:
     from tqdm import tqdm
 
     form = "{desc}: {n:.0f} of {total:.0f} s |{bar}|"
-    with tqdm(total=budget, desc=step[0], bar_format=form, leave=False, file=sys.stderr) as bar:
+    with tqdm(
+        total=budget,
+        initial=min(PATIENCE, budget),
+        desc=step[0],
+        bar_format=form,
+        leave=False,
+        file=sys.stderr,
+    ) as bar:
         while not done.wait(0.2):
             bar.desc = step[0]
             bar.n = min(time.monotonic() - started, budget)

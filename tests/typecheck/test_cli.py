@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -41,6 +42,15 @@ class Wrong(nn.Module):
 
     def forward(self, x):
         return self.linear(x)
+
+
+class Convolves(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3)
+
+    def forward(self, x):
+        return self.conv(x)
 
 
 def same(x):
@@ -89,6 +99,7 @@ GOOD = [
     (("models.py:Wrong", "-i", "x: [b, 16]"), 1, (
         "refuted", "shape-mismatch", "models.py:19", "self.linear(x)",
     )),
+    (("models.py:Convolves", "-i", "x: [b, 3]"), 1, ("refuted", "rank", "self.conv(x)")),  # too few dims
     (("models.py:same", "-i", "x: [b]", "--shapes"), 0, ("shapes", "relu")),
 ]  # fmt: skip
 
@@ -123,8 +134,8 @@ BAD: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
     (("models.py:same",), ("'x'", "declare the inputs")),
     (("absent.py:Name", "-i", "x: [b]"), ("absent.py does not exist",)),
     (("models.py:Absent", "-i", "x: [b]"), ("has no 'Absent'",)),
-    (("models.py:misspelt", "-i", "x: [b]"), ("veiw", "models.py:27", "return x.veiw(-1)")),
-    (("models.py:other_reason", "-i", "x: [b]"), ("KeyError", "no such thing", "models.py:31")),
+    (("models.py:misspelt", "-i", "x: [b]"), ("veiw", "models.py:36", "return x.veiw(-1)")),
+    (("models.py:other_reason", "-i", "x: [b]"), ("KeyError", "no such thing", "models.py:40")),
     (("absent.pt2",), ("absent.pt2 does not exist",)),
     (("empty.pt2",), ("empty.pt2", "no whole zip file")),
     (("truncated.pt2",), ("truncated.pt2", "no whole zip file")),
@@ -251,28 +262,38 @@ def test_ctrl_c_ends_with_one_line(models: Path) -> None:
     assert err.splitlines() == ["anyshape: interrupted; nothing was decided"]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX")
-@pytest.mark.parametrize("no_colour", [False, True])
-def test_colour_on_a_terminal_only(models: Path, no_colour: bool) -> None:
+def on_terminal(*arguments: str, stream: str, **environment: str) -> str:
+    """What a process prints on one of its streams, if that is a terminal."""
     import pty
+    import termios
 
     master, slave = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "NO_COLOR": "1" if no_colour else ""}
+    termios.tcsetwinsize(slave, (24, 80))
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: slave}
     process = subprocess.Popen(
-        [sys.executable, "-m", "anyshape.typecheck", "check", str(ARCHIVES / "resnet.pt2")],
-        stdout=slave, stderr=subprocess.PIPE, env=environment,
+        [sys.executable, "-m", "anyshape.typecheck", "check", *arguments],
+        env={**os.environ, "TERM": "xterm", "NO_COLOR": "", **environment}, **streams,  # type: ignore[call-overload]
     )  # fmt: skip
     os.close(slave)
     printed = b""
-    while True:
-        try:
-            chunk = os.read(master, 65536)
-        except OSError:  # the other side is closed
-            break
-        if not chunk:
-            break
-        printed += chunk
+    with contextlib.suppress(OSError):  # raised when the process has closed its side
+        while chunk := os.read(master, 65536):
+            printed += chunk
     os.close(master)
     process.communicate(timeout=60)
-    assert b"proved" in printed
-    assert (b"\x1b[" in printed) != no_colour
+    return printed.decode()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX")
+@pytest.mark.parametrize("no_colour", ["", "1"])
+def test_colour_on_a_terminal_only(no_colour: str) -> None:
+    printed = on_terminal(str(ARCHIVES / "resnet.pt2"), stream="stdout", NO_COLOR=no_colour)
+    assert "proved" in printed
+    assert ("\x1b[" in printed) == (not no_colour)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX")
+def test_a_progress_bar_once_it_takes_long(models: Path) -> None:
+    (models / "slow.py").write_text("import time\ndef f(x):\n    time.sleep(4)\n    return x\n")
+    assert "trace: " in on_terminal("slow.py:f", "-i", "x: [b]", "--no-replay", stream="stderr")
+    assert on_terminal(str(ARCHIVES / "resnet.pt2"), stream="stderr") == ""
