@@ -181,7 +181,7 @@ def _nested(c: Context, data: Value) -> tuple[Shape, list[Value]]:
         return (), [data]
     parts = [_nested(c, part) for part in data]
     if any(shape != parts[0][0] for shape, _ in parts):
-        c.refuse(f"the parts of {data} differ in shape")
+        c.refuse("the parts of a nested list differ in shape")
     return (len(parts), *(parts[0][0] if parts else ())), [n for _, numbers in parts for n in numbers]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..dims import Dim
+from ..dims import Dim, maximum
 from ..formula import Formula, all_of, any_of, divides, eq, ge, gt
 from ..generate import RuleFunction
 from ..language import Context, Layout, Shape, Tensor
@@ -77,7 +77,7 @@ def _wanted(c: Context, input: Tensor, size: Any, scale_factor: Any) -> Shape:
     given = scale_factor if size is None else size
     values = given if isinstance(given, tuple) else (given,) * len(spatial)
     if len(values) != len(spatial):
-        c.refuse(f"{given} is not for the {len(spatial)} spatial dimensions of {input}")
+        c.refuse(f"{len(values)} sizes are given for the {len(spatial)} spatial dimensions of {input}")
     if size is not None:
         return values
     return tuple(scaled(c, n, f) for n, f in zip(spatial, values, strict=True))
@@ -200,6 +200,11 @@ def pad(c: Context, input: Tensor, pad: Shape, mode: str = "constant", value: An
     return _pad_spatially(c, input, pad, mode)
 
 
+def _pad_circular(c: Context, input: Tensor, pad: Shape) -> Tensor:
+    """`[*b, c, *n] -> [*b, c, *(left + n + right)]`"""
+    return _pad_spatially(c, input, pad, "circular")
+
+
 def pad_mode(mode: str, spatial: int) -> RuleFunction:
     """reflection_pad1d, …, replication_pad3d."""
 
@@ -211,6 +216,34 @@ def pad_mode(mode: str, spatial: int) -> RuleFunction:
         return _pad_spatially(c, input, sides, mode)
 
     return rule
+
+
+def pad_sequence(
+    c: Context,
+    sequences: tuple[Tensor, ...],
+    batch_first: bool = False,
+    padding_value: float = 0.0,
+    padding_side: str = "right",
+) -> Tensor:
+    """`[l, *a], [m, *a], … -> [max(l, m, …), the number of sequences, *a]`, or the batch first
+
+    Each sequence is copied into its place, so that it may be broadcast to the sizes *a of the first one.
+    """
+    if not sequences:
+        c.refuse("pad_sequence of nothing")
+    if padding_side not in ("left", "right"):
+        c.refuse(f"padding_side must be left or right, not {padding_side!r}")
+    for sequence in sequences:
+        if not sequence.shape:
+            c.refuse("a sequence has no dimensions")
+        place = (sequence.shape[0], *sequences[0].shape[1:])
+        if sequence.rank > len(place):
+            c.refuse(f"{sequence} has more dimensions than the first sequence, {sequences[0]}")
+        for n, m in zip(reversed(sequence.shape), reversed(place), strict=False):
+            c.require(any_of((eq(n, m), eq(n, 1))), f"{sequence} does not fit beside {sequences[0]}")
+    length = maximum(*(sequence.shape[0] for sequence in sequences))
+    batch = (len(sequences), length) if batch_first else (length, len(sequences))
+    return Tensor((*batch, *sequences[0].shape[1:]), sequences[0].dtype)
 
 
 # --- shuffling -------------------------------------------------------------------------------------------
@@ -295,7 +328,7 @@ def grid_sampler(
     return _sampled(c, input, grid)
 
 
-def affine_grid(c: Context, theta: Tensor, size: Shape, align_corners: bool | None = None) -> Tensor:
+def affine_grid_generator(c: Context, theta: Tensor, size: Shape, align_corners: bool) -> Tensor:
     """`[b, d, d + 1], (b, c, *n) -> [b, *n, d]` for d = len(n), which is 2 or 3"""
     if len(size) not in (4, 5):
         c.refuse(f"size must have 4 or 5 numbers, not {len(size)}")
@@ -307,12 +340,20 @@ def affine_grid(c: Context, theta: Tensor, size: Shape, align_corners: bool | No
         f"theta {theta} must have the shape [{', '.join(map(str, wanted))}]",
     )
     for n in size[2:]:
+        c.require(ge(n, 0), f"the size {n} must not be negative")
+    return Tensor((size[0], *size[2:], axes), theta.dtype)
+
+
+def affine_grid(c: Context, theta: Tensor, size: Shape, align_corners: bool | None = None) -> Tensor:
+    """`[b, d, d + 1], (b, c, *n) -> [b, *n, d]` for d = len(n), which is 2 or 3; no size may be 0"""
+    result = affine_grid_generator(c, theta, size, bool(align_corners))
+    for n in size[2:]:
         c.require(ge(n, 1), f"the size {n} must be at least 1")
     # Where it warns of an axis of 1, torch leaves the check of batch and channels out.
     warns = any_of(eq(n, 1) for n in size[2:]) if align_corners else False
     for n in size[:2]:
         c.require(any_of((ge(n, 1), warns)), f"the size {n} must be at least 1")
-    return Tensor((size[0], *size[2:], axes), theta.dtype)
+    return result
 
 
 RULES: dict[str, RuleFunction] = {
@@ -331,6 +372,8 @@ RULES: dict[str, RuleFunction] = {
     "constant_pad_nd": constant_pad_nd,
     **{f"reflection_pad{n}d": pad_mode("reflect", n) for n in (1, 2, 3)},
     **{f"replication_pad{n}d": pad_mode("replicate", n) for n in (1, 2, 3)},
+    "_pad_circular": _pad_circular,
+    "pad_sequence": pad_sequence,
     "pixel_shuffle": pixel_shuffle,
     "pixel_unshuffle": pixel_unshuffle,
     "channel_shuffle": channel_shuffle,
@@ -340,5 +383,5 @@ RULES: dict[str, RuleFunction] = {
     "grid_sampler_2d": grid_sampler,
     "grid_sampler_3d": grid_sampler,
     "affine_grid": affine_grid,
-    "affine_grid_generator": affine_grid,
+    "affine_grid_generator": affine_grid_generator,
 }

@@ -11,7 +11,7 @@ from ..language import Context, Layout, Shape, Tensor
 from .common import axis, category, contiguous_strides, promote, rank_is, strides_of
 from .creation import at_least_0
 from .resize import pad as padded
-from .window import positive, windows
+from .window import ABSENT, positive, windows
 
 COMPLEX = {"float16": "complex32", "float32": "complex64", "float64": "complex128"}
 REAL = {name: dtype for dtype, name in COMPLEX.items()}
@@ -173,13 +173,6 @@ def rfftfreq(c: Context, n: Any, d: float = 1.0, dtype: str | None = None) -> Te
 # --- frames of a signal ----------------------------------------------------------------------------------
 
 
-class _Absent:
-    """The default of an argument that one of two spellings of an operator lacks."""
-
-
-ABSENT: Any = _Absent()
-
-
 def _frames(
     c: Context, n_fft: Dim, hop_length: Dim | None, win_length: Dim | None, window: Tensor | None
 ) -> tuple[Dim, Dim]:
@@ -336,6 +329,18 @@ def view_as_complex(c: Context, input: Tensor) -> Tensor:
     return Tensor(shape, dtype, Layout.CONTIGUOUS if contiguous else tuple(s // 2 for s in strides[:-1]))
 
 
+def view_as_real_copy(c: Context, input: Tensor) -> Tensor:
+    """`[*n] -> [*n, 2]`"""
+    result = view_as_real(c, input)
+    return Tensor(result.shape, result.dtype)
+
+
+def view_as_complex_copy(c: Context, input: Tensor) -> Tensor:
+    """`[*n, 2] -> [*n]`; the strides must be those of a view"""
+    result = view_as_complex(c, input)
+    return Tensor(result.shape, result.dtype)
+
+
 LAST_TWO = (-2, -1)
 
 RULES: dict[str, RuleFunction] = {
@@ -360,4 +365,6 @@ RULES: dict[str, RuleFunction] = {
     "istft": istft,
     "view_as_real": view_as_real,
     "view_as_complex": view_as_complex,
+    "view_as_real_copy": view_as_real_copy,
+    "view_as_complex_copy": view_as_complex_copy,
 }

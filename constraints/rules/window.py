@@ -98,7 +98,7 @@ def conv(spatial: int) -> RuleFunction:
                 c.require(eq(step, 1), f"padding='same' needs stride 1, not {step}")
             around = tuple(d * (k - 1) for k, d in zip(weight.shape[2:], dilations, strict=True))
             for both in around:
-                c.require(ge(both, -1), f"padding='same' is negative for the kernel {weight.shape[2:]}")
+                c.require(ge(both, -1), f"padding='same' is negative for the kernel of {weight}")
         elif isinstance(padding, str):
             if padding != "valid":
                 c.refuse(f"padding must be 'valid', 'same' or sizes, not {padding!r}")
@@ -279,6 +279,20 @@ def convolution(
     return result
 
 
+def conv_tbc(c: Context, input: Tensor, weight: Tensor, bias: Tensor, pad: Dim = 0) -> Tensor:
+    """`[n, b, i], weight [k, i, o], bias [o] -> [n + 2*p - k + 1, b, o]`"""
+    rank_is(c, input, "input", 3)
+    rank_is(c, weight, "weight", 3)
+    rank_is(c, bias, "bias", 1)
+    length, batch, channels = input.shape
+    kernel, inputs, outputs = weight.shape
+    c.require(eq(channels, inputs), f"input has {channels} channels, but weight takes {inputs}")
+    c.require(eq(bias.shape[0], outputs), f"bias has {bias.shape[0]} elements for {outputs} channels")
+    spots = length + 2 * pad - kernel + 1
+    c.require(ge(spots, 0), f"kernel of {kernel} does not fit into the input size {length} padded by {pad}")
+    return Tensor((spots, batch, outputs), input.dtype)
+
+
 # --- pools -----------------------------------------------------------------------------------------------
 
 
@@ -395,7 +409,7 @@ def lp_pool(spatial: int) -> RuleFunction:
     ) -> Tensor:
         """`[*b, c, *n] -> [*b, c, *windows(n, k, s)]`"""
         if isinstance(kernel_size, tuple) and (spatial == 1 or len(kernel_size) != spatial):
-            c.refuse(f"kernel_size {kernel_size} is not for {spatial} axes")
+            c.refuse(f"kernel_size has {len(kernel_size)} numbers, which is not for lp_pool{spatial}d")
         return _averaged(c, input, spatial, kernel_size, stride, 0, ceil_mode)
 
     return rule
@@ -489,10 +503,10 @@ def fractional_max_pool(spatial: int, with_indices: bool = False) -> RuleFunctio
 
 
 class _Absent:
-    """The default of an argument of which also None would say something."""
+    """The default of an argument that only one of two spellings of an operator has, where None is a value."""
 
 
-ABSENT = _Absent()
+ABSENT: Any = _Absent()
 
 
 def max_unpool(spatial: int) -> RuleFunction:
@@ -611,7 +625,7 @@ def col2im(
     c.require(divides(area, rows), f"the {rows} rows must be a multiple of the elements of a block, {area}")
     c.require(
         all_of((*(ge(count, 1) for count in blocks), eq(columns, product(blocks)))),
-        f"input has {columns} columns, but {output_size} has {' * '.join(map(str, blocks))} blocks",
+        f"input has {columns} columns, but {' x '.join(map(str, blocks))} blocks cover the output",
     )
     return Tensor((*batch, rows // area, *sizes), input.dtype)
 
@@ -652,6 +666,12 @@ def unfold(
     return Tensor((*shape, size), input.dtype, steps)
 
 
+def unfold_copy(c: Context, input: Tensor, dimension: int, size: Dim, step: Dim) -> Tensor:
+    """`[*a, n, *b] -> [*a, (n - size)//step + 1, *b, size]`"""
+    result = unfold(c, input, dimension, size, step)
+    return Tensor(result.shape, result.dtype)
+
+
 RULES: dict[str, RuleFunction] = {
     "_convolution": convolution,
     "convolution": convolution,
@@ -673,4 +693,6 @@ RULES: dict[str, RuleFunction] = {
     "col2im": col2im,
     "fold": col2im,
     "unfold": unfold,
+    "unfold_copy": unfold_copy,
+    "conv_tbc": conv_tbc,
 }

@@ -73,6 +73,7 @@ REFUSABLE = [
     istft("b 5 t", 8, win_length=D("w"), hop_length=2, length=D("l")),
     istft("b 5 t", 8, window=T("w", fill=1), length=D("l")),
     Case("view_as_complex", torch.view_as_complex, (T("a b"),)),
+    Case("view_as_complex_copy", torch.view_as_complex_copy, (T("a b"),)),
     Case("view_as_complex", torch.view_as_complex, (T("a+1 2", f64, strides="s 1"),)),
 ]
 
@@ -81,6 +82,7 @@ ALWAYS = [
     fft("ifftshift", "a b", 1, dtype=i64),
     Case("fft_rfftfreq", torch.fft.rfftfreq, (D("n"),)),
     Case("view_as_real", torch.view_as_real, (T("a b", c64),)),
+    Case("view_as_real_copy", torch.view_as_real_copy, (T("a b", c64, permute=(1, 0)),)),
     Case("view_as_real", torch.view_as_real, (T("a b c", torch.complex128, permute=(2, 0, 1)),)),
     Case("view_as_complex", torch.view_as_complex, (T("a b 2", permute=(1, 0, 2)),)),
 ]

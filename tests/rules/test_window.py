@@ -110,6 +110,9 @@ CASES = [
     Case("unfold", torch.Tensor.unfold, (T("a n c"), 1, D("k"), D("s"))),
     Case("unfold", torch.Tensor.unfold, (T("n a c", permute=(1, 2, 0)), -1, 3, 2)),
     Case("unfold", torch.Tensor.unfold, (T(""), 0, D("k"), 1)),
+    Case("unfold_copy", torch.unfold_copy, (T("a n c"), 1, D("k"), D("s"))),
+    Case("conv_tbc", torch.conv_tbc, (T("n b i"), T("k i o"), T("p"), D("m"))),
+    Case("conv_tbc", torch.conv_tbc, (T("n b i"), T("2 c 3"), T("3"))),
     Case("fold", F.fold, (T("b 4*r (h+1)*(w+1)"), (D("h + 2"), D("w + 2")), 2)),
     Case("fold", F.fold, (T("b k*k*r (6-k)**2"), 3, D("k")), {"stride": 1, "padding": D("p")}),
     Case("col2im", torch._C._nn.col2im, (T("9*c n"), (D("h"), 4), (3, 3), (1, 1), (1, 1), (2, 2))),
@@ -155,6 +158,13 @@ def test_aten_convolution() -> None:
     ):
         accepted, refused = check_case(case, RULES)
         assert accepted and refused
+
+
+def test_aten_convolution_with_switches() -> None:
+    args = (T("b c h w"), T("o i k 3"), T("p"), (1, 1), (1, 0), (1, 1), False, (0, 0), 1)
+    switches = (False, False, True, True)
+    accepted, refused = check_case(Case("_convolution", torch._convolution, (*args, *switches)), RULES)
+    assert accepted and refused
 
 
 def test_windows_of_a_deep_network_stay_simple() -> None:
