@@ -6,10 +6,26 @@ negation follows) or None (not mine); every step is sound, none searches.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from math import inf
+from typing import TypeAlias
 
-from ..constraints.dims import Dim, Symbol, Term, substitute, sym, symbols
+from ..constraints.dims import (
+    Atom,
+    Dim,
+    Mono,
+    Symbol,
+    Term,
+    floordiv,
+    maximum,
+    minimum,
+    modulo,
+    substitute,
+    sym,
+    symbols,
+    total,
+)
 from ..constraints.formula import (
     And,
     Compare,
@@ -17,6 +33,7 @@ from ..constraints.formula import (
     Or,
     all_of,
     any_of,
+    comparisons,
     conjuncts,
     eq,
     free_symbols,
@@ -30,8 +47,14 @@ from .periodic import EVERY, IntegerSet, TooLarge, solutions
 
 RELATIONS = 32
 """Inequalities over several symbols that one question looks at."""
+RULES = 32
+PASSES = 4
+"""How many rules are kept, and how often all are applied in turn."""
 SHIFTED = "_shifted_"
 """Symbols of our own start so; formulas that already use such a name are left alone."""
+
+
+STATE = "sets ranges equal _facts _relations _rules _shift _view _answers".split()
 
 
 class Known:
@@ -47,6 +70,8 @@ class Known:
         self._facts: dict[Formula, frozenset[str]] = {}
         self._relations: list[tuple[Term, frozenset[str]]] = []
         """Terms over several symbols that are at least 0."""
+        self._rules: dict[Formula, Rule] = {}
+        """Equations that define no symbol, as rules that rewrite a product into the rest of the equation."""
         self._shift: dict[str, Dim] = {}
         self._view: dict[str, Dim] = {}
         self._answers: dict[Formula, bool | None] = {}
@@ -58,7 +83,7 @@ class Known:
         """An independent copy."""
         twin = Known()
         twin.contradictory = self.contradictory
-        for name in ("sets", "ranges", "equal", "_facts", "_relations", "_shift", "_view", "_answers"):
+        for name in STATE:
             setattr(twin, name, getattr(self, name).copy())
         return twin
 
@@ -75,7 +100,7 @@ class Known:
 
     def _learn(self, part: Formula) -> list[Formula]:
         """Takes in one formula that is no conjunction; returns what is to be learnt instead or again."""
-        part = _map_comparisons(part, lambda c: _rewritten(c, self.equal))
+        part = _map_comparisons(part, self._plain)
         if (shorter := self._shorter(part)) != part:
             return [shorter]
         if part is False:
@@ -87,9 +112,10 @@ class Known:
         names = free_symbols(part)
         if any(name.startswith(SHIFTED) for name in names):
             return []
-        self._facts[part] = names
         self._answers.clear()
+        again: list[Formula] = []
         if len(names) == 1:
+            self._facts[part] = names
             return self._narrow(min(names), part)
         narrow(self.ranges, part)
         if isinstance(part, Compare) and part.op != "!=":
@@ -97,8 +123,12 @@ class Known:
                 if definition := _definition(part.term):
                     return self._define(*definition)
                 self._relations.append((-part.term, names))
+                if (rule := _rule(part.term)) and len(self._rules) < RULES:
+                    again = self._changed_by(rule)
+                    self._rules[part] = rule
             self._relations.append((part.term, names))
-        return []
+        self._facts[part] = names
+        return again
 
     def _shorter(self, part: Formula) -> Formula:
         """A disjunction without the parts that cannot hold; a comparison without factors that are
@@ -118,6 +148,37 @@ class Known:
                 del self._facts[fact]
                 found.append(shorter)
         return found
+
+    def _plain(self, compare: Compare) -> Formula:
+        """The comparison with defined symbols replaced, and products that rules rewrite."""
+        plain = _rewritten(compare, self.equal)
+        if not self._rules or not isinstance(plain, Compare):
+            return plain
+        term = _reduced(plain.term, [*self._rules.values()])
+        return plain if term == plain.term else _COMPARE[plain.op](term, 0)
+
+    def _changed_by(self, rule: Rule) -> list[Formula]:
+        """The facts that a new rule rewrites; those are forgotten, to be learnt anew."""
+        found = [f for f in self._facts if any(_reduced(c.term, [rule]) != c.term for c in comparisons(f))]
+        for fact in found:
+            del self._facts[fact]
+            self._rules.pop(fact, None)
+        return found
+
+    def simplify(self, dim: Dim) -> Dim:
+        """An equal dim, by what is known: definitions and rules applied, arguments of min and max dropped."""
+        with suppress(ZeroDivisionError):
+            dim = _reduced(substitute(dim, self.equal), [*self._rules.values()], self._extremum)
+        return dim
+
+    def _extremum(self, op: str, args: tuple[Dim, ...]) -> tuple[Dim, ...]:
+        """The arguments of a min or max that no other one makes superfluous."""
+        kept = [*args]
+        for one in args:
+            others = [other for other in kept if other is not one]
+            if any(self.ask(ge(one, o) if op == "min" else ge(o, one)) for o in others):
+                kept = others
+        return tuple(kept)
 
     def _narrow(self, name: str, part: Formula) -> list[Formula]:
         """A fact over one symbol alone: its set shrinks, and with it interval and congruence."""
@@ -160,6 +221,7 @@ class Known:
         again = [fact for fact, names in self._facts.items() if name in names]
         for fact in again:
             del self._facts[fact]
+            self._rules.pop(fact, None)
         self._relations = [r for r in self._relations if name not in r[1]]
         self.sets.pop(name, None)
         self._shift.pop(name, None)
@@ -206,7 +268,7 @@ class Known:
 
     def _compare(self, compare: Compare) -> bool | None:
         """By fact, by normal form under what is known, by interval there, by adding one known inequality."""
-        plain = _rewritten(compare, self.equal)
+        plain = self._plain(compare)
         if isinstance(plain, bool):
             return plain
         if plain in self._facts:
@@ -262,9 +324,9 @@ class Known:
         """As a fact; else exactly where the formula and what is known of its symbol are sets
         (periodic.py).
         """
-        formula = _map_comparisons(formula, lambda c: _rewritten(c, self.equal))
-        if formula in self._facts:
+        if _map_comparisons(formula, self._plain) in self._facts:
             return True
+        formula = _map_comparisons(formula, lambda c: _rewritten(c, self.equal))
         names = free_symbols(formula)
         if len(names) != 1:
             return None
@@ -305,6 +367,81 @@ def _definition(term: Term) -> tuple[str, Dim] | None:
         return None
     name = max(found)
     return name, found[name]
+
+
+Rule: TypeAlias = "tuple[Mono, Dim]"
+"""A product of atoms, and what it equals."""
+
+
+def _rule(term: Term) -> Rule | None:
+    """(m, t) such that term == 0 says m == t, m the greatest product, if it has no factor and t no m."""
+    mono, c = max(((m, c) for m, c in term.terms if m), key=lambda part: _size(part[0]))
+    if c not in (1, -1):
+        return None
+    rest = Term(((mono, 1),), term.modular) - c * term
+    return None if _reduced(rest, [(mono, 0)]) != rest else (mono, rest)
+
+
+def _size(mono: Mono) -> tuple[int, int, list[str]]:
+    texts = [atom.text for atom in mono]
+    return len(mono), sum(map(len, texts)), texts
+
+
+def _reduced(
+    dim: Dim,
+    rules: Sequence[Rule],
+    extremum: Callable[[str, tuple[Dim, ...]], tuple[Dim, ...]] = lambda op, args: args,
+) -> Dim:
+    """The dim after all rules, inside its atoms too; `extremum` drops arguments of min and max."""
+    done: dict[Atom, Dim] = {}
+
+    def whole(dim: Dim) -> Dim:
+        if isinstance(dim, int):
+            return dim
+        return total(product(mono, c) for mono, c in dim.terms)
+
+    def product(mono: Mono, c: int) -> Dim:
+        result: Dim = c
+        for found, rest in rules:
+            if (left := _without(mono, found)) is not None:
+                result, mono = result * rest, left
+        for atom in mono:
+            result = result * inside(atom)
+        return result
+
+    def inside(atom: Atom) -> Dim:
+        if isinstance(atom, Symbol):
+            return sym(atom.name)
+        if atom not in done:
+            args = tuple(map(whole, atom.args))
+            if atom.op in ("min", "max"):
+                args = extremum(atom.op, args)
+            done[atom] = OPERATIONS[atom.op](*args)
+        return done[atom]
+
+    try:
+        for _ in range(PASSES):
+            before, dim = dim, whole(dim)
+            if dim == before:
+                break
+    except ZeroDivisionError:
+        return dim
+    return dim
+
+
+def _without(mono: Mono, part: Mono) -> Mono | None:
+    """mono / part, if it is a product"""
+    left = [*mono]
+    for atom in part:
+        if atom not in left:
+            return None
+        left.remove(atom)
+    return tuple(left)
+
+
+OPERATIONS: Mapping[str, Callable[..., Dim]] = {
+    "//": floordiv, "%": modulo, "min": minimum, "max": maximum,
+}
 
 
 def _map_comparisons(formula: Formula, change: Callable[[Compare], Formula]) -> Formula:

@@ -177,7 +177,7 @@ class _Reading:
         self._judge = judge
         self._domain = system.domain
         self._seen: set[tuple[Formula, Formula]] = set()
-        self._raising = {_decisions(p) for p in system.paths if p.end.how == "raised"}
+        self._ways = [(_decisions(p), p.end.how == "raised") for p in system.paths]
         for index, path in enumerate(system.paths):
             self._read(index, path)
         if system.incomplete:
@@ -247,13 +247,18 @@ class _Reading:
     def _by_data(self, path: Path) -> bool:
         """Is it the data that make the path raise?
 
-        So it is where the last branch before was on data and the other side of it does not raise at once, too.
+        So it is where, after the last branch on sizes, another answer of the data leads to something else than
+        a raise, or to what was not looked at.
         """
         decisions = _decisions(path)
-        if not decisions or decisions[-1][0] is not None:
-            return False
-        other = (*decisions[:-1], (None, not decisions[-1][1]))
-        return other not in self._raising
+        for index in reversed(range(len(decisions))):
+            if decisions[index][0] is not None:
+                return False
+            side = (*decisions[:index], (None, not decisions[index][1]))
+            ends = [raised for way, raised in self._ways if way[: index + 1] == side]
+            if not all(ends) or not ends:
+                return True
+        return False
 
     def _end(self, walk: _Walk) -> None:
         end = walk.path.end

@@ -159,6 +159,19 @@ def test_a_raise_that_data_decide_is_only_remarked() -> None:
     assert "negative" in decision.remarks[0]
 
 
+def on_data(*answers: bool, end: End) -> Path:
+    return replace(path(end=end), conditions=tuple(Condition(None, a, Origin()) for a in answers))
+
+
+def test_a_raise_on_all_answers_of_the_data_refuses() -> None:
+    no, fine = End("raised", "no"), End()
+    assert verdict(["h >= 1"], on_data(True, end=no), on_data(False, end=no)).verdict == "refuted"
+    below = [on_data(True, True, end=no), on_data(True, False, end=no)]
+    assert verdict(["h >= 1"], *below, on_data(False, end=fine)).verdict == "proved"
+    assert verdict(["h >= 1"], *below, on_data(False, end=no)).verdict == "refuted"
+    assert verdict(["h >= 1"], on_data(True, end=no), incomplete="more").verdict == "unknown"
+
+
 def test_what_the_recorder_gave_up_is_unknown() -> None:
     gave_up = path("h % 2 == 0", when=["t > 7"], end=End("gave-up", "too deep", Origin("model.py", 6)))
     decision = verdict(["t >= 1", "h >= 1"], path(when=["t <= 7"]), gave_up)
