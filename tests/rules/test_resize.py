@@ -83,7 +83,7 @@ CASES = [
     Case("pad_sequence", torch._C._nn.pad_sequence, ([T("a c"), T("b d"), T("e")], True)),
     Case("pad_sequence", torch._C._nn.pad_sequence, ([T("a c 2"), T("b d 2")],)),
     Case("_pad_circular", torch._C._nn._pad_circular, (T("b c n"), (D("p"), 1))),
-    Case("affine_grid_generator", torch.affine_grid_generator, (T("b 2 3"), (D("a"), 1, D("h - 1"), 2), True)),
+    Case("affine_grid_generator", torch.affine_grid_generator, (T("b 2 3"), (D("a"), 1, D("h-1"), 2), True)),
     call("affine_grid", T("b 2 3"), (D("a"), D("c"), D("h"), D("w")), align_corners=False),
     call("affine_grid", T("b 2 k"), (D("b"), 3, D("h"), D("w")), align_corners=True),
     call("affine_grid", T("b 3 4"), (D("b"), 3, D("d"), D("h"), 2), align_corners=False),
