@@ -10,7 +10,7 @@ from ..dims import Dim, Term, ceildiv, maximum, minimum
 from ..formula import And, Compare, Formula, Or, all_of, any_of, eq, ge, le, lt
 from ..language import Context, Dyn, Ellipses, Layout, Number, Shape, Slice, Tensor, Value, product
 from .common import axis, broadcast
-from .layout import copied, empty, nonnegative, text, with_strides
+from .layout import copied, empty, nonnegative, replaced, text, with_strides
 from .strides import preserved, quotient, strides_of
 
 # --- positions and slices --------------------------------------------------------------------------------
@@ -118,6 +118,26 @@ def narrow(c: Context, input: Tensor, dim: int, start: Dim | Tensor, length: Dim
         low: Formula = True if c.at_least(start, 0) else le(-size, start)
         c.require(all_of((low, le(from_end(c, start, size) + length, size))), reason)
     return one_dim(input, at, (length,), (stride,))
+
+
+def select_scatter(
+    c: Context, input: Tensor, src: Tensor, dim: int, index: Dim | Tensor | Number
+) -> Tensor:
+    """`[*a, n, *z], [*a, *z] -> [*a, n, *z]`"""
+    return replaced(c, input, select(c, input, dim, index), src)
+
+
+def slice_scatter(
+    c: Context,
+    input: Tensor,
+    src: Tensor,
+    dim: int = 0,
+    start: Dim | None = None,
+    end: Dim | None = None,
+    step: Dim = 1,
+) -> Tensor:
+    """`[*a, n, *z], [*a, slice_length(n, start, end, step), *z] -> [*a, n, *z]`"""
+    return replaced(c, input, slice_(c, input, dim, start, end, step), src)
 
 
 # --- the index expression --------------------------------------------------------------------------------
@@ -412,4 +432,6 @@ RULES: dict[str, Callable[..., Any]] = {
     "select_copy": copied(select),
     "slice_copy": copied(slice_),
     "narrow_copy": copied(narrow),
+    "select_scatter": select_scatter,
+    "slice_scatter": slice_scatter,
 }

@@ -381,6 +381,26 @@ def alias(c: Context, input: Tensor) -> Tensor:
     return input
 
 
+def replaced(c: Context, input: Tensor, part: Tensor, src: Tensor) -> Tensor:
+    """The rule of `slice_scatter` and its kin, which write `src` into a view of a copy: `[*d], [*v] -> [*d]`
+
+    The source has the very shape of the view. The result keeps the strides, but where elements share memory.
+    """
+    reason = f"a source of shape {text(src.shape)} replaces a part of shape {text(part.shape)}"
+    if src.rank != part.rank:
+        c.refuse(reason)
+    c.require(all_of(eq(m, n) for m, n in zip(src.shape, part.shape, strict=True)), reason)
+    shared = isinstance(input.layout, tuple) and 0 in input.layout
+    return Tensor(input.shape, input.dtype, Layout.UNKNOWN if shared else input.layout)
+
+
+def as_strided_scatter(
+    c: Context, input: Tensor, src: Tensor, size: Shape, stride: Shape, storage_offset: Dim | None = None
+) -> Tensor:
+    """`[*d], [*size] -> [*d]`"""
+    return replaced(c, input, as_strided(c, input, size, stride, storage_offset), src)
+
+
 def copied(rule: Callable[..., Any]) -> Callable[..., Any]:
     """The rule of `view_copy`, `slice_copy`, …: the same results, contiguous in memory of their own."""
 
@@ -420,6 +440,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "movedim": movedim,
     "contiguous": contiguous,
     "as_strided": as_strided,
+    "as_strided_scatter": as_strided_scatter,
     "alias": alias,
     "lift_fresh": alias,
     "view_copy": copied(reshape),

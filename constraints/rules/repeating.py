@@ -8,7 +8,7 @@ from ..dims import Dim, maximum, minimum
 from ..formula import all_of, any_of, eq, ge
 from ..language import Context, Layout, Shape, Tensor
 from .common import axes, axis, broadcast, rank_is
-from .layout import copied, empty, nonnegative, text, transpose, with_strides
+from .layout import copied, empty, nonnegative, replaced, text, transpose, with_strides
 from .strides import laid_out, preserved, strides_of
 
 # --- expand ----------------------------------------------------------------------------------------------
@@ -262,6 +262,13 @@ def _diagonal_size(c: Context, n: Dim, m: Dim, offset: Dim) -> Dim:
     return least if offset == 0 or (c.at_least(n, 0) and c.at_least(m, 0)) else maximum(0, least)
 
 
+def diagonal_scatter(
+    c: Context, input: Tensor, src: Tensor, offset: Dim = 0, dim1: int = 0, dim2: int = 1
+) -> Tensor:
+    """`[*a, n, *b, m, *z], [*a, *b, *z, k] -> [*a, n, *b, m, *z]`"""
+    return replaced(c, input, diagonal(c, input, offset, dim1, dim2), src)
+
+
 def diag_embed(c: Context, input: Tensor, offset: Dim = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """`[*d, k] -> [*d, n, n]` with n = k + |offset|, the two new dims standing at dim1 and dim2"""
     i, j = _two_axes(c, dim1, dim2, input.rank + 1)
@@ -302,6 +309,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "rot90": rot90,
     "diagonal": diagonal,
     "linalg_diagonal": linalg_diagonal,
+    "diagonal_scatter": diagonal_scatter,
     "diag": diag,
     "diag_embed": diag_embed,
     "diagflat": diagflat,

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from ..dims import Dim, Term, maximum, minimum, total
 from ..formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
 from ..language import Context, Number, Tensor, Value
-from .common import axis
+from .common import axis, category
 from .strides import strides_of
 
 Scalar: TypeAlias = "Dim | float | Formula | Number"
@@ -53,6 +53,19 @@ def sym_storage_offset(c: Context, input: Tensor) -> Dim:
     """Where in its storage a tensor starts is not tracked."""
     c.approximate("where in its storage a tensor starts is not tracked")
     return c.fresh("offset", 0, None)
+
+
+def item(c: Context, input: Tensor) -> Term | Number:
+    """`[*d] -> the one element`, where ∏d == 1"""
+    c.require(eq(input.numel, 1), f"one element is taken from {input}")
+    if input.dtype is not None and category(input.dtype) == 1:
+        return c.fresh("item", None, None)
+    return Number("bool" if input.dtype == "bool" else "complex" if is_complex(input.dtype) else "float")
+
+
+def is_complex(dtype: str | None) -> bool:
+    """Is it certain that the dtype is complex?"""
+    return dtype is not None and category(dtype) == 3
 
 
 # --- arithmetic ------------------------------------------------------------------------------------------
@@ -370,6 +383,8 @@ SIZE_RULES: dict[str, Callable[..., Any]] = {
     "sym_numel": sym_numel,
     "sym_stride": sym_stride,
     "sym_storage_offset": sym_storage_offset,
+    "item": item,
+    "_local_scalar_dense": item,
     **{f"sym_{name}": rule for name, rule in ARITHMETIC.items()},
     "_assert_scalar": assert_scalar,
     "_assert_async": assert_data,

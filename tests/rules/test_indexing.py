@@ -121,6 +121,10 @@ MIXED = [
     Case("select_copy", torch.select_copy, (T("a b c", permute=(2, 1, 0)), 0, 1)),
     Case("narrow", torch.narrow, (X, 1, D("i-2"), D("j-1"))),
     Case("narrow", torch.narrow, (X, 1, -2, 1)),
+    Case("select_scatter", torch.select_scatter, (X, T("d c"), 1, D("i-2"))),
+    Case("select_scatter", torch.select_scatter, (T("a b c", permute=(1, 0, 2)), T("b d"), 1, 0)),
+    Case("slice_scatter", torch.slice_scatter, (X, T("a d c"), 1, 1, D("i"), 2)),
+    Case("slice_scatter", torch.slice_scatter, (T("a 1 c", strides="2*c 0 1"), T("a d c", i64), 1, 0, 1)),
     Case("narrow", torch.narrow, (X, 1, long(""), D("j-1"))),
     Case("index", aten.index, (X, (None, long("i")))),
     Case("index", aten.index, (X, (None, long("")))),
@@ -142,6 +146,7 @@ REFUSED = [
     Case("select", torch.select, (T(""), 0, 0)),
     Case("slice", aten.slice, (T(""),)),
     Case("narrow", torch.narrow, (X, 1, 0, -1)),
+    Case("slice_scatter", torch.slice_scatter, (X, T("c"),)),
     Case("index_put", torch.index_put, (X, (long("i"),), T("1 d b c"))),
     Case("index_put", torch.index_put, (X, (long("i"),), T("d b c", i64))),
 ]

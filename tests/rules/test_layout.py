@@ -56,6 +56,7 @@ MIXED = [
     Case("unflatten", X.unflatten, (T("a n c", permute=(2, 1, 0)), 1, (D("x"), -1))),
     Case("unflatten", X.unflatten, (T("0 n"), 1, (2, 3))),
     Case("as_strided", torch.as_strided, (T("a b"), (D("x"), D("y")), (D("y"), 1))),
+    Case("as_strided_scatter", torch.as_strided_scatter, (T("a b"), T("x y"), (D("x"), 2), (2, 1))),
     Case("as_strided", torch.as_strided, (T("a b"), (D("x"), D("y")), (D("y"), 1), D("z"))),
 ]
 

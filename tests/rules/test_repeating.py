@@ -33,6 +33,7 @@ MIXED = [
     Case("repeat_interleave", torch.repeat_interleave, (T("a b"), D("x"), 1), {"output_size": D("y")}),
     Case("repeat_interleave", torch.repeat_interleave, (T("a b"), T("x", i64, fill=2), 1)),
     Case("repeat_interleave", torch.repeat_interleave, (T("a b"), T("x", i32, fill=2))),
+    Case("diagonal_scatter", torch.diagonal_scatter, (T("a b c", permute=(1, 0, 2)), T("c d"), 1)),
     Case("roll", torch.roll, (T("a b"), 1, 4)),
     Case("roll", torch.roll, (T("a b"), (1, 1), (4, 0))),
 ]

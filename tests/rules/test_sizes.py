@@ -106,8 +106,8 @@ def test_python_agrees(op: str) -> None:
 def test_every_rule_of_arithmetic_is_compared() -> None:
     """With Python above, or by hand below."""
     by_hand = {"sym_truediv", "sym_float", "sym_sqrt", "sym_log2", "sym_and", "sym_or", "sym_ite"}
-    reading = {"sym_size", "sym_numel", "sym_stride", "sym_storage_offset"}
-    asserting = {name for name in rules if "constrain" in name or not name.startswith("sym_")}
+    reading = {"sym_size", "sym_numel", "sym_stride", "sym_storage_offset", "item", "_local_scalar_dense"}
+    asserting = {name for name in rules if "constrain" in name or name.startswith(("_assert", "_check"))}
     assert set(rules) == set(PYTHON) | by_hand | reading | asserting
 
 
@@ -214,6 +214,20 @@ def test_unknown_strides_are_approximate() -> None:
     result, generator = run("sym_stride", Tensor((n,), "float32", Layout.UNKNOWN), 0)
     assert isinstance(result, Term) and generator.said.notes[0].code == "approximate"
     assert run("sym_storage_offset", Tensor((n,)))[1].said.notes[0].code == "approximate"
+
+
+@pytest.mark.parametrize(
+    "dtype, known", [("float32", Number("float")), ("bool", Number("bool")), ("complex64", Number("complex"))]
+)
+def test_the_element_of_a_tensor_of_one(dtype: str, known: Number) -> None:
+    result, generator = run("item", Tensor((n, 1), dtype))
+    assert result == known and [str(c.formula) for c in generator.said.constraints] == ["n == 1"]
+
+
+def test_an_integer_that_data_decide_may_be_negative() -> None:
+    result, generator = run("item", Tensor((), "int64"))
+    assert isinstance(result, Term) and generator.said.unbacked == {str(result): True}
+    assert not generator.said.constraints and not generator.said.notes
 
 
 def test_a_scalar_has_no_size_to_ask_for() -> None:
