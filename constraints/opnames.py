@@ -34,10 +34,9 @@ ALIASES = MappingProxyType(
             "cat": "concat concatenate",
             "chunk": "unsafe_chunk",
             "clamp": "clip",
-            "clamp_": "clip_",
             "det": "linalg_det",
             "div": "__truediv__ divide true_divide",
-            "div_": "__itruediv__ divide_ true_divide_",
+            "div_": "__itruediv__",
             "eq": "__eq__",
             "erf": "special_erf",
             "erfc": "special_erfc",
@@ -52,6 +51,8 @@ ALIASES = MappingProxyType(
             "setitem": "__setitem__",
             "gt": "__gt__ greater",
             "i0": "special_i0",
+            "igamma": "special_gammainc",
+            "igammac": "special_gammaincc",
             "index_put": "_unsafe_index_put _index_put_impl",
             "inverse": "linalg_inv",
             "le": "__le__ less_equal",
@@ -60,6 +61,7 @@ ALIASES = MappingProxyType(
             "log_softmax": "_log_softmax special_log_softmax",
             "logit": "special_logit",
             "logsumexp": "special_logsumexp",
+            "logsigmoid": "log_sigmoid",
             "lshift": "__lshift__ bitwise_left_shift",
             "lt": "__lt__ less",
             "matmul": "__matmul__ linalg_matmul",
@@ -68,10 +70,9 @@ ALIASES = MappingProxyType(
             "movedim": "moveaxis",
             "mvlgamma": "special_multigammaln",
             "mul": "__mul__ __rmul__ multiply",
-            "mul_": "__imul__ multiply_",
+            "mul_": "__imul__",
             "ne": "__ne__ not_equal",
             "neg": "__neg__ negative",
-            "neg_": "negative_",
             "pow": "__pow__",
             "polygamma": "special_polygamma",
             "pow_": "__ipow__",
@@ -89,13 +90,12 @@ ALIASES = MappingProxyType(
             "split": "unsafe_split",
             "split_with_sizes": "unsafe_split_with_sizes",
             "sinc": "special_sinc",
-            "softmax": "_softmax special_softmax",
+            "softmax": "_softmax _safe_softmax special_softmax",
             "sub": "__sub__ subtract",
-            "sub_": "__isub__ subtract_",
+            "sub_": "__isub__",
+            "threshold": "_threshold",
             "transpose": "swapaxes swapdims",
-            "transpose_": "swapaxes_ swapdims_",
             "trunc": "fix",
-            "trunc_": "fix_",
             "view": "_unsafe_view",
             "vstack": "row_stack",
             "xlogy": "special_xlogy",
@@ -131,11 +131,17 @@ def canonical(spelling: str) -> str:
     for prefix in ATEN:
         if name.startswith(prefix):
             name = name.removeprefix(prefix).partition(".")[0]
-            return ATEN_ONLY.get(name) or ALIASES.get(name, name)
+            return ATEN_ONLY.get(name) or _without_alias(name)
     if name in SIZES:
         return SIZES[name]
     name = name.removeprefix("_operator.")
     if "::" not in name and name.count(".") == 2 and name.endswith(".default"):
         namespace, op, _ = name.split(".")
         return f"{namespace}::{op}"
-    return ALIASES.get(name, name)
+    return _without_alias(name)
+
+
+def _without_alias(name: str) -> str:
+    """An in-place operator has the synonyms of the one that it is derived from: `multiply_` is `mul_`."""
+    inplace = name.endswith("_") and not name.endswith("__") and name not in ALIASES and name[:-1] in ALIASES
+    return ALIASES[name[:-1]] + "_" if inplace else ALIASES.get(name, name)

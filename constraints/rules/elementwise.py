@@ -209,8 +209,8 @@ def on_numbers(c: Context, name: str, *values: Value) -> Value:
 
 
 TENSORS_ONLY: Final = frozenset(
-    """atan2 fmax fmin gcd heaviside hypot isclose lcm logaddexp logaddexp2 logical_and logical_or logical_xor
-    maximum minimum nextafter""".split()
+    """atan2 fmax fmin gcd heaviside hypot igamma igammac isclose lcm logaddexp logaddexp2 logical_and
+    logical_or logical_xor maximum minimum nextafter""".split()
 )
 """Binary operators that have no overload for a number."""
 
@@ -248,10 +248,19 @@ UNARY: Final[dict[str, Rule]] = {
     **operators("i===", "square"),
 }
 
+POLYNOMIALS: Final = " ".join(
+    f"special_{name}"
+    for name in """chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w
+    hermite_polynomial_h hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p
+    shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v
+    shifted_chebyshev_polynomial_w""".split()
+)
 BINARY: Final[dict[str, Rule]] = {
     **operators("====", "mul", "input other"),
     **operators("x==x", "floor_divide remainder fmod", "input other"),
     **operators("ff=x", "atan2 copysign xlogy special_xlog1py special_zeta", "input other"),
+    **operators("ff=x", POLYNOMIALS, "input n"),
+    **operators("xx=x", "igamma igammac", "input other"),
     **operators("dddd", "float_power", "input other"),
     **operators("xx=x", "hypot nextafter logaddexp2", "input other"),
     **operators("xx==", "logaddexp", "input other"),
@@ -443,6 +452,12 @@ def prelu(c: Context, input: Tensor, weight: Tensor) -> Tensor:
     )
 
 
+def prelu_kernel(c: Context, input: Tensor, weight: Tensor) -> Tensor:
+    """[*a], [*b] -> [*broadcast(a, b)]"""
+    same_dtype(c, "prelu", input, weight)
+    return pointwise(c, "xx=x", input, weight, operation="prelu")
+
+
 def gelu(c: Context, input: Tensor, approximate: str = "none") -> Tensor:
     """[*a] -> [*a]"""
     if approximate not in ("none", "tanh"):
@@ -453,6 +468,12 @@ def gelu(c: Context, input: Tensor, approximate: str = "none") -> Tensor:
 def logsigmoid(c: Context, input: Tensor) -> Tensor:
     """[*a] -> [*a], contiguous"""
     return Tensor(input.shape, apply_law(c, "xx=x", input.dtype, "logsigmoid"))
+
+
+def log_sigmoid_forward(c: Context, input: Tensor) -> tuple[Tensor, Tensor]:
+    """[*a] -> [*a] and a buffer for the derivative: [*a]"""
+    result = logsigmoid(c, input)
+    return result, result
 
 
 def rrelu(
@@ -596,7 +617,7 @@ def type(c: Context, input: Tensor, dtype: str | None = None) -> Value:
     """[*a] -> dtype[*a]; without a dtype, the name of the tensor's type."""
     if dtype is None:
         return f"torch.{input.dtype}"
-    name = dtype.removeprefix("torch.")
+    name = dtype.rpartition(".")[2].rstrip("'>")  # `torch.float64`, `<class 'torch.DoubleTensor'>`
     return convert(c, input, LEGACY_TYPES.get(name, name))
 
 
@@ -700,6 +721,17 @@ def bernoulli(c: Context, input: Tensor, p: Value = None) -> Tensor:
     if p is None:
         return Tensor(input.shape, apply_law(c, "xx=x", input.dtype, "bernoulli"))
     return clone(c, bernoulli_(c, input, p))
+
+
+def poisson(c: Context, input: Tensor) -> Tensor:
+    """[*a] -> [*a], contiguous"""
+    return Tensor(input.shape, apply_law(c, "xx=x", input.dtype, "poisson"))
+
+
+def binomial(c: Context, count: Tensor, prob: Tensor) -> Tensor:
+    """[*a], [*b] -> [*broadcast(a, b)]"""
+    same_dtype(c, "binomial", count, prob)
+    return pointwise(c, "xx=x", count, prob, operation="binomial")
 
 
 def normal(
@@ -813,6 +845,7 @@ def positive(c: Context, input: Value) -> Value:
 
 
 CLAUSES: Final[dict[str, RuleFunction]] = {
+    "_prelu_kernel": prelu_kernel,
     "_conj": identity,
     "_to_copy": to_copy,
     "add": add,
@@ -822,6 +855,7 @@ CLAUSES: Final[dict[str, RuleFunction]] = {
     "allclose": allclose,
     "bernoulli": bernoulli,
     "bernoulli_": bernoulli_,
+    "binomial": binomial,
     "clamp": clamp,
     "clamp_max": clamp_max,
     "clamp_min": clamp_min,
@@ -834,6 +868,8 @@ CLAUSES: Final[dict[str, RuleFunction]] = {
     "copy_": copy_,
     "detach": identity,
     "detach_": identity,
+    "cpu": identity,
+    "detach_copy": clone,
     "div": div,
     "dropout": dropout,
     "dropout1d": feature_dropout(2, 3, always=True),
@@ -851,11 +887,13 @@ CLAUSES: Final[dict[str, RuleFunction]] = {
     "isin": isin,
     "ldexp": ldexp,
     "lerp": lerp,
+    "log_sigmoid_forward": log_sigmoid_forward,
     "logsigmoid": logsigmoid,
     "masked_fill": masked_fill,
     "mvlgamma": mvlgamma,
     "native_dropout": native_dropout,
     "normal": normal,
+    "poisson": poisson,
     "polar": complex_of("polar"),
     "polygamma": polygamma,
     "positive": positive,

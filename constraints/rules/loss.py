@@ -212,8 +212,9 @@ def margin_ranking_loss(
     c: Context, input1: Tensor, input2: Tensor, target: Tensor, margin: Value = 0.0,
     size_average: Value = None, reduce: Value = None, reduction: Value = "mean",
 ) -> Tensor:  # fmt: skip
-    """[*a], [*b], [*c] of one rank -> [*broadcast(a, b, c)], reduced"""
-    if not input1.rank == input2.rank == target.rank:
+    """[*a], [*b], [*c] -> [*broadcast(a, b, c)], reduced; of one rank, but for the ATen form"""
+    aten = isinstance(size_average, int) and not isinstance(size_average, bool)
+    if not aten and not input1.rank == input2.rank == target.rank:
         c.refuse(f"margin_ranking_loss takes tensors of one rank, not {input1}, {input2} and {target}")
     apply_law(c, "x===", target.dtype, "margin_ranking_loss")
     difference = sub(c, input1, input2)

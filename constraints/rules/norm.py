@@ -11,7 +11,8 @@ from ..dims import Dim
 from ..formula import Formula, all_of, any_of, divides, eq, ge, ne
 from ..generate import RuleFunction
 from ..language import Context, Layout, Shape, Tensor, Value, product
-from .elementwise import apply_law, axes_by_stride, dense, pointwise_layout
+from .common import axis
+from .elementwise import apply_law, axes_by_stride, dense, pointwise, pointwise_layout, same_dtype
 from .strides import Strides, strides_of, view_of
 
 Vector = Tensor | None
@@ -162,6 +163,33 @@ def native_batch_norm_eval(
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """[n, c, *s], four times [c] -> [n, c, *s], [0], [0]"""
     return _native(c, input, weight, bias, running_mean, running_var, False)
+
+
+def batch_norm_with_update(
+    c: Context, input: Tensor, weight: Vector, bias: Vector, running_mean: Vector, running_var: Vector,
+    momentum: Value = 0.1, eps: Value = 1e-5,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """[n, c, *s], four times [c] -> [n, c, *s], [c], [c] and a buffer that is empty on the CPU: uint8[0]"""
+    result = _native(c, input, weight, bias, running_mean, running_var, True)
+    return *result, Tensor((0,), "uint8")
+
+
+def batch_norm_with_update_functional(
+    c: Context, input: Tensor, weight: Vector, bias: Vector, running_mean: Tensor, running_var: Tensor,
+    momentum: Value = 0.1, eps: Value = 1e-5,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """As the above, and the new running statistics: [c], [c]"""
+    result = batch_norm_with_update(c, input, weight, bias, running_mean, running_var)
+    return *result, running_mean, running_var
+
+
+def batch_norm_no_update(
+    c: Context, input: Tensor, weight: Vector, bias: Vector, running_mean: Vector, running_var: Vector,
+    momentum: Value = 0.1, eps: Value = 1e-5,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """[n, c, *s], four times [c] -> [n, c, *s], [0], [0], uint8[0]"""
+    result = _native(c, input, weight, bias, running_mean, running_var, False)
+    return *result, Tensor((0,), "uint8")
 
 
 # One mean per instance and channel, which is a batch norm of [1, n*c, *s].
@@ -369,11 +397,52 @@ def local_response_norm(
     return Tensor(input.shape, dtype, pointwise_layout(c, (input, mean), input.shape))
 
 
+# Weights with a direction and a length.
+
+
+def norm_except_dim(c: Context, v: Tensor, pow: Value = 2, dim: int = 0) -> Tensor:
+    """[*a, n, *b] -> [1, …, n, …, 1]; for dim = -1, which stands for no axis, []"""
+    dtype = apply_law(c, "xx=r", v.dtype, "norm_except_dim")
+    if dim == -1:
+        return Tensor((), dtype)
+    if not v.shape:
+        c.refuse("norm_except_dim takes a tensor of rank 1 or more")
+    at = axis(c, dim, v.rank)
+    c.require(ne(v.shape[at], 0), f"norm_except_dim takes elements along axis {at}, and {v} has none")
+    return Tensor(tuple(n if i == at else 1 for i, n in enumerate(v.shape)), dtype)
+
+
+def weight_norm(c: Context, v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
+    """v: [*a, n, *b], g: [1, …, n, …, 1] -> [*a, n, *b]"""
+    return weight_norm_interface(c, v, g, dim)[0]
+
+
+def weight_norm_interface(c: Context, v: Tensor, g: Tensor, dim: int = 0) -> tuple[Tensor, Tensor]:
+    """v: [*a, n, *b], g: [1, …, n, …, 1] -> [*a, n, *b] and the lengths of v, of the shape of g.
+
+    The kernel for the first and the last axis reads g without a look at its size; other than n is refused
+    here.
+    """
+    same_dtype(c, "weight_norm", v, g)
+    length = norm_except_dim(c, v, 2, dim)
+    if dim in (0, v.rank - 1):
+        c.require(
+            eq(g.numel, length.numel), f"weight_norm takes a length for each of {length.numel}, not {g}"
+        )
+        return Tensor(v.shape, v.dtype), Tensor(g.shape, length.dtype)
+    return pointwise(c, "====", Tensor(v.shape, v.dtype), pointwise(c, "====", g, length)), length
+
+
 RULES: Final[dict[str, RuleFunction]] = {
+    "_batch_norm_no_update": batch_norm_no_update,
+    "_batch_norm_with_update": batch_norm_with_update,
+    "_batch_norm_with_update_functional": batch_norm_with_update_functional,
     "_fused_rms_norm": fused_rms_norm,
     "_native_batch_norm_legit": native_batch_norm,
     "_native_batch_norm_legit_functional": native_batch_norm_functional,
     "_native_batch_norm_legit_no_training": native_batch_norm_eval,
+    "_weight_norm": weight_norm,
+    "_weight_norm_interface": weight_norm_interface,
     "batch_norm": batch_norm,
     "group_norm": group_norm,
     "instance_norm": instance_norm,
@@ -382,5 +451,6 @@ RULES: Final[dict[str, RuleFunction]] = {
     "native_batch_norm": native_batch_norm,
     "native_group_norm": native_group_norm,
     "native_layer_norm": native_layer_norm,
+    "norm_except_dim": norm_except_dim,
     "rms_norm": rms_norm,
 }

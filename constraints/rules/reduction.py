@@ -12,7 +12,7 @@ from ..dims import Dim, maximum
 from ..formula import all_of, any_of, eq, ge, le, ne
 from ..generate import Rule, RuleFunction
 from ..language import Context, Layout, Shape, Tensor, Value
-from .common import axes, axis, broadcast, promote, same_dim
+from .common import axes, axis, broadcast, category, promote, same_dim
 from .elementwise import apply_law, clone, dense, pointwise, pointwise_layout, same_dtype
 from .strides import laid_out
 
@@ -425,6 +425,40 @@ def _cut(shape: Shape, at: int) -> Shape:
     return (*shape[:at], maximum(shape[at] - 1, 0), *shape[at + 1 :])
 
 
+def gradient(
+    c: Context, input: Tensor, spacing: Value = None, dim: Axes = None, edge_order: int = 1
+) -> tuple[Tensor, ...]:
+    """[*a] -> one [*a] for each axis asked for, whose size is at least edge_order + 1"""
+    at = axes(c, dim, input.rank)
+    if isinstance(spacing, tuple) and len(spacing) != len(at):
+        c.refuse(f"gradient takes a spacing for each of {len(at)} dimensions, not {len(spacing)}")
+    if edge_order not in (1, 2):
+        c.refuse(f"gradient takes edge_order 1 or 2, not {edge_order}")
+    for i in at:
+        least = edge_order + 1
+        c.require(
+            ge(input.shape[i], least), f"gradient takes {least} elements or more along axis {i}, not {input}"
+        )
+    dtype = apply_law(c, "xf==", input.dtype, "gradient")
+    layout = Layout.CONTIGUOUS if input.layout is Layout.CONTIGUOUS else Layout.UNKNOWN
+    return tuple(Tensor(input.shape, dtype, layout) for _ in at)
+
+
+def sum_to_size(c: Context, input: Tensor, *size: Dim) -> Tensor:
+    """[*a, *n] -> [*m], each m being n or 1; the tensor itself where no size changes"""
+    if len(size) > input.rank:
+        c.refuse(f"sum_to_size does not make {list(size)} of {input}, which has fewer axes")
+    for have, want in zip(reversed(input.shape), reversed(size), strict=False):
+        c.require(
+            any_of((eq(have, want), eq(want, 1))), f"sum_to_size does not make size {want} of size {have}"
+        )
+    if input.shape == size:
+        return input
+    dtype = input.dtype if input.dtype is not None and category(input.dtype) > 1 else None
+    layout = Layout.CONTIGUOUS if input.layout is Layout.CONTIGUOUS else Layout.UNKNOWN
+    return Tensor(size, dtype, layout)
+
+
 def trapezoid(c: Context, y: Tensor, x: Value = None, dim: int = -1, dx: Value = 1) -> Tensor:
     """[*a, n, *b] -> [*a, *b]"""
     at, shape, dtype = _intervals(c, y, x, dim, "trapezoid")
@@ -535,6 +569,7 @@ CLAUSES: Final[dict[str, RuleFunction]] = {
     "cumulative_trapezoid": cumulative_trapezoid,
     "diff": diff,
     "dist": dist,
+    "gradient": gradient,
     "gumbel_softmax": gumbel_softmax,
     "histc": histc,
     "kthvalue": kthvalue,
@@ -553,6 +588,7 @@ CLAUSES: Final[dict[str, RuleFunction]] = {
     "sort": sort,
     "std": spread(1, "xx=r"),
     "std_mean": spread(2, "xx=r"),
+    "sum_to_size": sum_to_size,
     "topk": topk,
     "trapezoid": trapezoid,
     "trapz": trapezoid,

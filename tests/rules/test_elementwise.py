@@ -84,8 +84,10 @@ def _accepts(call: Callable[..., Any], name: str, dtypes: tuple[torch.dtype, ...
     return result.dtype
 
 
-HALF_MISSING = {"special_zeta", "special_erfcx", "special_log_ndtr", "special_ndtri", "special_airy_ai"} | {
-    n for n in UNARY if "bessel" in n
+HALF_MISSING = {
+    *elementwise.POLYNOMIALS.split(),
+    *"special_airy_ai special_erfcx special_log_ndtr special_ndtri special_zeta".split(),
+    *(n for n in UNARY if "bessel" in n),
 }
 """Kernels that CPU torch lacks for half precision, which the rules do not look at."""
 
@@ -201,6 +203,7 @@ CASES = [
     Case("prelu", F.prelu, (T("a b"), T(""))),
     Case("prelu", F.prelu, (T("a b"), T("1 1"))),
     Case("prelu", F.prelu, (T("a b"), T("b", f64))),
+    Case("_prelu_kernel", torch.ops.aten._prelu_kernel, (T("a b"), T("1 c"))),
     Case("gelu", F.gelu, (T("a b c", permute=P),), {"approximate": "tanh"}),
     Case("gelu", F.gelu, (T("a b"),), {"approximate": "sigmoid"}),
     Case("gelu", F.gelu, (T("a b", i64),)),
@@ -254,6 +257,12 @@ CASES = [
     Case("bernoulli", torch.bernoulli, (T("a b c", permute=P),)),
     Case("bernoulli", torch.bernoulli, (T("a b", i64),), where="a b"),
     Case("bernoulli", torch.bernoulli, (T("a b", i64), 0.5)),
+    Case("poisson", torch.poisson, (T("a b c", permute=P),)),
+    Case("binomial", torch.binomial, (T("a b"), T("c"))),
+    Case("binomial", torch.binomial, (T("a b"), T("b", f64))),
+    Case("log_sigmoid_forward", torch.ops.aten.log_sigmoid_forward, (T("a b c", permute=P),)),
+    Case("type", torch.Tensor.type, (T("a b"), "torch.HalfTensor")),
+    Case("cpu", torch.Tensor.cpu, (T("a b c", permute=P),)),
     Case("normal", torch.normal, (T("a b"), T("c"))),
     Case("normal", torch.normal, (T("a b"), 1.0)),
     Case("normal", torch.normal, (0.0, T("a b", f64))),
@@ -294,7 +303,7 @@ def test_clauses(case: Case) -> None:
 def test_every_rule_is_judged() -> None:
     """A new row without a case is noticed."""
     judged = {*UNARY, *BINARY, *(c.op.removesuffix("_") for c in CASES), *(c.op for c in CASES)}
-    aliases = {"_conj", "convert_element_type", "detach_", "requires_grad_"}
+    aliases = {"_conj", "convert_element_type", "detach_", "detach_copy", "requires_grad_"}
     same = {"resolve_conj", "resolve_neg", "cauchy_", "log_normal_", *elementwise.CONVERSIONS}
     assert set(RULES) - judged - aliases - same == set()
 

@@ -39,6 +39,7 @@ CASES = [
     *(case(op, T("a b"), T("a b"), reduction="average") for op in POINTWISE),
     *(case(op, T("a b"), T("a b"), weight=T("c b"), **NONE) for op in ("mse_loss", "l1_loss", "huber_loss")),
     case("mse_loss", T("b"), T("a b"), weight=T("a b")),
+    Case("margin_ranking_loss", torch.margin_ranking_loss, (T("a b"), T("b"), T("c"), 0.0, 0)),
     case("mse_loss", T("a"), T("b"), size_average=False),
     case("mse_loss", T("a"), T("b"), reduce=False),
     case("smooth_l1_loss", T("a", i64), T("a", i64), beta=0.0, **NONE),

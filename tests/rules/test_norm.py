@@ -53,7 +53,8 @@ CASES = [
         for op, more in (
             ("native_batch_norm", (True,)), ("native_batch_norm", (False,)),
             ("_native_batch_norm_legit", (True,)), ("_native_batch_norm_legit_no_training", ()),
-            ("_native_batch_norm_legit_functional", (True,)),
+            ("_native_batch_norm_legit_functional", (True,)), ("_batch_norm_with_update", ()),
+            ("_batch_norm_with_update_functional", ()), ("_batch_norm_no_update", ()),
         )
         for x in (T("n c l"), T("n h k c", permute=LAST))
     ),
@@ -105,6 +106,17 @@ CASES = [
     Case("rms_norm", F.rms_norm, (T("a c d b", permute=LAST), (D("d"),))),
     Case("rms_norm", F.rms_norm, (T("a b"), ())),
     Case("_fused_rms_norm", aten._fused_rms_norm, (T("a b c"), (D("c"),), T("c"), None)),
+    *(
+        Case("norm_except_dim", torch.norm_except_dim, (x, 2, dim))
+        for x in (T("a b c", permute=P), T("a b"), T(""))
+        for dim in (0, 1, 2, -1, -2)
+    ),
+    *(
+        Case("_weight_norm", torch._weight_norm, (T("a b c", permute=P), T(g), dim), where="a b c")
+        for g, dim in (("c 1 1", 0), ("1 1 b", 2), ("1 d 1", 1), ("d 1", -2), ("d", -1), ("e 1 d 1", 1))
+    ),
+    Case("_weight_norm_interface", aten._weight_norm_interface, (T("a b"), T("a 1"), 0), where="a b"),
+    Case("_weight_norm_interface", aten._weight_norm_interface, (T("a b"), T("1 b"), 1), where="a b"),
     Case("local_response_norm", F.local_response_norm, (T("n c"), 2)),
     Case("local_response_norm", F.local_response_norm, (T("n c l"), 2)),
     Case("local_response_norm", F.local_response_norm, (T("n c l"), D("s"))),
@@ -120,7 +132,9 @@ def test_cases(case: Case) -> None:
     check_case(case, rules, 24)
 
 
-ASKING = set(RULES) - {"_fused_rms_norm", "_native_batch_norm_legit_no_training"}
+ASKING = set(RULES) - {"_fused_rms_norm", "_native_batch_norm_legit_no_training", "_batch_norm_no_update"} - {
+    "_weight_norm_interface",
+}
 
 
 @pytest.mark.parametrize("name", sorted(ASKING))

@@ -165,6 +165,14 @@ CASES = [
     Case("diff", torch.diff, (T("a b"),), {"prepend": T("b")}),
     Case("diff", torch.diff, (T("a b", i64),), {"append": T("a c", f64)}),
     Case("diff", torch.diff, (T(""),)),
+    Case("gradient", torch.gradient, (T("a b"),)),
+    Case("gradient", torch.gradient, (T("a b"),), {"dim": -1, "edge_order": 2, "spacing": 0.5}),
+    Case("gradient", torch.gradient, (T("a b"),), {"spacing": [1.0]}),
+    Case("sum_to_size", torch.Tensor.sum_to_size, (T("a b"), D("c"), D("d"))),
+    Case("sum_to_size", torch.Tensor.sum_to_size, (T("a b"), D("b"))),
+    Case("sum_to_size", torch.Tensor.sum_to_size, (T("a b"), (D("a"), D("b")))),
+    Case("sum_to_size", torch.Tensor.sum_to_size, (T("b"), D("a"), D("b"))),
+    Case("softmax", torch.ops.aten._safe_softmax, (T("a b c", permute=P), -1)),
     *(
         Case(op, getattr(torch, op), (T("a b c"), *args), kwargs)
         for op in ("trapezoid", "cumulative_trapezoid")
@@ -212,7 +220,7 @@ ARGS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys("cummax cummin kthvalue logsumexp log_softmax softmax softmin topk".split(), (1,)),
     **dict.fromkeys(("quantile", "nanquantile"), (0.5,)), "renorm": (2, 0, 1.0),
 }  # fmt: skip
-OTHERWISE = {"bincount", "bucketize", "dist", "searchsorted", "multinomial"}
+OTHERWISE = {"bincount", "bucketize", "dist", "searchsorted", "multinomial", "sum_to_size"}
 
 
 @pytest.mark.parametrize("name", sorted(set(RULES) - OTHERWISE))
