@@ -167,6 +167,8 @@ class Generator:
 
     def fresh(self, hint: str, low: Dim | None, high: Dim | None) -> Term:
         name = f"{hint}_{len(self.said.unbacked)}"
+        while name in self.domain.symbols:  # a name that the user gave to a size of an input
+            name += "_"
         size = sym(name)
         above: Formula = True if low is None else ge(size, low)
         below: Formula = True if high is None else le(size, high)

@@ -22,7 +22,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 
-from ..constraints.dims import Dim, Term, evaluate, sym
+from ..constraints.dims import Dim, Term, evaluate
 from ..constraints.formula import Formula, eq, free_symbols, holds, negate
 from ..constraints.generate import Generator, Rules
 from ..constraints.language import (
@@ -301,9 +301,7 @@ class Recording:
         if dtype == "bool":
             return self.coin()
         if dtype is not None and dtype.startswith(("int", "uint")):
-            name = f"data_{len(self.generator.said.unbacked)}"
-            self.generator.said.unbacked[name] = True
-            return Size(self, sym(name))
+            return Size(self, self.generator.fresh("data", None, None))
         return Real(self, None, None)
 
     def _branch(self, formula: Formula | None, value: int | None) -> bool:

@@ -145,6 +145,20 @@ def test_changed_attributes_are_told_and_put_back() -> None:
     assert "calls" in finding.message
 
 
+@pytest.mark.parametrize("name", ["b", "nonzero_0", "data_0"])
+def test_a_size_that_the_data_decides_is_none_of_the_inputs(name: str) -> None:
+    """Whatever the user calls a size, it is not the one that a run of the program gives that name."""
+
+    def counts(x: Tensor) -> Tensor:
+        return x.nonzero() + x.new_zeros(x.shape[0])[:, None]
+
+    def needs(x: Tensor, n: Tensor) -> Tensor:
+        return x.expand(n.item())  # type: ignore[arg-type]
+
+    assert check(counts, f"x: [{name}]").verdict == "unknown"
+    assert check(needs, f"x: [{name}]; n: int64[]").verdict == "unknown"
+
+
 # ---- replay: the oracle is shown to fail
 
 
