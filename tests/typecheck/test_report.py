@@ -120,12 +120,15 @@ def test_text_says_it_all() -> None:
         "refused at b=2, h=3: RuntimeError: Sizes of tensors must match",
         "after max_pool2d -> float32[b, h//2]", "no-rule: mylib::op has no rule",
         "logits  float32[b, 2*h]", "where b == 1:",
+        "data: both ways  /nowhere/model.py:43",
         "0.25 s: 2 calls on 2 paths, 3 requirements, 4 z3 queries",
     ]  # fmt: skip
     missing = [part for part in parts if part not in text]
     assert not missing, text
     assert "second line" not in text
     assert "shapes" not in text
+    assert "7 <= h: always" not in text
+    assert "7 <= h: always" in REPORT.to_text(shapes=True)
     assert "\x1b" not in text
     assert "shapes" in REPORT.to_text(shapes=True)
 
@@ -168,6 +171,9 @@ FACTS = {
     Fact(1, None): "at least 1",
     Fact(None, 8): "at most 8",
     Fact(2, 8): "2 to 8",
+    Fact(1, 8, 7, 1): "1 or 8",
+    Fact(4, 6): "4 or 5 or 6",
+    Fact(1, 8, 7, 1, exact=False): "a multiple of 7 plus 1, 1 to 8 (not exact)",
     Fact(64, 64, 0, 64): "64 and nothing else",
     Fact(64, None, 64): "a multiple of 64, at least 64",
     Fact(1, None, 4, 1): "a multiple of 4 plus 1, at least 1",

@@ -39,6 +39,7 @@ _OF_SEVERITY: Final[Mapping[Severity, str]] = {
     Severity.WARNING: "yellow",
     Severity.NOTE: "blue",
 }
+MAX_BRANCHES: Final = 6
 MAX_SAME: Final = 3
 """How many findings of one code and message are written out."""
 
@@ -53,6 +54,7 @@ def to_text(report: Report, *, width: int = 100, colour: bool = False, shapes: b
         _examples(page, report),
         *(_finding(page, f, more) for f, more in _grouped(report.findings)),
         _outputs(page, report),
+        _branches(page, report, shapes),
         _shapes(page, report) if shapes else (),
         _effort(page, report),
     ]
@@ -118,6 +120,8 @@ def fact_text(fact: Fact) -> str:
     """A fact in words: `a multiple of 64, at least 64`."""
     if fact.divisor == 0:
         return f"{fact.remainder} and nothing else"
+    if fact.exact and fact.equals is None and (few := _few(fact)):
+        return " or ".join(map(str, few))
     parts: list[str] = []
     if fact.equals is not None:
         parts.append(f"always {fact.equals}")
@@ -130,6 +134,14 @@ def fact_text(fact: Fact) -> str:
     elif fact.min is not None or fact.max is not None:
         parts.append(_between(fact.min, fact.max))
     return ", ".join(parts or ["any"]) + ("" if fact.exact else " (not exact)")
+
+
+def _few(fact: Fact) -> list[int]:
+    """The values, where they are two or three in a row of equal steps."""
+    if fact.min is None or fact.max is None or (fact.values is not None and len(fact.values) != 1):
+        return []
+    values = range(fact.min, fact.max + 1, fact.divisor)
+    return [*values] if len(values) in (2, 3) else []
 
 
 def _between(low: int | None, high: int | None) -> str:
@@ -262,7 +274,7 @@ def _closing(code: str, start: int) -> int:
 
 
 def _outputs(page: _Page, report: Report) -> Iterator[str]:
-    if not report.outputs:
+    if not report.outputs or report.verdict is Verdict.REFUTED:
         return
     yield page.paint("returns", "bold")
     width = max(len(o.name) for o in report.outputs)
@@ -272,6 +284,20 @@ def _outputs(page: _Page, report: Report) -> Iterator[str]:
             when = output.when
             yield from page.wrapped(f"where {when}:", "    ", "  ")
         yield f"  {output.name.ljust(width)}  {output.value}"
+
+
+def _branches(page: _Page, report: Report, every: bool) -> Iterator[str]:
+    """Where the program looks at sizes or data and goes both ways; on demand also where it goes but one."""
+    found = [b for b in report.branches if every or b.outcome == "explored"]
+    if not found:
+        return
+    yield page.paint("branches", "bold")
+    for branch in found if every else found[:MAX_BRANCHES]:
+        asked = branch.condition or "data"
+        went = "both ways" if branch.outcome == "explored" else "always" if branch.taken else "never"
+        yield f"  {asked}: {went}  {page.paint(place(branch.origin), 'dim')}"
+    if len(found) > MAX_BRANCHES and not every:
+        yield f"  … and {len(found) - MAX_BRANCHES} more"
 
 
 def _shapes(page: _Page, report: Report) -> Iterator[str]:
