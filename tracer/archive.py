@@ -92,8 +92,8 @@ def _check_version(version: Any, writer: Any, path: str) -> None:
         raise ArchiveError(f"{path} does not say the version of its schema; {_AGAIN}")
     if major != SCHEMA:
         raise ArchiveError(
-            f"{path} has schema {_short(major)} of torch {_short(writer)}, where schema {SCHEMA} of torch 2.13"
-            " is expected: export the model again with that torch, or update anyshape"
+            f"{path} has schema {_short(major)} of torch {_short(writer)}, where schema {SCHEMA} of torch"
+            " 2.13 is expected: export the model again with that torch, or update anyshape"
         )
 
 

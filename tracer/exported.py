@@ -16,10 +16,9 @@ from typing import Final, TypeAlias
 from ..constraints.dims import Dim, Term, sym, symbols
 from ..constraints.formula import Formula, all_of, conjuncts, ge, le
 from ..constraints.intervals import interval
-from ..constraints.language import Constraint, Dyn, Dynamic, Layout, Plain, Tensor, Value, tensors
+from ..constraints.language import Constraint, Dyn, Dynamic, Layout, Plain, Shape, Tensor, Value, tensors
 from ..constraints.opnames import canonical
 from ..constraints.program import Argument, Input, Node, Origin, Program, Ref
-from ..constraints.rules.common import contiguous_strides
 from ..constraints.spec import Declared, InputPath, Spec
 from ..constraints.syntax import DimSyntaxError, parse_dim
 from ..constraints.system import Domain
@@ -103,9 +102,19 @@ def tensor(
     steps = tuple(step for step in strides if not isinstance(step, Dynamic))
     if len(steps) < len(strides):
         return Tensor(known, dtype, Layout.UNKNOWN)
-    pairs = zip(known, steps, contiguous_strides(known), strict=True)
-    contiguous = 0 in known or all(size == 1 or step == expected for size, step, expected in pairs)
-    return Tensor(known, dtype, Layout.CONTIGUOUS if contiguous else steps)
+    return Tensor(known, dtype, Layout.CONTIGUOUS if _is_contiguous(known, steps) else steps)
+
+
+def _is_contiguous(sizes: Shape, strides: Shape) -> bool:
+    """Each stride is the product of the sizes after it; that of a size 1 does not matter, nor any without
+    elements.
+    """
+    step: Dim = 1
+    for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
+        if size != 1 and stride != step:
+            return 0 in sizes
+        step = step * size
+    return True
 
 
 # ---- names
@@ -243,8 +252,9 @@ class _Builder:
         for name, operand in zip(call.results, inner.outputs, strict=True):
             if name:
                 argument = _resolve(operand, bound)
-                known = inner.types[operand.text]() if region and isinstance(operand, Name) else None
-                dtype = known.dtype if isinstance(known, Tensor) else None
+                known = self.recorded.get(argument.id) if region and isinstance(argument, Ref) else None
+                value = None if known is None else known()
+                dtype = value.dtype if isinstance(value, Tensor) else None
                 _bind(names, name, self._typed(argument, dtype, where) if region else argument)
 
     def _typed(self, argument: Argument, dtype: str | None, where: Origin) -> Argument:

@@ -47,6 +47,10 @@ def _infix(symbol: str) -> Callable[..., str]:
     return lambda *args: f"({f' {symbol} '.join(map(_whole, args))})"
 
 
+def _pair(symbol: str) -> Callable[..., str]:
+    return lambda left, right: f"({_whole(left)} {symbol} {_whole(right)})"
+
+
 def _call(name: str) -> Callable[..., str]:
     return lambda *args: f"{name}({', '.join(map(_whole, args))})"
 
@@ -97,24 +101,24 @@ def _formula(text: str) -> Formula:
 _CONSTRUCTORS: Final[Mapping[str, Callable[..., Text]]] = {
     "Add": _infix("+"),
     "Mul": _infix("*"),
-    "Pow": _infix("**"),
-    "PowByNatural": _infix("**"),
-    "FloorDiv": _infix("//"),
-    "CleanDiv": _infix("//"),
-    "Mod": _infix("%"),
-    "PythonMod": _infix("%"),
+    "Pow": _pair("**"),
+    "PowByNatural": _pair("**"),
+    "FloorDiv": _pair("//"),
+    "CleanDiv": _pair("//"),
+    "Mod": _pair("%"),
+    "PythonMod": _pair("%"),
     "IntTrueDiv": _ratio,
     "FloorToInt": _floor,
     "CeilToInt": _ceil,
     "Min": _call("min"),
     "Max": _call("max"),
     "Identity": _whole,
-    "Equality": _infix("=="),
-    "Unequality": _infix("!="),
-    "GreaterThan": _infix(">="),
-    "LessThan": _infix("<="),
-    "StrictGreaterThan": _infix(">"),
-    "StrictLessThan": _infix("<"),
+    "Equality": _pair("=="),
+    "Unequality": _pair("!="),
+    "GreaterThan": _pair(">="),
+    "LessThan": _pair("<="),
+    "StrictGreaterThan": _pair(">"),
+    "StrictLessThan": _pair("<"),
     "And": _infix("and"),
     "Or": _infix("or"),
     "Not": lambda part: f"(not {_whole(part)})",
@@ -222,12 +226,12 @@ def formula_of(srepr: str) -> Formula:
 # ---- guards
 
 _BINARY: Final[Mapping[type[ast.operator], Callable[..., Text]]] = {
-    ast.Add: _infix("+"),
-    ast.Sub: _infix("-"),
-    ast.Mult: _infix("*"),
-    ast.FloorDiv: _infix("//"),
-    ast.Mod: _infix("%"),
-    ast.Pow: _infix("**"),
+    ast.Add: _pair("+"),
+    ast.Sub: _pair("-"),
+    ast.Mult: _pair("*"),
+    ast.FloorDiv: _pair("//"),
+    ast.Mod: _pair("%"),
+    ast.Pow: _pair("**"),
     ast.Div: _ratio,
 }
 _COMPARE: Final[Mapping[type[ast.cmpop], str]] = {

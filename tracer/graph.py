@@ -11,11 +11,12 @@ Nothing here imports torch.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from ..constraints.dims import (
     Dim,
@@ -30,7 +31,7 @@ from ..constraints.dims import (
     symbols,
 )
 from ..constraints.formula import Formula, comparisons, divides, eq, free_symbols, holds, rewrite
-from ..constraints.generate import IGNORED, SYNONYMS, Rule, RuleFunction, Rules, generate
+from ..constraints.generate import IGNORED, SYNONYMS, BadCall, Rule, Rules, generate
 from ..constraints.language import Constraint, Context, Dyn, Dynamic, Layout, Number, Tensor, Value
 from ..constraints.program import Node, Program
 from ..constraints.spec import Declared, InputPath, Spec
@@ -114,7 +115,7 @@ def system(traced: Traced, rules: Rules, spec: Spec | None = None) -> System:
     """
     if spec is not None:
         traced = retype(traced, spec)
-    rules = rules if IN_AUTOCAST in rules else rules + {IN_AUTOCAST: in_autocast}
+    rules = _careful(rules, {node.op for node in traced.program.nodes})
     said = generate(
         _spoken(traced.program, rules),
         rules,
@@ -165,7 +166,7 @@ class _Fitting:
                     self._pairs.append((*pair, f"{name}.shape[{axis}]"))
             case ((bool() | str() | float() | None), _) if _is(known, declared):
                 pass
-            case ((int() | Term()), (int() | Term())) if not isinstance(declared, bool):
+            case ((int() | Term()), (int() | Term())) if bool not in (type(known), type(declared)):
                 self._pairs.append((known, declared, name))
             case Dynamic(), _:
                 pass
@@ -293,6 +294,26 @@ def _replaced(value: Value, replaced: Mapping[str, Dim]) -> Value:
 # ---- what the rules are told
 
 
+class _Careful(Rule):
+    """A rule that is given arguments of any kind: a graph from outside may hold what no operator takes."""
+
+    def __call__(self, context: Context, named: dict[str, Any]) -> Value:
+        try:
+            return super().__call__(context, named)
+        except BadCall:
+            raise
+        except (TypeError, AttributeError, IndexError) as error:
+            raise BadCall(f"its rule does not take these arguments ({error})") from error
+
+
+def _careful(rules: Rules, operators: set[str]) -> Rules:
+    """The rules for these operators; one in place, `add_`, has the rule of `add`."""
+    known = {IN_AUTOCAST: Rule.of(in_autocast), **rules}
+    names = {name for op in operators for name in (op, op.removesuffix("_")) if name in known}
+    fields = [f.name for f in dataclasses.fields(Rule)]
+    return Rules({name: _Careful(*(getattr(known[name], field) for field in fields)) for name in names})
+
+
 def _spoken(program: Program, rules: Rules) -> Program:
     """The program with the argument names of the rules, which are Python's where ATen's differ.
 
@@ -338,9 +359,6 @@ IN_AUTOCAST: Final = "in_autocast"
 def in_autocast(c: Context, input: Value, dtype: str | None = None) -> Value:
     """A value that enters, is made in or leaves an autocast region: the dtype is for torch to choose."""
     return replace(input, dtype=dtype) if isinstance(input, Tensor) else input
-
-
-RULES: Final[Mapping[str, RuleFunction]] = {IN_AUTOCAST: in_autocast}
 
 
 # ---- sizes that the trace may have written into the graph
