@@ -11,7 +11,9 @@ from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias
 
 from .dims import Dim, Term, sym
+from .dtypes import category
 from .elements import require_in_range, with_elements
+from .equations import Equations
 from .formula import Formula, all_of, eq, ge, le, negate
 from .intervals import Bounds
 from .language import Constraint, Context, Dyn, Generated, Note, Refused, Slice, Tensor, Value
@@ -141,22 +143,44 @@ class Generator:
     node: int = -1
     bounds: Bounds = field(init=False)
     """What is certain where the next call is made: the domain, and what the calls so far required."""
+    equations: Equations = field(default_factory=Equations)
 
     def __post_init__(self) -> None:
         self.bounds = Bounds(self.domain.ranges)
+        for known in self.domain.assumptions:
+            self.learn(known)
 
     def require(self, formula: Formula, reason: str) -> None:
+        if self.equations:
+            formula = self.equations.simplify_formula(formula)
         if not self.bounds.certain(formula):
             self.said.constraints.append(Constraint(formula, reason, self.node))
-            self.bounds.learn(formula)
+            self.learn(formula)
+
+    def learn(self, formula: Formula) -> None:
+        """From here on the formula holds."""
+        self.bounds.learn(formula)
+        self.equations.learn(formula)
+
+    def simplified(self, value: Value) -> Value:
+        """A result with its sizes written in the simplest way that the equations so far allow."""
+        if isinstance(value, Tensor):
+            shape = tuple(map(self.equations.simplify, value.shape))
+            layout = value.layout
+            if isinstance(layout, tuple):
+                layout = tuple(map(self.equations.simplify, layout))
+            return value if (shape, layout) == (value.shape, value.layout) else replace(value, shape=shape, layout=layout)
+        if isinstance(value, tuple):
+            return tuple(map(self.simplified, value))
+        return self.equations.simplify(value) if isinstance(value, Term) else value
 
     def retract(self, count: int) -> list[Constraint]:
         """Takes back all constraints but the first `count`, and forgets what was learnt from them."""
         retracted = self.said.constraints[count:]
         del self.said.constraints[count:]
-        self.bounds = Bounds(self.domain.ranges)
+        self.bounds, self.equations = Bounds(self.domain.ranges), Equations()
         for known in (*self.said.unbacked.values(), *(c.formula for c in self.said.constraints)):
-            self.bounds.learn(known)
+            self.learn(known)
         return retracted
 
     def refuse(self, reason: str) -> NoReturn:
@@ -222,6 +246,8 @@ class Generator:
             base = op[:-1] if inplace else op
             require_in_range(self, base, named)
             result = with_elements(base, named, rule(self, named))
+            if self.equations:
+                result = self.simplified(result)
             if inplace and op not in RESHAPING:
                 result = self._in_place(op, next(iter(named.values())), result)
             return named, result
@@ -246,6 +272,8 @@ class Generator:
             self.require(
                 same, f"{op} writes a result of shape {_show(result)} into a tensor of shape {_show(target)}"
             )
+            if target.dtype and result.dtype and category(result.dtype) > category(target.dtype):
+                self.refuse(f"{op} writes {result.dtype} into a tensor of {target.dtype}")
             return replace(target, elements=result.elements)
         return result
 

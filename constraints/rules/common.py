@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..dims import Dim, Term, maximum, minimum
+from ..dtypes import CATEGORY as CATEGORY
+from ..dtypes import category as category
 from ..formula import any_of, eq
 from ..language import Context, Layout, Number, Shape, Tensor
 
@@ -87,25 +89,12 @@ def same_dim(c: Context, a: Dim, b: Dim, reason: str) -> Dim:
 
 # Type promotion: torch.result_type's two rules. A category (bool < integral < floating < complex) is taken
 # from tensors with dims before 0-dim tensors before plain numbers; within a category the widest type wins.
-CATEGORY = {
-    **dict.fromkeys(["bool"], 0),
-    **dict.fromkeys(["uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64"], 1),
-    **dict.fromkeys(["bfloat16", "float16", "float32", "float64"], 2),
-    **dict.fromkeys(["complex32", "complex64", "complex128"], 3),
-}
 WIDTH = {name: index for index, name in enumerate(CATEGORY)}
 DEFAULTS = ("bool", "int64", "float32", "complex64")
 REAL_OF = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 COMPLEX_OF = {"bfloat16": "complex64"} | {real: name for name, real in REAL_OF.items()}
 UNORDERED = {frozenset(("bfloat16", "float16")): "float32", frozenset(("uint8", "int8")): "int16"}
 SCALARS = {"bool": 0, "int": 1, "float": 2, "complex": 3}
-
-
-def category(dtype: str) -> int:
-    """0 bool, 1 integral, 2 floating, 3 complex. A dtype outside the table (quantised, 8-bit floats) counts
-    as floating.
-    """
-    return CATEGORY.get(dtype, 2)
 
 
 def is_floating(dtype: str | None) -> bool:
