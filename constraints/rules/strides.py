@@ -97,9 +97,10 @@ def equal_nonzero(c: Context, a: Dim, b: Dim, nonzero: Sequence[Dim]) -> Formula
     if c.at_least(a - b, 1) or c.at_least(b - a, 1):
         return False
     if 1 in (a, b):
-        product = list(factors((a if b == 1 else b,)))
-        if len(product) > 1 and all(c.at_least(factor, 0) for factor in product):
-            return all_of(eq(factor, 1) for factor in product)
+        other = a if b == 1 else b
+        parts = list(factors((other,)))
+        if product(tuple(parts)) == other and all(c.at_least(factor, 0) for factor in parts):
+            return all_of(eq(factor, 1) for factor in parts)
     return eq(a, b)
 
 

@@ -39,6 +39,7 @@ MIXED = [
     Case("view", X.view, (HEADS, -1, D("t*c"))),
     Case("view", X.view, (CUT, D("b*t"), D("c"))),
     Case("view", X.view, (CUT, -1)),
+    Case("view", X.view, (T("3 2*a 1", strides="1 3 3"), -1)),
     Case("view", X.view, (T("b t c", strides="p q r"), D("b"), D("t*c"))),
     Case("view", X.view, (T("b t c", strides="p q r"), D("x"), D("y"), D("z"))),
     Case("view", X.view, (T("b t c", strides="p q r"), D("x"), -1)),
