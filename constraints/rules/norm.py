@@ -420,14 +420,14 @@ def weight_norm(c: Context, v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
 def weight_norm_interface(c: Context, v: Tensor, g: Tensor, dim: int = 0) -> tuple[Tensor, Tensor]:
     """v: [*a, n, *b], g: [1, …, n, …, 1] -> [*a, n, *b] and the lengths of v, of the shape of g.
 
-    The kernel for the first and the last axis reads g without a look at its size; other than n is refused
+    The kernel for the first and the last axis reads g without a look at its size; less than n is refused
     here.
     """
     same_dtype(c, "weight_norm", v, g)
     length = norm_except_dim(c, v, 2, dim)
     if dim in (0, v.rank - 1):
         c.require(
-            eq(g.numel, length.numel), f"weight_norm takes a length for each of {length.numel}, not {g}"
+            ge(g.numel, length.numel), f"weight_norm takes a length for each of {length.numel}, not {g}"
         )
         return Tensor(v.shape, v.dtype), Tensor(g.shape, length.dtype)
     return pointwise(c, "====", Tensor(v.shape, v.dtype), pointwise(c, "====", g, length)), length
