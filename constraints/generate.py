@@ -24,7 +24,13 @@ RuleFunction: TypeAlias = Callable[..., Any]
 """`rule(context, *arguments) -> Value`; the names of its parameters are those of torch's Python API."""
 
 SYNONYMS = MappingProxyType(
-    {"self": "input", "A": "input", "axis": "dim", "axes": "dim", "keepdims": "keepdim", "x1": "input"}
+    {
+        **dict.fromkeys(("self", "A", "tensor", "x1"), "input"),
+        **dict.fromkeys(("axis", "axes"), "dim"),
+        "axis0": "dim0",
+        "axis1": "dim1",
+        "keepdims": "keepdim",
+    }
 )
 """Other names that torch gives the same parameter."""
 
@@ -79,6 +85,8 @@ class Rule:
             if name in self.keywords:
                 if name in named:
                     raise BadCall(f"argument {key!r} is given twice")
+                if name == self.variadic and not isinstance(value, tuple):
+                    raise BadCall(f"argument {key!r} is no sequence")
                 named[name] = value
             elif key not in IGNORED:
                 raise BadCall(f"the rule knows no argument {key!r}")
