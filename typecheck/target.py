@@ -46,18 +46,17 @@ class Target:
 def resolve(target: Any, inputs: Collection[str] = ()) -> Target:
     """The target that a text or an object stands for. `inputs` are the names of the declared inputs.
 
-    A class is built without arguments. So is a function, where it needs none and takes none of the inputs: it
-    is a factory then.
+    A class is built without arguments. A function that a text names is called as a factory, where it needs no
+    arguments and takes none of the inputs.
     """
     if isinstance(target, os.PathLike):
         target = os.fspath(target)
     if isinstance(target, str):
         if target.endswith(".pt2"):
             return _archive(target)
-        value, name = _named(target), target
-    else:
-        value, name = target, getattr(target, "__name__", type(target).__name__)
-    return _made(value, name, inputs)
+        value = _named(target)
+        return _made(_call(value, target) if _is_factory(value, inputs) else value, target)
+    return _made(target, getattr(target, "__name__", type(target).__name__))
 
 
 def _archive(path: str) -> Target:
@@ -67,10 +66,10 @@ def _archive(path: str) -> Target:
     return Target(path, "pt2", path)
 
 
-def _made(value: Any, name: str, inputs: Collection[str]) -> Target:
+def _made(value: Any, name: str) -> Target:
     if inspect.ismodule(value):
         raise TargetError(f"{name} is a module", _choices(value))
-    if isinstance(value, type) or _is_factory(value, inputs):
+    if isinstance(value, type):
         value = _call(value, name)
     if _is_exported(value):
         return Target(name, "exported", value)

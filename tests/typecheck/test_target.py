@@ -139,7 +139,11 @@ def test_objects_are_targets() -> None:
     def f(x: Any) -> Any:
         return x
 
+    def constant() -> int:
+        return 3
+
     assert (resolve(f).value, resolve(f).name) == (f, "f")
+    assert resolve(constant).value is constant
     with pytest.raises(TargetError, match="of type int"):
         resolve(3)
 
