@@ -11,7 +11,7 @@ import re
 import struct
 import zipfile
 import zlib
-from typing import Any, Final, TypeAlias
+from typing import IO, Any, Final, TypeAlias
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
@@ -31,15 +31,8 @@ class ArchiveError(ValueError):
 
 def read_json(path: PathLike, model: str = "model") -> dict[str, Any]:
     """The JSON of one model in an archive. Raises ArchiveError; OSError where the file cannot be opened."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            data = _model(archive, model, os.fspath(path))
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, struct.error, zlib.error) as error:
-        raise ArchiveError(f"{path} is no whole zip file ({error}); {_AGAIN}") from None
-    except (NotImplementedError, RuntimeError, UnicodeError, ValueError, OverflowError) as error:
-        if isinstance(error, ArchiveError):
-            raise
-        raise ArchiveError(f"{path} is a zip file that torch does not write ({error}); {_AGAIN}") from None
+    with open(path, "rb") as file:
+        data = _read(file, model, os.fspath(path))
     try:
         program = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -48,6 +41,19 @@ def read_json(path: PathLike, model: str = "model") -> dict[str, Any]:
         raise ArchiveError(f"the model in {path} is no JSON object; {_AGAIN}")
     _check_version(program.get("schema_version"), program.get("torch_version"), os.fspath(path))
     return program
+
+
+def _read(file: IO[bytes], model: str, path: str) -> bytes:
+    """The bytes of one model. A directory of the zip file may send us anywhere, hence the OSError."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return _model(archive, model, path)
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, OSError, struct.error, zlib.error) as error:
+        raise ArchiveError(f"{path} is no whole zip file ({_short(error)}); {_AGAIN}") from None
+    except (NotImplementedError, RuntimeError, ValueError, OverflowError) as error:
+        if isinstance(error, ArchiveError):
+            raise
+        raise ArchiveError(f"{path} is a zip file of an odd kind ({_short(error)}); {_AGAIN}") from None
 
 
 def _model(archive: zipfile.ZipFile, model: str, path: str) -> bytes:

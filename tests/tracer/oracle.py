@@ -1,8 +1,9 @@
 """The judge of rules on whole exported programs: what the trace itself noted of every value.
 
-A trace has sizes of its own for each value, over the symbols of the inputs. Where the inputs satisfy what the rules
-require and the trace allows, the rules must give the same numbers.
+A trace has sizes of its own for each value, over the symbols of the inputs. Where the inputs satisfy what the
+rules require and the trace allows, the rules must give the same numbers.
 """
+
 from __future__ import annotations
 
 import random
@@ -28,7 +29,8 @@ def assignments(traced: Traced, path: Path, count: int = 6) -> Iterator[dict[str
     tried = [dict(traced.example)]
     tried += [{s: n * factor for s, n in traced.example.items()} for factor in (2, 3)]
     for _ in range(300):
-        tried.append({s: rng.choice((n, n + 1, n + 2, 2 * n, n + 8, 16 * n, 9)) for s, n in traced.example.items()})
+        near = {s: (n, n + 1, n + 2, 2 * n, n + 8, 16 * n, 9) for s, n in traced.example.items()}
+        tried.append({s: rng.choice(sizes) for s, sizes in near.items()})
     found = 0
     for values in tried:
         if all(holds(f, values) for f in formulas):
@@ -44,7 +46,8 @@ def disagreements(traced: Traced, rules: Rules) -> tuple[int, list[str]]:
     where = {id: (node, i) for node in traced.program.nodes for i, id in enumerate(node.results)}
     same = _unbacked(traced, path)
     compared, found = 0, []
-    points = [values | {s: 3 for s in same} | {s: 3 for s in same.values()} for values in assignments(traced, path)]
+    data = dict.fromkeys((*same, *same.values()), 3)
+    points = [values | data for values in assignments(traced, path)]
     assert points, "no sizes satisfy the constraints"
     for id, read in traced.recorded.items():
         noted, ruled = read(), path.values[id]
@@ -57,7 +60,8 @@ def disagreements(traced: Traced, rules: Rules) -> tuple[int, list[str]]:
                 break
             compared += 1
             if not _agree(noted, ruled, values):
-                found.append(f"{node.op} at {node.origin}: {ruled} by its rule, {noted} in the trace, at {values}")
+                what = f"{ruled} by its rule, {noted} in the trace, at {values}"
+                found.append(f"{node.op} at {node.origin}: {what}")
                 break
     return compared, found
 
@@ -87,7 +91,7 @@ def _symbols(value: Value) -> set[str]:
 
 def _agree(noted: Value, ruled: Value, values: dict[str, int]) -> bool:
     """The same sizes, and no different dtypes. A value that is no tensor and no size is not compared."""
-    if isinstance(noted, Tensor) and isinstance(ruled, Tensor) and None not in (noted.dtype, ruled.dtype):
-        if noted.dtype != ruled.dtype:
-            return False
+    dtypes = {v.dtype for v in (noted, ruled) if isinstance(v, Tensor)} - {None}
+    if len(dtypes) > 1:
+        return False
     return [evaluate(d, values) for d in _dims(noted)] == [evaluate(d, values) for d in _dims(ruled)]
