@@ -7,7 +7,6 @@ negation follows) or None (not mine); every step is sound, none searches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from math import inf
 from typing import TypeAlias
 
@@ -130,14 +129,29 @@ class Known:
         self._facts[part] = names
         return again
 
+    def shorten(self, formula: Formula) -> Formula:
+        """An equivalent formula, where what is known holds: without parts that are decided, factors that are
+        positive, and with min and max told apart where that makes an `and` or an `or`.
+        """
+        answer = self.ask(formula)
+        if answer is not None:
+            return answer
+        if isinstance(formula, Compare):
+            shorter = self._shorter(formula)
+            return formula if shorter == formula else self.shorten(shorter)
+        assert isinstance(formula, And | Or)
+        return (all_of if isinstance(formula, And) else any_of)(map(self.shorten, formula.parts))
+
     def _shorter(self, part: Formula) -> Formula:
-        """A disjunction without the parts that cannot hold; a comparison without factors that are
-        positive.
+        """A disjunction without parts that cannot hold; a comparison without positive factors, min and
+        max.
         """
         if isinstance(part, Or):
             return any_of(p for p in part.parts if self.ask(p) is not False)
-        if isinstance(part, Compare) and (rest := self._cofactor(part.term)) is not None:
-            return _COMPARE[part.op](rest, 0)
+        if isinstance(part, Compare):
+            if (rest := self._cofactor(part.term)) is not None:
+                return _COMPARE[part.op](rest, 0)
+            return _told_apart(part)
         return part
 
     def _reducible(self) -> list[Formula]:
@@ -164,21 +178,6 @@ class Known:
             del self._facts[fact]
             self._rules.pop(fact, None)
         return found
-
-    def simplify(self, dim: Dim) -> Dim:
-        """An equal dim, by what is known: definitions and rules applied, arguments of min and max dropped."""
-        with suppress(ZeroDivisionError):
-            dim = _reduced(substitute(dim, self.equal), [*self._rules.values()], self._extremum)
-        return dim
-
-    def _extremum(self, op: str, args: tuple[Dim, ...]) -> tuple[Dim, ...]:
-        """The arguments of a min or max that no other one makes superfluous."""
-        kept = [*args]
-        for one in args:
-            others = [other for other in kept if other is not one]
-            if any(self.ask(ge(one, o) if op == "min" else ge(o, one)) for o in others):
-                kept = others
-        return tuple(kept)
 
     def _narrow(self, name: str, part: Formula) -> list[Formula]:
         """A fact over one symbol alone: its set shrinks, and with it interval and congruence."""
@@ -369,6 +368,29 @@ def _definition(term: Term) -> tuple[str, Dim] | None:
     return name, found[name]
 
 
+def _told_apart(compare: Compare) -> Formula:
+    """With r + c*max(x, y) op 0, for an integer c, r without x and y inside:
+
+    - c > 0: r + c*max >= 0 is `r + c*x >= 0 or r + c*y >= 0`; c < 0: the same with `and`
+    - c*max == c*x is x >= y, and != its negation
+
+    and the other way round for min.
+    """
+    for mono, c in compare.term.terms:
+        if len(mono) > 1 or not mono or isinstance(mono[0], Symbol) or mono[0].op not in ("min", "max"):
+            continue
+        atom = mono[0]
+        rest = compare.term - c * Term(((mono, 1),), compare.term.modular)
+        if compare.op == ">=":
+            join = any_of if (c > 0) == (atom.op == "max") else all_of
+            return join(ge(rest + c * arg, 0) for arg in atom.args)
+        for arg in atom.args:
+            if rest == -c * arg:
+                least = all_of(ge(other, arg) if atom.op == "min" else ge(arg, other) for other in atom.args)
+                return least if compare.op == "==" else negate(least)
+    return compare
+
+
 Rule: TypeAlias = "tuple[Mono, Dim]"
 """A product of atoms, and what it equals."""
 
@@ -387,12 +409,8 @@ def _size(mono: Mono) -> tuple[int, int, list[str]]:
     return len(mono), sum(map(len, texts)), texts
 
 
-def _reduced(
-    dim: Dim,
-    rules: Sequence[Rule],
-    extremum: Callable[[str, tuple[Dim, ...]], tuple[Dim, ...]] = lambda op, args: args,
-) -> Dim:
-    """The dim after all rules, inside its atoms too; `extremum` drops arguments of min and max."""
+def _reduced(dim: Dim, rules: Sequence[Rule]) -> Dim:
+    """The dim after all rules, inside its atoms too."""
     done: dict[Atom, Dim] = {}
 
     def whole(dim: Dim) -> Dim:
@@ -413,10 +431,7 @@ def _reduced(
         if isinstance(atom, Symbol):
             return sym(atom.name)
         if atom not in done:
-            args = tuple(map(whole, atom.args))
-            if atom.op in ("min", "max"):
-                args = extremum(atom.op, args)
-            done[atom] = OPERATIONS[atom.op](*args)
+            done[atom] = OPERATIONS[atom.op](*map(whole, atom.args))
         return done[atom]
 
     try:

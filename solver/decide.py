@@ -181,7 +181,8 @@ class _Reading:
         for index, path in enumerate(system.paths):
             self._read(index, path)
         if system.incomplete:
-            missed = [negate(_premise(p.conditions)) for p in system.paths if not _on_data_sizes(p)]
+            surely = [p for p in system.paths if not p.on_data and not _on_data_sizes(p)]
+            missed = [negate(_premise(p.conditions)) for p in surely]
             self.open.append(Open(all_of(missed), system.incomplete, Origin()))
 
     def _read(self, index: int, path: Path) -> None:
@@ -247,8 +248,8 @@ class _Reading:
     def _by_data(self, path: Path) -> bool:
         """Is it the data that make the path raise?
 
-        So it is where, after the last branch on sizes, another answer of the data leads to something else than
-        a raise, or to what was not looked at.
+        So it is where, after the last branch on sizes, another answer of the data leads to something
+        else than a raise, or to what was not looked at.
         """
         decisions = _decisions(path)
         for index in reversed(range(len(decisions))):

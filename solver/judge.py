@@ -29,7 +29,7 @@ class Budget:
     """
 
     seconds: float = 30.0
-    units: int = 20_000_000
+    units: int = 3_000_000
 
 
 @dataclass(slots=True)
@@ -93,9 +93,12 @@ class Judge:
                 self._prefixes, self._kept = _Prefix(Known()), 0
         return node.known
 
-    def satisfiable(self, formulas: Iterable[Formula], names: Sequence[str] = ()) -> Satisfiable:
-        """Do some integers satisfy all formulas? If so, `model` says which, for the names and all
-        symbols in them.
+    def satisfiable(
+        self, formulas: Iterable[Formula], names: Sequence[str] = (), units: int | None = None
+    ) -> Satisfiable:
+        """Do some integers satisfy all formulas? If so, `model` says which, for the names and all symbols.
+
+        `units` bounds what z3 may spend on this question, if it is less than the budget has.
         """
         self.questions += 1
         asked = tuple(dict.fromkeys(c for f in formulas for c in conjuncts(f)))
@@ -107,23 +110,25 @@ class Judge:
         if found is not None:
             self.model = found
             return "sat"
+        if self.stats.seconds > self.budget.seconds:
+            return "unknown"
         problem = self._z3()
-        answer = problem.check(asked)
+        answer = problem.check(asked, units)
         if answer == "sat":
             self.model = dict.fromkeys(names, 2) | problem.model()
             if not examples.satisfies(asked, self.model):
                 return "unknown"  # an unguarded division by zero, of which z3 may assume what it likes
         return answer
 
-    def ask(self, formula: Formula, given: Sequence[Formula] = ()) -> Answer:
+    def ask(self, formula: Formula, given: Sequence[Formula] = (), units: int | None = None) -> Answer:
         """What is known of the formula where all given ones hold. Where nothing satisfies those: ALWAYS."""
         quick = self.known(given).ask(formula)
         if quick is not None:
             return Answer.ALWAYS if quick else Answer.NEVER
-        can_fail = self.satisfiable((*given, negate(formula)))
+        can_fail = self.satisfiable((*given, negate(formula)), (), units)
         if can_fail == "unsat":
             return Answer.ALWAYS
-        can_hold = self.satisfiable((*given, formula))
+        can_hold = self.satisfiable((*given, formula), (), units)
         if can_hold == "unsat":
             return Answer.NEVER
         return Answer.SOMETIMES if can_fail == can_hold == "sat" else Answer.UNKNOWN

@@ -1,4 +1,4 @@
-"""The accepted set as people say it: a short formula, a fact per dim, and both as a line of text.
+"""The accepted set as people say it: a fact per dim, the relations that are left, and both as a line of text.
 
 A symbol that shares no formula with another is described by the set of its values, exactly and without
 z3. For the rest facts are guessed from examples and proved: a bound is attained and nothing lies beyond
@@ -18,7 +18,6 @@ from ..constraints.formula import (
     And,
     Compare,
     Formula,
-    Or,
     all_of,
     any_of,
     comparisons,
@@ -26,157 +25,29 @@ from ..constraints.formula import (
     eq,
     free_symbols,
     ge,
-    le,
     ne,
     rewrite,
 )
 from ..constraints.intervals import interval
 from ..constraints.language import Fact
 from ..constraints.system import Answer, Domain
-from .judge import Judge
-from .periodic import EVERY, IntegerSet, TooLarge, solutions
+from .judge import Judge, Satisfiable
+from .periodic import IntegerSet, solutions
+from .shorten import RUNS, between, simplify
 
 if TYPE_CHECKING:
     from .decide import Decision
 
-RUNS = 4
-"""How many intervals, holes or residues a description may list."""
+__all__ = ["Summary", "condition", "fact", "fact_formula", "fact_text", "facts", "simplify", "summary"]
+
 FAR = 1 << 40
-"""A term that gets beyond this has no bound that we would find."""
-FEW_VALUES = 2
-"""Up to so many values are listed one by one, where a range with a step would say as much."""
+"""Of a term that gets beyond this we find no bound."""
 FEW = 48
 """Up to so many values are asked for one by one."""
-
-
-# --- the accepted set as a formula -------------------------------------------------------------------------
-
-
-def simplify(judge: Judge, domain: Domain, requirements: Iterable[Formula]) -> Formula:
-    """A formula that is equivalent to all requirements within the domain, as short as we can say it.
-
-    What is said of one symbol alone is said anew from the set of its values; of the rest, what follows
-    is dropped.
-    """
-    alone: dict[str, list[Formula]] = {}
-    related: list[Formula] = []
-    for part in conjuncts(all_of(requirements)):
-        names = free_symbols(part)
-        if len(names) == 1:
-            alone.setdefault(min(names), []).append(part)
-        else:
-            related.append(part)
-    said: list[Formula] = []
-    for name in (n for n in (*domain.symbols, *sorted(alone.keys() - {*domain.symbols})) if n in alone):
-        said.append(_restated(name, domain, all_of(alone[name])))
-    kept = [*conjuncts(all_of((*said, *related)))]
-    for part in kept.copy():
-        kept[kept.index(part)] = _shortened(judge, part, (*domain.assumptions, *kept))
-    kept = [*conjuncts(all_of(kept))]
-    for part in sorted(kept, key=lambda f: -len(str(f))):
-        others = [p for p in kept if p is not part]
-        if judge.ask(part, (*domain.assumptions, *others)) is Answer.ALWAYS:
-            kept = others
-    return all_of(kept)
-
-
-def _shortened(judge: Judge, formula: Formula, given: Sequence[Formula]) -> Formula:
-    """A disjunction without the parts that it does not need, by what is given, itself included."""
-    parts = list(formula.parts) if isinstance(formula, Or) else []
-    for part in parts.copy():
-        fewer = any_of(p for p in parts if p is not part)
-        if judge.ask(fewer, given) is Answer.ALWAYS:
-            parts.remove(part)
-    return any_of(parts) if parts else formula
-
-
-def _restated(name: str, domain: Domain, formula: Formula) -> Formula:
-    possible = _alone(name, domain.assumptions)
-    values = solutions(formula, name)
-    try:
-        shorter = None if values is None else describe(name, values & possible, possible)
-    except TooLarge:
-        shorter = None
-    return formula if shorter is None else shorter
-
-
-def _alone(name: str, formulas: Iterable[Formula]) -> IntegerSet:
-    """What formulas over the symbol alone leave to it."""
-    found = EVERY
-    for part in conjuncts(all_of(formulas)):
-        if free_symbols(part) == {name} and (values := solutions(part, name)) is not None:
-            found = found & values
-    return found
-
-
-def describe(name: str, values: IntegerSet, possible: IntegerSet) -> Formula | None:
-    """The shortest formula found that picks the values out of what is possible."""
-    best: Formula | None = None
-    for formula in _descriptions(name, values, possible):
-        if best is None or _length(formula) < _length(best):
-            said = solutions(formula, name)
-            if said is not None and said & possible <= values and values <= said:
-                best = formula
-    return best
-
-
-def _length(formula: Formula) -> int:
-    return len([*comparisons(formula)])
-
-
-def _descriptions(name: str, values: IntegerSet, possible: IntegerSet) -> Iterator[Formula]:
-    """Candidates: nothing, a range with a step, intervals, holes, residues."""
-    s = sym(name)
-    yield True
-    if not values:
-        yield False
-        return
-    step, residue = values.congruence()
-    if step == 0:
-        yield eq(s, residue)
-        return
-    low, high = values.min, values.max
-    lower = ge(s, int(low)) if low > possible.min else True
-    upper = le(s, int(high)) if high < possible.max else True
-    stepped = eq(s % step, residue)
-    yield from (lower, upper, stepped)
-    if len(few := [*_members(values, FEW_VALUES + 1)]) <= FEW_VALUES:
-        yield any_of(eq(s, v) for v in few)
-    for one, other in combinations((lower, upper, stepped), 2):
-        yield all_of((one, other))
-    yield all_of((lower, upper, stepped))
-    if runs := values.runs(RUNS):
-        ends = [(None if a == possible.min else a, None if b == possible.max else b) for a, b in runs]
-        yield all_of((any_of(_between(s, a, b) for a, b in ends), stepped))
-    holes = possible & ~values & _range(low, high)
-    gaps = [*_members(holes, RUNS + 1)]
-    if len(gaps) <= RUNS:
-        yield all_of((lower, upper, *(ne(s, v) for v in gaps)))
-    tail = values.masks[-1] or values.masks[0] or max(values.masks)
-    for wanted, compare, join in ((1, eq, any_of), (0, ne, all_of)):
-        residues = [r for r in range(values.period) if tail >> r & 1 == wanted]
-        if len(residues) <= RUNS:
-            yield all_of((lower, upper, join([compare(s % values.period, r) for r in residues])))
-
-
-def _members(values: IntegerSet, limit: int) -> Iterator[int]:
-    """The first members of a set that is bounded below; the limit of them if there are more."""
-    at = None if values.min in (-inf, inf) else values.at_least(int(values.min))
-    while at is not None and limit:
-        yield at
-        at, limit = values.at_least(at + 1), limit - 1
-
-
-def _range(low: float, high: float) -> IntegerSet:
-    s = sym("s")
-    parts = [ge(s, int(low)) if low != -inf else True, le(s, int(high)) if high != inf else True]
-    return solutions(all_of(parts), "s") or EVERY
-
-
-def _between(s: Dim, low: int | None, high: int | None) -> Formula:
-    if low is not None and low == high:
-        return eq(s, low)
-    return all_of((True if low is None else ge(s, low), True if high is None else le(s, high)))
+EFFORT = 300_000
+"""Z3's resource units for a question about a fact: facts that are hard to prove are not worth waiting for."""
+LINE = "n_"
+"""How far along a line."""
 
 
 # --- facts -------------------------------------------------------------------------------------------------
@@ -250,8 +121,9 @@ class _Search:
 
     def fact(self, exact: bool, equals: Dim | None) -> Fact:
         """Bounds, then the step between values, then the values themselves where they are few."""
-        if not self._some(True):
-            low, high = interval(self.dim, self.judge.known(self.formulas).ranges)
+        known = self.judge.known(self.formulas)
+        if self._some() != "sat":
+            low, high = interval(self.dim, known.ranges)
             return Fact(None if low == -inf else int(low), None if high == inf else int(high), exact=False)
         low, high = -self._greatest(-1), self._greatest(1)
         step, residue = self._congruence()
@@ -259,69 +131,65 @@ class _Search:
         bounds = None if low == -inf else int(low), None if high == inf else int(high)
         return Fact(*bounds, step, residue, equals, values, exact and self.proved)
 
-    def _some(self, *conditions: Formula) -> bool:
-        """Is there an example under these conditions? What is not known counts as no, and nothing is
-        proved then.
-        """
-        answer = self.judge.satisfiable((*self.formulas, *conditions), sorted(symbols(self.dim)))
+    def _some(self, *conditions: Formula) -> Satisfiable:
+        """Is there an example under these conditions? If that is not known, not everything is proved."""
+        names = sorted(symbols(self.dim))
+        answer = self.judge.satisfiable((*self.formulas, *conditions), names, EFFORT)
         if answer == "unknown":
             self.proved = False
-        if answer != "sat":
-            return False
-        self.points.append(dict(self.judge.model))
-        self.seen.add(evaluate(self.dim, self.judge.model))
-        return True
+        elif answer == "sat":
+            self.points.append(dict(self.judge.model))
+            self.seen.add(evaluate(self.dim, self.judge.model))
+        return answer
 
     def _greatest(self, sign: int) -> int | float:
-        """The greatest value of sign*dim: by doubling steps until none is beyond, then by bisection."""
+        """A bound of sign*dim, the greatest value if all is proved: found by growing steps, then by
+        bisection.
+        """
         term = sign * self.dim
         known = max(sign * v for v in self.seen)
         limit = interval(term, self.judge.known(self.formulas).ranges)[1]
+        if limit == inf and self._unbounded(sign):
+            return inf
         step = 1
-        while limit == inf:
-            if step > FAR:
-                self.proved = self.proved and self._unbounded(sign)
-                return inf
-            if self._some(ge(term, known + step)):
-                known = max(sign * v for v in self.seen)
-                step *= 16
-            else:
-                limit = known + step - 1
         while known < limit:
-            middle = -(-(known + int(limit)) // 2) if step > 1 else int(limit)
-            step = 2
-            if self._some(ge(term, middle)):
+            if limit == inf:
+                tried, step = known + step, step * 16
+            else:
+                tried, step = (int(limit) if step == 1 else -(-(known + int(limit)) // 2)), 2
+            answer = self._some(ge(term, tried))
+            if answer == "unknown" or step > FAR:
+                self.proved = False
+                break
+            if answer == "sat":
                 known = max(sign * v for v in self.seen)
             else:
-                limit = middle - 1
-        return known
+                limit = tried - 1
+        return limit
 
     def _unbounded(self, sign: int) -> bool:
-        """From every point where the formulas hold, a step d leads to another, with more of sign*dim on
-        the way.
+        """On some line through an example the formulas hold again and again, and sign*dim grows.
 
-        By induction there is no bound then. Steps tried: between the examples nearest and farthest, and
-        along one symbol or all by a multiple of every divisor.
+        On a line x + n*d the formulas are over n alone, and hold on a set that is periodic from some n
+        on, with a period P (periodic.py). If dim(n + P) - dim(n) >= 1 for all those n, there is no
+        bound.
         """
-        together = all_of(self.formulas)
-        names = sorted(free_symbols(together) | symbols(self.dim))
-        whole = _divisors(together)
-        steps = [dict.fromkeys(names, d) for d in (whole, -whole)]
-        steps += [{n: d} for n in names for d in (whole, -whole)]
-        if len(self.points) > 1:
-            near, far = (pick(self.points, key=lambda p: sign * evaluate(self.dim, p)) for pick in (min, max))
-            d = {n: far.get(n, 0) - near.get(n, 0) for n in names}
-            common = gcd(*d.values()) or 1
-            steps.insert(0, {n: v // common * whole for n, v in d.items()})
-        for step in steps:
-            moved = {n: sym(n) + v for n, v in step.items()}
-            try:
-                grown = substitute(self.dim, moved) - self.dim
-                there = rewrite(together, moved)
-            except ZeroDivisionError:
-                continue
-            if self.judge.ask(all_of((there, ge(sign * grown, 1))), self.formulas) is Answer.ALWAYS:
-                return True
+        together, n = all_of(self.formulas), sym(LINE)
+        for point in self.points[:2]:
+            for line in _lines(point):
+                moved = {s: v + line.get(s, 0) * n for s, v in point.items()}
+                try:
+                    held = solutions(rewrite(together, moved), LINE)
+                    there = sign * substitute(self.dim, moved)
+                    if held is None or held.max != inf or isinstance(there, int):
+                        continue
+                    later = ge(n, max(held.cuts, default=0))
+                    grown = substitute(there, {LINE: n + held.period * _divisors(eq(there, 0))}) - there
+                except ZeroDivisionError:
+                    continue
+                tail, grows = solutions(later, LINE), solutions(ge(grown, 1), LINE)
+                if tail is not None and grows is not None and held & tail <= grows:
+                    return True
         return False
 
     def _congruence(self) -> tuple[int, int]:
@@ -331,32 +199,48 @@ class _Search:
         while True:
             base = min(self.seen)
             step = gcd(*(v - base for v in self.seen))
-            if step == 0:
-                other = ne(self.dim, base)
-            elif step == 1:
+            if step == 1:
                 return 1, 0
-            else:
-                other = ne((self.dim - base) % step, 0)
+            other = ne((self.dim - base) % step, 0) if step else ne(self.dim, base)
             count = len(self.seen)
-            if not self._some(other) or len(self.seen) == count:
+            answer = self._some(other)
+            if answer == "unknown":
+                return 1, 0
+            if answer == "unsat" or len(self.seen) == count:
                 return step, base % step if step else base
 
     def _values(self, low: float, high: float, step: int) -> tuple[tuple[int | None, int | None], ...] | None:
         """The values as intervals, each value asked for, where they are few enough."""
         if step == 0:
             return ((int(low), int(high)),)
-        if inf in (-low, high) or (high - low) // step >= FEW:
+        if inf in (-low, high) or (high - low) // step >= FEW or not self.proved:
             return None
         runs: list[tuple[int | None, int | None]] = []
         for value in range(int(low), int(high) + 1, step):
-            if value in self.seen or self._some(eq(self.dim, value)):
-                previous = runs.pop() if runs and runs[-1][1] == value - step else (value, value)
-                runs.append((previous[0], value))
+            if value not in self.seen:
+                answer = self._some(eq(self.dim, value))
+                if answer == "unknown":
+                    return None
+                if answer == "unsat":
+                    continue
+            previous = runs.pop() if runs and runs[-1][1] == value - step else (value, value)
+            runs.append((previous[0], value))
         return tuple(runs) if len(runs) <= RUNS else None
 
 
+def _lines(point: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """Directions: along each symbol, along two at once, evenly or as the point scales them, and along all."""
+    names = sorted(point)
+    for sign in (1, -1):
+        yield from ({name: sign} for name in names)
+        for one, other in combinations(names, 2):
+            yield {one: sign, other: sign}
+            yield {one: sign * point[one], other: sign * point[other]}
+        yield dict.fromkeys(names, sign)
+
+
 def _divisors(formula: Formula) -> int:
-    """A common multiple of the integer divisors in a formula, or 1 where it would be large."""
+    """A common multiple of the integer divisors in a formula."""
     found = 1
     queue: list[Dim] = [c.term for c in comparisons(formula)]
     while queue:
@@ -367,7 +251,7 @@ def _divisors(formula: Formula) -> int:
                     queue += atom.args
                     if atom.op in ("//", "%") and isinstance(atom.args[1], int):
                         found = lcm(found, atom.args[1])
-    return found if found < FAR else 1
+    return found
 
 
 def _equal_to(judge: Judge, name: str, earlier: Sequence[str], formulas: Sequence[Formula]) -> Dim | None:
@@ -432,9 +316,9 @@ def fact_formula(name: str, fact: Fact) -> Formula:
     s = sym(name)
     if fact.divisor == 0:
         return eq(s, fact.remainder)
-    parts = [_between(s, fact.min, fact.max), eq(s % fact.divisor, fact.remainder)]
+    parts = [between(s, fact.min, fact.max), eq(s % fact.divisor, fact.remainder)]
     if fact.values is not None:
-        parts.append(any_of(_between(s, a, b) for a, b in fact.values))
+        parts.append(any_of(between(s, a, b) for a, b in fact.values))
     if fact.equals is not None:
         parts.append(eq(s, fact.equals))
     return all_of(parts)

@@ -43,7 +43,7 @@ class Problem:
     unless time runs out.
     """
 
-    def __init__(self, seconds: float = 30.0, units: int = 20_000_000) -> None:
+    def __init__(self, seconds: float = 30.0, units: int = 3_000_000) -> None:
         self.queries = 0
         self.seconds = 0.0
         self._limit = seconds
@@ -51,7 +51,6 @@ class Problem:
         self._context = z3.Context()
         self._solver = z3.SimpleSolver(ctx=self._context)
         self._solver.set("random_seed", 0)
-        self._solver.set("rlimit", units)
         self._encoder = _Encoder(self._context)
         self._literals: dict[Formula, Any] = {}
         self._formulas: dict[str, Formula] = {}
@@ -71,8 +70,13 @@ class Problem:
         """Has the time run out?"""
         return self.seconds >= self._limit
 
-    def check(self, formulas: Iterable[Formula]) -> Answer:
-        """Do some integers satisfy all formulas? Afterwards `model` or `core` says more."""
+    def check(self, formulas: Iterable[Formula], units: int | None = None) -> Answer:
+        """Do some integers satisfy all formulas? Afterwards `model` or `core` says more.
+
+        `units` bounds this query, if that is less than what the problem allows.
+        """
+        allowed = min(units or self._units, self._units)
+        self._solver.set("rlimit", allowed)
         asked = tuple(dict.fromkeys(f for f in formulas if f is not True))
         self._asked, self._core, self._model = asked, (), {}
         if False in asked:
@@ -85,7 +89,7 @@ class Problem:
         elif answer == "unknown" and not self.exhausted:
             # The incremental core gave up: Z3's tactics, from scratch, decide some of these.
             fresh = z3.Solver(ctx=self._context)
-            fresh.set("rlimit", self._units)
+            fresh.set("rlimit", allowed)
             fresh.add(*self._encoder.definitions, *(self._encoder.formula(f) for f in asked))
             answer = self._run(fresh, [])
             self._core = asked if answer == "unsat" else ()

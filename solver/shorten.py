@@ -1,0 +1,223 @@
+"""The accepted set as a short formula: what is said of one symbol is said anew, what follows is dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations, product
+from math import inf
+
+from ..constraints.dims import Dim, sym
+from ..constraints.formula import (
+    Compare,
+    Formula,
+    Or,
+    all_of,
+    any_of,
+    comparisons,
+    conjuncts,
+    eq,
+    free_symbols,
+    ge,
+    le,
+    ne,
+)
+from ..constraints.system import Answer, Domain
+from .judge import Judge
+from .periodic import EVERY, IntegerSet, TooLarge, solutions
+
+RUNS = 4
+"""How many intervals, holes or residues a description may list."""
+FEW = 2
+"""Up to so many values are listed one by one, where a range with a step would say as much."""
+CASES = 16
+"""How many cases two disjunctions may make together."""
+
+
+def simplify(judge: Judge, domain: Domain, requirements: Iterable[Formula]) -> Formula:
+    """A formula that is equivalent to all requirements within the domain, as short as we can say it."""
+    known = judge.known(domain.assumptions)
+    alone: dict[str, list[Formula]] = {}
+    related: list[Formula] = []
+    for part in conjuncts(all_of(known.shorten(r) for r in requirements)):
+        names = free_symbols(part)
+        if len(names) == 1:
+            alone.setdefault(min(names), []).append(part)
+        else:
+            related.append(part)
+    order = [n for n in (*domain.symbols, *sorted(alone.keys() - {*domain.symbols})) if n in alone]
+    said = [_restated(name, domain, all_of(alone[name])) for name in order]
+    kept = [*conjuncts(all_of((*said, *related)))]
+    for part in kept.copy():
+        kept[kept.index(part)] = _without_idle_parts(judge, part, (*domain.assumptions, *kept))
+    kept = _joined(judge, domain, [*conjuncts(all_of(kept))])
+    for part in sorted(kept, key=lambda f: -len(str(f))):
+        others = [p for p in kept if p is not part]
+        if judge.ask(part, (*domain.assumptions, *others)) is Answer.ALWAYS:
+            kept = others
+    return all_of(kept)
+
+
+def _without_idle_parts(judge: Judge, formula: Formula, given: Sequence[Formula]) -> Formula:
+    """A disjunction without the parts that it does not need, by what is given, itself included."""
+    parts = list(formula.parts) if isinstance(formula, Or) else []
+    for part in parts.copy():
+        fewer = any_of(p for p in parts if p is not part)
+        if judge.ask(fewer, given) is Answer.ALWAYS:
+            parts.remove(part)
+    return any_of(parts) if parts else formula
+
+
+def length(formula: Formula) -> int:
+    """How many comparisons a formula makes."""
+    return len([*comparisons(formula)])
+
+
+# --- disjunctions ------------------------------------------------------------------------------------------
+
+
+def _joined(judge: Judge, domain: Domain, parts: list[Formula]) -> list[Formula]:
+    """Two disjunctions about the same symbols become one where their cases, told apart, are fewer.
+
+    `(b <= c or c == 1) and (c <= b or b == 1)` is `b == c or b == 1 or c == 1` for sizes from 1.
+    """
+    for one, other in combinations([p for p in parts if isinstance(p, Or)], 2):
+        if one not in parts or other not in parts or free_symbols(one).isdisjoint(free_symbols(other)):
+            continue
+        if len(one.parts) * len(other.parts) > CASES:
+            continue
+        together = _cases(judge, domain, one, other)
+        if length(together) < length(one) + length(other):
+            parts[parts.index(one)] = together
+            parts.remove(other)
+    return [*conjuncts(all_of(parts))]
+
+
+def _cases(judge: Judge, domain: Domain, one: Or, other: Or) -> Formula:
+    """The disjunction of all pairs of parts, each as short as the fast path makes it, none within another."""
+    cases = [_case(judge, domain, all_of(pair)) for pair in product(one.parts, other.parts)]
+    cases = [*dict.fromkeys(c for c in cases if c is not False)]
+    for case in sorted(cases, key=length, reverse=True):
+        within = judge.known((*domain.assumptions, case))
+        if any(within.ask(wider) for wider in cases if wider != case):
+            cases.remove(case)
+    return any_of(cases)
+
+
+def _case(judge: Judge, domain: Domain, case: Formula) -> Formula:
+    """A conjunction without what the rest of it implies; x <= y and y <= x are x == y."""
+    if judge.known((*domain.assumptions, case)).contradictory:
+        return False
+    parts = [*conjuncts(case)]
+    for part in sorted(parts, key=length, reverse=True):
+        others = [p for p in parts if p is not part]
+        if judge.known((*domain.assumptions, *others)).ask(part):
+            parts = others
+    for one, other in combinations([p for p in parts if isinstance(p, Compare) and p.op == ">="], 2):
+        if one.term == -other.term:
+            return all_of((eq(one.term, 0), *(p for p in parts if p not in (one, other))))
+    return all_of(parts)
+
+
+# --- one symbol --------------------------------------------------------------------------------------------
+
+
+def _restated(name: str, domain: Domain, formula: Formula) -> Formula:
+    possible = _alone(name, domain.assumptions)
+    values = solutions(formula, name)
+    try:
+        shorter = None if values is None else describe(name, values & possible, possible)
+    except TooLarge:
+        shorter = None
+    return formula if shorter is None else shorter
+
+
+def _alone(name: str, formulas: Iterable[Formula]) -> IntegerSet:
+    """What formulas over the symbol alone leave to it."""
+    found = EVERY
+    for part in conjuncts(all_of(formulas)):
+        if free_symbols(part) == {name} and (values := solutions(part, name)) is not None:
+            found = found & values
+    return found
+
+
+def describe(name: str, values: IntegerSet, possible: IntegerSet) -> Formula | None:
+    """The shortest formula found that picks the values out of what is possible."""
+    best: Formula | None = None
+    for formula in _descriptions(name, values, possible):
+        if best is None or length(formula) < length(best):
+            said = solutions(formula, name)
+            if said is not None and said & possible <= values and values <= said:
+                best = formula
+    return best
+
+
+def _descriptions(name: str, values: IntegerSet, possible: IntegerSet) -> Iterator[Formula]:
+    """Candidates: nothing, a range with a step, single values, intervals, holes, residues."""
+    s = sym(name)
+    yield True
+    if not values:
+        yield False
+        return
+    step, residue = values.congruence()
+    if step == 0:
+        yield eq(s, residue)
+        return
+    low, high = values.min, values.max
+    lower = ge(s, int(low)) if low > possible.min else True
+    upper = le(s, int(high)) if high < possible.max else True
+    stepped = eq(s % step, residue)
+    yield from (lower, upper, stepped)
+    for one, other in combinations((lower, upper, stepped), 2):
+        yield all_of((one, other))
+    yield all_of((lower, upper, stepped))
+    if few := _members(values, FEW):
+        yield any_of(eq(s, v) for v in few)
+    if runs := values.runs(RUNS):
+        ends = [(None if a == possible.min else a, None if b == possible.max else b) for a, b in runs]
+        yield all_of((any_of(between(s, a, b) for a, b in ends), stepped))
+    gaps = _members(possible & ~values & _range(low, high), RUNS)
+    if gaps is not None:
+        yield all_of((lower, upper, *(ne(s, v) for v in gaps)))
+    for pattern in _patterns(s, values):
+        yield all_of((lower, upper, pattern))
+        regular = solutions(pattern, name) or EVERY
+        more, fewer = _members(values & ~regular, FEW), _members(regular & possible & ~values, FEW)
+        if more is not None and fewer is not None:
+            yield any_of((*(eq(s, v) for v in more), all_of((pattern, *(ne(s, v) for v in fewer)))))
+
+
+def _patterns(s: Dim, values: IntegerSet) -> Iterator[Formula]:
+    """What the residues say on the last stretch that has members."""
+    period = values.period
+    tail = next((mask for mask in reversed(values.masks) if mask), 0)
+    for wanted, compare, join in ((1, eq, any_of), (0, ne, all_of)):
+        residues = [r for r in range(period) if tail >> r & 1 == wanted]
+        if len(residues) <= RUNS:
+            yield join([compare(s % period, r) for r in residues])
+
+
+def _members(values: IntegerSet, limit: int) -> list[int] | None:
+    """All members of a set, if there are no more than the limit."""
+    found: list[int] = []
+    if not values:
+        return found
+    if inf in (-values.min, values.max):
+        return None
+    at = values.at_least(int(values.min))
+    while at is not None and len(found) <= limit:
+        found.append(at)
+        at = values.at_least(at + 1)
+    return found if len(found) <= limit else None
+
+
+def _range(low: float, high: float) -> IntegerSet:
+    s = sym("s")
+    parts = [ge(s, int(low)) if low != -inf else True, le(s, int(high)) if high != inf else True]
+    return solutions(all_of(parts), "s") or EVERY
+
+
+def between(s: Dim, low: int | None, high: int | None) -> Formula:
+    """low <= s <= high, None standing for no bound."""
+    if low is not None and low == high:
+        return eq(s, low)
+    return all_of((True if low is None else ge(s, low), True if high is None else le(s, high)))
