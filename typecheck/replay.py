@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -151,7 +152,7 @@ def _attempt(
     state = ModelState(target)
     device = _device(target)
     try:
-        with mode(), torch.random.fork_rng(devices=[]):
+        with mode(), _uncompiled(), torch.random.fork_rng(devices=[]):
             bound = bind(target, spec.inputs, lambda declared: _build(declared, values, fill, device))
             target(*bound.args, **bound.kwargs)
     except REFUSALS as error:
@@ -227,6 +228,15 @@ def _fake_mode() -> Iterator[None]:
 
 
 _real_mode = contextlib.nullcontext
+
+
+def _uncompiled() -> contextlib.AbstractContextManager[Any]:
+    """What `torch.compile` made runs as it was written. Where nothing is compiled dynamo is not imported."""
+    import torch
+
+    if "torch._dynamo" not in sys.modules:
+        return contextlib.nullcontext()
+    return torch.compiler.set_stance("force_eager")
 
 
 @contextlib.contextmanager

@@ -154,6 +154,12 @@ def test_the_model_is_left_as_it_was() -> None:
     assert torch.equal(torch.get_rng_state(), random)
 
 
+def test_compiled_programs_run_as_they_are_written() -> None:
+    replayer = Replayer(torch.compile(nn.Linear(3, 4)), parse_spec("input: [b, d]"))
+    assert isinstance(replayer.run({"b": 2, "d": 4}, False), Refused)
+    assert isinstance(replayer.run({"b": 2, "d": 3}, True), Ran)
+
+
 def test_nothing_is_logged(capfd: pytest.CaptureFixture[str]) -> None:
     log = logging.getLogger("torch._subclasses.fake_tensor")
     level = log.level
