@@ -122,20 +122,25 @@ def bind(
     Raises TargetError, naming the target's parameters, where the two do not fit.
     """
     function = target.forward if isinstance(target, torch.nn.Module) else target
-    signature = inspect.signature(function)
     roots: dict[str, Any] = {}
     for declared in inputs:
         _place(roots, declared, build(declared))
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # a builtin (`torch.relu`): its arguments are given in the order of the spec
+        return inspect.signature(lambda *given: None).bind(*roots.values())
+    kinds = {name: p.kind for name, p in signature.parameters.items() if name in roots}
+    by_place = [inspect.Parameter.POSITIONAL_ONLY]
+    if inspect.Parameter.VAR_POSITIONAL in kinds.values():  # `*rest` comes after all that stands before it
+        by_place.append(inspect.Parameter.POSITIONAL_OR_KEYWORD)
     positional: list[Any] = []
-    named: dict[str, Any] = {}
-    for name, value in roots.items():
-        kind = signature.parameters[name].kind if name in signature.parameters else None
+    named = dict(roots)
+    for name, kind in kinds.items():
         if kind is inspect.Parameter.VAR_POSITIONAL:
-            positional.extend(value if isinstance(value, list) else [value])
-        elif kind is inspect.Parameter.POSITIONAL_ONLY:
-            positional.append(value)
-        else:
-            named[name] = value
+            rest = named.pop(name)
+            positional.extend(rest if isinstance(rest, list) else [rest])
+        elif kind in by_place:
+            positional.append(named.pop(name))
     try:
         return signature.bind(*positional, **named)
     except TypeError as error:
@@ -227,6 +232,14 @@ class Recording:
             ref = self._new_input(declared.name, value)
             dtype = value.dtype if isinstance(value, Tensor) and value.dtype else "float32"
             return SymbolicTensor(self, value, ref, getattr(torch, dtype))
+        return self._passed(value)
+
+    def _passed(self, value: Value) -> Any:
+        """An input that is no tensor, as the program gets it; of a float no more is known than that."""
+        if isinstance(value, tuple):
+            return tuple(map(self._passed, value))
+        if isinstance(value, Number):
+            return Real(self, None, None)
         return size(self, value) if isinstance(value, Term) else value
 
     def _new_input(self, name: str, value: Value, parameter: bool = False) -> Ref:

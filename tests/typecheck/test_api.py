@@ -67,6 +67,19 @@ class Counts(nn.Module):
         return x
 
 
+def scales(x: Tensor, p: float) -> Tensor:
+    return x * p
+
+
+def shaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    return x.view(*shape)
+
+
+def chooses(batch: dict[str, Any], *rest: Tensor) -> Tensor:
+    total: Tensor = batch["a"] + batch["parts"][0] + rest[0]
+    return total
+
+
 # target, inputs, assumptions, verdict, accepted set
 VERDICTS: list[tuple[Callable[..., Any], str, tuple[str, ...], str, str]] = [
     (relu, "x: [b, c]", (), "proved", "True"),
@@ -78,6 +91,12 @@ VERDICTS: list[tuple[Callable[..., Any], str, tuple[str, ...], str, str]] = [
     (joins, "x: [b, c]; y: [d, e]", (), "refined", "b == d"),
     (conflict, "x: [n]", (), "refuted", "False"),
     (Counts(), "x: [b]", (), "proved", "True"),
+    (scales, "x: [b]; p: float", (), "proved", "True"),
+    (shaped, "x: [b, c]; shape=[b*c]", (), "proved", "True"),
+    (shaped, "x: [b, c]; shape[0]: int = c; shape[1]: int = b", (), "proved", "True"),
+    (chooses, 'batch["a"]: [2]; batch["parts"][0]: [1]; rest[0]: [b]', (), "refined", "b <= 2"),
+    (torch.relu, "input: [b]", (), "proved", "True"),
+    (nn.functional.linear, "input: [b, 3]; weight: [4, c]", (), "refined", "c == 3"),
 ]
 
 
