@@ -319,7 +319,12 @@ def _spoken(program: Program, rules: Rules) -> Program:
 
     `leaky_relu(self, negative_slope)` is known to its rule by position, as is `embedding(weight, indices)`.
     """
-    return replace(program, nodes=tuple(_in_words_of(rules.get(node.op), node) for node in program.nodes))
+    return replace(program, nodes=tuple(_in_words_of(_rule(rules, node.op), node) for node in program.nodes))
+
+
+def _rule(rules: Rules, op: str) -> Rule | None:
+    """The rule of an operator, which in place is that of the operator itself."""
+    return rules.get(op) or rules.get(op.removesuffix("_"))
 
 
 def _in_words_of(rule: Rule | None, node: Node) -> Node:

@@ -672,10 +672,11 @@ def test_arguments_that_an_operator_does_not_take_are_told() -> None:
     assert note.code == "approximate" and "conv2d: its rule does not take these arguments" in note.reason
 
 
-def test_arguments_that_a_rule_knows_by_another_name_are_told_by_position() -> None:
+@pytest.mark.parametrize("suffix", ["", "_"])
+def test_arguments_that_a_rule_knows_by_another_name_are_told_by_position(suffix: str) -> None:
     graph = graph_of(data := document("unet"))
     (relu, *_) = [node for node in graph["nodes"] if node["target"] == "torch.ops.aten.relu.default"]
-    relu["target"] = "torch.ops.aten.leaky_relu.default"
+    relu["target"] = f"torch.ops.aten.leaky_relu{suffix}.default"
     relu["inputs"].append({"name": "negative_slope", "arg": {"as_float": 0.2}, "kind": 1})
     compared, found = disagreements(pt2.program_of(data), default_rules)
     assert compared and not found and not system(pt2.program_of(data), default_rules).paths[0].notes
