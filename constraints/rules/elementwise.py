@@ -66,34 +66,36 @@ def dense(shape: Shape, order: Sequence[int]) -> Strides:
 def pointwise_layout(c: Context, operands: Iterable[Value], shape: Shape) -> Layout | Strides:
     """The strides that TensorIterator gives a new result of this shape: no gaps, axes ordered by stride.
 
-    It starts from row-major order and lets two axes change places where the first operand that has an opinion
-    asks for it: the one with nonzero strides along both (an axis that is broadcast has stride 0) that differ.
-    Hence:
+    It starts from row-major order and sorts by insertion. Of two axes the first operand with an opinion says
+    which is faster: one whose strides along both are not 0 (as they are where it is broadcast) and differ.
+    Axes without an opinion are skipped, and a decided order ends the insertion, so that what happens where
+    several operands decide is not easily told. But:
 
-    1. If no operand asks for a change, the result is contiguous.
-    2. If the first operand with an opinion has one on every pair of axes, its order is the order of the
-    result.
+    1. If no operand asks for a change on any pair of axes, the result is contiguous.
+    2. If the first operand that may have an opinion has one on every pair, its order is that of the result.
 
-    Both cases need proof that one stride is at least another for all sizes; where there is none, or where
-    operands share the decision, the layout is unknown. Sizes are taken to be at least 1 (an empty tensor has
-    no layout worth the name), and what is said of the stride of an axis of size 1 carries no meaning, as in
-    torch.
+    Both need proof that one stride is at least another for all sizes; without it the layout is unknown. Sizes
+    are taken to be at least 1, as an empty tensor has no layout worth the name. Of axes of size 1 a result is
+    told no true stride, as no element is reached by it; yet such an axis of an operand has an opinion.
     """
-    opinions = [o for o in operands if isinstance(o, Tensor) and _axes_with_stride(o) > 1]
-    if all(_is_row_major(c, o) for o in opinions):
+    vocal = [o for o in operands if isinstance(o, Tensor) and not _is_silent(c, o, shape)]
+    if all(_is_row_major(c, t) for t in vocal):
         return Layout.CONTIGUOUS
-    first = opinions[0]
+    first = vocal[0]
     if first.layout is Layout.UNKNOWN or first.shape != shape:
         return Layout.UNKNOWN
     order = axes_by_stride(c, first)
-    if order is None:
-        return Layout.UNKNOWN
-    return laid_out(shape, dense(shape, order))
+    return Layout.UNKNOWN if order is None else laid_out(shape, dense(shape, order))
 
 
-def _axes_with_stride(tensor: Tensor) -> int:
+def _is_silent(c: Context, tensor: Tensor, shape: Shape) -> bool:
+    """Has the tensor a stride other than 0 along one axis of the result at most?
+
+    Along an axis of size 1 it has none where the result is larger.
+    """
     strides = tensor.layout if isinstance(tensor.layout, tuple) else (None,) * tensor.rank
-    return sum(n != 1 and s != 0 for n, s in zip(tensor.shape, strides, strict=True))
+    axes = zip(strides, tensor.shape, shape[len(shape) - tensor.rank :], strict=True)
+    return sum(s != 0 and not (n == 1 and c.at_least(m, 2)) for s, n, m in axes) < 2
 
 
 def _is_row_major(c: Context, tensor: Tensor) -> bool:
@@ -107,24 +109,23 @@ def _is_row_major(c: Context, tensor: Tensor) -> bool:
 def axes_by_stride(c: Context, tensor: Tensor) -> tuple[int, ...] | None:
     """The axes, slowest first, if the strides decide their order for all sizes."""
     if not isinstance(tensor.layout, tuple):
-        return tuple(range(tensor.rank))
-    if any(s == 0 and n != 1 for s, n in zip(tensor.layout, tensor.shape, strict=True)):
+        return tuple(range(tensor.rank)) if tensor.layout is Layout.CONTIGUOUS else None
+    if 0 in tensor.layout:
         return None
     ones = [i for i, n in enumerate(tensor.shape) if n == 1]
     rest: list[int] = [i for i, n in enumerate(tensor.shape) if n != 1]
-    # Insertion by "slower than"; the pass over neighbours afterwards is the proof, since slower-than is
-    # transitive.
 
     def compare(i: int, j: int) -> int:
         return -1 if _slower(c, tensor, i, j) else 1
 
     rest.sort(key=cmp_to_key(compare))
+    # What has been sorted by an order that is not known on all pairs needs a proof: slower-than is
+    # transitive.
     if not all(_slower(c, tensor, i, j) for i, j in pairwise(rest)):
         return None
-    order = rest.copy()
-    for i in ones:  # where they go has no meaning; in row-major order they would not move
-        order.insert(i, i)
-    return tuple(order)
+    for i in ones:  # they may stand anywhere; here the order of a row-major tensor is the identity
+        rest.insert(i, i)
+    return tuple(rest)
 
 
 def _slower(c: Context, tensor: Tensor, i: int, j: int) -> bool:
