@@ -489,6 +489,30 @@ def rrelu(
     return Tensor(input.shape, apply_law(c, "xx=x", input.dtype, "rrelu"))
 
 
+def rrelu_with_noise(
+    c: Context,
+    input: Tensor,
+    noise: Tensor,
+    lower: Value = 0.125,
+    upper: Value = 0.25,
+    training: Value = False,
+) -> Tensor:
+    """[*a], [*a] -> [*a], contiguous; the noise is written"""
+    return rrelu(c, input)
+
+
+def rrelu_with_noise_functional(
+    c: Context,
+    input: Tensor,
+    noise: Tensor,
+    lower: Value = 0.125,
+    upper: Value = 0.25,
+    training: Value = False,
+) -> tuple[Tensor, Tensor]:
+    """[*a], [*a] -> [*a] and the noise: [*a]"""
+    return rrelu(c, input), clone(c, noise)
+
+
 def round(c: Context, input: Tensor, decimals: int = 0) -> Tensor:
     """[*a] -> [*a]"""
     return pointwise(c, "xx=x" if decimals else "x==x", input, operation="round")
@@ -910,6 +934,8 @@ CLAUSES: Final[dict[str, RuleFunction]] = {
     "rpow": rpow,
     "rremainder": swapped("remainder"),
     "rrelu": rrelu,
+    "rrelu_with_noise": rrelu_with_noise,
+    "rrelu_with_noise_functional": rrelu_with_noise_functional,
     "rsub": rsub,
     "sub": sub,
     "to": to,

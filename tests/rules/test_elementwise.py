@@ -216,6 +216,8 @@ CASES = [
     Case("logsigmoid", F.logsigmoid, (T("a b c", permute=P),)),
     Case("rrelu", F.rrelu, (T("a b c", permute=P),)),
     Case("rrelu", F.rrelu, (T("a b"), 0.1, 0.2, True)),
+    Case("rrelu_with_noise", torch.ops.aten.rrelu_with_noise, (T("a b"), T("a b"), 0.1, 0.2, True)),
+    Case("rrelu_with_noise_functional", torch.ops.aten.rrelu_with_noise_functional, (T("a b"), T("a b"))),
     Case("round", torch.round, (T("a b", i64),), {"decimals": 2}),
     Case("round", torch.round, (T("a b c", permute=P),), {"decimals": 2}),
     Case("polygamma", torch.polygamma, (1, T("a b"))),
