@@ -19,6 +19,7 @@ _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _OUR_FOLDERS: tuple[str, ...] = tuple(
     os.path.join(_OURS, part, "") for part in ("tracer", "constraints", "solver", "typecheck")
 )
+_NO_TRACER = tuple(os.path.join(_OURS, part, "") for part in ("constraints", "solver"))
 _INNER: tuple[str, ...] = (
     os.path.join(os.path.dirname(torch.__file__), ""),
     contextlib.__file__,
@@ -83,6 +84,16 @@ def of_error(error: BaseException, names: ModuleNames) -> Origin:
         if not is_inner(frame.f_code.co_filename):
             found = _origin(frame.f_code, line, names.of_frame(frame) or found.module)
     return found
+
+
+def is_defect(error: BaseException) -> bool:
+    """Was the exception no refusal of the program, though of a kind that refusals have?
+
+    Rules refuse in their own way: whatever else comes out of rules, dims or solver is a defect of theirs. A
+    recursion too deep says nothing of sizes.
+    """
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return isinstance(error, RecursionError) or frame.f_code.co_filename.startswith(_NO_TRACER)
 
 
 def is_ours(error: BaseException) -> bool:

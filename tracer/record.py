@@ -16,7 +16,7 @@ import numbers
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
@@ -48,7 +48,7 @@ from .handlers import is_guarded
 from .integers import symbolic_int
 from .model_state import ModelState
 from .numbers import DataNeeded, Real, Size, size
-from .origins import ModuleNames, here, is_ours, of_error
+from .origins import ModuleNames, here, is_defect, is_ours, of_error
 from .symbolic import OPERATOR_ATTRIBUTES, QUESTIONS, Sizes, SymbolicTensor, answer
 
 MAX_PATHS = 320
@@ -210,7 +210,10 @@ class Recording:
         except DataNeeded as reason:
             end = End("gave-up", str(reason), of_error(reason, self.names))
         except REFUSALS as error:
-            end = End("raised", f"{type(error).__name__}: {error}", of_error(error, self.names))
+            told = f"{type(error).__name__}: {error}"
+            how: Literal["raised", "gave-up"] = "gave-up" if is_defect(error) else "raised"
+            who = "the recorder failed: " if is_ours(error) and how == "gave-up" else ""
+            end = End(how, who + told, of_error(error, self.names))
         except Exception as error:  # noqa: BLE001 (the target is the user's code)
             # Whatever else a user's program raises is told, with its line, as no matter of sizes.
             who = "the recorder failed: " if is_ours(error) else ""

@@ -16,6 +16,8 @@ from .codes import Code, Severity
 from .report import Branch, Finding, Link, Output, Shape
 
 MAX_CHAIN = 6
+DEFECT = "the recorder failed"
+"""How the reason begins where a path ended by a defect of the recorder or of a rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,8 @@ def _conflict(system: System, core: Core, witness: Callable[[Group], Witness]) -
 
 def _open(system: System, reason: Open) -> Finding:
     """Why the verdict is unknown."""
+    if reason.reason.startswith(DEFECT):
+        return make(Code.INTERNAL_ERROR, f"{reason.reason}; please report it", reason.origin)
     notes = system.paths[reason.path].notes if system.paths else ()
     no_rule = any(note.code == "no-rule" and note.reason == reason.reason for note in notes)
     return make(Code.NO_RULE if no_rule else Code.INCOMPLETE, reason.reason, reason.origin)

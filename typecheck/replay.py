@@ -158,7 +158,7 @@ def _attempt(
     except REFUSALS as error:
         told = f"{type(error).__name__}: {error}"
         if _is_other(error):
-            return Failed(told)
+            return Failed(told, isinstance(error, RecursionError), of_error(error, ModuleNames(target)))
         return Refused(how, str(error).strip(), type(error).__name__, of_error(error, ModuleNames(target)))
     except Exception as error:  # noqa: BLE001 (the user's program may raise anything; it is told)
         return Failed(f"{type(error).__name__}: {error}", True, of_error(error, ModuleNames(target)))
@@ -236,7 +236,8 @@ def _uncompiled() -> contextlib.AbstractContextManager[Any]:
 
     if "torch._dynamo" not in sys.modules:
         return contextlib.nullcontext()
-    return torch.compiler.set_stance("force_eager")
+    stance: contextlib.AbstractContextManager[Any] = torch.compiler.set_stance("force_eager")
+    return stance
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from anyshape.constraints.dims import sym
-from anyshape.constraints.formula import eq
+from anyshape.constraints.formula import eq, holds
 from anyshape.constraints.generate import Rules
 from anyshape.constraints.language import Context
 from anyshape.constraints.language import Tensor as Known
@@ -329,3 +329,28 @@ def test_every_export_is_there() -> None:
 def test_the_rules_are_an_argument() -> None:
     report = check(relu, "x: [b]", rules=Rules({}))
     assert {f.code for f in report.findings} & {Code.APPROXIMATE, Code.NO_RULE}
+
+
+# ---- what is no refusal
+
+
+def test_a_defect_of_a_rule_is_no_refusal_of_the_program() -> None:
+    def asserts_wrongly(c: Context, input: Known) -> Known:
+        c.require(holds(eq(input.shape[0], 1), {}), "there is no value")
+        return input
+
+    def recurses(c: Context, input: Known) -> Known:
+        return recurses(c, input)
+
+    wrong = (asserts_wrongly, recurses)
+    reports = [check(relu, "x: [b]", rules=default_rules + {"relu": rule}) for rule in wrong]
+    assert [report.verdict for report in reports] == ["unknown", "unknown"]
+    assert Code.INTERNAL_ERROR in {f.code for f in reports[0].findings}
+
+
+def test_endless_recursion_of_the_program_is_no_matter_of_sizes() -> None:
+    def endless(x: Tensor) -> Tensor:
+        return endless(x + 1)
+
+    with pytest.raises(TargetError, match="RecursionError"):
+        check(endless, "x: [b]")
