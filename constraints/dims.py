@@ -428,22 +428,28 @@ def _without(mono: Mono, at: int) -> Mono:
 def _rejoin(acc: dict[Mono, int]) -> None:
     """c·m·R + d·m·A = c·m·rest + (d - a·c)·m·A, where a·A + R = rest (`_relations`).
 
-    Applied where it removes the `%` and takes away from A: a·c and d have one sign, and |d| >= |a·c|.
+    Applied where it removes the `%` and takes away from A: a·c and d have one sign, and |d| >= |a·c|. It is
+    applied too where it takes away from all of rest but its constant: `h + -h % 4` is `-4*(-h//4)`.
     """
     places = [(mono, i) for mono in acc for i, atom in enumerate(mono) if _is_division(atom)]
-    if len(places) < 2 or len({mono[i].op for mono, i in places}) < 2:  # type: ignore[union-attr]
-        return
-    for mono, i in places:
-        others = mono[:i] + mono[i + 1 :]
-        for a, quotient, remainder, rest in _relations(mono[i]):
-            r, q = _joined(others, (remainder,)), _joined(others, (quotient,))
-            c, d = acc.get(r, 0), acc.get(q, 0)
-            if a * c * d > 0 and abs(d) >= abs(a * c):
-                acc[q] = d - a * c
-                acc[r] = 0
-                for n, b in coefficients(rest):
-                    product = _joined(others, n)
-                    acc[product] = acc.get(product, 0) + b * c
+    both = len({mono[i].op for mono, i in places}) == 2  # type: ignore[union-attr]
+    for by_quotient in (True, False) if both else (False,):
+        for mono, i in places:
+            others = mono[:i] + mono[i + 1 :]
+            for a, quotient, remainder, rest in _relations(mono[i]):
+                r, q = _joined(others, (remainder,)), _joined(others, (quotient,))
+                c, d = acc.get(r, 0), acc.get(q, 0)
+                taken = [(_joined(others, n), b * c) for n, b in coefficients(rest)]
+                if by_quotient:
+                    applies = a * c * d > 0 and abs(d) >= abs(a * c)
+                else:
+                    pairs = [(acc.get(n, 0), b) for n, b in taken if n != others]
+                    applies = c != 0 and all(held * b < 0 and abs(held) >= abs(b) for held, b in pairs)
+                if applies:
+                    acc[q] = d - a * c
+                    acc[r] = 0
+                    for n, b in taken:
+                        acc[n] = acc.get(n, 0) + b
 
 
 @lru_cache(maxsize=4096)

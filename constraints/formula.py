@@ -67,7 +67,7 @@ def _sum(terms: tuple[tuple[Mono, int], ...], modular: bool) -> Dim:
     return terms[0][1] if terms[0][0] == () else Term(terms, modular)
 
 
-def _compare(op: Operator, term: Dim) -> Formula:
+def compare(op: Operator, term: Dim) -> Formula:
     """`term op 0`, divided by the gcd g of its coefficients.
 
     With term = g*t + c: `== 0` needs g | c, else it is false; `>= 0` is t + floor(c/g) >= 0, since t is an
@@ -109,32 +109,32 @@ def _term(dim: Dim) -> Term:
 
 def eq(a: Dim, b: Dim) -> Formula:
     """a == b."""
-    return True if a is b else _compare("==", a - b)
+    return True if a is b else compare("==", a - b)
 
 
 def ne(a: Dim, b: Dim) -> Formula:
     """a != b."""
-    return False if a is b else _compare("!=", a - b)
+    return False if a is b else compare("!=", a - b)
 
 
 def ge(a: Dim, b: Dim) -> Formula:
     """a >= b."""
-    return _compare(">=", a - b)
+    return compare(">=", a - b)
 
 
 def le(a: Dim, b: Dim) -> Formula:
     """a <= b."""
-    return _compare(">=", b - a)
+    return compare(">=", b - a)
 
 
 def gt(a: Dim, b: Dim) -> Formula:
     """a > b, which over the integers is a - b - 1 >= 0."""
-    return _compare(">=", a - b - 1)
+    return compare(">=", a - b - 1)
 
 
 def lt(a: Dim, b: Dim) -> Formula:
     """a < b, which over the integers is b - a - 1 >= 0."""
-    return _compare(">=", b - a - 1)
+    return compare(">=", b - a - 1)
 
 
 def divides(k: Dim, a: Dim) -> Formula:
@@ -178,7 +178,7 @@ def negate(formula: Formula) -> Formula:
         case Compare("!=", term):
             return Compare("==", term)
         case Compare(_, term):
-            return _compare(">=", -term - 1)
+            return compare(">=", -term - 1)
         case And(parts):
             return any_of(map(negate, parts))
         case Or(parts):
@@ -233,7 +233,7 @@ def rewrite(formula: Formula, replacements: Mapping[str, Dim]) -> Formula:
         case bool():
             return formula
         case Compare(op, term):
-            return _compare(op, substitute(term, replacements))
+            return compare(op, substitute(term, replacements))
         case And(parts):
             return all_of(rewrite(p, replacements) for p in parts)
         case Or(parts):

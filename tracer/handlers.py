@@ -27,7 +27,7 @@ def _handlers(code: CodeType) -> tuple[tuple[int, int, tuple[str, ...] | None], 
     """
     instructions = list(dis.get_instructions(code))
     places = {instruction.offset: place for place, instruction in enumerate(instructions)}
-    found = []
+    found: list[tuple[int, int, tuple[str, ...] | None]] = []
     for entry in dis.Bytecode(code).exception_entries:  # type: ignore[attr-defined]
         handler = instructions[places[entry.target] :]
         if handler[0].opname != "PUSH_EXC_INFO":

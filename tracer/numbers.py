@@ -34,6 +34,9 @@ class Run(Protocol):
     def coin(self) -> bool:
         """The outcome of a branch on data, on the path that is being recorded."""
 
+    def simplified(self, dim: Dim) -> Dim:
+        """The dim, rewritten by what is known to be equal on the path that is being recorded."""
+
     def require(self, formula: Formula, reason: str) -> None:
         """The program raises unless this holds."""
 
@@ -139,6 +142,7 @@ def _both(a: Any, b: Any, over_dims: Callable[[Dim, Dim], Dim], plain: Callable[
 
 def size(run: Run, dim: Dim) -> Any:
     """A dim as the program sees it: an `int`, or a Size."""
+    dim = dim if isinstance(dim, int) else run.simplified(dim)
     return dim if isinstance(dim, int) else Size(run, dim)
 
 
@@ -439,6 +443,13 @@ class Real(torch.SymFloat):
     def __trunc__(self) -> Any:
         return math.floor(self) if self >= 0 else math.ceil(self)
 
+    def _fraction(self) -> Ratio | None:
+        """p/q with q > 0; the sign of a symbolic denominator is a branch."""
+        if self.ratio is None:
+            return None
+        p, q = self.ratio
+        return (p, q) if self.run.truth(logic.gt(q, 0)) else (-p, -q)
+
     def __round__(self, ndigits: int | None = None) -> Any:
         """Half to even: r = floor(x + 1/2), less one where x + 1/2 is an integer, and odd.
 
@@ -446,7 +457,7 @@ class Real(torch.SymFloat):
         r is odd.
         """
         if ndigits is None and self.ratio:
-            p, q = self.ratio
+            p, q = self._fraction() or self.ratio
             rounded, rest = (2 * p + q) // (2 * q), (2 * p + q) % (2 * q)
             return size(self.run, rounded - (1 - dims.minimum(1, rest)) * (rounded % 2))
         return round(float(self), ndigits)
@@ -459,13 +470,9 @@ class Real(torch.SymFloat):
             return NotImplemented
         if self.compute is None or lifted.compute is None:
             return self.run.coin()
-        if (
-            self.ratio
-            and lifted.ratio
-            and isinstance(self.ratio[1], int)
-            and isinstance(lifted.ratio[1], int)
-        ):
-            (p, q), (r, s) = self.ratio, lifted.ratio  # q and s are positive
+        mine, theirs = self._fraction(), lifted._fraction()
+        if mine and theirs:
+            (p, q), (r, s) = mine, theirs
             return self.run.truth(exact(p * s, r * q))
         return plain(float(self), float(lifted))
 

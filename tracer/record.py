@@ -129,6 +129,10 @@ def bind(
         signature = inspect.signature(function)
     except ValueError:  # a builtin (`torch.relu`): its arguments are given in the order of the spec
         return inspect.signature(lambda *given: None).bind(*roots.values())
+    takes = ", ".join(signature.parameters) or "no arguments"
+    if not any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()):
+        for name in roots.keys() - signature.parameters.keys():
+            raise TargetError(f"the target has no parameter {name!r}; it takes ({takes})")
     kinds = {name: p.kind for name, p in signature.parameters.items() if name in roots}
     by_place = [inspect.Parameter.POSITIONAL_ONLY]
     if inspect.Parameter.VAR_POSITIONAL in kinds.values():  # `*rest` comes after all that stands before it
@@ -144,7 +148,6 @@ def bind(
     try:
         return signature.bind(*positional, **named)
     except TypeError as error:
-        takes = ", ".join(signature.parameters) or "no arguments"
         raise TargetError(f"the inputs do not fit the target: {error}; it takes ({takes})") from None
 
 
@@ -270,11 +273,15 @@ class Recording:
     # ---- what sizes ask (numbers.Run)
 
     def truth(self, formula: Formula) -> bool:
+        formula = self.generator.equations.simplify_formula(formula)
         if isinstance(formula, bool):
             return formula
         if formula in self._settled:
             return self._settled[formula]
         return self._branch(formula, None)
+
+    def simplified(self, dim: Dim) -> Dim:
+        return self.generator.equations.simplify(dim)
 
     def number(self, term: Term) -> int:
         for _ in range(MAX_VALUES):
@@ -339,7 +346,7 @@ class Recording:
             self._settled[negate(formula)] = not decision.taken
             if not decision.forced:
                 self._given.append(formula if decision.taken else negate(formula))
-                self.generator.bounds.learn(self._given[-1])
+                self.generator.learn(self._given[-1])
         return decision.taken
 
     def _known(self) -> tuple[Formula, ...]:
@@ -590,7 +597,8 @@ def elements_of(tensor: torch.Tensor) -> Elements:
 
 
 def _index(index: Any) -> Any:
-    """An index as `getitem` takes it, where a list arrives as a tuple: a list that is the whole index, as one item.
+    """An index as `getitem` takes it, where a list arrives as a tuple: a list that is the whole index, as one
+    item.
 
     torch takes a list for a tuple of items where one of them is no number.
     """

@@ -19,12 +19,11 @@ from ..dims import Dim, Term
 from ..formula import Formula, all_of, any_of, eq
 from ..generate import Rule, RuleFunction
 from ..language import Context, Layout, Number, Shape, Tensor, Value, product
-from .common import CATEGORY, axis, broadcast, category, promote
+from .common import CATEGORY, REAL_OF, axis, broadcast, category, promote
 from .sizes import ARITHMETIC
 from .strides import Strides, laid_out, quotient, strides_of
 
-REAL = MappingProxyType({"complex32": "float16", "complex64": "float32", "complex128": "float64"})
-COMPLEX = MappingProxyType({real: dtype for dtype, real in REAL.items()})
+COMPLEX = MappingProxyType({real: dtype for dtype, real in REAL_OF.items()})
 
 
 def apply_law(c: Context, law: str, dtype: str | None, operation: str = "the operator") -> str | None:
@@ -45,7 +44,7 @@ def apply_law(c: Context, law: str, dtype: str | None, operation: str = "the ope
         case "d":
             return "complex128" if kind == 3 else "float64"
         case "r":
-            return REAL[dtype]
+            return REAL_OF[dtype]
         case _:
             return dtype
 
@@ -225,20 +224,25 @@ UNARY: Final[dict[str, Rule]] = {
     **operators("ff=r", "angle"),
     **operators("==xx", "bitwise_not"),
     **operators("x==x", "ceil floor trunc"),
-    **operators("x==x", "relu relu6 threshold hardtanh", "input", "a b inplace"),
+    **operators("x==x", "relu relu6", "input", "inplace"),
+    **operators("x==x", "threshold", "input", "threshold value inplace"),
+    **operators("x==x", "hardtanh", "input", "min_val max_val inplace"),
     **operators("====", "sgn _conj_physical"),
     **operators("====", "nan_to_num", "input", "nan posinf neginf"),
     **operators("ff=x", "deg2rad digamma erf erfc erfinv i0 lgamma rad2deg"),
     **operators("ff=x", "special_entr special_erfcx special_i0e special_i1 special_i1e special_log_ndtr"),
-    **operators("ff=x", "special_ndtr special_ndtri special_airy_ai"),
+    **operators("ff=x", "special_ndtr special_ndtri"),
+    **operators("ff=x", "special_airy_ai special_spherical_bessel_j0", "x"),
+    **operators("ff=x", "special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1", "x"),
     **operators("ff=x", "special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1"),
     **operators("ff=x", "special_modified_bessel_i0 special_modified_bessel_i1 special_modified_bessel_k0"),
-    **operators("ff=x", "special_modified_bessel_k1 special_spherical_bessel_j0"),
-    **operators("ff=x", "special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1"),
+    **operators("ff=x", "special_modified_bessel_k1"),
     **operators("ff=x", "logit", "input", "eps"),
     **operators("xx=x", "frac hardswish hardsigmoid mish selu", "input", "inplace"),
-    **operators("xx=x", "celu hardshrink softshrink leaky_relu", "input", "a inplace"),
-    **operators("xx=x", "elu", "input", "alpha inplace input_scale"),
+    **operators("xx=x", "hardshrink softshrink", "input", "lambd"),
+    **operators("xx=x", "leaky_relu", "input", "negative_slope inplace"),
+    **operators("xx=x", "celu", "input", "alpha inplace"),
+    **operators("xx=x", "elu", "input", "alpha scale input_scale inplace"),
     **operators("xx=x", "softplus", "input", "beta threshold"),
     **operators("xx==", "silu", "input", "inplace"),
     **operators("xf==", "softsign tanhshrink"),
@@ -260,12 +264,13 @@ BINARY: Final[dict[str, Rule]] = {
     **operators("====", "mul", "input other"),
     **operators("x==x", "floor_divide remainder fmod", "input other"),
     **operators("ff=x", "atan2 copysign xlogy special_xlog1py special_zeta", "input other"),
-    **operators("ff=x", POLYNOMIALS, "input n"),
+    **operators("ff=x", POLYNOMIALS, "x n"),
     **operators("xx=x", "igamma igammac", "input other"),
-    **operators("dddd", "float_power", "input other"),
+    **operators("dddd", "float_power", "input exponent"),
     **operators("xx=x", "hypot nextafter logaddexp2", "input other"),
     **operators("xx==", "logaddexp", "input other"),
-    **operators("===x", "maximum minimum fmax fmin heaviside", "input other"),
+    **operators("===x", "maximum minimum fmax fmin", "input other"),
+    **operators("===x", "heaviside", "input values"),
     **operators("x=xx", "gcd lcm lshift rshift", "input other"),
     **operators("==xx", "bitwise_and bitwise_or bitwise_xor", "input other"),
     **operators("bbbb", "logical_and logical_or logical_xor eq ne", "input other"),
@@ -518,9 +523,9 @@ def round(c: Context, input: Tensor, decimals: int = 0) -> Tensor:
     return pointwise(c, "xx=x" if decimals else "x==x", input, operation="round")
 
 
-def polygamma(c: Context, input: Value, other: Value) -> Tensor:
-    """[*a] -> [*a]; torch.polygamma takes the order first, the method last."""
-    return pointwise(c, "ff=x", input if isinstance(input, Tensor) else other, operation="polygamma")
+def polygamma(c: Context, n: Value, input: Value) -> Tensor:
+    """[*a] -> [*a]; the method has the order last"""
+    return pointwise(c, "ff=x", n if isinstance(n, Tensor) else input, operation="polygamma")
 
 
 def mvlgamma(c: Context, input: Tensor, p: Value) -> Tensor:
@@ -535,9 +540,10 @@ def frexp(c: Context, input: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def isin(
-    c: Context, elements: Value, test_elements: Value, assume_unique: Value = False, invert: Value = False
-) -> Tensor:
-    """[*a], [*b] -> bool[*a]"""
+    c: Context, elements: Value = None, test_elements: Value = None, assume_unique: Value = False,
+    invert: Value = False, element: Value = None, test_element: Value = None,
+) -> Tensor:  # fmt: skip
+    """[*a], [*b] -> bool[*a]; either may be a number"""
     return Tensor(elements.shape if isinstance(elements, Tensor) else (), "bool", Layout.UNKNOWN)
 
 
@@ -576,8 +582,8 @@ CONVERSIONS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 LEGACY_TYPES: Final[Mapping[str, str]] = MappingProxyType(
-    {f"{name.capitalize()}Tensor": dtype for name, dtype in CONVERSIONS.items()} | {"BFloat16Tensor":
-    "bfloat16"}
+    {f"{name.capitalize()}Tensor": dtype for name, dtype in CONVERSIONS.items()}
+    | {"BFloat16Tensor": "bfloat16"}
 )
 CHANNELS_LAST: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType(
     {"channels_last": (0, 2, 3, 1), "channels_last_3d": (0, 2, 3, 4, 1)}
@@ -604,6 +610,11 @@ def clone(c: Context, input: Tensor, memory_format: str | None = None) -> Tensor
 
 def identity(c: Context, input: Tensor) -> Tensor:
     """[*a] -> [*a], the same memory"""
+    return input
+
+
+def requires_grad_(c: Context, input: Tensor, requires_grad: Value = True) -> Tensor:
+    """[*a] -> [*a], the tensor itself"""
     return input
 
 
@@ -680,12 +691,12 @@ def _into(c: Context, input: Tensor, source: Tensor, operation: str) -> Tensor:
     return input
 
 
-def copy_(c: Context, input: Tensor, src: Tensor) -> Tensor:
+def copy_(c: Context, input: Tensor, src: Tensor, non_blocking: Value = False) -> Tensor:
     """[*a], [*b] -> [*a], where b broadcasts to a."""
     return _into(c, input, src, "copy_")
 
 
-def copy(c: Context, input: Tensor, src: Tensor) -> Tensor:
+def copy(c: Context, input: Tensor, src: Tensor, non_blocking: Value = False) -> Tensor:
     """[*a], [*b] -> [*a], where b broadcasts to a; a new tensor."""
     return clone(c, _into(c, input, src, "copy"))
 
@@ -748,12 +759,12 @@ def bernoulli(c: Context, input: Tensor, p: Value = None) -> Tensor:
     return clone(c, bernoulli_(c, input, p))
 
 
-def poisson(c: Context, input: Tensor) -> Tensor:
+def poisson(c: Context, input: Tensor, generator: Value = None) -> Tensor:
     """[*a] -> [*a], contiguous"""
     return Tensor(input.shape, apply_law(c, "xx=x", input.dtype, "poisson"))
 
 
-def binomial(c: Context, count: Tensor, prob: Tensor) -> Tensor:
+def binomial(c: Context, count: Tensor, prob: Tensor, generator: Value = None) -> Tensor:
     """[*a], [*b] -> [*broadcast(a, b)]"""
     same_dtype(c, "binomial", count, prob)
     return pointwise(c, "xx=x", count, prob, operation="binomial")
@@ -774,9 +785,9 @@ def normal(
 
 
 def dropout(
-    c: Context, input: Tensor, p: Value = 0.5, training: Value = True, inplace: Value = False, train: Value =
-    None
-) -> Tensor:
+    c: Context, input: Tensor, p: Value = 0.5, training: Value = True, inplace: Value = False,
+    train: Value = None,
+) -> Tensor:  # fmt: skip
     """[*a] -> [*a]; the tensor itself where nothing is dropped."""
     if isinstance(p, int | float) and not 0 <= p <= 1:
         c.refuse(f"a dropout probability lies between 0 and 1, not at {p}")
@@ -787,9 +798,9 @@ def dropout(
 
 
 def alpha_dropout(
-    c: Context, input: Tensor, p: Value = 0.5, training: Value = False, inplace: Value = False, train: Value =
-    None
-) -> Tensor:
+    c: Context, input: Tensor, p: Value = 0.5, training: Value = False, inplace: Value = False,
+    train: Value = None,
+) -> Tensor:  # fmt: skip
     """[*a] -> [*a]"""
     return dropout(c, input, p, training, inplace, train)
 
@@ -828,25 +839,25 @@ def feature_dropout(
 # Complex numbers.
 
 
-def complex_of(name: str) -> RuleFunction:
-    """The rule of `complex` and `polar`."""
+def complex(c: Context, real: Tensor, imag: Tensor) -> Tensor:
+    """[*a], [*b] -> complex[*broadcast(a, b)]"""
+    same_dtype(c, "complex", real, imag)
+    if real.dtype is not None and real.dtype not in COMPLEX:
+        c.refuse(f"a complex tensor is made of float16, float32 or float64, not {real.dtype}")
+    result = pointwise(c, "====", real, imag)
+    return Tensor(result.shape, None if result.dtype is None else COMPLEX[result.dtype], result.layout)
 
-    def rule(c: Context, real: Tensor, imag: Tensor) -> Tensor:
-        """[*a], [*b] -> complex[*broadcast(a, b)]"""
-        same_dtype(c, name, real, imag)
-        if real.dtype is not None and real.dtype not in COMPLEX:
-            c.refuse(f"{name} takes float16, float32 or float64, not {real.dtype}")
-        result = pointwise(c, "====", real, imag)
-        return Tensor(result.shape, None if result.dtype is None else COMPLEX[result.dtype], result.layout)
 
-    return rule
+def polar(c: Context, abs: Tensor, angle: Tensor) -> Tensor:
+    """[*a], [*b] -> complex[*broadcast(a, b)]"""
+    return complex(c, abs, angle)
 
 
 def real(c: Context, input: Tensor) -> Tensor:
     """[*a] -> [*a]; of a complex tensor a view with strides 2*s, of any other the tensor itself"""
     if input.dtype is None:
         return Tensor(input.shape, None, Layout.UNKNOWN)
-    return imag(c, input) if input.dtype in REAL else input
+    return imag(c, input) if input.dtype in REAL_OF else input
 
 
 def imag(c: Context, input: Tensor) -> Tensor:
@@ -858,7 +869,7 @@ def imag(c: Context, input: Tensor) -> Tensor:
 
 def conj_physical(c: Context, input: Tensor) -> Tensor:
     """[*a] -> [*a]; the tensor itself if it is not complex"""
-    return input if input.dtype is not None and input.dtype not in REAL else clone(c, input)
+    return input if input.dtype is not None and input.dtype not in REAL_OF else clone(c, input)
 
 
 def positive(c: Context, input: Value) -> Value:
@@ -885,7 +896,7 @@ CLAUSES: Final[dict[str, RuleFunction]] = {
     "clamp_max": clamp_max,
     "clamp_min": clamp_min,
     "clone": clone,
-    "complex": complex_of("complex"),
+    "complex": complex,
     "conj": identity,
     "conj_physical": conj_physical,
     "convert_element_type": convert,
@@ -919,14 +930,14 @@ CLAUSES: Final[dict[str, RuleFunction]] = {
     "native_dropout": native_dropout,
     "normal": normal,
     "poisson": poisson,
-    "polar": complex_of("polar"),
+    "polar": polar,
     "polygamma": polygamma,
     "positive": positive,
     "pow": pow,
     "prelu": prelu,
     "rdiv": rdiv,
     "real": real,
-    "requires_grad_": identity,
+    "requires_grad_": requires_grad_,
     "resolve_conj": identity,
     "resolve_neg": identity,
     "rfloordiv": swapped("floor_divide"),

@@ -213,7 +213,7 @@ def margin_ranking_loss(
     size_average: Value = None, reduce: Value = None, reduction: Value = "mean",
 ) -> Tensor:  # fmt: skip
     """[*a], [*b], [*c] -> [*broadcast(a, b, c)], reduced; of one rank, but for the ATen form"""
-    aten = isinstance(size_average, int) and not isinstance(size_average, bool)
+    aten = any(isinstance(r, int) and not isinstance(r, bool) for r in (size_average, reduction))
     if not aten and not input1.rank == input2.rank == target.rank:
         c.refuse(f"margin_ranking_loss takes tensors of one rank, not {input1}, {input2} and {target}")
     apply_law(c, "x===", target.dtype, "margin_ranking_loss")
@@ -571,6 +571,8 @@ def pdist(c: Context, input: Tensor, p: Value = 2.0) -> Tensor:
 
 
 RULES: Final[dict[str, RuleFunction]] = {
+    "_cdist_forward": cdist,
+    "_pdist_forward": pdist,
     "binary_cross_entropy": binary_cross_entropy,
     "binary_cross_entropy_with_logits": binary_cross_entropy_with_logits,
     "cdist": cdist,

@@ -87,8 +87,35 @@ def cancelled(left: Sequence[Dim], right: Sequence[Dim]) -> tuple[Dim, Dim, list
 
 def same_numel(c: Context, left: Sequence[Dim], right: Sequence[Dim]) -> Formula:
     """∏left == ∏right. With a common factor f, f·x == f·y holds where x == y or f == 0."""
+    split = _divided(c, left, right)
+    if split is not None:
+        return split
     x, y, common = cancelled(left, right)
     return any_of((eq(x, y), *(eq(f, 0) for f in common if not c.at_least(f, 1))))
+
+
+def _divided(c: Context, left: Sequence[Dim], right: Sequence[Dim]) -> Formula | None:
+    """`[h, w]` as `[h//4, 4, w//4, 4]`: each k has to divide its dim. None where the sizes do not pair up so.
+
+    4·(h//4) <= h always, so the products of positive dims are equal only where each of the factors is.
+    """
+    sizes, asked = list(right), []
+    for dim in left:
+        if dim in sizes:
+            sizes.remove(dim)
+            continue
+        for k in {n for n in sizes if isinstance(n, int) and n > 1}:
+            quotient = dim // k
+            if isinstance(quotient, Term) and quotient in sizes:
+                sizes.remove(k)
+                sizes.remove(quotient)
+                asked.append((dim, k))
+                break
+        else:
+            return None
+    if any(n != 1 for n in sizes) or not asked or not all(c.at_least(dim, 1) for dim in left):
+        return None
+    return all_of(eq(k * (dim // k), dim) for dim, k in asked)
 
 
 def equal_nonzero(c: Context, a: Dim, b: Dim, nonzero: Sequence[Dim]) -> Formula:

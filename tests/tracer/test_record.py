@@ -26,7 +26,7 @@ from anyshape.tracer.record import TargetError, record
 
 def trace(target: Callable[..., Any], inputs: str, *assume: str, **options: Any) -> System:
     spec = parse_spec(inputs, assume)
-    system, _ = record(target, spec, default_rules, Oracle(), **options)
+    system, _ = record(target, spec, default_rules, Oracle(spec.domain), **options)
     for path in system.paths:
         path.program.verify()
         assert from_json(to_json(path.program)) == path.program
@@ -313,7 +313,7 @@ def test_a_wrong_rule_is_seen() -> None:
         return dataclasses.replace(input, shape=tuple(size))
 
     spec = parse_spec("x: [b, t, c]", ())
-    system, _ = record(views, spec, default_rules + {"view": view}, Oracle())
+    system, _ = record(views, spec, default_rules + {"view": view}, Oracle(spec.domain))
     assert runs(system, b=1, t=1, c=3) != eager(views, "x: [b, t, c]", b=1, t=1, c=3)
 
 
@@ -330,7 +330,7 @@ def test_every_error_in_one_run() -> None:
 
 
 def test_origins_are_the_users_lines() -> None:
-    model = nn.Sequential(nn.Linear(4, 4), Residual())
+    model = nn.Sequential(nn.Linear(4, 6), Residual()).eval()
     system = trace(model, "input: [b, 4]")
     mix = [n for n in system.paths[0].program.nodes if n.op == "linear"][-1]
     assert mix.origin.module == "1.mix"
@@ -341,7 +341,8 @@ def test_origins_are_the_users_lines() -> None:
 def test_the_model_is_left_as_it_was_found() -> None:
     model = Residual()
     before = {k: v.clone() for k, v in model.state_dict().items()}
-    _, changed = record(model, parse_spec("x: [b, 6]", ("b >= 2",)), default_rules, Oracle())
+    spec = parse_spec("x: [b, 6]", ("b >= 2",))
+    _, changed = record(model, spec, default_rules, Oracle(spec.domain))
     assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
     assert model.calls == []
     assert model.last is None
@@ -363,7 +364,7 @@ def test_decided_branches_do_not_fork() -> None:
 def test_endless_loops_end_as_incomplete() -> None:
     system = trace(loop_over_size, "x: [b, 3]", max_paths=5)
     assert system.incomplete or any(p.end.how == "gave-up" for p in system.paths)
-    assert runs(system, b=1)
+    assert any(p.end.how == "returned" for p in system.paths)
 
 
 def test_hooks_run() -> None:
@@ -398,7 +399,7 @@ def test_a_defect_that_is_no_matter_of_sizes() -> None:
         return x.no_such_method()
 
     spec = parse_spec("x: [b]", ())
-    system, _ = record(defective, spec, default_rules, Oracle())
+    system, _ = record(defective, spec, default_rules, Oracle(spec.domain))
     (path,) = system.paths
     assert path.end.how == "gave-up"
     assert "no_such_method" in path.end.reason

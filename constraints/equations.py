@@ -1,0 +1,143 @@
+"""Rewriting by equations: what calls have required to be equal is written one way from there on.
+
+After a window partition has required `(h//2)*(w//2) == 16*(h//8)*(w//8)`, the batch that it gives back,
+`(16*b*(h//8)*(w//8)) // ((h//2)*(w//2))`, is `b`. Rewriting is sound wherever the equations hold; it decides
+nothing, and need not find everything.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from .dims import Apply, Atom, Dim, Mono, Symbol, Term, floordiv, maximum, minimum, modulo, symbols, total
+from .formula import And, Compare, Formula, Or, all_of, any_of, compare, conjuncts
+
+ROUNDS = 4
+"""Rewriting stops after so many passes over a dim, whether or not it has come to rest."""
+
+
+class Equations:
+    """Oriented equations: a product of atoms, and the dim that stands for it."""
+
+    __slots__ = ("_cache", "_products", "_quotients")
+
+    def __init__(self) -> None:
+        self._products: dict[Atom, dict[Mono, Dim]] = {}  # by the first atom of the product
+        self._quotients: dict[Atom, tuple[Dim, int]] = {}  # p // k -> (p, k), where k divides p
+        self._cache: dict[Term, Dim] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._products)
+
+    def learn(self, formula: Formula) -> None:
+        """From here on the formula holds: its conjuncts `m == rest`, m with coefficient 1 or -1, become
+        rewritings.
+
+        `p % k == 0` says besides that k * (p // k) is p.
+        """
+        for part in conjuncts(formula):
+            if not isinstance(part, Compare) or part.op != "==":
+                continue
+            for mono, coefficient in part.term.terms:
+                if not mono or abs(coefficient) != 1:
+                    continue
+                rest = (Term(((mono, coefficient),), part.term.modular) - part.term) * coefficient
+                if rest == 0 and len(mono) == 1:
+                    self._learn_multiple(mono[0])
+                if not _within(mono, rest):
+                    self._products.setdefault(mono[0], {})[mono] = rest
+                    self._cache.clear()
+                    break
+
+    def _learn_multiple(self, atom: Atom) -> None:
+        """From `p % k == 0`: k * (p // k) is p."""
+        if isinstance(atom, Apply) and atom.op == "%":
+            dividend, divisor = atom.args
+            quotient = floordiv(dividend, divisor)
+            if isinstance(divisor, int) and isinstance(quotient, Term) and len(quotient.terms) == 1:
+                ((found, factor),) = quotient.terms
+                if len(found) == 1 and factor == 1:
+                    self._quotients[found[0]] = dividend, divisor
+
+    def simplify(self, dim: Dim) -> Dim:
+        """The dim rewritten."""
+        if isinstance(dim, int) or not self:
+            return dim
+        found = self._cache.get(dim)
+        if found is None:
+            found = self._cache[dim] = self._rewritten(dim)
+        return found
+
+    def _rewritten(self, dim: Dim) -> Dim:
+        for _ in range(ROUNDS):
+            before = dim
+            try:
+                dim = self._pass(dim)
+            except ZeroDivisionError:  # the equations contradict that a divisor is not 0
+                return before
+            if dim == before:
+                break
+        return dim
+
+    def simplify_formula(self, formula: Formula) -> Formula:
+        """The formula with each dim rewritten."""
+        match formula:
+            case Compare(op, term):
+                simpler = self.simplify(term)
+                return formula if simpler is term else compare(op, simpler)
+            case And(parts):
+                return all_of(map(self.simplify_formula, parts))
+            case Or(parts):
+                return any_of(map(self.simplify_formula, parts))
+        return formula
+
+    def _pass(self, dim: Dim) -> Dim:
+        if isinstance(dim, int):
+            return dim
+        return total([self._product(mono, coefficient) for mono, coefficient in dim.terms])
+
+    def _product(self, mono: Mono, coefficient: int) -> Dim:
+        for atom in mono:
+            for left, right in self._products.get(atom, {}).items():
+                if Counter(left) <= Counter(mono):
+                    return right * coefficient * _times([*(Counter(mono) - Counter(left)).elements()])
+        for place, atom in enumerate(mono):
+            found = self._quotients.get(atom)
+            if found is not None and coefficient % found[1] == 0:
+                return found[0] * (coefficient // found[1]) * _times([*mono[:place], *mono[place + 1 :]])
+        result: Dim = coefficient
+        for atom in mono:
+            result = result * self._atom(atom)
+        return result
+
+    def _atom(self, atom: Atom) -> Dim:
+        if isinstance(atom, Symbol):
+            return _times([atom])
+        first, *rest = (self.simplify(a) for a in atom.args)
+        match atom.op:
+            case "min":
+                return minimum(first, *rest)
+            case "max":
+                return maximum(first, *rest)
+            case "%":
+                return modulo(first, rest[0])
+        return floordiv(first, rest[0])
+
+
+def _times(atoms: list[Atom]) -> Dim:
+    result: Dim = 1
+    for atom in atoms:
+        result = result * Term((((atom,), 1),), True)
+    return result
+
+
+def _within(mono: Mono, dim: Dim) -> bool:
+    """Would rewriting the product to the dim bring the product back, or make a symbol stand for a larger
+    term?
+    """
+    names = frozenset().union(*(a.symbols for a in mono))
+    if isinstance(dim, int):
+        return False
+    if all(isinstance(a, Symbol) for a in mono):
+        return bool(names & symbols(dim))
+    return any(set(mono) <= set(m) for m, _ in dim.terms)
