@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 from ..constraints.formula import all_of
@@ -11,7 +12,7 @@ from ..constraints.generate import Rules
 from ..constraints.language import Fact
 from ..constraints.spec import Spec
 from ..constraints.spec_text import Inputs, SpecError, parse_spec, write_spec
-from ..constraints.system import System
+from ..constraints.system import Domain, System
 from ..solver.decide import Decision, Oracle, decide
 from ..solver.judge import Budget
 from ..solver.refine import simplify
@@ -118,7 +119,7 @@ def _report(
     exact = verdict is not Verdict.UNKNOWN and decision.exact
     domain = spec.domain
     accepts = Accepts(decision.accepted, all_of(domain.assumptions), domain.symbols, exact)
-    facts = {name: decision.facts.get(name, Fact(None, None, exact=False)) for name in domain.symbols}
+    facts = {name: decision.facts.get(name) or _declared(domain, name) for name in domain.symbols}
     if trial is not None:
         inside = inside if inside is None or trial.confirms(inside, True) else None
         outside = outside if outside is None or trial.confirms(outside, False) else None
@@ -143,6 +144,12 @@ def _report(
         outside,
         trial.how if trial else "",
     )
+
+
+def _declared(domain: Domain, name: str) -> Fact:
+    """What the assumptions say of a symbol, where no more is known."""
+    low, high = domain.ranges.get(name, (-inf, inf))
+    return Fact(None if low == -inf else int(low), None if high == inf else int(high), exact=False)
 
 
 def _stats(clock: Clock, system: System, decision: Decision, oracle: Oracle) -> dict[str, float]:
