@@ -495,25 +495,17 @@ def rrelu(
 
 
 def rrelu_with_noise(
-    c: Context,
-    input: Tensor,
-    noise: Tensor,
-    lower: Value = 0.125,
-    upper: Value = 0.25,
-    training: Value = False,
-) -> Tensor:
+    c: Context, input: Tensor, noise: Tensor, lower: Value = 0.125, upper: Value = 0.25,
+    training: Value = False, generator: Value = None,
+) -> Tensor:  # fmt: skip
     """[*a], [*a] -> [*a], contiguous; the noise is written"""
     return rrelu(c, input)
 
 
 def rrelu_with_noise_functional(
-    c: Context,
-    input: Tensor,
-    noise: Tensor,
-    lower: Value = 0.125,
-    upper: Value = 0.25,
-    training: Value = False,
-) -> tuple[Tensor, Tensor]:
+    c: Context, input: Tensor, noise: Tensor, lower: Value = 0.125, upper: Value = 0.25,
+    training: Value = False, generator: Value = None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """[*a], [*a] -> [*a] and the noise: [*a]"""
     return rrelu(c, input), clone(c, noise)
 
