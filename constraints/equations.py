@@ -8,8 +8,9 @@ nothing, and need not find everything.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
-from .dims import Apply, Atom, Dim, Mono, Symbol, Term, floordiv, maximum, minimum, modulo, symbols, total
+from .dims import Apply, Atom, Dim, Mono, Symbol, Term, floordiv, maximum, minimum, modulo, total
 from .formula import And, Compare, Formula, Or, all_of, any_of, compare, conjuncts
 
 ROUNDS = 4
@@ -65,6 +66,7 @@ class Equations:
             return dim
         found = self._cache.get(dim)
         if found is None:
+            self._cache[dim] = dim  # where equations lead back to it, it stays as it is
             found = self._cache[dim] = self._rewritten(dim)
         return found
 
@@ -135,9 +137,15 @@ def _within(mono: Mono, dim: Dim) -> bool:
     """Would rewriting the product to the dim bring the product back, or make a symbol stand for a larger
     term?
     """
-    names = frozenset().union(*(a.symbols for a in mono))
-    if isinstance(dim, int):
-        return False
-    if all(isinstance(a, Symbol) for a in mono):
-        return bool(names & symbols(dim))
-    return any(set(mono) <= set(m) for m, _ in dim.terms)
+    return not frozenset(mono).isdisjoint(_atoms(dim))
+
+
+def _atoms(dim: Dim) -> Iterator[Atom]:
+    """Every atom in the dim, those inside other atoms included."""
+    if isinstance(dim, Term):
+        for mono, _ in dim.terms:
+            for atom in mono:
+                yield atom
+                if isinstance(atom, Apply):
+                    for part in atom.args:
+                        yield from _atoms(part)

@@ -7,7 +7,7 @@ from math import inf
 from typing import TypeAlias
 
 from .dims import Apply, Atom, Dim, Mono, Symbol
-from .formula import Compare, Formula, conjuncts
+from .formula import Compare, Formula, conjuncts, ge
 
 Bound: TypeAlias = "int | float"
 """An integer, or an infinity."""
@@ -126,6 +126,15 @@ def narrow(ranges: dict[str, Interval], formula: Formula) -> None:
         else:
             high = min(high, constant // -factor)  # a <= d/-c, rounded down
         ranges[mono[0].text] = low, high
+        _narrow_dividend(ranges, mono[0], low)
+
+
+def _narrow_dividend(ranges: dict[str, Interval], atom: Atom, low: Bound) -> None:
+    """p // k >= n says that p >= k*n, for a positive integer k."""
+    if isinstance(atom, Apply) and atom.op == "//" and low > -inf:
+        dividend, divisor = atom.args
+        if isinstance(divisor, int) and divisor > 0:
+            narrow(ranges, ge(dividend, divisor * int(low)))
 
 
 class Bounds:

@@ -9,10 +9,10 @@
 
 The domain that a spec declares:
 
-- A symbol of a tensor's size is at least 1, unless the assumptions about this symbol alone state a lower
+- A symbol is at least 1, unless the assumptions about this symbol alone state a lower
   bound of their own (`0 <= b`, `b == 0`; a bound inside an `or` states none).
 - A size that is a term (`h - 3`) is at least 0, and its divisors are not zero.
-- `n: int` is an integer input whose value is the symbol `n`. It has no bounds, unless `n` is a size, too. A
+- `n: int` is an integer input whose value is the symbol `n`, at least 1 like any other. A
   nested one is named by its path: that of `cfg["n"]: int` is `cfg_n`, of `sizes[0]: int` it is `sizes_0`.
 - Every assumption holds.
 """
@@ -79,7 +79,7 @@ def parse_spec(inputs: Inputs, assume: str | Iterable[str] = ()) -> Spec:
     declared = reader.read()
     given = _assumptions((assume,) if isinstance(assume, str) else assume, reader)
     ranges = ranges_of(given)
-    lows = [ge(sym(n), 1) for n in reader.sizes if ranges.get(n, EVERYTHING)[0] == -inf]
+    lows = [ge(sym(n), 1) for n in reader.symbols if ranges.get(n, EVERYTHING)[0] == -inf]
     known = ranges_of((*lows, *given))
     sizes = [ge(dim, 0) for dim in reader.terms if interval(dim, known)[0] < 0]
     return Spec(declared, Domain(tuple(reader.symbols), _unique((*lows, *reader.divisors, *sizes, *given))))

@@ -246,7 +246,7 @@ ATTRIBUTES: dict[str, Callable[..., Any]] = {
     "_base": _nothing,
 }
 OPERATOR_ATTRIBUTES = {
-    "T": "t_all",
+    "T": "T",
     "mT": "mT",
     "H": "H",
     "mH": "mH",

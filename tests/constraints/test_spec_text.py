@@ -64,8 +64,8 @@ DOMAINS: list[tuple[str, tuple[str, ...], str]] = [
     ("x: [b]", ("b >= 0 or b == 5",), "1 <= b and (0 <= b or b == 5)"),
     ("x: [h - 3]", (), "1 <= h and 3 <= h"),
     ("x: [h//k]", (), "1 <= h and 1 <= k and k != 0"),
-    ("n: int", (), "True"),
-    ("n: int = 2*m", (), "True"),
+    ("n: int", (), "1 <= n"),
+    ("n: int = 2*m", (), "1 <= m"),
     ("x: [n]; n: int", (), "1 <= n"),
     ("x: [n]", ("2 <= 3",), "1 <= n"),
 ]

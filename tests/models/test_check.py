@@ -15,8 +15,16 @@ from .zoo import ZOO
 
 ASSIGNMENTS = 200
 
-# Entries whose verdict or accepted set is not exact, each with what stands in the way.
-NOT_EXACT: dict[str, str] = {}
+# Entries that are not decided, each with what stands in the way: `unknown` is honest.
+UNDECIDED = {
+    "unpatchify": "int(n ** 0.5) is tried value by value",
+    "hf_mamba": "a loop over the sequence, whose length is not bounded",
+}
+# Entries with a finding `approximate`, though verdict and accepted set are right, each with what is not followed.
+APPROXIMATE = {
+    "hf_t5_encoder": "buckets of relative positions go through a logarithm before they are indices",
+    "hf_t5": "buckets of relative positions go through a logarithm before they are indices",
+}
 
 
 def by_name(entry: Entry | Broken) -> str:
@@ -37,13 +45,12 @@ def agrees(entry: Entry) -> None:
     report = check(entry.build(), entry.inputs, entry.assume, budget_s=60)
     codes = [f.code for f in report.findings]
     assert "internal-error" not in codes, report.to_text()
-    if entry.name in NOT_EXACT:
-        # What is said has to be true all the same, and an `unknown` is honest.
-        assert report.verdict in ("unknown", entry.verdict) or "approximate" in codes, report.to_text()
+    if entry.name in UNDECIDED:
+        assert report.verdict == "unknown", f"{entry.name} is decided now: take it out of the table"
         return
     assert report.verdict == entry.verdict, report.to_text()
     assert "no-rule" not in codes, report.to_text()
-    assert "approximate" not in codes, report.to_text()
+    assert ("approximate" in codes) == (entry.name in APPROXIMATE), report.to_text()
     assert entry.accepts is not None
     assert disagreements(report, entry.inputs, entry, entry.accepts) == []
 
