@@ -3,9 +3,10 @@
     python benchmarks/bench_check.py [MODEL …] [--repeat 5] [--json FILE] [--export]
 
 Each row is a model with its batch and its sequence or image size symbolic. Seconds are medians of interleaved
-repetitions; `trace` records the Python model (generation included: the rules are its kernels), `solve` decides,
-`fake` is one warm `FakeTensorProp` over the statically exported graph. Ratios are medians of the repetitions' ratios,
-with their range. `--export` also times one `torch.export.export` with every dim `Dim.AUTO`.
+repetitions; `trace` records the Python model (generation included: the rules are its kernels), `solve`
+decides, `fake` is one warm `FakeTensorProp` over the statically exported graph. Ratios are medians of the
+repetitions' ratios, with their range. `--export` also times one `torch.export.export` with every dim
+`Dim.AUTO`.
 """
 
 from __future__ import annotations
@@ -72,7 +73,9 @@ def fake_propagation(measured: Measured, model: Any) -> Any:
 def auto_export(measured: Measured, model: Any) -> float:
     """Seconds of one export with every dim of every input `Dim.AUTO`."""
     inputs = example_inputs(measured)
-    dynamic = {name: dict.fromkeys(range(value.dim()), torch.export.Dim.AUTO) for name, value in inputs.items()}
+    dynamic = {
+        name: dict.fromkeys(range(value.dim()), torch.export.Dim.AUTO) for name, value in inputs.items()
+    }
     started = time.perf_counter()
     torch.export.export(model, (), inputs, dynamic_shapes=dynamic, strict=False)
     return time.perf_counter() - started
@@ -115,21 +118,28 @@ def main() -> None:
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
     rows = []
-    print(f"{'model':10} {'verdict':8} {'nodes':>6} {'trace':>7} {'solve':>7} {'fake':>7}  ours/fake  (range)")
+    print(
+        f"{'model':10} {'verdict':8} {'nodes':>6} {'trace':>7} {'solve':>7} {'fake':>7}  ours/fake  (range)"
+    )
     for measured in MEASURED:
         if options.models and measured.name not in options.models:
             continue
         row = bench(measured, options.repeat, options.export)
         rows.append(row)
-        export = f"  export {row['export_auto']:.1f} s = {row['export_ratio']:.0f} x" if options.export else ""
+        export = (
+            f"  export {row['export_auto']:.1f} s = {row['export_ratio']:.0f} x" if options.export else ""
+        )
         missing = f"  {row['no_rule']} without rule" if row["no_rule"] else ""
         print(
             f"{row['model']:10} {row['verdict']:8} {row['nodes']:6} {row['trace']:7.3f} {row['solve']:7.3f}"
-            f" {row['fake']:7.3f}  {row['ratio']:8.2f}   ({row['ratio_low']:.2f}–{row['ratio_high']:.2f}){export}{missing}",
+            f" {row['fake']:7.3f}  {row['ratio']:8.2f}   ({row['ratio_low']:.2f}–{row['ratio_high']:.2f})"
+            f"{export}{missing}",
             flush=True,
         )
     if options.json:
-        options.json.write_text(json.dumps({"torch": torch.__version__, "python": sys.version, "rows": rows}, indent=1))
+        options.json.write_text(
+            json.dumps({"torch": torch.__version__, "python": sys.version, "rows": rows}, indent=1)
+        )
 
 
 if __name__ == "__main__":

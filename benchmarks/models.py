@@ -1,4 +1,5 @@
 """The models that are measured: full-size architectures on the meta device, so that no weights are made."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -33,7 +34,9 @@ class Bottleneck(nn.Module):
         self.relu = nn.ReLU(inplace=True)
         self.downsample: nn.Module = nn.Identity()
         if stride != 1 or inputs != outputs:
-            self.downsample = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+            self.downsample = nn.Sequential(
+                nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)
+            )
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.relu(self.bn1(self.conv1(x)))
@@ -44,7 +47,12 @@ class Bottleneck(nn.Module):
 class ResNet50(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        stem = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)]
+        stem = [
+            nn.Conv2d(3, 64, 7, 2, 3, bias=False),
+            nn.BatchNorm2d(64),
+            nn.ReLU(inplace=True),
+            nn.MaxPool2d(3, 2, 1),
+        ]
         blocks: list[nn.Module] = []
         inputs = 64
         for width, count, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
@@ -93,16 +101,26 @@ TOKENS = {"input_ids": ((2, 64), torch.int64)}
 
 MEASURED = (
     Measured(
-        "resnet50", ResNet50, "x: float32[batch, 3, h, w]", {"x": ((2, 3, 224, 224), torch.float32)}, ("h >= 32", "w >= 32")
+        "resnet50",
+        ResNet50,
+        "x: float32[batch, 3, h, w]",
+        {"x": ((2, 3, 224, 224), torch.float32)},
+        ("h >= 32", "w >= 32"),
     ),
-    Measured("vit", vit, "pixel_values: float32[batch, 3, 224, 224]", {"pixel_values": ((2, 3, 224, 224), torch.float32)}),
+    Measured(
+        "vit",
+        vit,
+        "pixel_values: float32[batch, 3, 224, 224]",
+        {"pixel_values": ((2, 3, 224, 224), torch.float32)},
+    ),
     Measured("bert", bert, "input_ids: int64[batch, t]", TOKENS, ("t <= 512",)),
     Measured("gpt2", gpt2, "input_ids: int64[batch, t]", TOKENS, ("t <= 1024",)),
     Measured("llama32", llama, "input_ids: int64[batch, t]", TOKENS),
     Measured(
         "sd-unet",
         diffusion_unet,
-        "sample: float32[batch, 4, 8*h, 8*w]; timestep: int64[]; encoder_hidden_states: float32[batch, 77, 768]",
+        "sample: float32[batch, 4, 8*h, 8*w]; timestep: int64[];"
+        " encoder_hidden_states: float32[batch, 77, 768]",
         {
             "sample": ((2, 4, 64, 64), torch.float32),
             "timestep": ((), torch.int64),
@@ -120,4 +138,7 @@ def build(measured: Measured) -> nn.Module:
 
 def example_inputs(measured: Measured) -> dict[str, Tensor]:
     """The inputs at the example's sizes, on the meta device."""
-    return {name: torch.empty(size, dtype=dtype, device="meta") for name, (size, dtype) in measured.example.items()}
+    return {
+        name: torch.empty(size, dtype=dtype, device="meta")
+        for name, (size, dtype) in measured.example.items()
+    }

@@ -40,7 +40,8 @@ def extremes(tensor: Tensor) -> Span | None:
 
 def elements_of(tensor: Tensor) -> Elements:
     """What is known of the elements; a condition on data is 0 for some data and 1 for others."""
-    return Span(0, 1, attained=True) if tensor.dtype == "bool" and tensor.elements is None else tensor.elements
+    on_data = tensor.dtype == "bool" and tensor.elements is None
+    return Span(0, 1, attained=True) if on_data else tensor.elements
 
 
 # --- what becomes of elements ----------------------------------------------------------------------------
@@ -378,7 +379,9 @@ def with_elements(op: str, named: Named, result: Any) -> Any:
         return result
     sources = list(_tensors(named.values()))
     law = ELEMENTS.get(op)
-    if any(elements_of(t) is None for t in sources) or (law is None and all(t.dtype == "bool" for t in sources)):
+    if any(elements_of(t) is None for t in sources):
+        return result
+    if law is None and all(t.dtype == "bool" for t in sources):
         return result
     found = UNTRACKED if law is None or any(t.elements is UNTRACKED for t in sources) else law(named, result)
     return Tensor(result.shape, result.dtype, result.layout, found)

@@ -177,7 +177,8 @@ class Generator:
             layout = value.layout
             if isinstance(layout, tuple):
                 layout = tuple(map(self.equations.simplify, layout))
-            return value if (shape, layout) == (value.shape, value.layout) else replace(value, shape=shape, layout=layout)
+            same = shape == value.shape and layout == value.layout
+            return value if same else replace(value, shape=shape, layout=layout)
         if isinstance(value, tuple):
             return tuple(map(self.simplified, value))
         return self.equations.simplify(value) if isinstance(value, Term) else value

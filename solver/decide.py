@@ -134,9 +134,9 @@ class Oracle:
         asked = self._given(given) if forgiving else (*self.domain.assumptions, *given)
         if self.judge.satisfiable(asked, self.domain.symbols) != "sat":
             return None
-        found = dict(self.judge.model)
+        known = self.judge.known(asked)
+        found = examples.polished(self.judge.model, asked, known, self.domain.symbols)
         if prefer is not None and not prefer(found):
-            known = self.judge.known(asked)
             found = examples.find(known, asked, self.domain.symbols, prefer) or found
         return found
 
@@ -146,12 +146,12 @@ class Oracle:
         After a refusal the recorder goes on as if the requirement held; where it cannot hold it says nothing.
         """
         key = (*self.domain.assumptions, *given)
-        if not self.judge.known(key).contradictory:
+        if not self.judge.contradicts(key):
             return key
         if key not in self._consistent:
             kept: tuple[Formula, ...] = ()
             for formula in key:
-                if not self.judge.known((*kept, formula)).contradictory:
+                if not self.judge.contradicts((*kept, formula)):
                     kept = (*kept, formula)
             self._consistent[key] = kept
         return self._consistent[key]
@@ -419,7 +419,7 @@ class _Deciding:
 
     def _polished(self, inside: dict[str, int], also: Sequence[Formula]) -> dict[str, int]:
         formulas = (*self.assumptions, *(r.needs for r in self.residual), *also)
-        return examples.smaller(inside, formulas, self.judge.known(formulas), self.domain.symbols)
+        return examples.polished(inside, formulas, self.judge.known(formulas), self.domain.symbols)
 
     def _near(self, inside: dict[str, int]) -> dict[str, int] | None:
         """Refused sizes that differ from the accepted ones in one symbol."""

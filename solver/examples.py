@@ -113,18 +113,19 @@ def _assignments(pools: Mapping[str, list[int]]) -> Iterator[dict[str, int]]:
             yield {n: random.choice(pool) for n, pool in pools.items()}
 
 
-def smaller(
+def polished(
     values: Mapping[str, int], formulas: Sequence[Formula], known: Known, names: Sequence[str]
 ) -> dict[str, int]:
-    """A nicer assignment that satisfies the formulas as well: symbol by symbol a favourite, distinct
-    where possible.
+    """A nicer assignment that satisfies the formulas as well: small values, and one for each symbol of
+    its own, so that sizes which are mixed up show.
     """
     best, numbers = dict(values), constants(formulas)
-    for name in names:
+    for name in reversed(names):
         others = {v for n, v in best.items() if n != name}
-        pool = sorted(v for v in candidates(known, name, numbers) if 1 < v < best[name] and v not in others)
-        for value in pool:
-            if satisfies(formulas, trial := {**best, name: value}):
+        about = [f for f in formulas if name in free_symbols(f)]
+        limit = inf if best[name] in others else best[name]
+        for value in sorted(v for v in candidates(known, name, numbers) if 1 < v < limit and v not in others):
+            if satisfies(about, trial := {**best, name: value}):
                 best = trial
                 break
     return best

@@ -7,9 +7,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from ..constraints.formula import Formula, conjuncts, negate
+from ..constraints.formula import Formula, conjuncts, free_symbols, negate
 from ..constraints.system import Answer
 from . import examples
 from .bounds import Known
@@ -18,8 +19,13 @@ if TYPE_CHECKING:
     from .z3_backend import Problem
 
 KEPT = 256
-"""How many conjunctions are remembered."""
+ANSWERS = 4096
+"""How many conjunctions are remembered, and the answers for how many."""
 Satisfiable: TypeAlias = Literal["sat", "unsat", "unknown"]
+
+
+names_of = lru_cache(maxsize=1 << 15)(free_symbols)
+"""The symbols of a formula, looked up rather than collected again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,40 @@ class _Prefix:
     following: dict[Formula, _Prefix] = field(default_factory=dict)
 
 
+def components(formulas: Iterable[Formula]) -> list[tuple[Formula, ...]]:
+    """The conjuncts of the formulas, those together that share symbols, directly or through others."""
+    groups: dict[str, list[Formula]] = {}
+    lone: list[tuple[Formula, ...]] = []
+    order: dict[Formula, int] = {}
+    for part in dict.fromkeys(c for f in formulas for c in conjuncts(f)):
+        order[part] = len(order)
+        names = names_of(part)
+        if not names:
+            lone.append((part,))
+            continue
+        joined = [part]
+        for group in {id(groups[n]): groups[n] for n in names if n in groups}.values():
+            if len(group) > len(joined):
+                group, joined = joined, group
+            joined += group
+        for name in frozenset().union(*map(names_of, joined)):
+            groups[name] = joined
+    found = [tuple(sorted(g, key=order.__getitem__)) for g in {id(g): g for g in groups.values()}.values()]
+    return lone + sorted(found, key=lambda part: order[part[0]])
+
+
+def connected(formulas: Iterable[Formula], names: Iterable[str]) -> tuple[Formula, ...]:
+    """The conjuncts of the formulas that speak of the names, directly or through others."""
+    wanted = frozenset(names)
+    kept = {
+        formula
+        for part in components(formulas)
+        if any(not wanted.isdisjoint(names_of(f)) for f in part)
+        for formula in part
+    }
+    return tuple(f for f in dict.fromkeys(c for f in formulas for c in conjuncts(f)) if f in kept)
+
+
 class Judge:
     """Answers questions about conjunctions, and remembers what it learnt of their prefixes."""
 
@@ -58,6 +98,7 @@ class Judge:
         self.questions = 0
         self._prefixes = _Prefix(Known())
         self._kept = 0
+        self._answers: dict[tuple[Formula, ...], tuple[Satisfiable, dict[str, int]]] = {}
         self._problem: Problem | None = None
         self._started = time.monotonic()
         self.model: dict[str, int] = {}
@@ -72,6 +113,11 @@ class Judge:
             problem.units if problem else 0,
             time.monotonic() - self._started,
         )
+
+    @property
+    def exhausted(self) -> bool:
+        """Has the time run out?"""
+        return time.monotonic() - self._started > self.budget.seconds
 
     def known(self, given: Iterable[Formula]) -> Known:
         """What the fast path makes of a conjunction; not to be changed."""
@@ -93,35 +139,62 @@ class Judge:
                 self._prefixes, self._kept = _Prefix(Known()), 0
         return node.known
 
+    def contradicts(self, formulas: Iterable[Formula]) -> bool:
+        """Does the fast path see that nothing satisfies all formulas?"""
+        return any(self.known(part).contradictory for part in components(formulas))
+
     def satisfiable(
         self, formulas: Iterable[Formula], names: Sequence[str] = (), units: int | None = None
     ) -> Satisfiable:
         """Do some integers satisfy all formulas? If so, `model` says which, for the names and all symbols.
 
-        `units` bounds what z3 may spend on this question, if it is less than the budget has.
+        Formulas that share no symbol are independent, so each component is asked for on its own, and
+        only once. `units` bounds what z3 may spend on a component, if it is less than the budget has.
         """
         self.questions += 1
-        asked = tuple(dict.fromkeys(c for f in formulas for c in conjuncts(f)))
-        self.model = {}
-        known = self.known(asked)
-        if known.contradictory:
-            return "unsat"
-        found = examples.find(known, asked, names)
-        if found is not None:
-            self.model = found
-            return "sat"
-        if self.stats.seconds > self.budget.seconds:
+        parts = components(formulas)
+        self.model = dict.fromkeys(names, 2)
+        hard = [part for part in parts if self._easily(part) == "unknown"]
+        answers = [self._easily(part) for part in parts if part not in hard]
+        if "unsat" not in answers:
+            answers += [self._with_z3(part, units) for part in hard]
+        for answer in ("unsat", "unknown"):
+            if answer in answers:
+                self.model = {}
+                return answer
+        for part in parts:
+            self.model |= self._answers[part][1]
+        return "sat"
+
+    def _easily(self, part: tuple[Formula, ...]) -> Satisfiable:
+        """The answer for a component by the fast path, and by trying."""
+        if part not in self._answers:
+            known = self.known(part)
+            found = None if known.contradictory else examples.find(known, part)
+            if len(self._answers) >= ANSWERS:
+                self._answers.clear()
+            self._answers[part] = (
+                ("unsat", {}) if known.contradictory else ("unknown", {}) if found is None else ("sat", found)
+            )
+        return self._answers[part][0]
+
+    def _with_z3(self, part: tuple[Formula, ...], units: int | None) -> Satisfiable:
+        """The answer for a component by z3, which may have got further with more to spend."""
+        if self.exhausted:
             return "unknown"
         problem = self._z3()
-        answer = problem.check(asked, units)
-        if answer == "sat":
-            self.model = dict.fromkeys(names, 2) | problem.model()
-            if not examples.satisfies(asked, self.model):
-                return "unknown"  # an unguarded division by zero, of which z3 may assume what it likes
+        answer = problem.check(part, units)
+        model = problem.model()
+        if answer == "sat" and not examples.satisfies(part, model):
+            return "unknown"  # an unguarded division by zero, of which z3 may assume what it likes
+        self._answers[part] = answer, model
         return answer
 
     def ask(self, formula: Formula, given: Sequence[Formula] = (), units: int | None = None) -> Answer:
-        """What is known of the formula where all given ones hold. Where nothing satisfies those: ALWAYS."""
+        """What is known of the formula where all given ones hold. Where nothing satisfies those, that is any
+        answer. Given formulas that are not connected with it by symbols do not matter.
+        """
+        given = connected(given, names_of(formula))
         quick = self.known(given).ask(formula)
         if quick is not None:
             return Answer.ALWAYS if quick else Answer.NEVER
@@ -140,7 +213,10 @@ class Judge:
         kept, is unsatisfiable; its last formula is indispensable. Where the budget ends the core may be
         larger than need be.
         """
-        rest = list(dict.fromkeys(formulas))
+        refused = next((part for part in components(formulas) if self.satisfiable(part) == "unsat"), ())
+        rest = [f for f in dict.fromkeys(formulas) if not {*refused}.isdisjoint(conjuncts(f))]
+        if not rest:
+            return tuple(formulas)
         if self._problem is not None and self._problem.check(rest) == "unsat":
             rest = list(self._problem.core())
         kept: list[Formula] = []

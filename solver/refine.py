@@ -6,7 +6,7 @@ it, a divisor that an example breaks shrinks to what divides that example as wel
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
@@ -31,7 +31,7 @@ from ..constraints.formula import (
 from ..constraints.intervals import interval
 from ..constraints.language import Fact
 from ..constraints.system import Answer, Domain
-from .judge import Judge, Satisfiable
+from .judge import Judge, Satisfiable, connected
 from .periodic import IntegerSet, solutions
 from .shorten import RUNS, between, simplify
 
@@ -69,7 +69,7 @@ def fact(
     """What the formulas, which hold together, say of a dim."""
     if isinstance(dim, int):
         return Fact(dim, dim, 0, dim, None, ((dim, dim),), exact)
-    relevant = tuple(_connected(formulas, symbols(dim)))
+    relevant = connected(formulas, symbols(dim))
     if defined := judge.known(relevant).equal:
         with suppress(ZeroDivisionError):
             others = conjuncts(all_of(rewrite(f, defined) for f in relevant))
@@ -90,22 +90,6 @@ def of_set(values: IntegerSet, exact: bool = True, equals: Dim | None = None) ->
     step, residue = values.congruence()
     bounds = None if low == -inf else int(low), None if high == inf else int(high)
     return Fact(*bounds, step, residue, equals, values.runs(RUNS), exact)
-
-
-def _connected(formulas: Sequence[Formula], names: Iterable[str]) -> list[Formula]:
-    """The formulas that speak of the names, directly or through others."""
-    reached = set(names)
-    left = [(f, free_symbols(f)) for f in formulas]
-    chosen: dict[Formula, None] = {}
-    grew = True
-    while grew:
-        grew = False
-        for formula, over in left:
-            if formula not in chosen and not over.isdisjoint(reached):
-                chosen[formula] = None
-                reached |= over
-                grew = True
-    return [f for f in formulas if f in chosen]
 
 
 class _Search:
@@ -259,7 +243,7 @@ def _equal_to(judge: Judge, name: str, earlier: Sequence[str], formulas: Sequenc
     two examples.
     """
     s = sym(name)
-    relevant = tuple(_connected(formulas, (name,)))
+    relevant = connected(formulas, (name,))
     for part in relevant:
         if isinstance(part, Compare) and part.op == "==":
             for sign in (1, -1):

@@ -134,7 +134,7 @@ def bind(
         for name in roots.keys() - signature.parameters.keys():
             raise TargetError(f"the target has no parameter {name!r}; it takes ({takes})")
     kinds = {name: p.kind for name, p in signature.parameters.items() if name in roots}
-    by_place = [inspect.Parameter.POSITIONAL_ONLY]
+    by_place: list[Any] = [inspect.Parameter.POSITIONAL_ONLY]
     if inspect.Parameter.VAR_POSITIONAL in kinds.values():  # `*rest` comes after all that stands before it
         by_place.append(inspect.Parameter.POSITIONAL_OR_KEYWORD)
     positional: list[Any] = []

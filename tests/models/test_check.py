@@ -1,4 +1,4 @@
-"""The checker against the corpus: verdicts, accepted sets assignment by assignment, and the lines that are blamed."""
+"""The checker against the corpus: verdicts, accepted sets assignment by assignment, and the lines blamed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNDECIDED = {
     "unpatchify": "int(n ** 0.5) is tried value by value",
     "hf_mamba": "a loop over the sequence, whose length is not bounded",
 }
-# Entries with a finding `approximate`, though verdict and accepted set are right, each with what is not followed.
+# Entries with a finding `approximate`, though the accepted set is right, each with what is not followed.
 APPROXIMATE = {
     "hf_t5_encoder": "buckets of relative positions go through a logarithm before they are indices",
     "hf_t5": "buckets of relative positions go through a logarithm before they are indices",

@@ -114,6 +114,12 @@ def test_what_the_trace_asks_is_kept_apart() -> None:
     assert [r.reason for r in decision.trace] == ["traced"]
 
 
+def test_a_core_keeps_conjunctions_whole() -> None:
+    decision = verdict(["a >= 1", "b >= 1"], path("b != 0 and 2*a == a//b", "a != 7"))
+    assert [[str(r.formula) for r in c.requirements] for c in decision.cores] == [["b != 0 and 2*a == a//b"]]
+    assert [str(f) for f in decision.cores[0].assumptions] == ["1 <= a", "1 <= b"]
+
+
 def test_an_empty_domain_is_said() -> None:
     decision = verdict(["h >= 3", "h <= 2"], path("h == 1"))
     assert decision.verdict == "unknown"

@@ -1,4 +1,6 @@
-"""The recorder, program by program: what it records decides for every small assignment whether the program runs."""
+"""The recorder, program by program: what it records decides for every small assignment whether the program
+runs.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def trace(target: Callable[..., Any], inputs: str, *assume: str, **options: Any)
 
 
 def runs(system: System, **values: int) -> bool:
-    """Exactly one path is taken by an assignment; it is accepted where that path returned and its constraints hold."""
+    """Exactly one path is taken by an assignment; it is accepted where that path returned and its constraints
+    hold.
+    """
     taken = [p for p in system.paths if holds(p.premise, values)]
     assert len(taken) == 1, f"{values} takes {[str(p.premise) for p in taken]}"
     (path,) = taken
@@ -51,7 +55,9 @@ def eager(target: Callable[..., Any], inputs: str, **values: int) -> bool:
     def build(declared: Any) -> Any:
         kind = declared.type
         if isinstance(kind, Known):
-            return torch.zeros([evaluate(d, values) for d in kind.shape], dtype=getattr(torch, kind.dtype or "float32"))
+            return torch.zeros(
+                [evaluate(d, values) for d in kind.shape], dtype=getattr(torch, kind.dtype or "float32")
+            )
         return evaluate(kind, values) if hasattr(kind, "terms") else kind
 
     bound = bind(target, parse_spec(inputs, ()).inputs, build)
@@ -104,7 +110,7 @@ def asserts(x: Tensor) -> Tensor:
 
 def chained_comparison(x: Tensor) -> Tensor:
     n = x.shape[0]
-    if 2 <= n <= 5 and not n == 4:
+    if 2 <= n <= 5 and n != 4:
         return x.view(2, -1)
     return x
 
@@ -289,7 +295,9 @@ PROGRAMS = [
 ]
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: getattr(p.target, "__name__", type(p.target).__name__))
+@pytest.mark.parametrize(
+    "program", PROGRAMS, ids=lambda p: getattr(p.target, "__name__", type(p.target).__name__)
+)
 def test_agrees_with_eager(program: Program) -> None:
     system = trace(program.target, program.inputs, *program.assume)
     assert not system.incomplete
@@ -390,7 +398,7 @@ def test_outputs_are_named() -> None:
 
 
 def test_a_spec_that_does_not_fit() -> None:
-    with pytest.raises(TargetError, match="'y'.*it takes \\(x\\)"):
+    with pytest.raises(TargetError, match=r"'y'.*it takes \(x\)"):
         trace(views, "y: [b]")
 
 
