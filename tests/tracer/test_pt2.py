@@ -6,6 +6,7 @@ Nothing here imports torch. fixtures/make.py says what is in the archives.
 from __future__ import annotations
 
 import copy
+import gc
 import json
 import re
 import subprocess
@@ -417,6 +418,19 @@ assert graph.system(traced, default_rules).paths[0].constraints
 assert not [m for m in ("torch", "z3", "sympy", "numpy") if m in sys.modules], "applying rules"
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_garbage_collector_is_left_as_it_was(enabled: bool, tmp_path: Path) -> None:
+    try:
+        (gc.enable if enabled else gc.disable)()
+        load("unet")
+        assert gc.isenabled() == enabled
+        with pytest.raises(ArchiveError):
+            pt2.read(zipped({}, tmp_path))
+        assert gc.isenabled() == enabled
+    finally:
+        gc.enable()
 
 
 # ---- damaged and hostile archives
