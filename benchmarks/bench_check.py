@@ -36,7 +36,7 @@ def ours(measured: Measured, model: Any) -> dict[str, float]:
     """Seconds of each stage of one check, replay aside; and what it found."""
     started = time.perf_counter()
     spec = parse_spec(measured.inputs, measured.assume)
-    system, _ = record(model, spec, default_rules, Oracle())
+    system, _ = record(model, spec, default_rules, Oracle(spec.domain))
     traced = time.perf_counter()
     decision = decide(system)
     solved = time.perf_counter()

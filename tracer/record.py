@@ -561,7 +561,6 @@ class Recording:
         small = self.oracle.example(known) if found == 0 else None
         if small is not None:
             yield {**dict.fromkeys(names, 1), **small}
-            yield {**dict.fromkeys(names, 1), **small}
 
 
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97)

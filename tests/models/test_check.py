@@ -60,7 +60,16 @@ def test_zoo(entry: Entry) -> None:
     agrees(entry)
 
 
-@pytest.mark.parametrize("entry", PACKAGES, ids=by_name)
+FAST = {
+    *("hf_bert", "hf_bert_masked", "hf_gpt2", "hf_t5", "hf_vit", "hf_llama", "hf_opt", "hf_roberta", "hf_distilbert"),
+    *("hf_mistral", "hf_bart", "monai_unet", "monai_unetr", "diffusers_unet2d"),
+}
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [pytest.param(e, id=e.name, marks=() if e.name in FAST else pytest.mark.slow) for e in PACKAGES],
+)
 def test_packages(entry: Entry) -> None:
     for package in entry.needs:
         pytest.importorskip(package)
