@@ -117,6 +117,9 @@ class _Search:
 
     def _some(self, *conditions: Formula) -> Satisfiable:
         """Is there an example under these conditions? If that is not known, not everything is proved."""
+        if self.judge.exhausted:
+            self.proved = False
+            return "unknown"
         names = sorted(symbols(self.dim))
         answer = self.judge.satisfiable((*self.formulas, *conditions), names, EFFORT)
         if answer == "unknown":
@@ -243,7 +246,7 @@ def _equal_to(judge: Judge, name: str, earlier: Sequence[str], formulas: Sequenc
     two examples.
     """
     s = sym(name)
-    relevant = connected(formulas, (name,))
+    relevant = connected(formulas, (name,)) if not judge.exhausted else ()
     for part in relevant:
         if isinstance(part, Compare) and part.op == "==":
             for sign in (1, -1):
@@ -289,6 +292,8 @@ def summary(judge: Judge, domain: Domain, accepted: Formula, facts: Mapping[str,
     said = [f for name, fact in facts.items() for f in conjuncts(fact_formula(name, fact))]
     kept = [*conjuncts(all_of((*domain.assumptions, accepted)))]
     for part in sorted(kept, key=lambda f: -len(str(f))):
+        if judge.exhausted:
+            break
         others = [p for p in kept if p is not part]
         if judge.ask(part, (*said, *others)) is Answer.ALWAYS:
             kept = others

@@ -47,10 +47,12 @@ def simplify(judge: Judge, domain: Domain, requirements: Iterable[Formula]) -> F
     order = [n for n in (*domain.symbols, *sorted(alone.keys() - {*domain.symbols})) if n in alone]
     said = [_restated(name, domain, all_of(alone[name])) for name in order]
     kept = [*conjuncts(all_of((*said, *related)))]
-    for part in kept.copy():
+    for part in kept.copy() if not judge.exhausted else ():
         kept[kept.index(part)] = _without_idle_parts(judge, part, (*domain.assumptions, *kept))
     kept = _joined(judge, domain, [*conjuncts(all_of(kept))])
     for part in sorted(kept, key=lambda f: -len(str(f))):
+        if judge.exhausted:
+            break
         others = [p for p in kept if p is not part]
         if judge.ask(part, (*domain.assumptions, *others)) is Answer.ALWAYS:
             kept = others
@@ -81,6 +83,8 @@ def _joined(judge: Judge, domain: Domain, parts: list[Formula]) -> list[Formula]
     `(b <= c or c == 1) and (c <= b or b == 1)` is `b == c or b == 1 or c == 1` for sizes from 1.
     """
     for one, other in combinations([p for p in parts if isinstance(p, Or)], 2):
+        if judge.exhausted:
+            break
         if one not in parts or other not in parts or free_symbols(one).isdisjoint(free_symbols(other)):
             continue
         if len(one.parts) * len(other.parts) > CASES:
