@@ -61,8 +61,8 @@ def test_zoo(entry: Entry) -> None:
 
 
 FAST = {
-    *("hf_bert", "hf_bert_masked", "hf_gpt2", "hf_t5", "hf_vit", "hf_llama", "hf_opt", "hf_roberta", "hf_distilbert"),
-    *("hf_mistral", "hf_bart", "monai_unet", "monai_unetr", "diffusers_unet2d"),
+    *("hf_bert", "hf_bert_masked", "hf_gpt2", "hf_t5", "hf_vit", "hf_llama", "hf_opt", "hf_roberta"),
+    *("hf_distilbert", "hf_mistral", "hf_bart", "monai_unet", "monai_unetr", "diffusers_unet2d"),
 }
 
 
