@@ -46,7 +46,7 @@ def simplify(judge: Judge, domain: Domain, requirements: Iterable[Formula]) -> F
             related.append(part)
     order = [n for n in (*domain.symbols, *sorted(alone.keys() - {*domain.symbols})) if n in alone]
     said = [_restated(name, domain, all_of(alone[name])) for name in order]
-    kept = [*conjuncts(all_of((*said, *related)))]
+    kept = [*conjuncts(all_of((*said, *_factored(domain, related))))]
     for part in kept.copy() if not judge.exhausted else ():
         kept[kept.index(part)] = _without_idle_parts(judge, part, (*domain.assumptions, *kept))
     kept = _joined(judge, domain, [*conjuncts(all_of(kept))])
@@ -77,8 +77,31 @@ def length(formula: Formula) -> int:
 # --- disjunctions ------------------------------------------------------------------------------------------
 
 
+def _factored(domain: Domain, parts: list[Formula]) -> list[Formula]:
+    """`(x or c) and (y or c)` is `(x and y) or c`, for x and y over one symbol, which are restated together.
+
+    So `(t != 2 or b == c) and (t != 3 or b == c)`, from two branches, are one condition on t.
+    """
+    groups: dict[tuple[str, Formula], list[tuple[Formula, Formula]]] = {}
+    for part in parts:
+        about: dict[frozenset[str], list[Formula]] = {}
+        for p in part.parts if isinstance(part, Or) else ():
+            about.setdefault(free_symbols(p), []).append(p)
+        for names, alone in about.items():
+            if len(names) == 1 and isinstance(part, Or):
+                rest = any_of(p for p in part.parts if p not in alone)
+                groups.setdefault((min(names), rest), []).append((part, any_of(alone)))
+    for (name, rest), members in groups.items():
+        if len(members) > 1 and all(part in parts for part, _ in members):
+            joined = any_of((_restated(name, domain, all_of(alone for _, alone in members)), rest))
+            replaced = {part for part, _ in members[1:]}
+            parts = [joined if p == members[0][0] else p for p in parts if p not in replaced]
+    return parts
+
+
 def _joined(judge: Judge, domain: Domain, parts: list[Formula]) -> list[Formula]:
-    """Two disjunctions about the same symbols become one where their cases, told apart, are fewer.
+    """Two disjunctions about the same symbols become one where their cases, told apart, are fewer
+    comparisons.
 
     `(b <= c or c == 1) and (c <= b or b == 1)` is `b == c or b == 1 or c == 1` for sizes from 1.
     """
@@ -90,7 +113,8 @@ def _joined(judge: Judge, domain: Domain, parts: list[Formula]) -> list[Formula]
         if len(one.parts) * len(other.parts) > CASES:
             continue
         together = _cases(judge, domain, one, other)
-        if length(together) < length(one) + length(other):
+        simple = length(together) == len(together.parts if isinstance(together, Or) else (together,))
+        if simple and length(together) < length(one) + length(other):
             parts[parts.index(one)] = together
             parts.remove(other)
     return [*conjuncts(all_of(parts))]
