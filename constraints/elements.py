@@ -356,6 +356,9 @@ ELEMENTS: Mapping[str, ElementLaw] = {
     ),
     "add": _add(1),
     "sub": _add(-1),
+    "rsub": lambda named, result: _sum(
+        _operand(named["other"], result), _scaled(_operand(named["input"], result), -named.get("alpha", 1))
+    ),
     "mul": _mul,
     "cumsum": _cumsum,
     "neg": lambda named, result: _scaled(_first(named).elements, -1),
