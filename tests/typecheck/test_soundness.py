@@ -34,7 +34,7 @@ def equal_shapes(x: Tensor, y: Tensor) -> Tensor:
 
 
 def counted_by_len(x: Tensor) -> Tensor:
-    rows = [row for row in x]
+    rows = list(x)
     return torch.stack(rows[: len(x) - 1]).view(2, -1)
 
 
@@ -197,7 +197,7 @@ def eager(target: Callable[..., Any], inputs: str, values: dict[str, int]) -> bo
     from anyshape.constraints.dims import evaluate
 
     tensors = {
-        d.name: torch.zeros([evaluate(n, values) for n in d.type.shape])  # type: ignore[union-attr]
+        d.name: torch.zeros([evaluate(n, values) for n in d.type.shape])
         for d in parse_spec(inputs).inputs
     }
     try:
