@@ -211,7 +211,7 @@ def eager(target: Callable[..., Any], inputs: str, values: dict[str, int]) -> bo
     "target, inputs, upto", PROGRAMS, ids=[getattr(t, "__name__", type(t).__name__) for t, _, _ in PROGRAMS]
 )
 def test_is_never_wrong(target: Callable[..., Any], inputs: str, upto: int) -> None:
-    """Whatever is said is true; the verdict may be `unknown`, and then nothing is claimed of what is left open."""
+    """Whatever is said is true; of what is `unknown` nothing is claimed."""
     report = check(target, inputs)
     codes = [f.code for f in report.findings]
     assert "internal-error" not in codes, report.to_text()
