@@ -252,6 +252,8 @@ def test_ctrl_c_ends_with_one_line(models: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "anyshape.typecheck", "check", "models.py:sleeps", "-i", "x: [b]"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        # A shell lets what it starts in the background ignore SIGINT, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     assert process.stderr is not None
     assert process.stderr.readline() == "asleep\n"
