@@ -62,8 +62,7 @@ class Problem:
     @property
     def units(self) -> int:
         """Z3's resource units spent so far."""
-        statistics = self._solver.statistics()
-        return int(statistics.get_key_value("rlimit count")) if "rlimit count" in statistics.keys() else 0  # noqa: SIM118
+        return _units(self._solver)
 
     @property
     def exhausted(self) -> bool:
@@ -76,22 +75,20 @@ class Problem:
         `units` bounds this query, if that is less than what the problem allows.
         """
         allowed = min(units or self._units, self._units)
-        self._solver.set("rlimit", allowed)
         asked = tuple(dict.fromkeys(f for f in formulas if f is not True))
         self._asked, self._core, self._model = asked, (), {}
         if False in asked:
             self._core = (False,)
             return "unsat"
         literals = [self._literal(f) for f in asked]
-        answer = self._run(self._solver, literals)
+        answer = self._run(self._solver, literals, allowed)
         if answer == "unsat":
             self._core = self._in_core(self._solver.unsat_core())
         elif answer == "unknown" and not self.exhausted:
             # The incremental core gave up: Z3's tactics, from scratch, decide some of these.
             fresh = z3.Solver(ctx=self._context)
-            fresh.set("rlimit", allowed)
             fresh.add(*self._encoder.definitions, *(self._encoder.formula(f) for f in asked))
-            answer = self._run(fresh, [])
+            answer = self._run(fresh, [], allowed)
             self._core = asked if answer == "unsat" else ()
         return answer
 
@@ -127,16 +124,21 @@ class Problem:
     def _in_core(self, literals: Iterable[Any]) -> tuple[Formula, ...]:
         return tuple(self._formulas[str(literal)] for literal in literals)
 
-    def _run(self, solver: Any, literals: Sequence[Any]) -> Answer:
+    def _run(self, solver: Any, literals: Sequence[Any], allowed: int) -> Answer:
         left = self._limit - self.seconds
         if left <= 0:
             return "unknown"
         solver.set("timeout", max(1, int(left * 1000)))
+        solver.set("rlimit", allowed)
         self.queries += 1
+        before = _units(solver)
         started = time.monotonic()
         result = solver.check(*literals)
-        self.seconds += time.monotonic() - started
-        if result == z3.unknown and "interrupted" in solver.reason_unknown():
+        spent = time.monotonic() - started
+        self.seconds += spent
+        # Z3 takes SIGINT for itself, and says "canceled" whether that, the units or the time ended it.
+        within = spent < 0.9 * left and _units(solver) - before < 0.9 * allowed
+        if result == z3.unknown and solver.reason_unknown() == "canceled" and within:
             raise KeyboardInterrupt
         if result == z3.sat:
             model = solver.model()
@@ -145,6 +147,12 @@ class Problem:
                 n: model.eval(self._encoder.symbol(n), model_completion=True).as_long() for n in names
             }
         return "sat" if result == z3.sat else "unsat" if result == z3.unsat else "unknown"
+
+
+def _units(solver: Any) -> int:
+    """Z3's resource units spent so far in the solver's context."""
+    statistics = solver.statistics()
+    return int(statistics.get_key_value("rlimit count")) if "rlimit count" in statistics.keys() else 0  # noqa: SIM118
 
 
 class _Encoder:

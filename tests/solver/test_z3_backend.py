@@ -1,6 +1,9 @@
 """The encoding against evaluation, point by point; cores, budgets, quantifiers."""
 from __future__ import annotations
 
+import os
+import signal
+import threading
 import time
 from itertools import combinations
 
@@ -121,6 +124,15 @@ def test_the_budget_in_seconds_is_kept() -> None:
     assert problem.exhausted
     assert problem.check(parse("a == 1")) == "unknown"
     assert time.monotonic() - started < 3
+
+
+def test_ctrl_c_ends_a_query() -> None:
+    """Z3 catches the signal itself and only says that it gave up."""
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        Problem(seconds=20, units=1 << 31).check(HARD)
+    assert time.monotonic() - started < 5
 
 
 def test_unet_chains_and_products_are_cheap() -> None:
