@@ -10,7 +10,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Literal, Protocol
 
-from .formula import Formula, all_of, implies
+from .formula import Formula, all_of, negate
 from .intervals import Interval, Ranges, narrow
 from .language import Constraint, Note, Value
 from .program import Origin, Program
@@ -99,7 +99,7 @@ class Path:
     def premise(self) -> Formula:
         """The sizes that take this path."""
         return all_of(
-            c.formula if c.taken else _not(c.formula)
+            c.formula if c.taken else negate(c.formula)
             for c in self.conditions
             if c.formula is not None and not c.forced
         )
@@ -108,10 +108,6 @@ class Path:
     def on_data(self) -> bool:
         """Did the data decide a branch?"""
         return any(c.formula is None for c in self.conditions)
-
-
-def _not(formula: Formula) -> Formula:
-    return implies(formula, False)
 
 
 @dataclass(frozen=True, slots=True)

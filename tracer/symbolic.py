@@ -18,6 +18,7 @@ from ..constraints.dims import Dim
 from ..constraints.formula import all_of, any_of, eq
 from ..constraints.language import Dynamic, Layout, Tensor, product
 from ..constraints.program import Ref
+from ..constraints.rules.common import contiguous_strides
 from .numbers import Size, size
 
 if TYPE_CHECKING:
@@ -156,14 +157,6 @@ def rank(run: Recording, x: SymbolicTensor) -> int:
 
 def numel(run: Recording, x: SymbolicTensor) -> Any:
     return size(run, product(known(run, x).shape))
-
-
-def contiguous_strides(sizes: tuple[Dim, ...]) -> tuple[Dim, ...]:
-    """The strides of a tensor that lies in memory row by row, in elements."""
-    strides: list[Dim] = [1] * len(sizes)
-    for i in reversed(range(len(sizes) - 1)):
-        strides[i] = strides[i + 1] * sizes[i + 1]
-    return tuple(strides)
 
 
 def stride(run: Recording, x: SymbolicTensor, dim: int | None = None) -> Any:
