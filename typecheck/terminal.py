@@ -1,0 +1,62 @@
+"""What the command line knows of the terminal: its width, its colour, and a progress bar on it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+PATIENCE: Final = 2.0
+"""Seconds after which a progress bar appears."""
+
+
+def width() -> int:
+    return min(shutil.get_terminal_size((100, 24)).columns, 120)
+
+
+def coloured(stream: Any) -> bool:
+    """On a terminal, unless the environment says no (https://no-color.org) or the terminal cannot."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+@contextlib.contextmanager
+def progress(budget: float) -> Iterator[Callable[[str], None]]:
+    """A bar of seconds against the budget on a terminal, once there is something to wait for."""
+    if not sys.stderr.isatty():
+        yield lambda step: None
+        return
+    step = ["load"]
+    done = threading.Event()
+    bar = threading.Thread(target=_draw, args=(budget, step, done), daemon=True)
+    bar.start()
+    try:
+        yield lambda now: step.__setitem__(0, now)
+    finally:
+        done.set()
+        bar.join()
+
+
+def _draw(budget: float, step: list[str], done: threading.Event) -> None:
+    started = time.monotonic()
+    if done.wait(PATIENCE):
+        return
+    from tqdm import tqdm
+
+    form = "{desc}: {n:.0f} of {total:.0f} s |{bar}|"
+    with tqdm(
+        total=budget,
+        initial=min(PATIENCE, budget),
+        desc=step[0],
+        bar_format=form,
+        leave=False,
+        file=sys.stderr,
+    ) as bar:
+        while not done.wait(0.2):
+            bar.desc = step[0]
+            bar.n = min(time.monotonic() - started, budget)
+            bar.refresh()
