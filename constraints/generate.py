@@ -14,9 +14,10 @@ from .dims import Dim, Term, sym
 from .dtypes import category
 from .elements import require_in_range, with_elements
 from .equations import Equations
-from .formula import Formula, all_of, eq, ge, le, negate
+from .formula import And, Compare, Formula, Or, all_of, eq, ge, implies, le, negate
 from .intervals import Bounds
 from .language import Constraint, Context, Dyn, Generated, Note, Refused, Slice, Tensor, Value
+from .opnames import IGNORED, SYNONYMS, parameters
 from .program import Argument, Program, Ref, parts_of
 from .system import Domain
 
@@ -149,6 +150,8 @@ class Generator:
     chooser: Callable[[Formula], bool] | None = None
     said: Generated = field(default_factory=Generated)
     node: int = -1
+    given: Formula = True
+    """Where the call is made at all; what it requires is required there."""
     bounds: Bounds = field(init=False)
     """What is certain where the next call is made: the domain, and what the calls so far required."""
     equations: Equations = field(default_factory=Equations)
@@ -159,6 +162,7 @@ class Generator:
             self.learn(known)
 
     def require(self, formula: Formula, reason: str) -> None:
+        formula = implies(self.given, formula)
         if self.equations:
             formula = self.equations.simplify_formula(formula)
         if not self.bounds.certain(formula):
@@ -343,6 +347,7 @@ def generate(
             return taken
 
         generator.count, generator.chooser = count, choose
+        generator.given = all_of(_truth(_resolve(a, values), truth) for a, truth in node.given)
         positional, named = [], {}
         for name, argument in node.args:
             value = _resolve(argument, values)
@@ -364,6 +369,13 @@ def generate(
             parts = [Dyn] * expected
         values.update(zip(node.results, parts, strict=True))
     return generator.said
+
+
+def _truth(condition: Value, truth: bool) -> Formula:
+    """The condition as a formula. Where data decides, either side has to be right for the other's sizes."""
+    if isinstance(condition, bool | Compare | And | Or):
+        return condition if truth else negate(condition)
+    return True
 
 
 def _resolve(argument: Argument, values: Mapping[int, Value]) -> Value:

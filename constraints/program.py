@@ -74,6 +74,8 @@ class Node:
     args: tuple[tuple[str, Argument], ...]
     results: tuple[int, ...]
     origin: Origin
+    given: tuple[tuple[Argument, bool], ...] = ()
+    """The conditions, with their truths, under which the call is made at all: a branch of `torch.cond`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class Program:
             where = f"node {index} ({node.op}) at {node.origin}"
             if len({name for name, _ in node.args}) != len(node.args):
                 raise IllFormed(f"{where}: two arguments have the same name")
-            for ref in refs(tuple(a for _, a in node.args)):
+            for ref in refs((*(a for _, a in node.args), *(condition for condition, _ in node.given))):
                 if ref.id not in made:
                     raise IllFormed(f"{where}: value {ref.id} is used before it is made")
             for result in node.results:
@@ -235,6 +237,7 @@ def to_json(program: Program) -> dict[str, Any]:
             "results": list(node.results),
             "origin": table.setdefault(node.origin, len(table)),
         }
+        | ({"given": [[_pack(condition), truth] for condition, truth in node.given]} if node.given else {})
         for node in program.nodes
     ]
     return {
@@ -260,6 +263,7 @@ def from_json(data: Any) -> Program:
                     tuple((name, _unpack(argument)) for name, argument in n["args"]),
                     tuple(n["results"]),
                     origins[n["origin"]],
+                    tuple((_unpack(condition), truth) for condition, truth in n.get("given", ())),
                 )
                 for n in data["nodes"]
             ),

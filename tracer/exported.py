@@ -6,8 +6,9 @@ with the values below, so that one function, `build`, makes the program. Nothing
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -22,6 +23,7 @@ from ..constraints.program import Argument, Input, Node, Origin, Program, Ref
 from ..constraints.spec import Declared, InputPath, Spec
 from ..constraints.syntax import DimSyntaxError, parse_dim
 from ..constraints.system import Domain
+from .control import CONTROL, Branch
 from .expressions import NotRead, guard
 from .graph import IN_AUTOCAST, Traced, flat, solve
 
@@ -186,10 +188,12 @@ class _Builder:
         """What each input of the graph is, in the order of the graph."""
         self.nodes: list[Node] = []
         self.recorded: dict[int, Callable[[], Value]] = {}
+        self.under: tuple[tuple[Argument, bool], ...] = ()
+        """The conditions under which the calls that follow are made."""
         self._ids = 0
         self._origins: dict[tuple[str, str], Origin] = {}
 
-    def _new(self) -> int:
+    def new(self) -> int:
         self._ids += 1
         return self._ids - 1
 
@@ -205,7 +209,7 @@ class _Builder:
                 named = _free(f"{named} (parameter)", taken)
             taken.add(named)
             if isinstance(given.operand, Name):
-                id = self._new()
+                id = self.new()
                 self.inputs.append(Input(id, named, value, parameter=not given.user))
                 self.arguments.append(Ref(id))
             else:
@@ -217,16 +221,20 @@ class _Builder:
             raise GraphError(f"graphs are nested more than {MAX_NESTING} levels deep")
         for call in graph.calls:
             inner = _inlined(call)
-            if inner is None:
+            control = CONTROL.get(call.target.rpartition(".")[2])
+            if control is not None and any(isinstance(operand, Graph) for _, operand in call.operands):
+                host = _Region(self, call, graph, names, autocast, depth)
+                host.results(_called(control, host, call, names))
+            elif inner is None:
                 self._node(call, graph, names, autocast)
             else:
                 self._inline(call, inner, names, autocast, depth)
 
     def _node(self, call: Call, graph: Graph, names: dict[str, Argument], autocast: bool) -> None:
         arguments = tuple(_arguments(call, names))
-        results = tuple(self._new() for _ in call.results)
-        where = self._origin(call)
-        self.nodes.append(Node(canonical(call.target), arguments, results, where))
+        results = tuple(self.new() for _ in call.results)
+        where = self.origin(call)
+        self.nodes.append(Node(canonical(call.target), arguments, results, where, self.under))
         for name, id in zip(call.results, results, strict=True):
             if name:
                 if name in graph.types:
@@ -241,7 +249,7 @@ class _Builder:
         if len(last) != len(inner.inputs):
             raise GraphError(f"{call.target} runs a graph of {len(inner.inputs)} inputs on fewer operands")
         region = call.target.endswith(AUTOCAST) and operands[2:3] == [True]
-        where = self._origin(call)
+        where = self.origin(call)
         bound: dict[str, Argument] = {}
         for argument, taken in zip(last, inner.inputs, strict=True):
             if isinstance(taken, Name):
@@ -261,17 +269,83 @@ class _Builder:
         """The value with the dtype that is known of it where autocast, not the program, chooses dtypes."""
         if not isinstance(argument, Ref):
             return argument
-        id = self._new()
-        self.nodes.append(Node(IN_AUTOCAST, (("input", argument), ("dtype", dtype)), (id,), where))
+        id = self.new()
+        arguments = ("input", argument), ("dtype", dtype)
+        self.nodes.append(Node(IN_AUTOCAST, arguments, (id,), where, self.under))
         if argument.id in self.recorded:
             self.recorded[id] = self.recorded[argument.id]
         return Ref(id)
 
-    def _origin(self, call: Call) -> Origin:
+    def origin(self, call: Call) -> Origin:
         key = call.stack_trace, call.module
         if key not in self._origins:
             self._origins[key] = origin(*key)
         return self._origins[key]
+
+
+class _Region:
+    """One call of a higher-order operator: its host, to whom functions are graphs and values arguments."""
+
+    def __init__(
+        self,
+        builder: _Builder,
+        call: Call,
+        graph: Graph,
+        names: dict[str, Argument],
+        autocast: bool,
+        depth: int,
+    ) -> None:
+        self.builder, self.call, self.graph, self.names = builder, call, graph, names
+        self.autocast, self.depth = autocast, depth
+
+    def node(self, op: str, *args: Argument) -> Argument:
+        return Ref(self._append(op, args, 1)[0])
+
+    def run(
+        self, function: object, operands: Sequence[Argument], under: Branch = None
+    ) -> tuple[Argument, ...]:
+        if not isinstance(function, Graph) or len(function.inputs) != len(operands):
+            raise GraphError(f"{self.call.target} runs something else than a graph of its operands")
+        bound: dict[str, Argument] = {}
+        for argument, taken in zip(operands, function.inputs, strict=True):
+            if isinstance(taken, Name):
+                _bind(bound, taken.text, argument)
+        outside = self.builder.under
+        if under is not None:
+            self.builder.under = (*outside, under)
+        self.builder.run(function, bound, self.autocast, self.depth + 1)
+        self.builder.under = outside
+        return tuple(_resolve(operand, bound) for operand in function.outputs)
+
+    def join(self, op: str, *args: Argument) -> tuple[Argument, ...]:
+        return tuple(map(Ref, self._append(op, args, len(self.call.results))))
+
+    def _append(self, op: str, args: tuple[Argument, ...], results: int) -> tuple[int, ...]:
+        ids = tuple(self.builder.new() for _ in range(results))
+        named = tuple((f"arg{index}", argument) for index, argument in enumerate(args))
+        self.builder.nodes.append(Node(op, named, ids, self.builder.origin(self.call), self.builder.under))
+        return ids
+
+    def results(self, results: tuple[Argument, ...]) -> None:
+        """Binds the names of the call's results, and keeps what the trace took them to be."""
+        types = self.graph.types
+        for name, argument in zip(self.call.results, results, strict=True):
+            if name:
+                if name in types and isinstance(argument, Ref):
+                    self.builder.recorded[argument.id] = partial(_if_known, types[name])
+                _bind(self.names, name, argument)
+
+
+def _called(
+    control: Callable[..., tuple[Argument, ...]], host: _Region, call: Call, names: Mapping[str, Argument]
+) -> tuple[Argument, ...]:
+    """The operator with its operands. Raises GraphError where these are not such as it takes."""
+    given = [o if isinstance(o, Graph) else _resolve(o, names) for _, o in call.operands]
+    try:
+        inspect.signature(control).bind(host, *given)
+    except TypeError as error:
+        raise GraphError(f"{call.target}: {error}") from None
+    return control(host, *given)
 
 
 def _if_known(read: Callable[[], Value]) -> Value:

@@ -45,6 +45,7 @@ from ..constraints.program import Argument, Input, Node, Program, Ref
 from ..constraints.spec import Declared, Spec
 from ..constraints.system import Answer, Condition, End, Oracle, Path, System
 from .handlers import is_guarded
+from .higher_order import entered
 from .integers import symbolic_int
 from .model_state import ModelState
 from .numbers import DataNeeded, Real, Size, size
@@ -205,7 +206,7 @@ class Recording:
         outputs: list[tuple[str, Argument]] = []
         bound = bind(self.target, self.spec.inputs, self._input)
         try:
-            with _entering_composites(), symbolic_int(self.target), _Mode(self):
+            with _entering_composites(), entered(self), symbolic_int(self.target), _Mode(self):
                 result = self.target(*bound.args, **bound.kwargs)
             outputs = list(self._outputs(result))
         except GaveUp as reason:

@@ -196,11 +196,16 @@ _WORDS_OF_OTHERS = (
     "data pointer",
 )
 
+_CARRIED = "to have same metadata"
+"""What torch says of a loop whose body returns another shape than it was given."""
+
 
 def _is_other(error: Exception) -> bool:
     """Was it raised for another reason than sizes: missing data, a missing kernel, missing memory?"""
     from torch._subclasses import fake_tensor
 
+    if type(error).__module__ == "torch._dynamo.exc":  # a higher-order operator's functions, compiled
+        return type(error).__name__ != "TorchRuntimeError" and _CARRIED not in str(error)
     others = (
         NotImplementedError,
         RecursionError,
@@ -230,14 +235,31 @@ def _fake_mode() -> Iterator[None]:
 _real_mode = contextlib.nullcontext
 
 
-def _uncompiled() -> contextlib.AbstractContextManager[Any]:
-    """What `torch.compile` made runs as it was written. Where nothing is compiled dynamo is not imported."""
+@contextlib.contextmanager
+def _uncompiled() -> Iterator[None]:
+    """What `torch.compile` made runs as it was written. Where nothing is compiled dynamo is not imported.
+
+    A higher-order operator compiles its functions whatever the program asks for, and checks them thereby.
+    """
     import torch
 
     if "torch._dynamo" not in sys.modules:
-        return contextlib.nullcontext()
-    stance: contextlib.AbstractContextManager[Any] = torch.compiler.set_stance("force_eager")
-    return stance
+        yield
+        return
+    from torch._higher_order_ops import utils
+
+    compile_and_call = utils._hop_compile_and_call
+
+    def compiled(*args: Any, **kwargs: Any) -> Any:
+        with torch.compiler.set_stance("default"):
+            return compile_and_call(*args, **kwargs)  # type: ignore[no-untyped-call]
+
+    utils._hop_compile_and_call = compiled
+    try:
+        with torch.compiler.set_stance("force_eager"):
+            yield
+    finally:
+        utils._hop_compile_and_call = compile_and_call
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from typing import Final
 from ..generate import Rules
 from . import (
     attention,
+    control,
     creation,
     einsum,
     elementwise,
@@ -30,6 +31,7 @@ from . import (
 
 FAMILIES: Final = (
     attention.RULES,
+    control.RULES,
     creation.RULES,
     einsum.RULES,
     elementwise.RULES,

@@ -195,11 +195,12 @@ def test_lists_of_results_are_results_one_by_one() -> None:
     assert len(split.results) == 3
 
 
-def test_regions_are_inlined_and_branches_on_data_are_not() -> None:
+def test_regions_and_branches_are_inlined() -> None:
     traced = load("regions")
     ops = [node.op for node in traced.program.nodes]
     assert not any("wrap_with" in op for op in ops) and "mean" in ops and "matmul" in ops
-    assert ops.count("higher_order.cond") == 1
+    assert ops.count("cond") == 1 and ops.index("cond") == len(ops) - 1
+    assert {truth for node in traced.program.nodes for _, truth in node.given} == {True, False}
 
 
 def test_dtypes_in_an_autocast_region_are_torchs_to_choose() -> None:

@@ -1,0 +1,79 @@
+"""Control flow as operators: `cond`, `while_loop`, `scan`, `map` and `associative_scan`.
+
+A higher-order operator runs functions. Each is run once, on what it gets in any of its calls, so that its
+nodes stand in the program once; then a node for the operator itself joins the results to the operands
+(constraints/rules/control.py). This is said here once for both who need it: the recorder, where the functions
+are Python's, and exported graphs, where they are graphs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeAlias
+
+Branch: TypeAlias = tuple[Any, bool] | None
+"""A condition and the truth that it has in the function that runs under it."""
+
+
+class Host(Protocol):
+    """Who runs a higher-order operator. Values are the host's own; several are tuples."""
+
+    def node(self, op: str, *args: Any) -> Any:
+        """Appends a node that has one result, and gives that result."""
+
+    def run(self, function: Any, operands: Sequence[Any], under: Branch = None) -> tuple[Any, ...]:
+        """Runs a function that an operator was given, and gives the leaves of what it returns."""
+
+    def join(self, op: str, *args: Any) -> tuple[Any, ...]:
+        """Appends the node of the operator itself, and gives its results."""
+
+
+def cond(host: Host, pred: Any, true: Any, false: Any, operands: Sequence[Any] = ()) -> tuple[Any, ...]:
+    """Both branches must run where data decides between them; else each where the condition says so."""
+    taken = host.run(true, operands, (pred, True))
+    other = host.run(false, operands, (pred, False))
+    return host.join("cond", pred, taken, other)
+
+
+def while_loop(
+    host: Host, condition: Any, body: Any, operands: Sequence[Any], additional: Sequence[Any] = ()
+) -> tuple[Any, ...]:
+    carried = tuple(host.node("carried", value) for value in operands)
+    (proceed,) = host.run(condition, (*carried, *additional))
+    after = host.run(body, (*carried, *additional))
+    return host.join("while_loop", proceed, carried, after)
+
+
+def scan(
+    host: Host, combine: Any, init: Sequence[Any], xs: Sequence[Any], additional: Sequence[Any] = ()
+) -> tuple[Any, ...]:
+    rows = tuple(host.node("row", x) for x in xs)
+    given = tuple(host.node("carried", value) for value in init)
+    results = host.run(combine, (*given, *rows, *additional))
+    carry, ys = results[: len(init)], results[len(init) :]
+    return host.join("scan", given, carry, tuple(xs), ys)
+
+
+def map_rows(
+    host: Host, function: Any, xs: Sequence[Any], additional: Sequence[Any] = ()
+) -> tuple[Any, ...]:
+    rows = tuple(host.node("row", x) for x in xs)
+    return host.join("map", tuple(xs), host.run(function, (*rows, *additional)))
+
+
+def associative_scan(
+    host: Host, combine: Any, xs: Sequence[Any], additional: Sequence[Any] = ()
+) -> tuple[Any, ...]:
+    """An operand of the function is a row, or the function's own result, which is like one."""
+    rows = tuple(host.node("row", x) for x in xs)
+    return host.join("associative_scan", tuple(xs), host.run(combine, (*rows, *rows, *additional)))
+
+
+CONTROL: Final[Mapping[str, Callable[..., tuple[Any, ...]]]] = {
+    "cond": cond,
+    "while_loop": while_loop,
+    "scan": scan,
+    "map_impl": map_rows,
+    "associative_scan": associative_scan,
+}
+"""By torch's name of the operator: the host, then the operator's own arguments in torch's order."""

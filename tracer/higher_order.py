@@ -1,0 +1,125 @@
+"""torch's higher-order operators and `vmap` while a Python program is recorded.
+
+Eager torch compiles what a higher-order operator runs. While recording, the functions are called instead,
+once each, with values of the recording (`control.py`): their calls become nodes with the user's lines.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch._higher_order_ops import utils as hop_utils
+from torch._ops import HigherOrderOperator
+from torch.utils import _pytree as pytree
+
+from .control import CONTROL, Branch
+from .symbolic import SymbolicTensor
+
+if TYPE_CHECKING:
+    from .record import Recording
+
+
+scans = importlib.import_module("torch._higher_order_ops.associative_scan")
+"""The module, whose name in the package is that of its function."""
+
+
+class _Called:
+    """The host of one call: functions are the program's own."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self.returned: Any = None
+        """How what the last function returned is built of its leaves."""
+
+    def node(self, op: str, *args: Any) -> Any:
+        return self.recording.operator(op, args, {})
+
+    def run(self, function: Any, operands: Sequence[Any], under: Branch = None) -> tuple[Any, ...]:
+        leaves, self.returned = pytree.tree_flatten(function(*operands))
+        return tuple(leaves)
+
+    def join(self, op: str, *args: Any) -> tuple[Any, ...]:
+        result = self.recording.operator(op, args, {})
+        return result if isinstance(result, tuple) else (result,) * self.returned.num_leaves
+
+
+@contextlib.contextmanager
+def entered(recording: Recording) -> Iterator[None]:
+    """Higher-order operators call the functions that they are given; everything is as before afterwards."""
+    call, compile_and_call = HigherOrderOperator.__call__, hop_utils._hop_compile_and_call
+    generic_scan = scans.generic_associative_scan
+
+    def run(self: HigherOrderOperator, /, *args: Any, **kwargs: Any) -> Any:
+        name: str = self.name()  # type: ignore[no-untyped-call]
+        if name not in CONTROL:
+            if any(isinstance(leaf, SymbolicTensor) for leaf in pytree.tree_leaves((args, kwargs))):
+                recording.give_up(f"the higher-order operator {name}")
+            return call(self, *args, **kwargs)  # type: ignore[no-untyped-call]
+        host = _Called(recording)
+        results = CONTROL[name](host, *args, **kwargs)
+        return pytree.tree_unflatten(results, host.returned)
+
+    def uncompiled(function: Callable[..., Any], args: Any, kwargs: Any = None) -> Any:
+        return function(*args, **(kwargs or {}))
+
+    def scan_of_batches(operator: Any, leaves: Sequence[Any], *more: Any, **options: Any) -> Any:
+        """The operator takes any number of rows at once: here all of them."""
+        if len(leaves) and bool(leaves[0].shape[0] < 2):
+            return leaves
+        host = _Called(recording)
+        combined = host.run(operator, (*leaves, *leaves))
+        return host.join("associative_scan", tuple(leaves), tuple(host.node("row", x) for x in combined))
+
+    HigherOrderOperator.__call__ = run  # type: ignore[method-assign]
+    scans.generic_associative_scan = scan_of_batches  # type: ignore[attr-defined]
+    hop_utils._hop_compile_and_call = uncompiled
+    try:
+        with _vmap_by_rows(recording):
+            yield
+    finally:
+        HigherOrderOperator.__call__ = call  # type: ignore[method-assign]
+        scans.generic_associative_scan = generic_scan  # type: ignore[attr-defined]
+        hop_utils._hop_compile_and_call = compile_and_call
+
+
+@contextlib.contextmanager
+def _vmap_by_rows(recording: Recording) -> Iterator[None]:
+    """`vmap(f)` calls f once, on one slice of each mapped argument, and stacks what it returns."""
+    from torch._functorch import apis
+    checks: Any = importlib.import_module("torch._functorch.vmap")
+
+    original = apis.vmap
+
+    def vmap(func: Any, in_dims: Any = 0, out_dims: Any = 0, *more: Any, **options: Any) -> Any:
+        def mapped(*args: Any, **kwargs: Any) -> Any:
+            if not any(isinstance(leaf, SymbolicTensor) for leaf in pytree.tree_leaves(args)):
+                return original(func, in_dims, out_dims, *more, **options)(*args, **kwargs)
+            size, dims, leaves, spec = checks._process_batched_inputs(in_dims, args, func)
+            rows = [
+                leaf if dim is None else recording.operator("row", (leaf, dim), {})
+                for leaf, dim in zip(leaves, dims, strict=True)
+            ]
+            returned, shape = pytree.tree_flatten(func(*pytree.tree_unflatten(rows, spec), **kwargs))
+            places = checks._broadcast_to_and_flatten(out_dims, shape)
+            if places is None or not all(isinstance(part, torch.Tensor) for part in returned):
+                recording.give_up("a result of vmap that is no tensor, or out_dims that do not fit it")
+            stacked = [
+                part if dim is None else recording.operator("stack_rows", (part, size, dim), {})
+                for part, dim in zip(returned, places, strict=True)
+            ]
+            return pytree.tree_unflatten(stacked, shape)
+
+        return mapped
+
+    places = [m for m in (torch, torch.func, apis) if getattr(m, "vmap", None) is original]
+    for module in places:
+        module.vmap = vmap  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        for module in places:
+            module.vmap = original  # type: ignore[attr-defined]
