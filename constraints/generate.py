@@ -50,6 +50,14 @@ class BadCall(TypeError):
     """Arguments that a rule's signature does not take."""
 
 
+class BadRules(Exception):
+    """Rules that somebody else ships and that cannot be used; `hint` says what to do about it."""
+
+    def __init__(self, problem: str, hint: str) -> None:
+        super().__init__(problem)
+        self.hint = hint
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A rule with the names and defaults of its parameters, the context aside."""
@@ -110,16 +118,27 @@ class Rule:
 
 class Rules(Mapping[str, Rule]):
     """Rules by canonical operator name. `|` joins two families, which may not overlap; `+` lets the right one
-    win.
+    win. An operator that none of them knows is looked for `elsewhere`.
     """
 
-    __slots__ = ("_rules",)
+    __slots__ = ("_elsewhere", "_rules")
 
-    def __init__(self, functions: Mapping[str, RuleFunction | Rule]) -> None:
+    def __init__(
+        self,
+        functions: Mapping[str, RuleFunction | Rule],
+        elsewhere: Callable[[str], Rule | None] = lambda name: None,
+    ) -> None:
         self._rules = {n: f if isinstance(f, Rule) else Rule.of(f) for n, f in functions.items()}
+        self._elsewhere = elsewhere
 
     def __getitem__(self, name: str) -> Rule:
-        return self._rules[name]
+        rule = self._rules.get(name) or self._elsewhere(name)
+        if rule is None:
+            raise KeyError(name)
+        return rule
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.get(name) is not None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rules)
@@ -133,7 +152,11 @@ class Rules(Mapping[str, Rule]):
         return self + other
 
     def __add__(self, other: Mapping[str, RuleFunction | Rule]) -> Rules:
-        return Rules({**self._rules, **other})
+        return Rules({**self._rules, **other}, self._elsewhere)
+
+    def or_else(self, elsewhere: Callable[[str], Rule | None]) -> Rules:
+        """The same rules, and for other operators those that `elsewhere` finds."""
+        return Rules(self._rules, elsewhere)
 
 
 @dataclass(slots=True)

@@ -308,10 +308,12 @@ class _Careful(Rule):
 
 def _careful(rules: Rules, operators: set[str]) -> Rules:
     """The rules for these operators; one in place, `add_`, has the rule of `add`."""
-    known = {IN_AUTOCAST: Rule.of(in_autocast), **rules}
-    names = {name for op in operators for name in (op, op.removesuffix("_")) if name in known}
+    names = {name for op in operators for name in (op, op.removesuffix("_"))}
+    known = {name: rule for name in names if (rule := rules.get(name)) is not None}
+    if IN_AUTOCAST in names:
+        known[IN_AUTOCAST] = Rule.of(in_autocast)
     fields = [f.name for f in dataclasses.fields(Rule)]
-    return Rules({name: _Careful(*(getattr(known[name], field) for field in fields)) for name in names})
+    return Rules({n: _Careful(*(getattr(rule, field) for field in fields)) for n, rule in known.items()})
 
 
 def _spoken(program: Program, rules: Rules) -> Program:

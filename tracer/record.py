@@ -24,7 +24,7 @@ from torch.overrides import TorchFunctionMode
 
 from ..constraints.dims import Dim, Term, evaluate
 from ..constraints.formula import Formula, eq, free_symbols, holds, negate
-from ..constraints.generate import Generator, Rules
+from ..constraints.generate import BadRules, Generator, Rules
 from ..constraints.language import (
     UNTRACKED,
     Affine,
@@ -209,6 +209,8 @@ class Recording:
             with _entering_composites(), entered(self), symbolic_int(self.target), _Mode(self):
                 result = self.target(*bound.args, **bound.kwargs)
             outputs = list(self._outputs(result))
+        except BadRules:
+            raise
         except GaveUp as reason:
             end = End("gave-up", str(reason), of_error(reason, self.names))
         except DataNeeded as reason:

@@ -8,7 +8,7 @@ from math import inf
 from typing import Any
 
 from ..constraints.formula import all_of
-from ..constraints.generate import Rules
+from ..constraints.generate import BadRules, Rules
 from ..constraints.language import Fact
 from ..constraints.spec import Spec
 from ..constraints.spec_text import Inputs, SpecError, parse_spec, write_spec
@@ -20,6 +20,7 @@ from . import findings
 from .clock import Clock, Progress
 from .replay import Failed
 from .report import Accepts, Report, Verdict
+from .rule_packages import packaged_rule
 from .sources import Source, source_of
 from .target import Target, TargetError, resolve
 from .trial import Trial, Witnesses, show
@@ -44,7 +45,8 @@ def check(
     - `assume`: conditions on the symbols, such as `"h % 32 == 0"`.
     - `budget_s`: seconds for tracing and solving. What is not answered by then is `unknown`.
     - `replay`: try the examples on the real program before they are shown.
-    - `rules`: the rules of the operators; `default_rules + {"mylib::op": rule}` adds one.
+    - `rules`: the rules of the operators; `default_rules + {"mylib::op": rule}` adds one. Where it is left
+      out, the default rules serve, and those that installed packages bring for operators of their own.
 
     Raises SpecError where the spec or an assumption cannot be used, TargetError where the target cannot.
     """
@@ -56,7 +58,10 @@ def check(
     with clock.step("trace"):
         oracle = Oracle(source.spec.domain, Budget(clock.left))
         _has_inputs(source.spec, oracle)
-        system, changed = source.system(_default_rules() if rules is None else rules, oracle, clock)
+        try:
+            system, changed = source.system(_default_rules() if rules is None else rules, oracle, clock)
+        except BadRules as error:
+            raise TargetError(str(error), error.hint) from error
     if replay and all(path.end.how == "gave-up" for path in system.paths):
         _works_at_all(found, source, oracle)
     with clock.step("solve"):
@@ -75,7 +80,7 @@ def _silent(step: str) -> None:
 def _default_rules() -> Rules:
     from ..constraints.rules import default_rules
 
-    return default_rules
+    return default_rules.or_else(packaged_rule)
 
 
 def _has_inputs(spec: Spec, oracle: Oracle) -> None:

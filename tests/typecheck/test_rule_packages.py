@@ -1,0 +1,120 @@
+"""Rules that installed packages bring: found by the namespace of their operators, imported only when called."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from anyshape.constraints.rules import default_rules
+from anyshape.typecheck import check
+from anyshape.typecheck.rule_packages import _rules_of
+from anyshape.typecheck.target import TargetError
+
+
+@torch.library.custom_op("announced::pairs", mutates_args=())
+def pairs(x: torch.Tensor) -> torch.Tensor:
+    return x.unflatten(-1, (-1, 2)).sum(-1)
+
+
+@pairs.register_fake
+def _(x: torch.Tensor) -> torch.Tensor:
+    return x.unflatten(-1, (-1, 2)).sum(-1)
+
+
+def model(x: torch.Tensor) -> torch.Tensor:
+    return pairs(x).relu()
+
+
+GOOD = """
+from anyshape.constraints.formula import divides
+from anyshape.constraints.language import Tensor
+
+def rule(c, x):
+    "[*batch, n] -> [*batch, n/2] where 2 divides n"
+    *batch, n = x.shape
+    c.require(divides(2, n), f"2 must divide {n}")
+    return Tensor((*batch, n // 2), x.dtype)
+
+RULES = {"announced::pairs": rule}
+"""
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Installs a package with one module and one entry point, as pip leaves them behind."""
+    _rules_of.cache_clear()
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def write(module: str, source: str, point: str = "announced") -> None:
+        (tmp_path / f"{module}.py").write_text(source)
+        info = tmp_path / f"{module}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[anyshape.rules]\n{point} = {module}:RULES\n")
+
+    yield write
+    _rules_of.cache_clear()
+    for name in [n for n, m in sys.modules.items() if str(tmp_path) in str(getattr(m, "__file__", ""))]:
+        del sys.modules[name]
+
+
+def test_a_packages_rule_is_found(install: Callable[..., None]) -> None:
+    install("shipped_rules", GOOD)
+    report = check(model, "x: float32[b, h]")
+    assert str(report.accepts) == "h % 2 == 0" and str(report.outputs[0].value) == "float32[b, h//2]"
+
+
+def test_it_serves_a_traced_graph_too(install: Callable[..., None], tmp_path: Path) -> None:
+    class Module(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return model(x)
+
+    install("shipped_rules", GOOD)
+    program = torch.export.export(
+        Module(), (torch.ones(2, 6),), dynamic_shapes=({0: torch.export.Dim.DYNAMIC},)
+    )
+    torch.export.save(program, tmp_path / "saved.pt2")
+    for target in (program, tmp_path / "saved.pt2"):
+        report = check(target, "x: float32[b, 6]")
+        assert not report.findings and str(report.outputs[0].value) == "float32[b, 3]"
+
+
+def test_a_package_is_imported_only_for_its_own_operators(install: Callable[..., None]) -> None:
+    install("shipped_rules", "raise RuntimeError('imported')")
+    check(lambda x: x.relu(), "x: float32[b]")
+    assert "shipped_rules" not in sys.modules
+    with pytest.raises(TargetError, match=r"shipped_rules.*cannot be loaded: RuntimeError: imported"):
+        check(model, "x: float32[b, h]")
+
+
+def test_the_callers_own_rules_are_all_there_is(install: Callable[..., None]) -> None:
+    install("shipped_rules", GOOD)
+    report = check(model, "x: float32[b, h]", rules=default_rules)
+    assert {f.code.value for f in report.findings} & {"no-rule", "approximate"}
+
+
+@pytest.mark.parametrize(
+    "source, problem",
+    [
+        ("RULES = 3", "is int, not a table of rules"),
+        ("RULES = {'other::op': print}", "a rule for 'other::op', not for an operator of announced"),
+        ("RULES = {'announced::pairs': 3}", "no function as the rule of announced::pairs"),
+        ("", "has no attribute 'RULES'"),
+    ],
+)
+def test_what_an_entry_point_must_be(install: Callable[..., None], source: str, problem: str) -> None:
+    install("shipped_rules", source)
+    with pytest.raises(TargetError, match=problem) as refused:
+        check(model, "x: float32[b, h]")
+    assert "shipped_rules" in str(refused.value)
+
+
+def test_two_packages_for_one_namespace(install: Callable[..., None]) -> None:
+    install("shipped_rules", GOOD)
+    install("more_rules", GOOD)
+    with pytest.raises(TargetError, match="two packages have rules for announced: more_rules.*shipped_rules"):
+        check(model, "x: float32[b, h]")
