@@ -402,10 +402,8 @@ def _tensors(values: Any) -> Iterator[Tensor]:
 
 
 def _embedding(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
-    indices, weight = named["input"], named["weight"]
-    if weight.dtype in INTEGRAL and indices.dtype not in INTEGRAL:
-        indices, weight = weight, indices
-    yield indices, weight.shape[0], False
+    weight = named["weight"]
+    yield named["input"] if "input" in named else named["indices"], weight.shape[0], False
 
 
 def _along_dim(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
@@ -435,7 +433,7 @@ def _items(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
 
 
 INDICES: Mapping[str, Callable[[Named], Iterator[tuple[Tensor, Dim, bool]]]] = {
-    "embedding": _embedding,
+    **dict.fromkeys("embedding aten_embedding embedding_bag _embedding_bag".split(), _embedding),
     **dict.fromkeys("index_select gather take_along_dim scatter index_add index_copy".split(), _along_dim),
     **dict.fromkeys("getitem setitem index index_put".split(), _items),
 }

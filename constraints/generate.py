@@ -7,7 +7,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias
 
 from .dims import Dim, Term, sym
@@ -23,22 +22,6 @@ from .system import Domain
 
 RuleFunction: TypeAlias = Callable[..., Any]
 """`rule(context, *arguments) -> Value`; the names of its parameters are those of torch's Python API."""
-
-SYNONYMS = MappingProxyType(
-    {
-        **dict.fromkeys(("self", "A", "tensor", "x1"), "input"),
-        **dict.fromkeys(("axis", "axes"), "dim"),
-        "axis0": "dim0",
-        "axis1": "dim1",
-        "keepdims": "keepdim",
-    }
-)
-"""Other names that torch gives the same parameter."""
-
-IGNORED = frozenset(
-    "device generator inplace layout memory_format names non_blocking out pin_memory requires_grad".split()
-)
-"""Parameters that say nothing about shapes; a rule that does read one names it."""
 
 RESHAPING = frozenset(
     "as_strided_ resize_ resize_as_ set_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_".split()
@@ -94,9 +77,8 @@ class Rule:
             if name in self.keywords:
                 if name in named:
                     raise BadCall(f"argument {key!r} is given twice")
-                if name == self.variadic and not isinstance(value, tuple):
-                    raise BadCall(f"argument {key!r} is no sequence")
-                named[name] = value
+                alone = name == self.variadic and not isinstance(value, tuple)
+                named[name] = (value,) if alone else value
             elif key not in IGNORED:
                 raise BadCall(f"the rule knows no argument {key!r}")
         if missing := self.required - named.keys():
@@ -106,13 +88,11 @@ class Rule:
     def __call__(self, context: Context, named: dict[str, Any]) -> Value:
         """The rule's result for arguments that `bind` has named."""
         result: Value
-        if not self.variadic:
+        if self.variadic not in named:
             result = self.function(context, **named)
             return result
         others = {n: v for n, v in named.items() if n != self.variadic and n not in self.positional}
-        result = self.function(
-            context, *(named[n] for n in self.positional), *named.get(self.variadic, ()), **others
-        )
+        result = self.function(context, *(named[n] for n in self.positional), *named[self.variadic], **others)
         return result
 
 
@@ -266,20 +246,20 @@ class Generator:
         """
         rule = self.rules.get(op)
         inplace = rule is None and op.endswith("_") and not op.startswith("_")
+        base = op[:-1] if inplace else op
         if inplace:
-            rule = self.rules.get(op[:-1])
+            rule = self.rules.get(base)
         if rule is None:
             self.said.notes.append(Note("no-rule", f"{op} has no rule", self.node))
             return _anonymous(args, kwargs), None
         try:
-            named = rule.bind(args, kwargs)
+            named = rule.bind(args, parameters(base, kwargs))
         except BadCall as error:
             self._no_rule(op, error)
             return _anonymous(args, kwargs), None
         if any(map(_is_unknown, named.values())):
             return named, Dyn
         try:
-            base = op[:-1] if inplace else op
             require_in_range(self, base, named)
             result = with_elements(base, named, rule(self, named))
             if self.equations:

@@ -1,4 +1,5 @@
-"""Every spelling of an operator -> its one canonical name.
+"""Every spelling of an operator -> its one canonical name, and of its arguments -> the names that rules give
+them.
 
 Methods, functions, `torch.nn.functional`, dunders and ATen overloads differ in prefixes (`aten.`,
 `torch.Tensor.`), overload suffixes (`.default`, `.Tensor`) and synonyms; the canonical name is ATen's, bare.
@@ -6,7 +7,9 @@ Methods, functions, `torch.nn.functional`, dunders and ATen overloads differ in 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 # synonym -> canonical name; torch documents each left one as an alias of the right one, or both share one law
 # of shapes.
@@ -94,6 +97,7 @@ ALIASES = MappingProxyType(
             "sub": "__sub__ subtract",
             "sub_": "__isub__",
             "threshold": "_threshold",
+            "to": "cuda",
             "transpose": "swapaxes swapdims",
             "trunc": "fix",
             "view": "_unsafe_view",
@@ -106,8 +110,14 @@ ALIASES = MappingProxyType(
 
 ATEN = ("aten.", "aten::", "prims.", "prims::")
 
-ATEN_ONLY = MappingProxyType({"unique_consecutive": "_unique_consecutive"})
-"""Operators of ATen that return something else than Python's function of the same name."""
+ATEN_ONLY = MappingProxyType(
+    {
+        "embedding": "aten_embedding",
+        "embedding_bag": "_embedding_bag",
+        "unique_consecutive": "_unique_consecutive",
+    }
+)
+"""Operators of ATen that take or return something else than Python's function of the same name."""
 
 SIZES = MappingProxyType(
     {
@@ -145,3 +155,52 @@ def _without_alias(name: str) -> str:
     """An in-place operator has the synonyms of the one that it is derived from: `multiply_` is `mul_`."""
     inplace = name.endswith("_") and not name.endswith("__") and name not in ALIASES and name[:-1] in ALIASES
     return ALIASES[name[:-1]] + "_" if inplace else ALIASES.get(name, name)
+
+
+# --- arguments -------------------------------------------------------------------------------------------
+
+SYNONYMS = MappingProxyType(
+    {
+        **dict.fromkeys(("self", "A", "tensor", "x1"), "input"),
+        **dict.fromkeys(("axis", "axes"), "dim"),
+        "axis0": "dim0",
+        "axis1": "dim1",
+        "keepdims": "keepdim",
+    }
+)
+"""Other names that torch gives the same parameter, whatever the operator."""
+
+IGNORED = frozenset(
+    "device generator inplace layout memory_format names non_blocking out pin_memory requires_grad".split()
+)
+"""Parameters that say nothing about shapes; a rule that does read one names it."""
+
+_SECTIONS = "sections=indices_or_sections indices=indices_or_sections"
+PARAMETERS = MappingProxyType(
+    {
+        op: MappingProxyType(dict(pair.split("=") for pair in pairs.split()))
+        for ops, pairs in {
+            "asarray": "obj=data",
+            "atleast_1d atleast_2d atleast_3d": "self=tensors",
+            "copy_": "other=src",
+            "dot vdot": "tensor=other",
+            "dropout alpha_dropout feature_dropout feature_alpha_dropout": "train=training",
+            "getitem setitem": "indices=index",
+            "hsplit vsplit dsplit": _SECTIONS,
+            "isin": "element=elements test_element=test_elements",
+            "orgqr": "input2=tau",
+            "pow": "other=exponent",
+            "split split_copy": "split_size=split_size_or_sections split_sizes=split_size_or_sections",
+            "tensor_split": f"{_SECTIONS} tensor_indices_or_sections=indices_or_sections",
+            "tensordot": "a=input b=other dims_self=dims",
+        }.items()
+        for op in ops.split()
+    }
+)
+"""Operator -> the names that its overloads give parameters otherwise than its rule does."""
+
+
+def parameters(op: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Arguments by name, as an overload of the operator says it -> by the names of the operator's rule."""
+    names = PARAMETERS.get(op)
+    return arguments if names is None else {names.get(key, key): value for key, value in arguments.items()}

@@ -31,7 +31,7 @@ from ..constraints.dims import (
     symbols,
 )
 from ..constraints.formula import Formula, comparisons, divides, eq, free_symbols, holds, rewrite
-from ..constraints.generate import IGNORED, SYNONYMS, BadCall, Rule, Rules, generate
+from ..constraints.generate import BadCall, Rule, Rules, generate
 from ..constraints.language import Constraint, Context, Dyn, Dynamic, Layout, Number, Tensor, Value
 from ..constraints.program import Node, Program
 from ..constraints.spec import Declared, InputPath, Spec
@@ -117,7 +117,7 @@ def system(traced: Traced, rules: Rules, spec: Spec | None = None) -> System:
         traced = retype(traced, spec)
     rules = _careful(rules, {node.op for node in traced.program.nodes})
     said = generate(
-        _spoken(traced.program, rules),
+        traced.program,
         rules,
         traced.spec.domain,
         chooser=lambda formula: _at(formula, traced.example),
@@ -314,35 +314,6 @@ def _careful(rules: Rules, operators: set[str]) -> Rules:
         known[IN_AUTOCAST] = Rule.of(in_autocast)
     fields = [f.name for f in dataclasses.fields(Rule)]
     return Rules({n: _Careful(*(getattr(rule, field) for field in fields)) for n, rule in known.items()})
-
-
-def _spoken(program: Program, rules: Rules) -> Program:
-    """The program with the argument names of the rules, which are Python's where ATen's differ.
-
-    `leaky_relu(self, negative_slope)` is known to its rule by position, as is `embedding(weight, indices)`.
-    """
-    return replace(program, nodes=tuple(_in_words_of(_rule(rules, node.op), node) for node in program.nodes))
-
-
-def _rule(rules: Rules, op: str) -> Rule | None:
-    """The rule of an operator, which in place is that of the operator itself."""
-    return rules.get(op) or rules.get(op.removesuffix("_"))
-
-
-def _in_words_of(rule: Rule | None, node: Node) -> Node:
-    """The arguments up to the last one whose name the rule does not know, by position."""
-    if rule is None:
-        return node
-    known = rule.keywords | IGNORED
-    strange = [
-        i for i, (name, _) in enumerate(node.args) if name not in known and SYNONYMS.get(name) not in known
-    ]
-    if not strange:
-        return node
-    args = tuple(
-        (f"arg{i}" if i <= strange[-1] else name, value) for i, (name, value) in enumerate(node.args)
-    )
-    return replace(node, args=args)
 
 
 def _at(formula: Formula, example: Mapping[str, int]) -> bool | None:

@@ -16,6 +16,7 @@ import numbers
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import BuiltinFunctionType
 from typing import Any, Literal, NoReturn
 
 import torch
@@ -375,7 +376,9 @@ class Recording:
         question = QUESTIONS.get(name)
         if question is not None and args and isinstance(args[0], SymbolicTensor):
             return question(self, *args, **kwargs)
-        return self.operator(name, args, kwargs, func)
+        # torch's own functions in C++ are those of ATen, also where a Python function has the same name.
+        spelling = f"aten.{name}" if type(func) is BuiltinFunctionType else name
+        return self.operator(spelling, args, kwargs, func)
 
     def _attribute(self, how: str, name: str, args: tuple[Any, ...]) -> Any:
         tensor = args[0]

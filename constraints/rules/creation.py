@@ -173,6 +173,11 @@ def tensor(c: Context, data: Value, dtype: str | None = None) -> Tensor:
     return Tensor(shape, dtype or _joint(c, numbers))
 
 
+def asarray(c: Context, data: Value, dtype: str | None = None, copy: bool | None = None) -> Tensor:
+    """As `tensor`."""
+    return tensor(c, data, dtype)
+
+
 def _nested(c: Context, data: Value) -> tuple[Shape, list[Value]]:
     """The shape of nested tuples, which all have one, and the numbers in them."""
     if not isinstance(data, tuple):
@@ -331,7 +336,8 @@ RULES: dict[str, RuleFunction] = {
     **dict.fromkeys(("zeros_like", "ones_like", "empty_like", "rand_like", "randn_like"), like),
     "full_like": full_like,
     "randint_like": randint_like,
-    **dict.fromkeys(("tensor", "as_tensor", "asarray"), tensor),
+    **dict.fromkeys(("tensor", "as_tensor"), tensor),
+    "asarray": asarray,
     "scalar_tensor": scalar_tensor,
     "arange": arange,
     "linspace": linspace,

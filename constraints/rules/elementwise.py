@@ -532,9 +532,8 @@ def frexp(c: Context, input: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def isin(
-    c: Context, elements: Value = None, test_elements: Value = None, assume_unique: Value = False,
-    invert: Value = False, element: Value = None, test_element: Value = None,
-) -> Tensor:  # fmt: skip
+    c: Context, elements: Value, test_elements: Value, assume_unique: Value = False, invert: Value = False
+) -> Tensor:
     """[*a], [*b] -> bool[*a]; either may be a number"""
     return Tensor(elements.shape if isinstance(elements, Tensor) else (), "bool", Layout.UNKNOWN)
 
@@ -636,12 +635,17 @@ def to(
     c.refuse("to takes a tensor")
 
 
+def cpu(c: Context, input: Tensor, memory_format: str | None = None) -> Tensor:
+    """[*a] -> [*a]; the tensor itself where nothing changes"""
+    return convert(c, input, input.dtype, False, memory_format)
+
+
 def to_copy(c: Context, input: Tensor, dtype: str | None = None, memory_format: str | None = None) -> Tensor:
     """[*a] -> dtype[*a]"""
     return convert(c, input, input.dtype if dtype is None else dtype, True, memory_format)
 
 
-def type(c: Context, input: Tensor, dtype: str | None = None) -> Value:
+def type(c: Context, input: Tensor, dtype: str | None = None, non_blocking: Value = False) -> Value:
     """[*a] -> dtype[*a]; without a dtype, the name of the tensor's type."""
     if dtype is None:
         return f"torch.{input.dtype}"
@@ -777,24 +781,22 @@ def normal(
 
 
 def dropout(
-    c: Context, input: Tensor, p: Value = 0.5, training: Value = True, inplace: Value = False,
-    train: Value = None,
-) -> Tensor:  # fmt: skip
+    c: Context, input: Tensor, p: Value = 0.5, training: Value = True, inplace: Value = False
+) -> Tensor:
     """[*a] -> [*a]; the tensor itself where nothing is dropped."""
     if isinstance(p, int | float) and not 0 <= p <= 1:
         c.refuse(f"a dropout probability lies between 0 and 1, not at {p}")
-    if train is False or training is False or p == 0:
+    if training is False or p == 0:
         return input
     apply_law(c, "xx==", input.dtype, "dropout")
     return clone(c, input)
 
 
 def alpha_dropout(
-    c: Context, input: Tensor, p: Value = 0.5, training: Value = False, inplace: Value = False,
-    train: Value = None,
-) -> Tensor:  # fmt: skip
+    c: Context, input: Tensor, p: Value = 0.5, training: Value = False, inplace: Value = False
+) -> Tensor:
     """[*a] -> [*a]"""
-    return dropout(c, input, p, training, inplace, train)
+    return dropout(c, input, p, training)
 
 
 def native_dropout(c: Context, input: Tensor, p: Value, train: Value = True) -> tuple[Tensor, Tensor]:
@@ -815,11 +817,10 @@ def feature_dropout(
         p: Value = 0.5,
         training: Value = default,
         inplace: Value = False,
-        train: Value = None,
     ) -> Tensor:
         """[n, k, *s] -> [n, k, *s]"""
-        result = dropout(c, input, p, training, inplace, train)
-        drops = p != 0 and training is not False and train is not False
+        result = dropout(c, input, p, training)
+        drops = p != 0 and training is not False
         if (always or drops) and (input.rank < low or (high is not None and input.rank > high)):
             ranks = f"{low} or more" if high is None else f"{low} to {high}"
             c.refuse(f"dropout of channels takes an input of rank {ranks}, not {input.rank}")
@@ -896,7 +897,7 @@ CLAUSES: Final[dict[str, RuleFunction]] = {
     "copy_": copy_,
     "detach": identity,
     "detach_": identity,
-    "cpu": identity,
+    "cpu": cpu,
     "detach_copy": clone,
     "div": div,
     "dropout": dropout,

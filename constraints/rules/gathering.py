@@ -359,19 +359,25 @@ def embedding(
     scale_grad_by_freq: object = False,
     sparse: object = False,
 ) -> Tensor:
-    """`[*k], [v, d] -> [*k, d]`, where v is not 0 if there are indices; a padding_idx p has -v <= p < v
-
-    ATen has the weight before the indices, and takes any padding_idx. An integral weight next to a floating
-    index says that this is so.
-    """
-    if is_floating(input.dtype) and weight.dtype in BOTH:
-        input, weight, padding_idx = weight, input, None
+    """`[*k], [v, d] -> [*k, d]`, where v is not 0 if there are indices; a padding_idx p has -v <= p < v"""
     _table(c, input, weight)
     if padding_idx is not None:
         v = weight.shape[0]
         inside = all_of((any_of((le(padding_idx, v - 1), le(padding_idx, 0))), le(-v, padding_idx)))
         c.require(inside, f"the padding_idx {padding_idx} is none of {v} embeddings")
     return Tensor((*input.shape, weight.shape[1]), weight.dtype)
+
+
+def aten_embedding(
+    c: Context,
+    weight: Tensor,
+    indices: Tensor,
+    padding_idx: Dim = -1,
+    scale_grad_by_freq: object = False,
+    sparse: object = False,
+) -> Tensor:
+    """`[v, d], [*k] -> [*k, d]`, where v is not 0 if there are indices; any padding_idx will do"""
+    return embedding(c, indices, weight)
 
 
 def _table(c: Context, indices: Tensor, weight: Tensor, unread: Formula = False) -> None:
@@ -512,6 +518,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "unique_dim": unique_dim,
     "_unique_consecutive": aten_unique_consecutive,
     "embedding": embedding,
+    "aten_embedding": aten_embedding,
     "_embedding_bag": aten_embedding_bag,
     "_embedding_bag_forward_only": aten_embedding_bag,
     "embedding_bag": embedding_bag,

@@ -157,20 +157,17 @@ def pieces(c: Context, input: Tensor, dim: int, sizes: Sequence[Dim]) -> tuple[T
 def split(
     c: Context,
     input: Tensor,
-    split_size_or_sections: Dim | tuple[Dim, ...] | None = None,
+    split_size_or_sections: Dim | tuple[Dim, ...],
     dim: int = 0,
-    split_size: Dim | None = None,
 ) -> tuple[Tensor, ...]:
     """`[*a, n, *z] -> [*a, s, *z], …, [*a, n - (k-1)*s, *z]` with k = max(1, ⌈n / s⌉); by sizes,
     `split_with_sizes`
 
     A size s of 0 is taken where n is 0, for one piece.
     """
-    size = split_size if split_size_or_sections is None else split_size_or_sections
+    size = split_size_or_sections
     if isinstance(size, tuple):
         return split_with_sizes(c, input, size, dim)
-    if size is None:
-        c.refuse("split takes a size")
     _, whole, _ = a_dim(c, input, dim)
     nonnegative(c, size, "the size of split")
     if not (c.at_least(size, 1) or c.choose(ge(size, 1), "the number of results of split")):
@@ -220,10 +217,8 @@ def _chunks(c: Context, n: Dim, wanted: int) -> Dim:
 def tensor_split(
     c: Context,
     input: Tensor,
-    indices_or_sections: Dim | tuple[Dim, ...] | Tensor | None = None,
+    indices_or_sections: Dim | tuple[Dim, ...] | Tensor,
     dim: int = 0,
-    sections: Dim | None = None,
-    indices: tuple[Dim, ...] | None = None,
 ) -> tuple[Tensor, ...]:
     """`[*a, n, *z]` into k pieces, of which piece i has ⌊(n + k - 1 - i) / k⌋: the first n % k are larger by
     1.
@@ -231,7 +226,7 @@ def tensor_split(
     With indices i, j, … the pieces are those of the slices `:i`, `i:j`, …
     """
     _, whole, _ = a_dim(c, input, dim)
-    by = next((p for p in (indices_or_sections, sections, indices) if p is not None), None)
+    by = indices_or_sections
     if isinstance(by, Tensor) and by.shape:
         many = c.number(by.shape[0]) + 1
         return pieces(c, input, dim, [c.fresh("piece", 0, whole) for _ in range(many)])
@@ -239,7 +234,7 @@ def tensor_split(
         starts, stops = (None, *by), (*by, None)
         bounds = zip(starts, stops, strict=True)
         return pieces(c, input, dim, [slice_length(c, whole, start, stop, 1) for start, stop in bounds])
-    count = c.fresh("sections", 1, None) if isinstance(by, Tensor) or by is None else by
+    count = c.fresh("sections", 1, None) if isinstance(by, Tensor) else by
     if not c.at_least(count, 1):
         c.require(ge(count, 1), f"tensor_split into {count} pieces")
     k = max(1, c.number(count))
@@ -250,23 +245,19 @@ def split_dim(name: str, at: int, least: int) -> Callable[..., tuple[Tensor, ...
     """`hsplit`, `vsplit`, `dsplit`: along dim `at` of a tensor whose rank is `least` or more"""
 
     def split_evenly(
-        c: Context,
-        input: Tensor,
-        indices_or_sections: Dim | tuple[Dim, ...] | None = None,
-        sections: Dim | None = None,
-        indices: tuple[Dim, ...] | None = None,
+        c: Context, input: Tensor, indices_or_sections: Dim | tuple[Dim, ...], *more: Dim
     ) -> tuple[Tensor, ...]:
         """`[*a, k*n, *z] -> [*a, n, *z], …, [*a, n, *z]`, or as `tensor_split` does it by indices"""
         if input.rank < least:
             c.refuse(f"{name} takes a tensor of rank {least} or more, not {input}")
         dim = min(at, input.rank - 1)
-        by = next((p for p in (indices_or_sections, sections, indices) if p is not None), None)
+        by = (indices_or_sections, *more) if more else indices_or_sections
         if isinstance(by, int | Term):
             if by == 0:
                 c.refuse(f"{name} into 0 pieces")
             whole = input.shape[dim]
             c.require(divides(by, whole), f"{name} into {by} equal pieces of {whole}")
-        return tensor_split(c, input, by, dim)
+        return tensor_split(c, input, by, dim)  # type: ignore[arg-type]
 
     return split_evenly
 

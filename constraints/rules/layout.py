@@ -228,7 +228,7 @@ def unflatten(c: Context, input: Tensor, dim: int, sizes: Shape | int) -> Tensor
 # --- dims of size 1 --------------------------------------------------------------------------------------
 
 
-def squeeze(c: Context, input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
+def squeeze(c: Context, input: Tensor, dim: int | Sequence[int] | None = None, *more: int) -> Tensor:
     """`[*a, 1, *z] -> [*a, *z]`, and `[*a, n, *z]` stays as it is where n != 1; without a dim, for every dim.
 
     The rank of the result depends on the sizes, so it has to be known of each whether it is 1.
@@ -236,7 +236,7 @@ def squeeze(c: Context, input: Tensor, dim: int | Sequence[int] | None = None) -
     if dim is None:
         chosen: Sequence[int] = range(input.rank)
     else:
-        chosen = axes(c, dim, input.rank) if dim != () else ()
+        chosen = axes(c, (dim, *more) if more else dim, input.rank) if dim != () else ()  # type: ignore[arg-type]
     gone = {i for i in chosen if input.shape and _is_one(c, input.shape[i])}
     kept = [i for i in range(input.rank) if i not in gone]
     return permuted(input, kept)
@@ -414,6 +414,14 @@ def copied(rule: Callable[..., Any]) -> Callable[..., Any]:
     return copy
 
 
+def view_copy(c: Context, input: Tensor, *size: Dim | str, dtype: str | None = None) -> Tensor:
+    """`[*d] -> [*e]` with ∏d == ∏e, contiguous; with a dtype, as `view_dtype`"""
+    if dtype is None and len(size) == 1 and isinstance(size[0], str):
+        dtype = size[0]
+    result = reshape(c, input, *size) if dtype is None else view_dtype(c, input, dtype)  # type: ignore[arg-type]
+    return Tensor(result.shape, result.dtype)
+
+
 RULES: dict[str, Callable[..., Any]] = {
     "view": view,
     "reshape": reshape,
@@ -443,7 +451,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "as_strided_scatter": as_strided_scatter,
     "alias": alias,
     "lift_fresh": alias,
-    "view_copy": copied(reshape),
+    "view_copy": view_copy,
     "_reshape_copy": copied(reshape),
     "squeeze_copy": copied(squeeze),
     "unsqueeze_copy": copied(unsqueeze),

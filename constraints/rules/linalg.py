@@ -47,15 +47,15 @@ def _has_kernel(c: Context, dtype: str | None, *dims: Dim) -> None:
         )
 
 
-def mm(c: Context, input: Tensor, mat2: Tensor) -> Tensor:
-    """[n, k] @ [k, m] -> [n, m]"""
+def mm(c: Context, input: Tensor, mat2: Tensor, out_dtype: str | None = None) -> Tensor:
+    """[n, k] @ [k, m] -> [n, m]; only GPUs have kernels for results of another dtype"""
     rank_is(c, input, "the first matrix", 2)
     rank_is(c, mat2, "the second matrix", 2)
     (n, k), (k2, m) = input.shape, mat2.shape
     _inner(c, k, k2, "the first matrix", "the second")
     dtype = _one_dtype(c, input, mat2)
     _has_kernel(c, dtype, n, k, m)
-    return Tensor((n, m), dtype)
+    return Tensor((n, m), out_dtype or dtype)
 
 
 def mv(c: Context, input: Tensor, vec: Tensor) -> Tensor:
@@ -80,14 +80,15 @@ def dot(c: Context, input: Tensor, other: Tensor) -> Tensor:
     return Tensor((), dtype)
 
 
-def bmm(c: Context, input: Tensor, mat2: Tensor) -> Tensor:
-    """[b, n, k] @ [b, k, m] -> [b, n, m]"""
+def bmm(c: Context, input: Tensor, mat2: Tensor, out_dtype: str | None = None) -> Tensor:
+    """[b, n, k] @ [b, k, m] -> [b, n, m]; only GPUs have kernels for results of another dtype"""
     rank_is(c, input, "the first batch", 3)
     rank_is(c, mat2, "the second batch", 3)
     (b, n, k), (b2, k2, m) = input.shape, mat2.shape
     batch = same_dim(c, b, b2, f"the batch sizes must agree: {b} and {b2}")
     _inner(c, k, k2, "the first batch", "the second")
-    return Tensor((batch, n, m), _batched_dtype(c, input, mat2, batch, n, k, m))
+    dtype = _batched_dtype(c, input, mat2, batch, n, k, m)
+    return Tensor((batch, n, m), out_dtype or dtype)
 
 
 def _batched_dtype(c: Context, input: Tensor, mat2: Tensor, *dims: Dim) -> str | None:
@@ -185,14 +186,15 @@ def addmm(
     input: Tensor,
     mat1: Tensor,
     mat2: Tensor,
+    out_dtype: str | None = None,
     beta: Any = 1,
     alpha: Any = 1,
     use_gelu: bool = False,
 ) -> Tensor:
     """beta * input + alpha * [n, k] @ [k, m] -> [n, m]; input expands to [n, m]"""
-    result = mm(c, mat1, mat2)
+    result = mm(c, mat1, mat2, out_dtype)
     _expands(c, input, result.shape, "input")
-    _has_kernel(c, _one_dtype(c, input, mat2), *result.shape)
+    _has_kernel(c, input.dtype if out_dtype else _one_dtype(c, input, mat2), *result.shape)
     return result
 
 
@@ -222,12 +224,18 @@ def addmv(c: Context, input: Tensor, mat: Tensor, vec: Tensor, beta: Any = 1, al
 
 
 def baddbmm(
-    c: Context, input: Tensor, batch1: Tensor, batch2: Tensor, beta: Any = 1, alpha: Any = 1
+    c: Context,
+    input: Tensor,
+    batch1: Tensor,
+    batch2: Tensor,
+    out_dtype: str | None = None,
+    beta: Any = 1,
+    alpha: Any = 1,
 ) -> Tensor:
     """beta * input + alpha * [b, n, k] @ [b, k, m] -> [b, n, m]; input expands to [b, n, m]"""
-    result = bmm(c, batch1, batch2)
+    result = bmm(c, batch1, batch2, out_dtype)
     _expands(c, input, result.shape, "input")
-    _has_kernel(c, _one_dtype(c, input, batch1), *result.shape)
+    _has_kernel(c, input.dtype if out_dtype else _one_dtype(c, input, batch1), *result.shape)
     return result
 
 

@@ -125,17 +125,19 @@ def cholesky(c: Context, input: Tensor, upper: bool = False) -> Tensor:
     return Tensor(input.shape, input.dtype, _columns(input.shape))
 
 
-def qr(c: Context, A: Tensor, mode: Any = "reduced", *, some: bool | None = None) -> tuple[Tensor, Tensor]:
+def qr(
+    c: Context, input: Tensor, mode: Any = "reduced", *, some: bool | None = None
+) -> tuple[Tensor, Tensor]:
     """[*b, n, m] -> Q [*b, n, k], R [*b, k, m] with k = min(n, m); mode "complete": k = n; mode "r": no Q"""
-    batch, n, m = _matrix(c, A)
+    batch, n, m = _matrix(c, input)
     some = mode if isinstance(mode, bool) else some
     mode = mode if some is None else "reduced" if some else "complete"
     if mode not in ("reduced", "complete", "r"):
         c.refuse(f"qr knows the modes reduced, complete and r, not {mode!r}")
     k = n if mode == "complete" else minimum(n, m)
     q, r = (*batch, n, k), (*batch, k, m)
-    none = Tensor((0,), A.dtype)
-    return none if mode == "r" else Tensor(q, A.dtype, _columns(q)), Tensor(r, A.dtype, _columns(r))
+    none = Tensor((0,), input.dtype)
+    return none if mode == "r" else Tensor(q, input.dtype, _columns(q)), Tensor(r, input.dtype, _columns(r))
 
 
 def linalg_svd(c: Context, A: Tensor, full_matrices: bool = True, driver: Any = None) -> tuple[Tensor, ...]:
@@ -568,6 +570,7 @@ def norm(
     p: Any = "fro",
     dim: Any = None,
     keepdim: bool = False,
+    out: object = None,
     dtype: str | None = None,
 ) -> Tensor:
     """The vector norm of order p over the dims given, or all; "fro" is 2, "nuc" a matrix norm"""

@@ -81,10 +81,15 @@ REDUCTIONS: Final[dict[str, Rule]] = {
     **reductions("xx==", "mean", "dim keepdim dtype"),
     **reductions("===x", "amax amin", "dim keepdim", choice=True),
     **reductions("ff==", "logsumexp", "dim keepdim", required="input dim"),
-    **reductions("iiii", "count_nonzero", "dim"),
     **reductions("ii==", "prod", "dim keepdim dtype", one=True),
     **reductions("xiix", "argmax argmin", "dim keepdim", choice=True, one=True),
 }
+
+
+def count_nonzero(c: Context, input: Tensor, dim: Axes = None, *more: int) -> Tensor:
+    """[*a, n, *b] -> int64[*a, *b]; the method takes axes one by one, too"""
+    dims = (dim, *more) if more else dim
+    return reduce_axes(c, "count_nonzero", "iiii", False, input, dims, None, None)  # type: ignore[arg-type]
 
 
 def nanmean(
@@ -564,6 +569,7 @@ CLAUSES: Final[dict[str, RuleFunction]] = {
     "bucketize": bucketize,
     "corrcoef": corrcoef,
     "cov": cov,
+    "count_nonzero": count_nonzero,
     "cummax": cummax,
     "cummin": cummax,
     "cumulative_trapezoid": cumulative_trapezoid,

@@ -121,7 +121,7 @@ def tile(c: Context, input: Tensor, *dims: Dim) -> Tensor:
 
 def repeat_interleave(
     c: Context,
-    input: Tensor,
+    input: Tensor | None = None,
     repeats: Dim | Tensor | None = None,
     dim: int | None = None,
     output_size: Dim | None = None,
@@ -131,6 +131,10 @@ def repeat_interleave(
 
     A tensor has a number for each of the n, or one for all. Alone, it stands for the indices that it repeats.
     """
+    if input is None and isinstance(repeats, Tensor):
+        input, repeats = repeats, None
+    if input is None:
+        c.refuse("repeat_interleave takes a tensor")
     if repeats is None:
         rank_is(c, input, "the repeats of repeat_interleave", 1)
         _integral(c, input)

@@ -86,7 +86,7 @@ MIXED = [
     case("embedding", long("k l"), T("v d"), D("p-3"), call=F.embedding),
     case("embedding", long(""), T("v d"), call=F.embedding),
     case("embedding", long("k l+1"), T("v d"), call=F.embedding),
-    case("embedding", T("v d"), long("k+1"), D("p-3"), call=aten.embedding),
+    case("aten_embedding", T("v d"), long("k+1"), D("p-3"), call=aten.embedding),
     case("embedding", long("k l+1", permute=(1, 0)), T("v d", permute=(1, 0)), call=F.embedding),
     bag(long("b k"), T("v d+1")),
     bag(long("b k"), T("v d+1"), mode="max"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import BuiltinFunctionType
 from typing import Any
 
 import pytest
@@ -18,7 +19,8 @@ mask, scalar, table = T("2 3 4", torch.bool), T(""), T("5 6")
 
 
 def call(function: Any, *args: Any, op: str = "", **kwargs: Any) -> Case:
-    return Case(canonical(op or function.__name__), function, args, kwargs)
+    aten = "aten." if type(function) is BuiltinFunctionType else ""
+    return Case(canonical(op or aten + function.__name__), function, args, kwargs)
 
 
 CALLS = [
