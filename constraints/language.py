@@ -195,6 +195,10 @@ class Fact:
     """The values as intervals, in steps of `divisor`; None where they are not such intervals, or not known.
     """
     exact: bool = True
+    residues: tuple[int, tuple[int, ...]] | None = None
+    """`(m, rs)`: the values are all integers from min to max that are one of rs modulo m; None where that says
+    no more than the rest, or is not so.
+    """
 
 
 @dataclass(frozen=True, slots=True)

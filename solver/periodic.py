@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import combinations, pairwise
 from math import gcd, inf, lcm
 
-from ..constraints.dims import Apply, Dim, Symbol, Term, coefficients, evaluate, linear_parts
+from ..constraints.dims import Apply, Dim, Symbol, Term, coefficients, evaluate, linear_parts, lone_atom
 from ..constraints.formula import And, Compare, Formula, Or, holds
 
 MAX_PERIOD = 1 << 12
 MAX_CUTS = 1 << 12
+MAX_CLASSES = 1 << 7
 MAX_WORK = 1 << 14
 """Evaluations of a comparison, beyond which it is not looked at here."""
 
@@ -162,6 +163,31 @@ class IntegerSet:
             return None
         return tuple(found)
 
+    def members(self, limit: int) -> list[int] | None:
+        """All members in order, if there are no more than the limit."""
+        found: list[int] = []
+        if not self:
+            return found
+        if inf in (-self.min, self.max):
+            return None
+        at = self.at_least(int(self.min))
+        while at is not None and len(found) <= limit:
+            found.append(at)
+            at = self.at_least(at + 1)
+        return found if len(found) <= limit else None
+
+    def residues(self, limit: int) -> tuple[int, tuple[int, ...]] | None:
+        """`(m, rs)`: the members are all integers from the least to the greatest that are one of rs modulo m,
+        some of those and not all. None where that is not so, or takes more than the limit of residues, or
+        of residues left out.
+        """
+        for mask in dict.fromkeys(self.masks):
+            count = mask.bit_count()
+            regular = _bounded(self.period, mask, self.min, self.max)
+            if 0 < min(count, self.period - count) <= limit and regular <= self and self <= regular:
+                return self.period, tuple(r for r in range(self.period) if mask >> r & 1)
+        return None
+
     def _pieces(
         self, mask: int, low: float, high: float, step: int
     ) -> Iterator[tuple[int | None, int | None]]:
@@ -188,6 +214,12 @@ class TooLarge(Exception):
 
 EVERY = IntegerSet(1, (), (1,))
 NONE = IntegerSet(1, (), (0,))
+
+
+def _bounded(period: int, mask: int, low: float, high: float) -> IntegerSet:
+    """The integers from low to high, either perhaps infinite, whose residues are in the mask."""
+    cuts = [*([] if low == -inf else [int(low)]), *([] if high == inf else [int(high) + 1])]
+    return _normal(period, cuts, [*([] if low == -inf else [0]), mask, *([] if high == inf else [0])])
 
 
 def _repeat(mask: int, period: int, longer: int) -> int:
@@ -246,6 +278,62 @@ def _primes(number: int) -> list[int]:
                 number //= p
         p += 1
     return found
+
+
+# --- images ------------------------------------------------------------------------------------------------
+
+
+def image(values: IntegerSet, term: Term, name: str) -> IntegerSet | None:
+    """All values that a term over the symbol takes where the symbol takes these values. None: not mine.
+
+    On a residue class s = r + L*n of a period L of term and set, a term of degree 1 without min and max is
+    d + c*n, so each class of a stretch gives a progression of step c.
+    """
+    try:
+        if isinstance(lone_atom(term), Symbol):
+            return values
+        if (few := values.members(MAX_CLASSES)) is not None:
+            taken = {evaluate(term, {name: value}) for value in few}
+            return reduce(IntegerSet.__or__, (_bounded(1, 1, value, value) for value in taken), NONE)
+        period = lcm(values.period, _period(term, 1))
+        classes = sum(mask.bit_count() for mask in values.masks) * (period // values.period)
+        if classes > MAX_CLASSES or _degree(term) > 1 or [*_differences(term)]:
+            return None
+        found = NONE
+        for mask, low, high in values._stretches():
+            whole = _repeat(mask, values.period, period)
+            for residue in (r for r in range(period) if whole >> r & 1):
+                found = found | _progression(term, name, *_class(residue, period, low, high), period)
+    except TooLarge:
+        return None
+    return found
+
+
+def _class(residue: int, period: int, low: float, high: float) -> tuple[float, float]:
+    """The first and the last member of a residue class in a stretch, infinities where there is none."""
+    first = low if low == -inf else int(low) + (residue - int(low)) % period
+    last = high if high == inf else int(high) - (int(high) - residue) % period
+    if first == -inf and last == inf:
+        raise TooLarge
+    return first, last
+
+
+def _progression(term: Term, name: str, first: float, last: float, period: int) -> IntegerSet:
+    """The values of the term at first, first + period, …, last, one of which may be infinite."""
+    if first > last:
+        return NONE
+    at = int(first) if first != -inf else int(last)
+    there = evaluate(term, {name: at})
+    step = evaluate(term, {name: at + period}) - there
+    if step == 0:
+        return IntegerSet(1, (there, there + 1), (0, 1, 0))
+    if abs(step) > MAX_PERIOD:
+        raise TooLarge
+    ends = [first, last] if step > 0 else [last, first]
+    low, high = (e if isinstance(e, float) else evaluate(term, {name: int(e)}) for e in ends)
+    if step < 0:
+        low, high = (-low if isinstance(low, float) else low), (-high if isinstance(high, float) else high)
+    return _bounded(abs(step), 1 << there % abs(step), low, high)
 
 
 # --- from formulas to sets ---------------------------------------------------------------------------------

@@ -198,18 +198,18 @@ def _descriptions(name: str, values: IntegerSet, possible: IntegerSet) -> Iterat
     for one, other in combinations((lower, upper, stepped), 2):
         yield all_of((one, other))
     yield all_of((lower, upper, stepped))
-    if few := _members(values, FEW):
+    if few := values.members(FEW):
         yield any_of(eq(s, v) for v in few)
     if runs := values.runs(RUNS):
         ends = [(None if a == possible.min else a, None if b == possible.max else b) for a, b in runs]
         yield all_of((any_of(between(s, a, b) for a, b in ends), stepped))
-    gaps = _members(possible & ~values & _range(low, high), RUNS)
+    gaps = (possible & ~values & _range(low, high)).members(RUNS)
     if gaps is not None:
         yield all_of((lower, upper, *(ne(s, v) for v in gaps)))
     for pattern in _patterns(s, values):
         yield all_of((lower, upper, pattern))
         regular = solutions(pattern, name) or EVERY
-        more, fewer = _members(values & ~regular, FEW), _members(regular & possible & ~values, FEW)
+        more, fewer = (values & ~regular).members(FEW), (regular & possible & ~values).members(FEW)
         if more is not None and fewer is not None:
             yield any_of((*(eq(s, v) for v in more), all_of((pattern, *(ne(s, v) for v in fewer)))))
 
@@ -222,20 +222,6 @@ def _patterns(s: Dim, values: IntegerSet) -> Iterator[Formula]:
         residues = [r for r in range(period) if tail >> r & 1 == wanted]
         if len(residues) <= RUNS:
             yield join([compare(s % period, r) for r in residues])
-
-
-def _members(values: IntegerSet, limit: int) -> list[int] | None:
-    """All members of a set, if there are no more than the limit."""
-    found: list[int] = []
-    if not values:
-        return found
-    if inf in (-values.min, values.max):
-        return None
-    at = values.at_least(int(values.min))
-    while at is not None and len(found) <= limit:
-        found.append(at)
-        at = values.at_least(at + 1)
-    return found if len(found) <= limit else None
 
 
 def _range(low: float, high: float) -> IntegerSet:

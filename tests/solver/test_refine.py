@@ -15,7 +15,7 @@ from anyshape.constraints.formula_text import parse_formula
 from anyshape.constraints.language import Fact
 from anyshape.constraints.syntax import parse_dim
 from anyshape.constraints.system import Domain
-from anyshape.solver import refine
+from anyshape.solver import facts, refine
 from anyshape.solver.judge import Budget, Judge
 
 
@@ -28,8 +28,7 @@ def refined(where: Domain, *requirements: Formula | str) -> tuple[Formula, refin
     judge = Judge()
     parts = [parse_formula(r) if isinstance(r, str) else r for r in requirements]
     accepted = refine.simplify(judge, where, parts)
-    facts = refine.facts(judge, where, accepted)
-    return accepted, refine.summary(judge, where, accepted, facts)
+    return accepted, refine.summary(judge, where, accepted, refine.facts(judge, where, accepted))
 
 
 def halvings(depth: int, padded: bool = False) -> list[Formula]:
@@ -133,10 +132,10 @@ def same_set(where: Domain, accepted: Formula, summary: refine.Summary, high: in
 
 
 @pytest.mark.parametrize("assumed, dim, expected", [
-    (["h >= 64", "h % 64 == 0"], "h//4", Fact(16, None, 16, 0)),
+    (["h >= 64", "h % 64 == 0"], "h//4", Fact(16, None, 16, 0, None, ((16, None),))),
     (["b >= 1", "t >= 2", "t <= 9"], "b*t", Fact(2, None, 1, 0)),
     (["1 <= b <= 5", "1 <= t <= 5", "b == t"], "b + t", Fact(2, 10, 2, 0, None, ((2, 10),))),
-    (["1 <= b <= 5"], "b*b", Fact(1, 25, 1, 0)),
+    (["1 <= b <= 5"], "b*b", Fact(1, 25, 1, 0, None, ((1, 1), (4, 4), (9, 9), (16, 16), (25, 25)))),
     (["h >= 1"], "h % 4", Fact(0, 3, 1, 0, None, ((0, 3),))),
     (["a >= 1", "b >= 1", "a + b <= 20"], "a*b", Fact(1, 100, 1, 0)),
     (["a >= 1", "b >= 1", "a < b"], "a - b", Fact(None, -1, 1, 0)),
@@ -156,8 +155,8 @@ def check_by_brute_force(where: Domain, requirements: Sequence[Formula], high: i
         return
     accepted = refine.simplify(judge, where, requirements)
     assert [p for p in box(names, 1, high) if true_at((*where.assumptions, accepted), p)] == points
-    facts = refine.facts(judge, where, accepted)
-    for name, fact in facts.items():
+    found = refine.facts(judge, where, accepted)
+    for name, fact in found.items():
         values = {p[name] for p in points}
         assert fact.min is not None and fact.max is not None
         assert fact.min <= min(values) and max(values) <= fact.max
@@ -170,7 +169,7 @@ def check_by_brute_force(where: Domain, requirements: Sequence[Formula], high: i
                 steps = [v for a, b in fact.values for v in range(a or 0, (b or 0) + 1, fact.divisor or 1)]
                 assert steps == sorted(values)
         assert fact.equals is None or all(true_at([eq(sym(name), fact.equals)], p) for p in points)
-    same_set(where, accepted, refine.summary(judge, where, accepted, facts), high)
+    same_set(where, accepted, refine.summary(judge, where, accepted, found), high)
 
 
 @given(st.lists(formulas("ab"), min_size=1, max_size=3))
@@ -182,7 +181,7 @@ def test_facts_are_what_brute_force_finds(requirements: list[Formula]) -> None:
 
 def test_brute_force_catches_a_wrong_fact(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search that does not look beyond its first example."""
-    monkeypatch.setattr(refine._Search, "_greatest", lambda self, sign: max(sign * v for v in self.seen))
+    monkeypatch.setattr(facts._Search, "_greatest", lambda self, sign: max(sign * v for v in self.seen))
     where = domain("1 <= a <= 8", "1 <= b <= 8")
     with pytest.raises(AssertionError):
         check_by_brute_force(where, [parse_formula("a < b")], 8)

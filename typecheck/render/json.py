@@ -55,6 +55,7 @@ def _fact(fact: Fact) -> dict[str, Any]:
         "equals": None if fact.equals is None else str(fact.equals),
         "values": None if fact.values is None else [list(interval) for interval in fact.values],
         "exact": fact.exact,
+        "residues": None if fact.residues is None else [fact.residues[0], [*fact.residues[1]]],
     }
 
 
@@ -105,12 +106,13 @@ def from_json(data: Any) -> Report:
 
 
 def _read_fact(data: dict[str, Any]) -> Fact:
-    equals, values = data["equals"], data["values"]
+    equals, values, residues = data["equals"], data["values"], data.get("residues")
     return Fact(
         **data
         | {
             "equals": None if equals is None else parse_dim(equals),
             "values": None if values is None else tuple((low, high) for low, high in values),
+            "residues": None if residues is None else (residues[0], tuple(residues[1])),
         }
     )
 

@@ -133,12 +133,15 @@ def fact_text(fact: Fact) -> str:
         parts.append(" or ".join(_between(low, high) for low, high in fact.values))
     elif fact.min is not None or fact.max is not None:
         parts.append(_between(fact.min, fact.max))
+    if fact.residues is not None:
+        modulus, residues = fact.residues
+        parts.append(f"{' or '.join(map(str, residues))} modulo {modulus}")
     return ", ".join(parts or ["any"]) + ("" if fact.exact else " (not exact)")
 
 
 def _few(fact: Fact) -> list[int]:
     """The values, where they are two or three in a row of equal steps."""
-    if fact.min is None or fact.max is None or (fact.values is not None and len(fact.values) != 1):
+    if fact.min is None or fact.max is None or fact.residues or (fact.values and len(fact.values) != 1):
         return []
     values = range(fact.min, fact.max + 1, fact.divisor)
     return [*values] if len(values) in (2, 3) else []
