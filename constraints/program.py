@@ -6,7 +6,7 @@ Plain data: no torch, no solver. `verify` states the laws; `to_json` and `from_j
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, TypeAlias
 
 from .dims import Term
@@ -51,6 +51,12 @@ class Origin:
     function: str = ""
     module: str = ""
     code: str = ""
+    """The text of the line, without its indentation."""
+    indent: int = 0
+    """Characters before the code in its line."""
+    start: int = 0
+    stop: int = 0
+    """The call is `code[start:stop]`, as far as it stands on this line; stop is 0 where that is not known."""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}" if self.file else self.module or "?"
@@ -245,7 +251,7 @@ def to_json(program: Program) -> dict[str, Any]:
         "inputs": [[i.id, i.name, _pack(i.type), i.parameter] for i in program.inputs],
         "nodes": nodes,
         "outputs": [[name, _pack(argument)] for name, argument in program.outputs],
-        "origins": [[o.file, o.line, o.function, o.module, o.code] for o in table],
+        "origins": [list(astuple(o)) for o in table],
     }
 
 

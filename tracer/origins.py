@@ -8,6 +8,7 @@ import linecache
 import os
 import sys
 import traceback
+from itertools import islice
 from types import CodeType, FrameType
 from typing import Any
 
@@ -38,9 +39,29 @@ def is_inner(filename: str) -> bool:
 
 
 @functools.cache
-def _origin(code: CodeType, line: int, module: str) -> Origin:
-    text = linecache.getline(code.co_filename, line).strip()
-    return Origin(code.co_filename, line, code.co_qualname, module, text)
+def _origin(code: CodeType, instruction: int, line: int, module: str) -> Origin:
+    """The instruction, by its offset in bytes, tells which part of the line is being evaluated."""
+    text = linecache.getline(code.co_filename, line)
+    stripped = text.strip()
+    indent = len(text) - len(text.lstrip())
+    start, stop = _columns(code, instruction, line, text)
+    start, stop = max(start - indent, 0), min(stop - indent, len(stripped))
+    if start >= stop:
+        start = stop = 0
+    return Origin(code.co_filename, line, code.co_qualname, module, stripped, indent, start, stop)
+
+
+def _columns(code: CodeType, instruction: int, line: int, text: str) -> tuple[int, int]:
+    """The columns of the line that an instruction was compiled from; to its end where it goes on below."""
+    first, last, start, stop = next(islice(code.co_positions(), instruction // 2, None), (None,) * 4)
+    if first != line or last is None or start is None or stop is None:
+        return 0, 0
+    source = text.encode()  # positions count bytes
+    return _characters(source[:start]), len(text) if last > line else _characters(source[:stop])
+
+
+def _characters(source: bytes) -> int:
+    return len(source.decode(errors="replace"))  # the file may have been edited since it was imported
 
 
 class ModuleNames:
@@ -74,15 +95,18 @@ def here(names: ModuleNames) -> Origin:
     while module is None and outer is not None:
         module = names.of_frame(outer)
         outer = outer.f_back
-    return _origin(frame.f_code, frame.f_lineno, module or "")
+    return _origin(frame.f_code, frame.f_lasti, frame.f_lineno, module or "")
 
 
 def of_error(error: BaseException, names: ModuleNames) -> Origin:
     """The user's line that an exception came through last; torch's own frames below it are not the user's."""
     found = Origin()
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        if not is_inner(frame.f_code.co_filename):
-            found = _origin(frame.f_code, line, names.of_frame(frame) or found.module)
+    step = error.__traceback__
+    while step is not None:
+        code, module = step.tb_frame.f_code, names.of_frame(step.tb_frame) or found.module
+        if not is_inner(code.co_filename):
+            found = _origin(code, step.tb_lasti, step.tb_lineno, module)
+        step = step.tb_next
     return found
 
 
