@@ -126,16 +126,18 @@ class Term(_Frozen):
     an order that multiplication respects). No coefficient is 0. `modular`: one of the atoms is a `%`.
     """
 
-    __slots__ = ("_hash", "_text", "modular", "terms")
+    __slots__ = ("_hash", "_symbols", "_text", "modular", "terms")
     terms: tuple[tuple[Mono, int], ...]
     modular: bool
     _hash: int | None
+    _symbols: frozenset[str] | None
     _text: str | None
 
     def __init__(self, terms: tuple[tuple[Mono, int], ...], modular: bool) -> None:
         _set(self, "terms", terms)
         _set(self, "modular", modular)
         _set(self, "_hash", None)
+        _set(self, "_symbols", None)
         _set(self, "_text", None)
 
     def __eq__(self, other: object) -> bool:
@@ -248,7 +250,9 @@ def symbols(dim: Dim) -> frozenset[str]:
     """The names of the symbols that occur in the dim."""
     if isinstance(dim, int):
         return frozenset()
-    return frozenset().union(*(atom.symbols for mono, _ in dim.terms for atom in mono))
+    if dim._symbols is None:
+        _set(dim, "_symbols", frozenset().union(*(atom.symbols for mono, _ in dim.terms for atom in mono)))
+    return dim._symbols  # type: ignore[return-value]
 
 
 def depth(dim: Dim) -> int:

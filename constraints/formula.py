@@ -17,12 +17,30 @@ Operator: TypeAlias = Literal["==", "!=", ">="]
 Formula: TypeAlias = "bool | Compare | And | Or"
 
 
+class _Hashed:
+    """Formulas are looked up far more often than they are built, and are as long as programs make them: each
+    hashes once.
+    """
+
+    __slots__ = ("_hash",)
+    _hash: int
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            parts = tuple(getattr(self, name) for name in self.__match_args__)  # type: ignore[attr-defined]
+            object.__setattr__(self, "_hash", hash(parts))
+            return self._hash
+
+
 @dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(_Hashed):
     """`term op 0`."""
 
     op: Operator
     term: Term
+    __hash__ = _Hashed.__hash__
 
     def __str__(self) -> str:
         left, right = _sides(self.term)
@@ -33,22 +51,24 @@ class Compare:
 
 
 @dataclass(frozen=True, slots=True)
-class And:
+class And(_Hashed):
     """Every part holds. Parts are judged from left to right, so an early one may guard a division in a later
     one.
     """
 
     parts: tuple[Formula, ...]
+    __hash__ = _Hashed.__hash__
 
     def __str__(self) -> str:
         return " and ".join(f"({p})" if isinstance(p, Or) else str(p) for p in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
-class Or:
+class Or(_Hashed):
     """At least one part holds."""
 
     parts: tuple[Formula, ...]
+    __hash__ = _Hashed.__hash__
 
     def __str__(self) -> str:
         return " or ".join(f"({p})" if isinstance(p, And) else str(p) for p in self.parts)

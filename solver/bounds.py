@@ -53,7 +53,7 @@ SHIFTED = "_shifted_"
 """Symbols of our own start so; formulas that already use such a name are left alone."""
 
 
-STATE = "sets ranges equal _facts _relations _rules _shift _view _answers".split()
+STATE = "sets ranges equal _facts _relations _rules _shift _answers".split()
 
 
 class Known:
@@ -72,7 +72,7 @@ class Known:
         self._rules: dict[Formula, Rule] = {}
         """Equations that define no symbol, as rules that rewrite a product into the rest of the equation."""
         self._shift: dict[str, Dim] = {}
-        self._view: dict[str, Dim] = {}
+        self._view: dict[str, Dim] | None = {}
         self._answers: dict[Formula, bool | None] = {}
         self._moved: set[str] = set()
         """Symbols of which more is known since facts were last looked through."""
@@ -82,6 +82,7 @@ class Known:
         """An independent copy."""
         twin = Known()
         twin.contradictory = self.contradictory
+        twin._view = self._view
         for name in STATE:
             setattr(twin, name, getattr(self, name).copy())
         return twin
@@ -213,7 +214,7 @@ class Known:
         """name = value, a term over its shifted symbol, which lies in the range."""
         self._shift[name] = value
         self.ranges[SHIFTED + name] = range
-        self._update_view()
+        self._view = None
 
     def _define(self, name: str, value: Dim) -> list[Formula]:
         """name == value holds from now on: every fact about the name becomes one about the value."""
@@ -224,17 +225,24 @@ class Known:
         self._relations = [r for r in self._relations if name not in r[1]]
         self.sets.pop(name, None)
         self._shift.pop(name, None)
-        self.equal = {n: _substituted(v, {name: value}) for n, v in self.equal.items()} | {name: value}
+        for other, known in self.equal.items():
+            if name in symbols(known):
+                self.equal[other] = _substituted(known, {name: value})
+        self.equal[name] = value
         low, high = self.ranges.get(name, EVERYTHING)
         least, greatest = interval(value, self.ranges)
         self.ranges[name] = max(low, least), min(high, greatest)
-        self._update_view()
+        self._view = None
         self._answers.clear()
         self._moved |= {name, *symbols(value)}
         return again
 
-    def _update_view(self) -> None:
-        self._view = {**self._shift, **{n: _substituted(v, self._shift) for n, v in self.equal.items()}}
+    @property
+    def view(self) -> Mapping[str, Dim]:
+        """Every symbol of which more is known than a range, by symbols of which no more is."""
+        if self._view is None:
+            self._view = {**self._shift, **{n: _substituted(v, self._shift) for n, v in self.equal.items()}}
+        return self._view
 
     # --- asking
 
@@ -275,7 +283,7 @@ class Known:
         if negate(plain) in self._facts:
             return False
         assert isinstance(plain, Compare)
-        viewed = _rewritten(plain, self._view)
+        viewed = _rewritten(plain, self.view)
         if isinstance(viewed, bool):
             return viewed
         assert isinstance(viewed, Compare)
@@ -309,7 +317,7 @@ class Known:
         related = [k for k, over in self._relations if not names.isdisjoint(over)][:RELATIONS]
 
         def nonnegative(term: Dim) -> bool:
-            return any(interval(_substituted(term - k, self._view), self.ranges)[0] >= 0 for k in related)
+            return any(interval(_substituted(term - k, self.view), self.ranges)[0] >= 0 for k in related)
 
         at_least_0, below_0 = nonnegative(compare.term), nonnegative(-compare.term - 1)
         if compare.op == ">=":

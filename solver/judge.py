@@ -58,35 +58,41 @@ class _Prefix:
 
 def components(formulas: Iterable[Formula]) -> list[tuple[Formula, ...]]:
     """The conjuncts of the formulas, those together that share symbols, directly or through others."""
+    return [part for part, _ in _components(tuple(formulas))]
+
+
+@lru_cache(maxsize=256)
+def _components(formulas: tuple[Formula, ...]) -> tuple[tuple[tuple[Formula, ...], frozenset[str]], ...]:
+    """Components with their symbols: those without any first, then by what comes first."""
+    parts = [*dict.fromkeys(c for f in formulas for c in conjuncts(f))]
+    joined: dict[str, str] = {}  # a symbol to another one of its component, up to the one that stands for it
+
+    def root(name: str) -> str:
+        while (above := joined.setdefault(name, name)) != name:
+            joined[name] = joined[above]
+            name = above
+        return name
+
+    for part in parts:
+        first, *others = names_of(part) or ("",)
+        for name in others:
+            joined[root(name)] = root(first)
     groups: dict[str, list[Formula]] = {}
-    lone: list[tuple[Formula, ...]] = []
-    order: dict[Formula, int] = {}
-    for part in dict.fromkeys(c for f in formulas for c in conjuncts(f)):
-        order[part] = len(order)
-        names = names_of(part)
-        if not names:
-            lone.append((part,))
-            continue
-        joined = [part]
-        for group in {id(groups[n]): groups[n] for n in names if n in groups}.values():
-            if len(group) > len(joined):
-                group, joined = joined, group
-            joined += group
-        for name in frozenset().union(*map(names_of, joined)):
-            groups[name] = joined
-    found = [tuple(sorted(g, key=order.__getitem__)) for g in {id(g): g for g in groups.values()}.values()]
-    return lone + sorted(found, key=lambda part: order[part[0]])
+    for part in parts:
+        if names := names_of(part):
+            groups.setdefault(root(next(iter(names))), []).append(part)
+    lone = [((part,), frozenset[str]()) for part in parts if not names_of(part)]
+    return (*lone, *((tuple(g), frozenset().union(*map(names_of, g))) for g in groups.values()))
 
 
 def connected(formulas: Iterable[Formula], names: Iterable[str]) -> tuple[Formula, ...]:
     """The conjuncts of the formulas that speak of the names, directly or through others."""
     wanted = frozenset(names)
-    kept = {
-        formula
-        for part in components(formulas)
-        if any(not wanted.isdisjoint(names_of(f)) for f in part)
-        for formula in part
-    }
+    formulas = tuple(formulas)
+    reached = [part for part, over in _components(formulas) if not wanted.isdisjoint(over)]
+    if len(reached) < 2:
+        return reached[0] if reached else ()
+    kept = frozenset().union(*reached)
     return tuple(f for f in dict.fromkeys(c for f in formulas for c in conjuncts(f)) if f in kept)
 
 
