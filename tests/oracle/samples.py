@@ -1,0 +1,244 @@
+"""torch's own samples: every operator and module of its databases, in every spelling that torch has for it.
+
+A sample is a call with tensors among its arguments. torch's databases (`op_db`, `module_db`) make them; here
+they are put into one form, and spelt as function, method, in-place, `out=` and ATen call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import random
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain, islice
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+with contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from torch.testing._internal import common_methods_invocations as databases
+    from torch.testing._internal.common_modules import ModuleErrorEnum, ModuleInfo, module_db
+    from torch.testing._internal.opinfo.core import OpInfo
+
+DTYPES = (torch.float32, torch.int64, torch.bool, torch.complex64)
+"""The dtypes that samples are made of: the first that the operator takes."""
+
+SPELT = 3
+"""How many of an entry's samples are spelt in every other way, too."""
+
+Form = Literal["function", "method", "in-place", "out", "aten", "strided", "module", "error"]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One call. `args` and `kwargs` hold the tensors, at any depth; `call` takes them in their places."""
+
+    entry: str
+    form: Form
+    number: int
+    call: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    module: torch.nn.Module | None = None
+
+    def __str__(self) -> str:
+        return f"{self.entry} {self.form} {self.number}"
+
+    @property
+    def leaves(self) -> list[Any]:
+        return pytree.tree_leaves((self.args, self.kwargs))
+
+    @property
+    def tensors(self) -> list[torch.Tensor]:
+        return [leaf for leaf in self.leaves if isinstance(leaf, torch.Tensor)]
+
+    @property
+    def varied(self) -> list[Any]:
+        """The arguments that are varied: the tensors; the integers of a call that has no tensors."""
+        return self.tensors or [leaf for leaf in self.leaves if type(leaf) is int]
+
+    def run(self, varied: list[Any]) -> Any:
+        """The call with others in the places of the arguments that are varied."""
+        rest = iter(varied)
+        leaves, tree = pytree.tree_flatten((self.args, self.kwargs))
+        kind = torch.Tensor if self.tensors else int
+        leaves = [
+            next(rest) if isinstance(leaf, kind) and not isinstance(leaf, bool) else leaf for leaf in leaves
+        ]
+        args, kwargs = pytree.tree_unflatten(leaves, tree)
+        return self.call(*args, **kwargs)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An operator of `op_db`, or a module of `module_db`."""
+
+    name: str
+    info: Any
+
+    def samples(self) -> Iterator[Sample]:
+        seed()
+        yield from _module_samples(self) if isinstance(self.info, ModuleInfo) else _operator_samples(self)
+
+    def errors(self) -> Iterator[Sample]:
+        """What torch's authors say that it refuses, for whatever reason."""
+        seed()
+        yield from _module_errors(self) if isinstance(self.info, ModuleInfo) else _operator_errors(self)
+
+
+def seed() -> None:
+    random.seed(0)
+    np.random.seed(0)
+    torch.manual_seed(0)
+
+
+@cache
+def entries() -> dict[str, Entry]:
+    """Everything in torch's databases, by name."""
+    named = vars(databases).items()
+    lists = [value for name, value in named if name.endswith("op_db") and isinstance(value, list)]
+    found: dict[str, Entry] = {}
+    for info in chain.from_iterable(lists):
+        found.setdefault(info.formatted_name, Entry(info.formatted_name, info))
+    for info in module_db:
+        found.setdefault(info.name, Entry(info.name, info))
+    return found
+
+
+def dtype_of(info: OpInfo) -> torch.dtype | None:
+    return next((d for d in DTYPES if info.supports_dtype(d, "cpu")), None)
+
+
+# ---- operators
+
+
+def _operator_samples(entry: Entry) -> Iterator[Sample]:
+    info = entry.info
+    dtype = dtype_of(info)
+    if dtype is None:
+        return
+    drawn = list(info.sample_inputs("cpu", dtype, requires_grad=False))
+    for number, sample in enumerate(drawn):
+        args, kwargs = (sample.input, *sample.args), dict(sample.kwargs)
+        yield Sample(entry.name, "function", number, info.op, args, kwargs)
+    for number, sample in enumerate(drawn[:SPELT]):
+        args, kwargs = (sample.input, *sample.args), dict(sample.kwargs)
+        if (method := info.method_variant) is not None:
+            yield Sample(entry.name, "method", number, method, args, kwargs)
+        if (inplace := info.inplace_variant) is not None and not sample.broadcasts_input:
+            yield Sample(entry.name, "in-place", number, inplace, args, kwargs)
+        if info.supports_out and (out := _out_for(info, args, kwargs)) is not None:
+            named = {**kwargs, "out": out}
+            if eager(info.op, args, named) is not None:
+                yield Sample(entry.name, "out", number, info.op, args, named)
+        yield from _aten(entry.name, info, number, args, kwargs)
+        tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        if all(map(_is_plain, tensors)) and any(t.numel() > 1 for t in tensors):
+            strided = sample.noncontiguous()
+            args, kwargs = (strided.input, *strided.args), dict(strided.kwargs)
+            yield Sample(entry.name, "strided", number, info.op, args, kwargs)
+
+
+def _operator_errors(entry: Entry) -> Iterator[Sample]:
+    info = entry.info
+    if info.error_inputs_func is None:
+        return
+    for number, error in enumerate(info.error_inputs("cpu")):
+        sample = error.sample_input
+        yield Sample(entry.name, "error", number, info.op, (sample.input, *sample.args), dict(sample.kwargs))
+
+
+def _out_for(info: OpInfo, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Empty tensors for a call to write its results into; None where it has none that it could write."""
+    result = eager(info.op, args, kwargs)
+    if isinstance(result, torch.Tensor):
+        return torch.empty([0], dtype=result.dtype)
+    if isinstance(result, tuple) and all(isinstance(part, torch.Tensor) for part in result):
+        return tuple(torch.empty([0], dtype=part.dtype) for part in result)
+    return None
+
+
+def eager(call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The call's result on copies of its arguments, None where it has none."""
+    args, kwargs = pytree.tree_map(lambda a: a.clone() if isinstance(a, torch.Tensor) else a, (args, kwargs))
+    with torch.no_grad(), warnings.catch_warnings(), contextlib.suppress(Exception):
+        warnings.simplefilter("ignore")
+        return call(*args, **kwargs)
+    return None
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.layout is torch.strided
+
+
+class _Calls(TorchDispatchMode):
+    """Writes down the calls of ATen operators that arrive at the dispatcher."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        copied = pytree.tree_map(
+            lambda a: a.clone() if _is_plain(a) and a.is_contiguous() else a, (args, kwargs or {})
+        )
+        self.calls.append((func, *copied))
+        return func(*args, **(kwargs or {}))
+
+
+def _aten(
+    name: str, info: OpInfo, number: int, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Iterator[Sample]:
+    """The ATen operator of the same name, and those that the call comes down to."""
+    packet = getattr(torch.ops.aten, info.aten_name, None)
+    if packet is not None and eager(packet, args, kwargs) is not None:
+        yield Sample(name, "aten", number, packet, args, kwargs)
+    with _Calls() as seen:
+        eager(info.op, args, kwargs)
+    for func, own, named in seen.calls:
+        if func.namespace in ("aten", "prims"):
+            yield Sample(name, "aten", number, func, own, named)
+
+
+# ---- modules
+
+
+def _module_samples(entry: Entry) -> Iterator[Sample]:
+    info = entry.info
+    number = 0
+    for training in (True, False) if info.train_and_eval_differ else (True,):
+        for drawn in info.module_inputs_func(
+            info, device="cpu", dtype=torch.float32, requires_grad=False, training=training
+        ):
+            if drawn.forward_input is None:
+                continue
+            module = info.module_cls(*drawn.constructor_input.args, **drawn.constructor_input.kwargs)
+            module.train(training)
+            given = drawn.forward_input
+            yield Sample(entry.name, "module", number, module, tuple(given.args), dict(given.kwargs), module)
+            number += 1
+
+
+def _module_errors(entry: Entry) -> Iterator[Sample]:
+    info = entry.info
+    if info.module_error_inputs_func is None:
+        return
+    drawn = info.module_error_inputs_func(
+        info, device="cpu", dtype=torch.float32, requires_grad=False, training=True
+    )
+    for number, error in enumerate(drawn):
+        if error.error_on is ModuleErrorEnum.FORWARD_ERROR:
+            made, given = error.module_error_input.constructor_input, error.module_error_input.forward_input
+            module = info.module_cls(*made.args, **made.kwargs)
+            yield Sample(entry.name, "error", number, module, tuple(given.args), dict(given.kwargs), module)
+
+
+def first(samples: Iterator[Sample], count: int | None) -> Iterator[Sample]:
+    return islice(samples, count)
