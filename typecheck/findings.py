@@ -13,7 +13,7 @@ from ..constraints.program import Argument, Node, Origin, Program, Ref, refs
 from ..constraints.system import Path, System
 from ..solver.decide import Core, Decision, Open, Requirement
 from .codes import Code, Severity
-from .report import Branch, Finding, Link, Output, Shape
+from .report import Branch, Finding, Link, Operand, Output, Shape
 
 MAX_CHAIN = 6
 DEFECT = "the recorder failed"
@@ -98,6 +98,7 @@ def _condition(system: System, group: Group, witness: Callable[[Group], Witness]
         (),
         values,
         evidence,
+        _shown(system, first),
     )
 
 
@@ -119,9 +120,12 @@ def _conflict(system: System, core: Core, witness: Callable[[Group], Witness]) -
         "" if last.needs is False else str(last.needs),
         1,
         _chain(system, last),
-        tuple(Link(_op(system, r), f"{r.needs}: {r.reason}", r.origin) for r in others),
+        tuple(
+            Link(_op(system, r), f"{r.needs}: {r.reason}", r.origin, _shown(system, r)) for r in others
+        ),
         values,
         evidence,
+        _shown(system, last),
     )
 
 
@@ -154,6 +158,12 @@ def _op(system: System, requirement: Requirement) -> str:
     return system.paths[requirement.path].program.nodes[requirement.node].op
 
 
+def _shown(system: System, requirement: Requirement) -> int | None:
+    """The call in the list of shapes, which follows the main path."""
+    on_main_path = system.paths[requirement.path] is main_path(system)
+    return requirement.node if on_main_path and requirement.constraint is not None else None
+
+
 # ---- where a value came from
 
 
@@ -165,6 +175,7 @@ def _chain(system: System, requirement: Requirement) -> tuple[Link, ...]:
     if requirement.constraint is None:
         return ()
     path = system.paths[requirement.path]
+    shown = path is main_path(system)
     nodes, values = path.program.nodes, path.values
     maker = {result: index for index, node in enumerate(nodes) for result in node.results}
     queue: list[int] = []
@@ -180,11 +191,13 @@ def _chain(system: System, requirement: Requirement) -> tuple[Link, ...]:
     enter(nodes[requirement.node])
     links: list[Link] = []
     while queue and len(links) < MAX_CHAIN:
-        node = nodes[-heapq.heappop(queue)]
+        index = -heapq.heappop(queue)
+        node = nodes[index]
         given = {t.shape for r in refs(tuple(a for _, a in node.args)) for t in tensors(values[r.id])}
         made = [t for result in node.results for t in tensors(values[result])]
         if any(t.shape not in given for t in made):
-            links.append(Link(node.op, ", ".join(map(str, made)), node.origin))
+            result = ", ".join(map(str, made))
+            links.append(Link(node.op, result, node.origin, index if shown else None))
         enter(node)
     return tuple(reversed(links))
 
@@ -202,20 +215,58 @@ def shapes(system: System) -> tuple[Shape, ...]:
     path = main_path(system)
     if path is None:
         return ()
+    flow = _Flow(path)
     return tuple(
-        Shape(index, node.op, tuple(readable(path.values[r]) for r in node.results), node.origin)
+        Shape(
+            index,
+            node.op,
+            tuple(readable(path.values[r]) for r in node.results),
+            node.origin,
+            flow.operands(tuple(argument for _, argument in node.args)),
+        )
         for index, node in enumerate(path.program.nodes)
         if node.results
     )
+
+
+class _Flow:
+    """Which call or input made each value of a path."""
+
+    def __init__(self, path: Path) -> None:
+        self.values = path.values
+        self.maker = {r: index for index, node in enumerate(path.program.nodes) for r in node.results}
+        self.inputs = {i.id: i.name for i in path.program.inputs if not i.parameter}
+
+    def operands(self, argument: Argument) -> tuple[Operand, ...]:
+        """What an argument refers to, each value once; parameters are left out."""
+        found = dict.fromkeys(ref.id for ref in refs(argument))
+        return tuple(
+            Operand(readable(self.values[id]), self.maker.get(id), self.inputs.get(id, ""))
+            for id in found
+            if id in self.maker or id in self.inputs
+        )
 
 
 def outputs(system: System) -> tuple[Output, ...]:
     """What the program returns, on every path on which it does; told once where the paths agree."""
     returned = [p for p in system.paths if p.end.how == "returned"]
     by_path = [(_when(p), tuple(_outputs(p.program, p))) for p in returned]
+    operands = dict(_operands(main_path(system)))
     if len({result for _, result in by_path}) <= 1:
-        return tuple(Output(*named) for named in (by_path[0][1] if by_path else ()))
-    return tuple(Output(name, value, when) for when, result in by_path for name, value in result)
+        first = by_path[0][1] if by_path else ()
+        return tuple(Output(name, value, "", operands.get(name, ())) for name, value in first)
+    return tuple(
+        Output(name, value, when, operands.get(name, ()) if p is main_path(system) else ())
+        for p, (when, result) in zip(returned, by_path, strict=True)
+        for name, value in result
+    )
+
+
+def _operands(path: Path | None) -> Iterator[tuple[str, tuple[Operand, ...]]]:
+    if path is not None:
+        flow = _Flow(path)
+        for name, argument in path.program.outputs:
+            yield name, flow.operands(argument)
 
 
 def _when(path: Path) -> str:

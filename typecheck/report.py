@@ -74,6 +74,8 @@ class Link:
     op: str
     result: str
     origin: Origin
+    node: int | None = None
+    """The call in `Report.shapes`, where it is one of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,22 @@ class Finding:
     """Sizes that show it, replayed if `Report.replayed` says so."""
     evidence: str = ""
     """What the replay of the witness raised."""
+    node: int | None = None
+    """The call in `Report.shapes` that it is about, where it is one of these."""
+    suppressed: Literal["", "source", "project", "baseline"] = ""
+    """Who has said that this finding is known and not to be shown, if anyone has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tensor or size that a call takes, and where it comes from."""
+
+    value: str
+    """What it is, with symbolic sizes."""
+    node: int | None = None
+    """The call in `Report.shapes` that made it; None for an input of the program."""
+    name: str = ""
+    """The name of the input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +127,8 @@ class Shape:
     op: str
     results: tuple[str, ...]
     origin: Origin
+    operands: tuple[Operand, ...] = ()
+    """Without parameters and literals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +138,8 @@ class Output:
     name: str
     value: str
     when: str = ""
+    operands: tuple[Operand, ...] = ()
+    """Where its tensors come from, if `Report.shapes` has the calls."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,7 @@ def test_text_says_it_all() -> None:
         "condition: cat along dim 1", "/nowhere/model.py:43 in decoder.0",
         "requires h % 2 == 0 (2 requirements", "against h % 2 == 1: odd",
         "refused at b=2, h=3: RuntimeError: Sizes of tensors must match",
-        "after max_pool2d -> float32[b, h//2]", "no-rule: mylib::op has no rule",
+        "after max_pool2d  float32[b, h//2]  /nowhere/model.py:41 in decoder.0", "no-rule: mylib::op has no rule",
         "logits  float32[b, 2*h]", "where b == 1:",
         "data: both ways  /nowhere/model.py:43",
         "0.25 s: 2 calls on 2 paths, 3 requirements, 4 z3 queries",

@@ -2,12 +2,14 @@
 
 Formulas and dims are texts, in the grammar that `parse_formula` and `parse_dim` read. Origins stand where
 they are used: a tool needs no table. `schema` changes when a reader of the old form would misread the new.
+`docs/schema/report.schema.json` describes the form for other programs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
 from typing import Any
 
 from ...constraints.formula_text import parse_formula
@@ -15,7 +17,7 @@ from ...constraints.language import Fact
 from ...constraints.program import Origin
 from ...constraints.syntax import parse_dim
 from ..codes import Code, Severity
-from ..report import Accepts, Branch, Finding, Link, Output, Report, Shape, Verdict
+from ..report import Accepts, Branch, Finding, Link, Operand, Output, Report, Shape, Verdict
 
 SCHEMA = 1
 
@@ -36,9 +38,9 @@ def to_json(report: Report) -> dict[str, Any]:
         },
         "dims": {name: _fact(fact) for name, fact in report.dims.items()},
         "findings": [_finding(f) for f in report.findings],
-        "shapes": [asdict(s) | {"results": list(s.results)} for s in report.shapes],
-        "outputs": [asdict(o) for o in report.outputs],
-        "branches": [asdict(b) for b in report.branches],
+        "shapes": [_plain(s) for s in report.shapes],
+        "outputs": [_plain(o) for o in report.outputs],
+        "branches": [_plain(b) for b in report.branches],
         "runs_at": _values(report.runs_at),
         "fails_at": _values(report.fails_at),
         "replayed": report.replayed,
@@ -60,13 +62,17 @@ def _fact(fact: Fact) -> dict[str, Any]:
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
-    return asdict(finding) | {
-        "code": finding.code.value,
-        "severity": finding.severity.value,
-        "chain": [asdict(link) for link in finding.chain],
-        "conflict": [asdict(link) for link in finding.conflict],
-        "witness": _values(finding.witness),
-    }
+    data: dict[str, Any] = _plain(replace(finding, witness=_values(finding.witness)))
+    return data
+
+
+def _plain(value: Any) -> Any:
+    """A value of the report by its fields, which hold texts, numbers, and values of the report."""
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    return value.value if isinstance(value, Enum) else value
 
 
 def _values(values: Mapping[str, int] | None) -> dict[str, int] | None:
@@ -91,10 +97,8 @@ def from_json(data: Any) -> Report:
             ),
             {name: _read_fact(fact) for name, fact in data["dims"].items()},
             tuple(map(_read_finding, data["findings"])),
-            tuple(
-                Shape(s["node"], s["op"], tuple(s["results"]), Origin(**s["origin"])) for s in data["shapes"]
-            ),
-            tuple(Output(**o) for o in data["outputs"]),
+            tuple(map(_read_shape, data["shapes"])),
+            tuple(Output(**o | {"operands": _read_operands(o["operands"])}) for o in data["outputs"]),
             tuple(Branch(**b | {"origin": Origin(**b["origin"])}) for b in data["branches"]),
             data["runs_at"],
             data["fails_at"],
@@ -131,4 +135,19 @@ def _read_finding(data: dict[str, Any]) -> Finding:
 
 
 def _read_links(links: list[dict[str, Any]]) -> tuple[Link, ...]:
-    return tuple(Link(link["op"], link["result"], Origin(**link["origin"])) for link in links)
+    return tuple(Link(**link | {"origin": Origin(**link["origin"])}) for link in links)
+
+
+def _read_shape(data: dict[str, Any]) -> Shape:
+    return Shape(
+        **data
+        | {
+            "results": tuple(data["results"]),
+            "origin": Origin(**data["origin"]),
+            "operands": _read_operands(data["operands"]),
+        }
+    )
+
+
+def _read_operands(operands: list[dict[str, Any]]) -> tuple[Operand, ...]:
+    return tuple(Operand(**operand) for operand in operands)

@@ -6,12 +6,14 @@ import os
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
+from unicodedata import combining, east_asian_width
 
 from ...constraints.language import Fact
 from ...constraints.program import Origin
 from ..codes import Code, Severity
-from ..report import Finding, Report, Verdict
+from ..report import Finding, Link, Report, Verdict
 
 HEADLINES: Final[Mapping[Verdict, str]] = {
     Verdict.PROVED: "runs for every declared input",
@@ -47,12 +49,14 @@ MAX_SAME: Final = 3
 def to_text(report: Report, *, width: int = 100, colour: bool = False, shapes: bool = False) -> str:
     """The whole report. Lines that hold no program text or shapes are wrapped at the width."""
     page = _Page(max(width, 40), colour)
+    shown = [finding for finding in report.findings if not finding.suppressed]
     sections = [
         _head(page, report),
         _condition(page, report),
         _dims(page, report),
         _examples(page, report),
-        *(_finding(page, f, more) for f, more in _grouped(report.findings)),
+        *(_finding(page, f, more) for f, more in _grouped(shown)),
+        _suppressed(page, len(report.findings) - len(shown)),
         _outputs(page, report),
         _branches(page, report, shapes),
         _shapes(page, report) if shapes else (),
@@ -207,17 +211,34 @@ def _finding(page: _Page, finding: Finding, more: int) -> Iterator[str]:
         yield f"{margin} {page.paint('-->', 'blue')} {place(origin)}{module}"
     if origin.code:
         bar = page.paint("|", "blue")
-        yield f"{page.paint(number, 'blue')} {bar} {origin.code}"
-        start, length = marked(origin.code, finding.op)
-        caret = page.paint("^" * length, _OF_SEVERITY[finding.severity])
-        yield f"{margin} {bar} {' ' * start}{caret}"
+        line = excerpt(origin, finding.op, page.width - len(number) - 3)
+        caret = page.paint("^" * line.length, "bold", _OF_SEVERITY[finding.severity])
+        yield f"{page.paint(number, 'blue')} {bar} {line.code}"
+        yield f"{margin} {bar} {' ' * line.start}{caret}"
     for label, text in _details(finding):
         yield from page.wrapped(text, f"{margin}     ", f"{margin} = {label} ")
-    for index, link in enumerate(finding.chain):
-        label = "   then" if index else " = after"
-        yield f"{margin}{label} {page.paint(f'{link.op} -> {link.result}  {place(link.origin)}', 'dim')}"
+    yield from (f"{margin} {line}" for line in _steps(page, finding.chain))
     if more:
         yield f"{margin}   … and {more} more of this kind"
+
+
+def _suppressed(page: _Page, count: int) -> Iterator[str]:
+    if count:
+        yield page.paint(f"{count} {'finding' if count == 1 else 'findings'} suppressed", "dim")
+
+
+def _steps(page: _Page, chain: Sequence[Link]) -> Iterator[str]:
+    """The calls that led to the finding: operator, symbolic shape and place, in columns where they fit."""
+    op = max((len(link.op) for link in chain), default=0)
+    wide = max((len(link.result) for link in chain), default=0)
+    places = [" in ".join(filter(None, (place(link.origin), link.origin.module))) for link in chain]
+    beside = op + wide + max(map(len, places), default=0) + 16 <= page.width
+    for index, (link, where) in enumerate(zip(chain, places, strict=True)):
+        row = f"{link.op.ljust(op)}  {link.result.ljust(wide if beside else 0)}"
+        more = f"  {where}" if beside else ""
+        yield f"{'  then ' if index else '= after'} {page.paint(row + more, 'dim')}"
+        if not beside:
+            yield f"{' ' * (op + 10)}{page.paint(where, 'dim')}"
 
 
 def _details(finding: Finding) -> Iterator[tuple[str, str]]:
@@ -251,8 +272,44 @@ _OPERATORS: Final[Mapping[str, str]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """A line of the program, cut to fit, and which columns of it to mark."""
+
+    code: str
+    start: int
+    length: int
+
+
+def excerpt(origin: Origin, op: str, room: int) -> Excerpt:
+    """The line with the call of the operator marked, at most `room` columns wide around the call."""
+    code = origin.code
+    start, stop = span(origin, op)
+    if _columns(code) > room:
+        # An ellipsis takes the place of what is cut off on either side.
+        first = max(0, min(start - room // 4, len(code) - room))
+        last = min(len(code), first + room)
+        before, after = "…" * (first > 0), "…" * (last < len(code))
+        code = before + code[first + len(before) : last - len(after)] + after
+        start, stop = max(start - first, len(before)), min(stop, last) - first
+    return Excerpt(code, _columns(code[:start]), max(_columns(code[start:stop]), 1))
+
+
+def _columns(text: str) -> int:
+    """Columns of a terminal that a text takes up."""
+    return sum(2 if east_asian_width(c) in "WF" else 0 if combining(c) else 1 for c in text)
+
+
+def span(origin: Origin, op: str) -> tuple[int, int]:
+    """Which part of the line is the call of the operator: from, to."""
+    if origin.stop:
+        return origin.start, origin.stop
+    start, length = marked(origin.code, op)
+    return start, start + length
+
+
 def marked(code: str, op: str) -> tuple[int, int]:
-    """Where in a line the operator is called: start and length. The whole line where it is not seen."""
+    """Where in a line the operator is called, by the looks of it: start and length; else the whole line."""
     name = op.strip("_")
     call = re.search(rf"(?:[A-Za-z_][\w.]*\.)?\b{re.escape(name)}_?(?=\()", code) if name else None
     if call:

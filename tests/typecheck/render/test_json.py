@@ -1,0 +1,97 @@
+"""Reports as JSON: the published schema describes what is written, all of it and nothing else."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+from rendered import PROGRAMS, report
+
+from anyshape.constraints.language import Fact
+from anyshape.constraints.program import Origin
+from anyshape.typecheck import Accepts, Branch, Code, Finding, Link, Output, Report, Severity, Shape, Verdict
+from anyshape.typecheck.report import Operand
+
+ROOT = Path(__file__).parent.parent.parent.parent
+SCHEMA = json.loads((ROOT / "docs/schema/report.schema.json").read_text())
+VALIDATOR = Draft202012Validator(SCHEMA)
+
+
+def test_the_schema_is_one() -> None:
+    Draft202012Validator.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_real_reports_fit_the_schema(name: str) -> None:
+    data = json.loads(json.dumps(report(name).to_json()))
+    VALIDATOR.validate(data)
+    VALIDATOR.validate({"schema": 1, "reports": [data, data]})
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_real_reports_are_read_back(name: str) -> None:
+    assert Report.from_json(json.loads(json.dumps(report(name).to_json()))) == report(name)
+
+
+def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path of every object in the data."""
+    if isinstance(data, dict):
+        yield path
+        for key, part in data.items():
+            yield from places(part, (*path, key))
+    elif isinstance(data, list):
+        for index, part in enumerate(data[:1]):
+            yield from places(part, (*path, index))
+
+
+FREE = {("dims",), ("stats",), ("runs_at",), ("fails_at",), ("findings", 0, "witness")}
+"""Objects whose keys are the user's symbols, or what was measured."""
+STRICT = [path for path in places(report("refined").to_json()) if path not in FREE]
+
+
+@pytest.mark.parametrize("path", STRICT, ids=str)
+def test_a_field_too_many_or_too_few_does_not_fit(path: tuple[Any, ...]) -> None:
+    for spoil in (lambda d: d.popitem(), lambda d: d.update(more=1)):
+        data = copy.deepcopy(report("refined").to_json())
+        part = data
+        for step in path:
+            part = part[step]
+        spoil(part)
+        with pytest.raises(ValidationError):
+            VALIDATOR.validate(data)
+
+
+DESCRIBED = {
+    "report": Report, "fact": Fact, "finding": Finding, "link": Link, "shape": Shape, "output": Output,
+    "operand": Operand, "branch": Branch, "origin": Origin, "accepts": Accepts,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_every_field_is_described(name: str) -> None:
+    described = {*SCHEMA["$defs"][name]["properties"]}
+    written = {field.name for field in fields(DESCRIBED[name])}
+    if name == "report":
+        described -= {"schema"}
+    if name == "accepts":
+        written = {"condition" if field == "formula" else field for field in written}
+    assert described == written
+
+
+def test_enumerations_are_complete() -> None:
+    report_, finding = (SCHEMA["$defs"][name]["properties"] for name in ("report", "finding"))
+    assert set(report_["verdict"]["enum"]) == set(Verdict)
+    assert set(finding["severity"]["enum"]) == set(Severity)
+
+
+def test_codes_are_open() -> None:
+    """A reader need not know every code: a later version may have more."""
+    assert SCHEMA["$defs"]["finding"]["properties"]["code"]["type"] == "string"
+    assert all(isinstance(code.value, str) for code in Code)
