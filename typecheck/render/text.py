@@ -89,10 +89,13 @@ class _Page:
 
 
 def _head(page: _Page, report: Report) -> Iterator[str]:
-    verdict = page.paint(report.verdict.value, "bold", _OF_VERDICT[report.verdict])
     exact = report.accepts.exact or report.verdict is Verdict.UNKNOWN
     unless = "" if exact else ", if what is approximate below is right"
-    yield f"{verdict}: {page.paint(report.target, 'bold')} {HEADLINES[report.verdict]}{unless}"
+    headline = f"{report.verdict}: {report.target} {HEADLINES[report.verdict]}{unless}"
+    first, *rest = page.wrapped(headline, "  ", "")
+    verdict = page.paint(report.verdict.value, "bold", _OF_VERDICT[report.verdict])
+    yield verdict + first[len(report.verdict) :].replace(report.target, page.paint(report.target, "bold"), 1)
+    yield from rest
     yield from (f"  {line}" for line in report.inputs)
     declared = [
         part for part in str(report.accepts.domain).split(" and ") if not re.fullmatch(r"1 <= \w+", part)
@@ -380,4 +383,4 @@ def _effort(page: _Page, report: Report) -> Iterator[str]:
         ways = f" on {paths} paths" if paths > 1 else ""
         asked = int(stats.get("constraints", 0))
         text = f"{stats.get('total_s', 0.0):.2f} s: {calls} calls{ways}, {asked} requirements, {solver}"
-        yield page.paint(text, "dim")
+        yield from (page.paint(line, "dim") for line in page.wrapped(text, "  ", ""))
