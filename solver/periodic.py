@@ -400,6 +400,16 @@ def _half_line(factor: int, constant: int) -> IntegerSet:
     return IntegerSet(1, (constant // -factor + 1,), (1, 0))
 
 
+def period(dim: Dim) -> int | None:
+    """P > 0 such that a dim over one symbol, without min and max, is a polynomial on each residue class
+    modulo P. None: not mine.
+    """
+    try:
+        return None if [*_differences(dim)] else _period(dim, 1)
+    except TooLarge:
+        return None
+
+
 def _period(dim: Dim, k: int) -> int:
     """P > 0 such that dim(s + P) - dim(s) is a multiple of k, and every `//` in dim shifts by a whole number.
 
@@ -418,6 +428,8 @@ def _period(dim: Dim, k: int) -> int:
 
 
 def _period_of(atom: Apply, k: int) -> int:
+    if atom.op == "isqrt":
+        raise TooLarge
     if atom.op in ("min", "max"):
         return lcm(*(_period(arg, k) for arg in atom.args))
     x, m = atom.args
@@ -434,6 +446,8 @@ def _degree(dim: Dim) -> int:
 def _degree_of(atom: Symbol | Apply) -> int:
     if isinstance(atom, Symbol):
         return 1
+    if atom.op == "isqrt":
+        raise TooLarge
     return 0 if atom.op == "%" else max(map(_degree, atom.args))
 
 

@@ -1,0 +1,129 @@
+"""Sizes tied to one another by equations: which can be written as terms over fewer parameters, and how."""
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import gcd
+from typing import Final, TypeAlias
+
+from ..constraints.dims import Dim, Mono, Symbol, constant_part, linear_parts, substitute, sym, symbols
+from ..constraints.formula import Compare, Formula, comparisons
+from .judge import Judge, connected
+
+TIES: Final = 6
+GUESSES: Final = 4
+"""How many equations between sizes are looked at, and how many that are not there but might hold,"""
+CHOICES: Final = 24
+"""and how many choices of them."""
+
+Tie: TypeAlias = "tuple[str, Dim]"
+"""A symbol and the term that it shall equal; or a term that holds the symbol and shall be 0."""
+
+
+def choices(
+    judge: Judge, names: Sequence[str], accepted: Sequence[Formula], lone: frozenset[str]
+) -> Iterator[dict[str, Dim]]:
+    """The symbols as terms over parameters: with all ties of the accepted set, with fewer and fewer, and with
+    ties that are guessed as well. Symbols that are `lone` are tied to nothing.
+    """
+    ties = [*_ties(judge, names, accepted, lone)][:TIES]
+    guessed = [*_guessed(names, accepted, lone)][:GUESSES]
+    chosen = [*_subsets(ties), *([*ties, *more] for more in _subsets(guessed) if more)]
+    seen: list[dict[str, Dim]] = []
+    for choice in chosen[:CHOICES]:
+        links = _linked(names, choice)
+        if links is not None and links not in seen:
+            seen.append(links)
+            yield links
+
+
+def _guessed(names: Sequence[str], accepted: Sequence[Formula], lone: frozenset[str]) -> Iterator[Tie]:
+    """Symbols from either side of an equation of products: `b*t == c*s` holds where c is b and s is t."""
+    for compare in dict.fromkeys(c for f in accepted for c in comparisons(f)):
+        if compare.op == "==" and linear_parts(compare.term) is None:
+            sides = [
+                [n for n in names if any(n in _names(mono) for mono, c in compare.term.terms if c * sign > 0)]
+                for sign in (-1, 1)
+            ]
+            yield from ((b, sym(a)) for b, a in product(*sides) if a != b and b not in lone)
+
+
+def _names(mono: Mono) -> frozenset[str]:
+    return frozenset().union(*(atom.symbols for atom in mono))
+
+
+def _ties(
+    judge: Judge, names: Sequence[str], accepted: Sequence[Formula], lone: frozenset[str]
+) -> Iterator[Tie]:
+    """`(name, term)` for equations in the accepted set that tie a symbol to others."""
+    found: dict[Tie, None] = {}
+    for compare in (c for f in accepted for c in comparisons(f)):
+        if compare.op == "==" and len(symbols(compare.term)) > 1:
+            found.update(dict.fromkeys(_solved(compare, names, lone)))
+    for index, name in enumerate(names):
+        known = judge.known(connected(accepted, (name,))).equal.get(name)
+        if known is not None and symbols(known) <= {*names[:index]} - lone and name not in lone:
+            found[name, known] = None
+    yield from found
+
+
+def _solved(compare: Compare, names: Sequence[str], lone: frozenset[str]) -> Iterator[Tie]:
+    """The last symbol of the equation that stands in it by itself, as a term over the others."""
+    for name in reversed(names):
+        for sign in (1, -1):
+            rest = sym(name) - sign * compare.term
+            if name not in symbols(rest) and name not in lone and not symbols(rest) & lone:
+                yield name, rest
+                return
+    parts = linear_parts(compare.term)
+    if parts is not None and len(parts[0]) == 2 and not symbols(compare.term) & lone:
+        (one, p), (other, q) = parts[0]
+        if isinstance(one, Symbol) and isinstance(other, Symbol) and p * q < 0:
+            yield one.name, compare.term
+
+
+def _linked(names: Sequence[str], ties: Sequence[Tie]) -> dict[str, Dim] | None:
+    """All symbols as terms over parameters, the ties holding; None where two ties clash."""
+    sizes: dict[str, Dim] = {name: sym(name) for name in names}
+    for name, term in ties:
+        tied = name in symbols(term)
+        difference = substitute(term if tied else sym(name) - term, sizes)
+        if difference == 0:
+            continue
+        alone = not tied and sizes[name] == sym(name) and name not in symbols(substitute(term, sizes))
+        solved = {name: substitute(term, sizes)} if alone else _parametrised(difference)
+        if solved is None:
+            return None
+        sizes = {n: substitute(size, solved) for n, size in sizes.items()}
+    return sizes
+
+
+def _subsets(ties: Sequence[Tie]) -> list[list[Tie]]:
+    """All choices, those of many first."""
+    chosen = product((True, False), repeat=len(ties))
+    found = [[tie for tie, taken in zip(ties, choice, strict=True) if taken] for choice in chosen]
+    return sorted(found, key=len, reverse=True)
+
+
+def _parametrised(difference: Dim) -> dict[str, Dim] | None:
+    """What to replace so that the difference is 0: a symbol that stands by itself by the rest; or, for
+    `p*a - q*b + c` with p, q > 0, both by `a0 + q/g*t` and `b0 + p/g*t`, g their greatest common divisor.
+    """
+    if isinstance(difference, int) or (parts := linear_parts(difference)) is None:
+        return None
+    for atom, c in parts[0]:
+        if isinstance(atom, Symbol) and abs(c) == 1:
+            rest = sym(atom.name) - c * difference
+            if atom.name not in symbols(rest):
+                return {atom.name: rest}
+    if len(parts[0]) != 2 or not all(isinstance(atom, Symbol) for atom, _ in parts[0]):
+        return None
+    (one, p), (other, q) = parts[0]
+    if p * q > 0 or constant_part(difference) % (g := gcd(p, q)):
+        return None
+    p, q, c = p // g, -q // g, constant_part(difference) // g
+    if p < 0:
+        p, q, c = -p, -q, -c
+    b0 = next(b for b in range(p) if (q * b - c) % p == 0)
+    t = sym(f"_{one.text}")
+    return {one.text: q * t + (q * b0 - c) // p, other.text: p * t + b0}
