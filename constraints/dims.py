@@ -1,8 +1,8 @@
 """Dims: integer terms over symbols, in normal form.
 
 A dim is a Python `int` or a `Term`. A `Term` is a polynomial with integer coefficients over *atoms*; an
-atom is a symbol or one of `//`, `%`, `min`, `max` applied to dims. Every operation normalises, so that
-polynomials that are equal over their atoms are equal objects, and whatever is constant is an `int`.
+atom is a symbol or one of `//`, `%`, `min`, `max`, `isqrt` applied to dims. Every operation normalises, so
+that polynomials that are equal over their atoms are equal objects, and whatever is constant is an `int`.
 
 Dims never solve: there is no `<` here, and nothing depends on the range of a symbol. Floor division and
 modulo are Python's. Where the divisor is symbolic the term is partial: `p // q` means something only where
@@ -18,7 +18,7 @@ import heapq
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from math import gcd
+from math import gcd, isqrt
 from re import compile as regex
 from typing import Final, NoReturn, TypeAlias
 
@@ -291,7 +291,7 @@ def _evaluate_atom(atom: Atom, values: Mapping[str, int], done: dict[Apply, int]
 
 
 _PYTHON: Final[Mapping[str, Callable[..., int]]] = {
-    "//": operator.floordiv, "%": operator.mod, "min": min, "max": max,
+    "//": operator.floordiv, "%": operator.mod, "min": min, "max": max, "isqrt": lambda p: isqrt(max(p, 0)),
 }
 
 
@@ -317,7 +317,7 @@ def _substitute(dim: Dim, replacement: Mapping[str, Dim], done: dict[Atom, Dim])
 def _substitute_atom(atom: Atom, replacement: Mapping[str, Dim], done: dict[Atom, Dim]) -> Dim:
     if isinstance(atom, Symbol):
         return replacement[atom.name] if atom.name in replacement else _lone(atom)
-    return _BUILD[atom.op](*[_substitute(arg, replacement, done) for arg in atom.args])
+    return BUILD[atom.op](*[_substitute(arg, replacement, done) for arg in atom.args])
 
 
 # --- sums and products -----------------------------------------------------------------------------------
@@ -821,9 +821,51 @@ def _argument_rank(dim: Dim) -> tuple[bool, str]:
     return isinstance(dim, int), str(dim)
 
 
-_BUILD: Final[Mapping[str, Callable[..., Dim]]] = {
-    "//": floordiv, "%": modulo, "min": minimum, "max": maximum,
+# --- square roots ----------------------------------------------------------------------------------------
+
+
+def square_root(p: Dim) -> Dim:
+    """The greatest integer r with r*r <= p; 0 where p is negative."""
+    return isqrt(max(p, 0)) if isinstance(p, int) else _lone(Apply("isqrt", (p,)))
+
+
+def exact_root(p: Dim) -> Dim | None:
+    """A dim r with r*r = p, of either sign, where p is the square of a polynomial.
+
+    Its terms are found one after the other, leading first: with r the sum of those found so far, the next is
+    the leading term of p - r*r divided by twice that of r.
+    """
+    if isinstance(p, int):
+        return isqrt(p) if p >= 0 and isqrt(p) ** 2 == p else None
+    (mono, c), steps = p.terms[0], len(p.terms)
+    half = mono[::2]
+    if c < 0 or isqrt(c) ** 2 != c or _joined(half, half) != mono:
+        return None
+    lead = isqrt(c)
+    found: Dim = _times_mono(half, lead)
+    for _ in range(steps):
+        rest = p - found * found
+        if rest == 0:
+            return found
+        next_mono, next_c = coefficients(rest)[0]
+        factor = _cofactor(next_mono, half)
+        if factor is None or next_c % (2 * lead):
+            return None
+        found = found + _times_mono(factor, next_c // (2 * lead))
+    return None
+
+
+def _times_mono(mono: Mono, c: int) -> Dim:
+    result: Dim = c
+    for atom in mono:
+        result = multiply(result, _lone(atom))
+    return result
+
+
+BUILD: Final[Mapping[str, Callable[..., Dim]]] = {
+    "//": floordiv, "%": modulo, "min": minimum, "max": maximum, "isqrt": square_root,
 }
+"""What builds an application, by its operation."""
 
 
 # --- text ------------------------------------------------------------------------------------------------
@@ -862,7 +904,7 @@ def _is_division(atom: Atom) -> bool:
 
 
 def _apply_text(op: str, args: tuple[Dim, ...]) -> str:
-    if op in ("min", "max"):
+    if op in ("min", "max", "isqrt"):
         return f"{op}({', '.join(map(str, args))})"
     left, right = args
     space = "" if op == "//" else " "
@@ -870,14 +912,14 @@ def _apply_text(op: str, args: tuple[Dim, ...]) -> str:
 
 
 def _left_text(dim: Dim) -> str:
-    """A dividend: products of symbols, `min` and `max` need no parentheses."""
+    """A dividend: products of symbols and of functions need no parentheses."""
     terms = coefficients(dim)
     bare = len(terms) <= 1 and all(c > 0 and not any(map(_is_division, mono)) for mono, c in terms)
     return str(dim) if bare else f"({dim})"
 
 
 def _right_text(dim: Dim) -> str:
-    """A divisor: only integers, symbols, `min` and `max` need no parentheses. Integer ones are positive."""
+    """A divisor: only integers, symbols and functions need no parentheses. Integer ones are positive."""
     atom = lone_atom(dim)
     bare = isinstance(dim, int) or (atom is not None and not _is_division(atom))
     return str(dim) if bare else f"({dim})"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from .dims import Apply, Atom, Dim, Mono, Symbol, Term, floordiv, maximum, minimum, modulo, total
+from .dims import BUILD, Apply, Atom, Dim, Mono, Symbol, Term, total
 from .formula import And, Compare, Formula, Or, all_of, any_of, compare, conjuncts
 
 ROUNDS = 4
@@ -54,7 +54,7 @@ class Equations:
         """From `p % k == 0`: k * (p // k) is p."""
         if isinstance(atom, Apply) and atom.op == "%":
             dividend, divisor = atom.args
-            quotient = floordiv(dividend, divisor)
+            quotient = dividend // divisor
             if isinstance(divisor, int) and isinstance(quotient, Term) and len(quotient.terms) == 1:
                 ((found, factor),) = quotient.terms
                 if len(found) == 1 and factor == 1:
@@ -115,15 +115,7 @@ class Equations:
     def _atom(self, atom: Atom) -> Dim:
         if isinstance(atom, Symbol):
             return _times([atom])
-        first, *rest = (self.simplify(a) for a in atom.args)
-        match atom.op:
-            case "min":
-                return minimum(first, *rest)
-            case "max":
-                return maximum(first, *rest)
-            case "%":
-                return modulo(first, rest[0])
-        return floordiv(first, rest[0])
+        return BUILD[atom.op](*map(self.simplify, atom.args))
 
 
 def _times(atoms: list[Atom]) -> Dim:

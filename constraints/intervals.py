@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import inf
+from math import inf, isqrt
 from typing import TypeAlias
 
 from .dims import Apply, Atom, Dim, Mono, Symbol
@@ -63,8 +63,15 @@ def _applied(atom: Apply, parts: list[Interval]) -> Interval:
             return max(p[0] for p in parts), max(p[1] for p in parts)
         case "%":
             return _modulo(*parts)
+        case "isqrt":
+            return _root(parts[0][0]), _root(parts[0][1])
         case _:
             return _quotient(*parts)
+
+
+def _root(bound: float) -> float:
+    """isqrt grows with its argument."""
+    return bound if bound == inf else isqrt(int(max(bound, 0)))
 
 
 def _times(a: Interval, b: Interval) -> Interval:

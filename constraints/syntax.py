@@ -4,7 +4,7 @@
     product = unary (("*" | "//" | "%") unary)*
     unary   = "-"* power
     power   = atom ["**" unary]                       the exponent is an integer from 0 to 256
-    atom    = integer | name | ("min" | "max") "(" dim ("," dim)* ")" | "(" dim ")"
+    atom    = integer | name | ("min" | "max") "(" dim ("," dim)* ")" | "isqrt" "(" dim ")" | "(" dim ")"
 
 Precedence is Python's. `Tokens` and `parse_expression` serve the larger grammars of formulas and input
 specs, too. Length, depth and the size of what is built are bounded, so that hostile text ends in a
@@ -20,14 +20,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from .dims import (
+    BUILD,
     KEYWORDS,
     Dim,
     Term,
     coefficients,
     depth,
     floordiv,
-    maximum,
-    minimum,
     modulo,
     multiply,
     sym,
@@ -234,7 +233,10 @@ def _atom(tokens: Tokens) -> Dim:
     if token.kind == "name" and token.text not in KEYWORDS:
         tokens.next()
         if token.text in _FUNCTIONS and tokens.at("("):
-            return _applied(tokens, token, _FUNCTIONS[token.text], *_arguments(tokens))
+            args = _arguments(tokens)
+            if token.text == "isqrt" and len(args) != 1:
+                raise tokens.error("expected one argument of isqrt", token.column)
+            return _applied(tokens, token, _FUNCTIONS[token.text], *args)
         return sym(token.text)
     if tokens.accept("("):
         inner = parse_expression(tokens)
@@ -292,4 +294,4 @@ def _divided(function: Callable[[Dim, Dim], Dim]) -> Callable[[Tokens, Token, Di
 _PRODUCTS: Final[Mapping[str, Callable[[Tokens, Token, Dim, Dim], Dim]]] = {
     "*": _times, "//": _divided(floordiv), "%": _divided(modulo),
 }
-_FUNCTIONS: Final[Mapping[str, Callable[..., Dim]]] = {"min": minimum, "max": maximum}
+_FUNCTIONS: Final[Mapping[str, Callable[..., Dim]]] = {name: BUILD[name] for name in ("min", "max", "isqrt")}

@@ -11,15 +11,12 @@ from math import inf
 from typing import TypeAlias
 
 from ..constraints.dims import (
+    BUILD,
     Atom,
     Dim,
     Mono,
     Symbol,
     Term,
-    floordiv,
-    maximum,
-    minimum,
-    modulo,
     substitute,
     sym,
     symbols,
@@ -439,7 +436,7 @@ def _reduced(dim: Dim, rules: Sequence[Rule]) -> Dim:
         if isinstance(atom, Symbol):
             return sym(atom.name)
         if atom not in done:
-            done[atom] = OPERATIONS[atom.op](*map(whole, atom.args))
+            done[atom] = BUILD[atom.op](*map(whole, atom.args))
         return done[atom]
 
     try:
@@ -460,11 +457,6 @@ def _without(mono: Mono, part: Mono) -> Mono | None:
             return None
         left.remove(atom)
     return tuple(left)
-
-
-OPERATIONS: Mapping[str, Callable[..., Dim]] = {
-    "//": floordiv, "%": modulo, "min": minimum, "max": maximum,
-}
 
 
 def _map_comparisons(formula: Formula, change: Callable[[Compare], Formula]) -> Formula:

@@ -165,13 +165,14 @@ class _Encoder:
         self._context = context
         self._symbols: dict[str, Any] = {}
         self._quotients: dict[tuple[Dim, Dim], Any] = {}
+        self._roots: list[Any] = []
         self._atoms: dict[Atom, Any] = {}
         self._formulas: dict[Formula, Any] = {}
 
     @property
     def quotients(self) -> list[Any]:
         """The names that the definitions are about."""
-        return list(self._quotients.values())
+        return [*self._quotients.values(), *self._roots]
 
     def symbol(self, name: str) -> Any:
         return self._symbols.setdefault(name, z3.Int(name, self._context))
@@ -217,12 +218,23 @@ class _Encoder:
         if atom.op == "%":
             p, k = atom.args
             return self.dim(p) - self.dim(k) * self._quotient(p, k)
+        if atom.op == "isqrt":
+            return self._root(atom.args[0])
         args = [self.dim(arg) for arg in atom.args]
         least = atom.op == "min"
         found = args[0]
         for arg in args[1:]:
             found = z3.If(found <= arg if least else found >= arg, found, arg)
         return found
+
+    def _root(self, p: Dim) -> Any:
+        """r = isqrt(p): r*r <= p < (r + 1)*(r + 1), where p >= 0."""
+        r = z3.Int(f"root!{len(self._roots)}", self._context)
+        self._roots.append(r)
+        number = self.dim(p)
+        within = z3.And(r >= 0, r * r <= number, number < (r + 1) * (r + 1))
+        self.definitions.append(z3.If(number >= 0, within, r == 0))
+        return r
 
     def _quotient(self, p: Dim, k: Dim) -> Any:
         """q = p // k: k*q <= p < k*q + k for k > 0, k*q >= p > k*q + k for k < 0."""

@@ -6,7 +6,7 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from anyshape.constraints.dims import Dim, maximum, minimum, sym
+from anyshape.constraints.dims import Dim, maximum, minimum, square_root, sym
 from anyshape.constraints.formula import Formula, all_of, any_of, eq, ge, holds, lt, ne
 from anyshape.constraints.formula_text import defined
 
@@ -30,6 +30,7 @@ def dims(names: str = "abc", symbolic: bool = True, depth: int = 3) -> st.Search
             st.builds(lambda a, k: a % k, inner, either),
             st.builds(minimum, inner, inner),
             st.builds(maximum, inner, inner),
+            st.builds(square_root, inner),
         )
 
     return st.recursive(leaf, grown, max_leaves=depth)

@@ -3,7 +3,7 @@
 Python's own `int(x)` insists on a number, and a size would have to be tried value by value. `int(n // 2)`,
 `int(h / 2)` and `int(math.ceil(t / 4))` are integers that a dim can say, so the name `int` is rebound, in the
 modules that the target's code lives in, to a type that passes them through and is `int` in every other
-respect.
+respect. `math.sqrt` and `math.isqrt` are rebound likewise.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import builtins
 import contextlib
 import functools
 import inspect
+import math
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -32,7 +33,7 @@ class _IntegerType(type):
             (value,) = args
             if type(value) is Size:
                 return value
-            if type(value) is Real and value.ratio is not None:
+            if type(value) is Real and (value.ratio is not None or value.square is not None):
                 return value.__trunc__()
         return builtins.int(*args, **kwargs)
 
@@ -64,6 +65,24 @@ class _Integer(metaclass=_IntegerType):
     """What `int` is bound to."""
 
 
+def _sqrt(x: Any, /) -> Any:
+    """`math.sqrt`, which of a size is a float that knows of what it is the root."""
+    value = x.real() if type(x) is Size else x
+    if type(value) is Real and value.ratio and value.ratio[1] == 1:
+        return value.root()
+    return _PLAIN["sqrt"](x)
+
+
+def _isqrt(n: Any, /) -> Any:
+    if type(n) is Size and n >= 0:
+        return math.floor(_sqrt(n))
+    return _PLAIN["isqrt"](n)
+
+
+_ROOTS: Mapping[str, Callable[[Any], Any]] = {"sqrt": _sqrt, "isqrt": _isqrt}
+_PLAIN: Mapping[str, Callable[[Any], Any]] = {name: getattr(math, name) for name in _ROOTS}
+
+
 @functools.cache
 def _takes(module: ModuleType) -> bool:
     """Can the name be rebound in this module? Not where it asks `is int`, which the stand-in would answer
@@ -89,12 +108,18 @@ def _modules(target: Any) -> Iterator[ModuleType]:
 
 @contextlib.contextmanager
 def symbolic_int(target: Any) -> Iterator[None]:
-    """Rebinds `int` in the target's modules, and unbinds it again."""
+    """Rebinds `int` in the target's modules, and the roots of `math` wherever they are called by their full
+    names; and unbinds them again.
+    """
     rebound = [m for m in _modules(target) if "int" not in vars(m) and _takes(m)]
     try:
         for module in rebound:
             module.int = _Integer  # type: ignore[attr-defined]
+        for name, root in _ROOTS.items():
+            setattr(math, name, root)
         yield
     finally:
+        for name, root in _PLAIN.items():
+            setattr(math, name, root)
         for module in rebound:
             del module.int

@@ -333,12 +333,23 @@ class Real(torch.SymFloat):
     integer that the quotient misses), `int`, `floor`, `ceil` and comparisons stay symbolic. Beyond that the
     numbers are asked for, and `compute` does what the program would. A float from data (`x.item()`) has
     neither.
+
+    The root of a size (`n ** 0.5`) stays symbolic, too: for n below 2**52 the float is correctly rounded, no
+    less than the integer root, and less than the next integer.
     """
 
-    def __init__(self, run: Run, ratio: tuple[Dim, Dim] | None, compute: Callable[[], float] | None) -> None:
+    def __init__(
+        self,
+        run: Run,
+        ratio: tuple[Dim, Dim] | None,
+        compute: Callable[[], float] | None,
+        square: Dim | None = None,
+    ) -> None:
         self.run = run
         self.ratio = ratio
         self.compute = compute
+        self.square = square
+        """What the float is the square root of, where that is a dim."""
 
     @classmethod
     def of(cls, run: Run, value: float) -> Real:
@@ -412,7 +423,23 @@ class Real(torch.SymFloat):
         return self._combine(other, lambda a, b: a % b)
 
     def __pow__(self, other: Any) -> Any:
+        if type(other) is float and other == 0.5 and self.ratio and self.ratio[1] == 1:
+            return self.root()
         return self._combine(other, lambda a, b: a**b)
+
+    def root(self) -> Any:
+        """The square root of a float that is a dim; negative ones have none."""
+        assert self.ratio is not None
+        n, _ = self.ratio
+        if self.run.truth(logic.lt(n, 0)):
+            return Real(self.run, None, lambda: math.sqrt(float(self)))
+        found = dims.exact_root(n)
+        if found is not None:
+            return Real(self.run, (found if self.run.truth(logic.ge(found, 0)) else -found, 1), self._sqrt)
+        return Real(self.run, None, self._sqrt, n)
+
+    def _sqrt(self) -> float:
+        return math.sqrt(float(self))
 
     def __rpow__(self, other: Any) -> Any:
         return self._combine(other, lambda a, b: a**b, swap=True)
@@ -435,12 +462,19 @@ class Real(torch.SymFloat):
         return plain(float(self))
 
     def __floor__(self) -> Any:
+        if self.square is not None:
+            return size(self.run, dims.square_root(self.square))
         return self._round(lambda p, q: p // q, math.floor)
 
     def __ceil__(self) -> Any:
+        """Of √n the least r with r*r >= n, which is isqrt(n - 1) + 1 for n >= 1, and 0 for n = 0."""
+        if self.square is not None:
+            return size(self.run, dims.square_root(self.square - 1) + dims.minimum(self.square, 1))
         return self._round(lambda p, q: -(-p // q), math.ceil)
 
     def __trunc__(self) -> Any:
+        if self.square is not None:
+            return math.floor(self)
         return math.floor(self) if self >= 0 else math.ceil(self)
 
     def _fraction(self) -> Ratio | None:
@@ -454,8 +488,10 @@ class Real(torch.SymFloat):
         """Half to even: r = floor(x + 1/2), less one where x + 1/2 is an integer, and odd.
 
         With x = p/q, x + 1/2 is (2p + q) / 2q; 1 - min(1, rest) says that it is an integer, and r % 2 that
-        r is odd.
+        r is odd. Of √n it is floor((√(4n) + 1) / 2): no root of an integer is half an odd number.
         """
+        if ndigits is None and self.square is not None:
+            return size(self.run, (dims.square_root(4 * self.square) + 1) // 2)
         if ndigits is None and self.ratio:
             p, q = self._fraction() or self.ratio
             rounded, rest = (2 * p + q) // (2 * q), (2 * p + q) % (2 * q)
@@ -471,6 +507,9 @@ class Real(torch.SymFloat):
         if self.compute is None or lifted.compute is None:
             return self.run.coin()
         mine, theirs = self._fraction(), lifted._fraction()
+        if self.square is not None and theirs:
+            p, q = theirs
+            return self.run.truth(_root_against(exact, self.square * q * q, p))
         if mine and theirs:
             (p, q), (r, s) = mine, theirs
             return self.run.truth(exact(p * s, r * q))
@@ -495,6 +534,8 @@ class Real(torch.SymFloat):
         return self._compare(other, logic.ge, lambda a, b: a >= b)
 
     def is_integer(self) -> bool:
+        if self.square is not None:
+            return self.run.truth(logic.eq(dims.square_root(self.square) ** 2, self.square))
         if self.ratio:
             return self.run.truth(logic.eq(self.ratio[0] % self.ratio[1], 0))
         return float(self).is_integer()
@@ -527,6 +568,18 @@ class DataNeeded(Exception):
 
 
 Ratio = tuple[Dim, Dim]
+
+
+def _root_against(compare: Callable[[Dim, Dim], Formula], n: Dim, p: Dim) -> Formula:
+    """`compare(√n, p)`: of two numbers that are not negative, the squares compare as they do; a root is
+    greater than what is negative.
+    """
+    return logic.any_of(
+        (
+            logic.all_of((logic.ge(p, 0), compare(n, p * p))),
+            logic.all_of((logic.lt(p, 0), compare(1, 0))),
+        )
+    )
 
 
 def _lowest(p: Dim, q: Dim) -> Ratio | None:

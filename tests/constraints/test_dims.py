@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 from collections.abc import Callable, Mapping
 from itertools import product
@@ -24,12 +25,14 @@ from anyshape.constraints.dims import (
     depth,
     divide,
     evaluate,
+    exact_root,
     floordiv,
     linear_parts,
     lone_atom,
     maximum,
     minimum,
     modulo,
+    square_root,
     substitute,
     sym,
     symbols,
@@ -62,9 +65,12 @@ PYTHON: Mapping[str, Callable[..., int]] = {
     "rejoin": lambda p, k, c: c * (k * (p // k) + p % k),
     "min": min,
     "max": max,
+    "isqrt": lambda p: math.isqrt(max(p, 0)),
 }
-"""Every operation on integers; on dims the same, but for the three that dims name differently."""
-DIMS: Mapping[str, Callable[..., Dim]] = {**PYTHON, "min": minimum, "max": maximum, "ceildiv": ceildiv}
+"""Every operation on integers; on dims the same, but for those that dims name differently."""
+DIMS: Mapping[str, Callable[..., Dim]] = {
+    **PYTHON, "min": minimum, "max": maximum, "ceildiv": ceildiv, "isqrt": square_root,
+}  # fmt: skip
 
 small = st.integers(-4, 12)
 divisors = st.sampled_from([-6, -4, -3, -2, -1, 1, 2, 3, 4, 5, 6, 8, 12])
@@ -79,7 +85,7 @@ def grown(inner: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
         st.tuples(st.sampled_from(["//", "%", "ceildiv"]), inner, divisors),
         st.tuples(st.sampled_from(["+", "*"]), inner, small),
         st.builds(lambda p, k: ("//", ("-", p, ("%", p, k)), k), inner, divisors),
-        st.tuples(st.just("neg"), inner),
+        st.tuples(st.sampled_from(["neg", "isqrt"]), inner),
         st.tuples(st.just("**"), inner, st.integers(0, 3)),
         st.tuples(st.just("rejoin"), inner, divisors, small),
         st.tuples(st.sampled_from(["min", "max"]), inner, inner, inner),
@@ -131,7 +137,7 @@ def test_a_dim_has_the_value_that_python_computes(tree: Tree) -> None:
     assert disagreement(tree) is None
 
 
-@pytest.mark.parametrize("op", [op for op in PYTHON if op not in ("neg", "**", "rejoin")])
+@pytest.mark.parametrize("op", [op for op in PYTHON if op not in ("neg", "isqrt", "**", "rejoin")])
 def test_every_operation_on_small_linear_terms(op: str) -> None:
     """Exhaustive where the residues matter: operands c·h + d, divisors included that are symbolic."""
     operands: list[Tree] = [("+", ("*", "h", c), d) for c in (-3, -1, 0, 2, 4) for d in (-5, 0, 3)]
@@ -549,6 +555,27 @@ def test_names_that_trip_others_are_plain_symbols(name: str) -> None:
     assert parse_dim(name) == sym(name)
     assert parse_dim(f"2*{name} + 1") == 2 * sym(name) + 1
     assert parse_dim(str(minimum(sym(name), 3) * sym(name))) == minimum(sym(name), 3) * sym(name)
+
+
+@pytest.mark.parametrize(
+    "dim, root",
+    [(h * h, h), (4 * h * h + 4 * h + 1, 2 * h + 1), ((h - w) ** 2, h - w), ((h // 2) ** 2, h // 2),
+     (9, 3), (0, 0), (h, None), (2 * h * h, None), (h * h + 1, None), (-h * h, None), (-4, None),
+     (h * h + h + 1, None), ((h * w + b) ** 2, h * w + b), (h * h * w, None)],
+)  # fmt: skip
+def test_exact_root(dim: Dim, root: Dim | None) -> None:
+    assert exact_root(dim) == root
+    assert root is None or root * root == dim
+
+
+@given(trees)
+def test_a_root_that_is_found_is_one(tree: Tree) -> None:
+    dim = build(tree)
+    if dim is not None:
+        found = exact_root(dim * dim)
+        assert found is None or found * found == dim * dim
+        root = exact_root(dim)
+        assert root is None or root * root == dim
 
 
 def test_long_sums_and_wide_divisions_are_not_quadratic() -> None:

@@ -258,7 +258,36 @@ class Tagger(nn.Module):
         return self.head(self.lstm(self.embed(ids))[0])
 
 
+def square_grid(x: Tensor) -> Tensor:
+    side = int(x.shape[0] ** 0.5)
+    return x.reshape(side, side)
+
+
+def named_roots(x: Tensor) -> Tensor:
+    n = x.shape[0]
+    if n**0.5 > 3 and math.sqrt(n) <= 4:
+        return x.view(math.isqrt(n), -1)
+    if not math.sqrt(n).is_integer():
+        raise ValueError("no square")
+    return x
+
+
+def rounded_roots(x: Tensor) -> Tensor:
+    n = x.shape[0]
+    return x.view(math.ceil(n**0.5), -1).view(round(n**0.5), -1).view(math.floor(math.sqrt(n)), -1)
+
+
+def root_of_a_square(x: Tensor) -> Tensor:
+    a, b = x.shape
+    assert math.sqrt(a * a) == a and int((a * a + 2 * a * b + b * b) ** 0.5) == a + b
+    return x.view(int(math.sqrt(a * a)), b)
+
+
 PROGRAMS = [
+    Program(square_grid, "x: [b]", 40),
+    Program(named_roots, "x: [b]", 40),
+    Program(rounded_roots, "x: [b]", 40),
+    Program(root_of_a_square, "x: [a, b]"),
     Program(in_place, "x: [b, h]; y: [c, h]"),
     Program(views, "x: [b, t, c]", 5),
     Program(view_after_transpose, "x: [b, t]"),
