@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..constraints.formula import Formula, all_of, holds
 from ..constraints.language import Fact
 from ..constraints.program import Origin
 from .codes import Code, Severity
+
+if TYPE_CHECKING:
+    from .dynamic_shapes import DynamicShapes
 
 
 class Verdict(StrEnum):
@@ -179,6 +182,24 @@ class Report:
     """How the examples were tried; empty where they were not."""
     stats: Mapping[str, float] = field(default_factory=dict)
     """Seconds of each step (`trace_s`, `generate_s`, `solve_s`, `replay_s`), and counts."""
+    ways: tuple[Formula, ...] = ()
+    """The sizes that take each way through the program that returns, where there is more than one."""
+
+    @property
+    def dynamic_shapes(self) -> DynamicShapes | None:
+        """What `torch.export` can be told of the accepted sizes; None where there are none. Worked out anew at
+        each access, in some milliseconds to seconds.
+        """
+        from .dynamic_shapes import of_report
+
+        return of_report(self)
+
+    @property
+    def passes(self) -> bool:
+        """Is it proved, or has somebody said of everything that speaks against it that it is known?"""
+        against = [f for f in self.findings if f.severity is not Severity.NOTE]
+        known = bool(against) and all(f.suppressed for f in against)
+        return self.verdict is Verdict.PROVED or known
 
     def to_json(self) -> dict[str, Any]:
         """The report as plain data for `json.dump`."""

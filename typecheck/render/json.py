@@ -45,6 +45,7 @@ def to_json(report: Report) -> dict[str, Any]:
         "fails_at": _values(report.fails_at),
         "replayed": report.replayed,
         "stats": dict(report.stats),
+        "ways": [str(way) for way in report.ways],
     }
 
 
@@ -104,6 +105,7 @@ def from_json(data: Any) -> Report:
             data["fails_at"],
             data["replayed"],
             data["stats"],
+            tuple(parse_formula(way) for way in data["ways"]),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"this is not a report of anyshape: {error!r}") from error

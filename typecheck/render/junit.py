@@ -1,0 +1,52 @@
+"""Reports as JUnit XML: a test case per target, which fails where not all declared inputs run.
+
+`unknown` is an error of the test, not a failure: nothing was shown to be wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+from xml.etree import ElementTree as ET
+
+from ..report import Report, Verdict
+from .text import HEADLINES, to_text
+
+_ILLEGAL: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML 1.0 has no way to write."""
+
+
+def to_junit(reports: Sequence[Report]) -> str:
+    """A `testsuites` document with one suite."""
+    failing = [report for report in reports if not report.passes]
+    errors = sum(report.verdict is Verdict.UNKNOWN for report in failing)
+    counts = {
+        "tests": str(len(reports)),
+        "failures": str(len(failing) - errors),
+        "errors": str(errors),
+        "time": f"{sum(map(_seconds, reports)):.3f}",
+    }
+    root = ET.Element("testsuites", counts)
+    suite = ET.SubElement(root, "testsuite", {"name": "anyshape", "skipped": "0", **counts})
+    for report in reports:
+        file, _, name = report.target.rpartition(":")
+        attributes = {"classname": file or "anyshape", "name": name, "time": f"{_seconds(report):.3f}"}
+        case = ET.SubElement(suite, "testcase", {key: _legal(value) for key, value in attributes.items()})
+        text = _legal(to_text(report))
+        if not report.passes:
+            outcome = "error" if report.verdict is Verdict.UNKNOWN else "failure"
+            headline = _legal(f"{report.target} {HEADLINES[report.verdict]}")
+            ET.SubElement(case, outcome, {"message": headline, "type": report.verdict.value}).text = text
+        else:
+            ET.SubElement(case, "system-out").text = text
+    ET.indent(root)
+    return ET.tostring(root, encoding="us-ascii", xml_declaration=True).decode("ascii") + "\n"
+
+
+def _seconds(report: Report) -> float:
+    return report.stats.get("total_s", 0.0)
+
+
+def _legal(text: str) -> str:
+    return _ILLEGAL.sub("�", text)

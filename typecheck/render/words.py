@@ -1,0 +1,29 @@
+"""What the renderers for other tools share: the path of a file, and a finding as a few lines of text."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..report import Finding
+from .text import place, sizes
+
+
+def relative(file: str, root: str | None = None) -> str:
+    """The path from the root (the current folder) with forward slashes; absolute where it lies elsewhere."""
+    path = Path(os.path.abspath(file))
+    base = Path(os.path.abspath(root or os.getcwd()))
+    return (path.relative_to(base) if path.is_relative_to(base) else path).as_posix()
+
+
+def told(finding: Finding) -> Iterator[str]:
+    """The message, and a line each for what is required, what contradicts it, and what shows it."""
+    yield finding.message
+    if finding.condition:
+        yield f"requires {finding.condition}"
+    for link in finding.conflict:
+        yield f"against {link.result} ({place(link.origin)})"
+    if finding.witness is not None:
+        raised = f": {finding.evidence.splitlines()[0]}" if finding.evidence else ""
+        yield f"refused at {sizes(finding.witness)}{raised}"
