@@ -96,7 +96,8 @@ def _takes(module: ModuleType) -> bool:
 
 
 def _modules(target: Any) -> Iterator[ModuleType]:
-    """The modules of the user's that the target's code lives in."""
+    """The modules of the user's that the target's code lives in, and the one of torch's own composites."""
+    yield torch.nn.functional
     parts = target.modules() if isinstance(target, torch.nn.Module) else (target,)
     names = {getattr(t, "__module__", None) for part in parts for t in (type(part), part)}
     for name in sorted(n for n in names if isinstance(n, str)):

@@ -316,20 +316,29 @@ class Size(torch.SymInt):
         return self
 
 
-def _dyadic(value: Fraction) -> bool:
-    """A multiple of a power of two near 1: a product with a size below 2**40 is exact in a float."""
-    return (
-        (value.denominator & (value.denominator - 1)) == 0
-        and value.denominator <= 1024
-        and abs(value.numerator) < 2**12
-    )
+def _ratio_of(value: float) -> Ratio | None:
+    """The fraction of small numbers that a constant of the program stands for, where sizes times it are
+    rounded as if it were that.
+
+    A multiple of a power of two near 1 is exact, and so is a product of it with a size below 2**40. Of any
+    other, let f be the double nearest to p/q, and g = q*f - p. Where q does not divide n, n*p/q is at least
+    1/q from an integer, further than n*f is from it. For n = q*t, n*f = v + t*g with v = p*t; where
+    |g| <= p * 2**-54, that is at most half the distance from v to the doubles beside it, and is rounded to v.
+    """
+    if not math.isfinite(value):
+        return None
+    near = Fraction(value).limit_denominator(1024)
+    p, q = near.numerator, near.denominator
+    gap = q * Fraction(value) - p
+    small = abs(p) < 2**12 and float(near) == value
+    return (p, q) if small and abs(gap) <= abs(p) * Fraction(1, 2**54) else None
 
 
 class Real(torch.SymFloat):
     """A float of the program that depends on sizes, or on data.
 
     While it is a fraction of dims that float arithmetic reproduces exactly (an integer quotient, scaled by
-    dyadic factors: for integers below 2**40 the quotient is correctly rounded, and rounding cannot reach an
+    constant factors: for integers below 2**40 the quotient is correctly rounded, and rounding cannot reach an
     integer that the quotient misses), `int`, `floor`, `ceil` and comparisons stay symbolic. Beyond that the
     numbers are asked for, and `compute` does what the program would. A float from data (`x.item()`) has
     neither.
@@ -353,11 +362,7 @@ class Real(torch.SymFloat):
 
     @classmethod
     def of(cls, run: Run, value: float) -> Real:
-        fraction = Fraction(value) if math.isfinite(value) else None
-        exact = (
-            (fraction.numerator, fraction.denominator) if fraction is not None and _dyadic(fraction) else None
-        )
-        return cls(run, exact, lambda: value)
+        return cls(run, _ratio_of(value), lambda: value)
 
     @property
     def node(self) -> _Node:
@@ -607,6 +612,9 @@ def _difference(a: Ratio, b: Ratio) -> Ratio | None:
 
 
 def _product(a: Ratio, b: Ratio) -> Ratio | None:
+    """Exact where both denominators are powers of two; rounded well where a size meets a constant."""
+    if (a[1] == 1 and isinstance(b[0], int)) or (b[1] == 1 and isinstance(a[0], int)):
+        return _lowest(a[0] * b[0], a[1] * b[1])
     return _lowest(a[0] * b[0], a[1] * b[1]) if _power_of_two(a[1]) and _power_of_two(b[1]) else None
 
 

@@ -258,6 +258,12 @@ class Tagger(nn.Module):
         return self.head(self.lstm(self.embed(ids))[0])
 
 
+def scaled_by_a_decimal(x: Tensor) -> Tensor:
+    n = x.shape[0]
+    assert int(n * 1.7) >= int(1.7 * n) and n * 0.1 != 0.3
+    return x.new_zeros(math.floor(n * 0.3), math.ceil(n * 0.9), round(n * 2.4)).view(-1, int(n * 0.6) or 1)
+
+
 def square_grid(x: Tensor) -> Tensor:
     side = int(x.shape[0] ** 0.5)
     return x.reshape(side, side)
@@ -284,6 +290,7 @@ def root_of_a_square(x: Tensor) -> Tensor:
 
 
 PROGRAMS = [
+    Program(scaled_by_a_decimal, "x: [b]", 60),
     Program(square_grid, "x: [b]", 40),
     Program(named_roots, "x: [b]", 40),
     Program(rounded_roots, "x: [b]", 40),
