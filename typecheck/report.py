@@ -16,6 +16,8 @@ from ..constraints.program import Origin
 from .codes import Code, Severity
 
 if TYPE_CHECKING:
+    import networkx as nx
+
     from .dynamic_shapes import DynamicShapes
 
 
@@ -213,6 +215,12 @@ class Report:
         from .render.json import from_json
 
         return from_json(data)
+
+    def graph(self) -> nx.MultiDiGraph[Any]:
+        """The calls as a graph of networkx, annotated with symbolic shapes, lines and findings."""
+        from .render.graph import to_graph
+
+        return to_graph(self)
 
     def to_text(self, *, width: int = 100, colour: bool = False, shapes: bool = False) -> str:
         """The report for people; `shapes` adds the table of all intermediate shapes."""

@@ -41,7 +41,8 @@ def to_junit(reports: Sequence[Report]) -> str:
         else:
             ET.SubElement(case, "system-out").text = text
     ET.indent(root)
-    return ET.tostring(root, encoding="us-ascii", xml_declaration=True).decode("ascii") + "\n"
+    written: bytes = ET.tostring(root, encoding="us-ascii", xml_declaration=True)
+    return written.decode("ascii") + "\n"
 
 
 def _seconds(report: Report) -> float:
