@@ -515,7 +515,8 @@ class Real(torch.SymFloat):
         if self.square is not None and theirs:
             p, q = theirs
             return self.run.truth(_root_against(exact, self.square * q * q, p))
-        if mine and theirs:
+        if mine and theirs and (_power_of_two(mine[1]) or _power_of_two(theirs[1])):
+            # Two that are both rounded (`n * 0.1 == 0.3`) compare as their roundings do.
             (p, q), (r, s) = mine, theirs
             return self.run.truth(exact(p * s, r * q))
         return plain(float(self), float(lifted))

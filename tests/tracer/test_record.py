@@ -260,7 +260,7 @@ class Tagger(nn.Module):
 
 def scaled_by_a_decimal(x: Tensor) -> Tensor:
     n = x.shape[0]
-    assert int(n * 1.7) >= int(1.7 * n) and n * 0.1 != 0.3
+    assert int(n * 1.7) >= int(1.7 * n) and n * 0.3 != 3.0 and n * 0.3 <= 15.5
     return x.new_zeros(math.floor(n * 0.3), math.ceil(n * 0.9), round(n * 2.4)).view(-1, int(n * 0.6) or 1)
 
 
