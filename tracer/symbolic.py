@@ -207,6 +207,12 @@ def truth(run: Recording, x: SymbolicTensor) -> bool:
     return run.coin()
 
 
+def contains(run: Recording, x: SymbolicTensor, element: Any) -> bool:
+    """`element in x`, which is `(x == element).any()`."""
+    run.operator("eq", (x, element), {})
+    return run.coin()
+
+
 def _plain(name: str) -> Callable[..., Any]:
     """A question about the wrapper itself, which torch answers."""
 
@@ -283,14 +289,12 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "__int__": lambda run, x: int(item(run, x)),
     "__index__": lambda run, x: int(item(run, x)),
     "__float__": lambda run, x: float(item(run, x)),
-    "equal": lambda run, x, y: run.coin(),
-    "allclose": lambda run, x, y, *rest, **options: run.coin(),
     "__hash__": lambda run, x: id(x),
     "__repr__": lambda run, x, **options: f"SymbolicTensor({x.value})",
     "__format__": lambda run, x, spec: f"SymbolicTensor({x.value})",
     "__deepcopy__": lambda run, x, memo: x,
     "__len__": lambda run, x: int(shape(run, x)[0]),
-    "__contains__": lambda run, x, element: run.coin(),
+    "__contains__": contains,
 }
 
 PLAIN_ATTRIBUTES = frozenset(
