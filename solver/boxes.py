@@ -168,28 +168,42 @@ class _Search:
     lone: frozenset[str]
 
     def boxes(self) -> Iterator[_Grown]:
-        """A grown box for each choice of sizes that share a root, and for each seed."""
+        """A grown box for each choice of sizes that share a root and for each seed, until one is everything.
+        """
         single = {name: Progression.single(self.seed[name]) for name in self.names}
-        yield _Grown({name: sym(name) for name in self.names}, single)
+        best = _Grown({name: sym(name) for name in self.names}, single)
+        yield best
+        seeds = [*self._seeds()]
         for links in choices(self.judge, self.names, self.accepted, self.lone):
-            for seed in self._seeds():
+            for seed in seeds:
                 for order in (1, -1):
-                    if (growth := self._start(links, seed)) is not None:
-                        yield growth.grown([*growth.state.parts][::order])
-                    if growth is None or not growth.tangled:
+                    if (growth := self._start(links, seed)) is None or self.judge.exhausted:
+                        break
+                    grown = growth.grown([*growth.state.parts][::order], best)
+                    best = max(best, grown, key=lambda g: g.rank)
+                    yield grown
+                    if is_all(self.judge, grown.box(), self.accepted):
+                        return
+                    if not growth.tangled:
                         break
 
     def _seeds(self) -> Iterator[Mapping[str, int]]:
-        """The seed that was given; one whose sizes are as equal as can be."""
+        """The seed that was given; one whose sizes are as equal as can be; one of the least sizes."""
         yield self.seed
         if all(len(names_of(f)) < 2 for f in self.accepted):
             return
-        given = [*self.accepted]
-        for one, other in combinations(self.names, 2):
-            if not self.judge.exhausted and self._holds_somewhere((*given, eq(sym(one), sym(other)))):
-                given.append(eq(sym(one), sym(other)))
-        if self._holds_somewhere(given) and self.judge.model != self.seed:
-            yield {name: self.judge.model[name] for name in self.names}
+        seen = [self.seed]
+        equal = [eq(sym(one), sym(other)) for one, other in combinations(self.names, 2)]
+        for wishes in (equal, [eq(sym(name), low) for name in self.names for low in (0, 1)]):
+            given = [*self.accepted]
+            for wish in wishes:
+                if not self.judge.exhausted and self._holds_somewhere((*given, wish)):
+                    given.append(wish)
+            if self._holds_somewhere(given):
+                seed = {name: self.judge.model[name] for name in self.names}
+                if seed not in seen:
+                    seen.append(seed)
+                    yield seed
 
     def _holds_somewhere(self, formulas: Sequence[Formula]) -> bool:
         return self.judge.satisfiable(formulas, self.names, EFFORT) == "sat"
@@ -233,9 +247,10 @@ class _Growth:
         together = (*map(names_of, self.formulas), *map(symbols, self.wanted))
         return any(len(names) > 1 for names in together)
 
-    def grown(self, order: Sequence[str]) -> _Grown:
+    def grown(self, order: Sequence[str], best: _Grown) -> _Grown:
+        """The box grown in this order; it is improved on if it is not hopelessly smaller than the best."""
         self._grow(order)
-        if self.tangled:
+        if self.tangled and self.state.rank[0] >= best.rank[0]:
             self._improve()
         return self.state
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import permutations, product
 from math import gcd
 from typing import Final, TypeAlias
 
@@ -10,11 +10,9 @@ from ..constraints.dims import Dim, Mono, Symbol, constant_part, linear_parts, s
 from ..constraints.formula import Compare, Formula, comparisons
 from .judge import Judge, connected
 
-TIES: Final = 6
-GUESSES: Final = 4
-"""How many equations between sizes are looked at, and how many that are not there but might hold,"""
+EQUATIONS: Final = 6
 CHOICES: Final = 24
-"""and how many choices of them."""
+"""How many equations between sizes are looked at, and how many choices of ties for them."""
 
 Tie: TypeAlias = "tuple[str, Dim]"
 """A symbol and the term that it shall equal; or a term that holds the symbol and shall be 0."""
@@ -23,48 +21,56 @@ Tie: TypeAlias = "tuple[str, Dim]"
 def choices(
     judge: Judge, names: Sequence[str], accepted: Sequence[Formula], lone: frozenset[str]
 ) -> Iterator[dict[str, Dim]]:
-    """The symbols as terms over parameters: with all ties of the accepted set, with fewer and fewer, and with
-    ties that are guessed as well. Symbols that are `lone` are tied to nothing.
+    """The symbols as terms over parameters: with ties for all equations of the accepted set, then for fewer.
+
+    Symbols that are `lone` are tied to nothing.
     """
-    ties = [*_ties(judge, names, accepted, lone)][:TIES]
-    guessed = [*_guessed(names, accepted, lone)][:GUESSES]
-    chosen = [*_subsets(ties), *([*ties, *more] for more in _subsets(guessed) if more)]
+    alternatives = [*_alternatives(judge, names, accepted, lone)][:EQUATIONS]
+    ranked = product(*(range(len(options)) for options in alternatives))
     seen: list[dict[str, Dim]] = []
-    for choice in chosen[:CHOICES]:
-        links = _linked(names, choice)
+    for choice in sorted(ranked, key=lambda indices: (sum(map(bool, indices)), sum(indices)))[:CHOICES]:
+        ties = [tie for options, index in zip(alternatives, choice, strict=True) for tie in options[index]]
+        links = _linked(names, ties)
         if links is not None and links not in seen:
             seen.append(links)
             yield links
 
 
-def _guessed(names: Sequence[str], accepted: Sequence[Formula], lone: frozenset[str]) -> Iterator[Tie]:
-    """Symbols from either side of an equation of products: `b*t == c*s` holds where c is b and s is t."""
+def _alternatives(
+    judge: Judge, names: Sequence[str], accepted: Sequence[Formula], lone: frozenset[str]
+) -> Iterator[list[list[Tie]]]:
+    """For each equation the ties that would make it hold, best first, and none at all."""
+    found: list[Tie] = []
     for compare in dict.fromkeys(c for f in accepted for c in comparisons(f)):
-        if compare.op == "==" and linear_parts(compare.term) is None:
-            sides = [
-                [n for n in names if any(n in _names(mono) for mono, c in compare.term.terms if c * sign > 0)]
-                for sign in (-1, 1)
-            ]
-            yield from ((b, sym(a)) for b, a in product(*sides) if a != b and b not in lone)
+        if compare.op == "==" and len(symbols(compare.term)) > 1:
+            solved = [*_solved(compare, names, lone)]
+            found += solved
+            options = [*_pairings(compare, names, lone), *([tie] for tie in solved)]
+            if options:
+                yield [*options, []]
+    for index, name in enumerate(names):
+        known = judge.known(connected(accepted, (name,))).equal.get(name)
+        if known is None or name in lone or not symbols(known) <= {*names[:index]} - lone:
+            continue
+        if (name, known) not in found:
+            yield [[(name, known)], []]
+
+
+def _pairings(compare: Compare, names: Sequence[str], lone: frozenset[str]) -> Iterator[list[Tie]]:
+    """Each symbol of one side equal to one of the other: `b*t == c*s` holds where c is b and s is t."""
+    if len(symbols(compare.term)) < 3:
+        return
+    left, right = (
+        [n for n in names if any(n in _names(mono) for mono, c in compare.term.terms if c * sign > 0)]
+        for sign in (1, -1)
+    )
+    if len(left) == len(right) and not {*left} & {*right} and not lone & {*left, *right}:
+        for order in permutations(left):
+            yield [(b, sym(a)) for a, b in zip(order, right, strict=True)]
 
 
 def _names(mono: Mono) -> frozenset[str]:
     return frozenset().union(*(atom.symbols for atom in mono))
-
-
-def _ties(
-    judge: Judge, names: Sequence[str], accepted: Sequence[Formula], lone: frozenset[str]
-) -> Iterator[Tie]:
-    """`(name, term)` for equations in the accepted set that tie a symbol to others."""
-    found: dict[Tie, None] = {}
-    for compare in (c for f in accepted for c in comparisons(f)):
-        if compare.op == "==" and len(symbols(compare.term)) > 1:
-            found.update(dict.fromkeys(_solved(compare, names, lone)))
-    for index, name in enumerate(names):
-        known = judge.known(connected(accepted, (name,))).equal.get(name)
-        if known is not None and symbols(known) <= {*names[:index]} - lone and name not in lone:
-            found[name, known] = None
-    yield from found
 
 
 def _solved(compare: Compare, names: Sequence[str], lone: frozenset[str]) -> Iterator[Tie]:
@@ -96,13 +102,6 @@ def _linked(names: Sequence[str], ties: Sequence[Tie]) -> dict[str, Dim] | None:
             return None
         sizes = {n: substitute(size, solved) for n, size in sizes.items()}
     return sizes
-
-
-def _subsets(ties: Sequence[Tie]) -> list[list[Tie]]:
-    """All choices, those of many first."""
-    chosen = product((True, False), repeat=len(ties))
-    found = [[tie for tie, taken in zip(ties, choice, strict=True) if taken] for choice in chosen]
-    return sorted(found, key=len, reverse=True)
 
 
 def _parametrised(difference: Dim) -> dict[str, Dim] | None:

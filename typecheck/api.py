@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
@@ -50,6 +50,32 @@ def check(
 
     Raises SpecError where the spec or an assumption cannot be used, TargetError where the target cannot.
     """
+    return examine(
+        target, inputs, assume, budget_s=budget_s, replay=replay, rules=rules, progress=progress
+    ).report
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A check with what it was made from, for those who ask further."""
+
+    report: Report
+    target: Target
+    spec: Spec
+    system: System
+
+
+def examine(
+    target: Any,
+    inputs: Inputs | None = None,
+    assume: str | Iterable[str] = (),
+    *,
+    budget_s: float = 30.0,
+    replay: bool = True,
+    rules: Rules | None = None,
+    progress: Progress | None = None,
+) -> Examined:
+    """What `check` does, with the program and its constraints."""
     clock = Clock(progress or _silent, budget_s)
     with clock.step("load"):
         spec = None if inputs is None else parse_spec(inputs, assume)
@@ -70,7 +96,8 @@ def check(
     with clock.step("replay"):
         report = _report(found.name, source.spec, system, decision, changed, oracle, trial)
     tried = len(trial.outcomes) if trial else 0
-    return replace(report, stats={**_stats(clock, system, decision, oracle), "replays": tried})
+    report = replace(report, stats={**_stats(clock, system, decision, oracle), "replays": tried})
+    return Examined(report, found, source.spec, system)
 
 
 def _silent(step: str) -> None:
@@ -148,6 +175,7 @@ def _report(
         inside,
         outside,
         trial.how if trial else "",
+        ways=findings.ways(system),
     )
 
 

@@ -15,6 +15,7 @@ from ..solver.decide import Core, Decision, Open, Requirement
 from .codes import Code, Severity
 from .report import Branch, Finding, Link, Operand, Output, Shape
 
+MAX_WAYS = 32
 MAX_CHAIN = 6
 DEFECT = "the recorder failed"
 """How the reason begins where a path ended by a defect of the recorder or of a rule."""
@@ -203,6 +204,14 @@ def _chain(system: System, requirement: Requirement) -> tuple[Link, ...]:
 
 
 # ---- shapes and branches
+
+
+def ways(system: System) -> tuple[Formula, ...]:
+    """The sizes that take each way through the program that returns, where there are several; not all of them
+    if there are very many.
+    """
+    found = dict.fromkeys(p.premise for p in system.paths if p.end.how == "returned")
+    return () if len(system.paths) < 2 else tuple(found)[:MAX_WAYS]
 
 
 def main_path(system: System) -> Path | None:

@@ -189,8 +189,8 @@ class Report:
 
     @property
     def dynamic_shapes(self) -> DynamicShapes | None:
-        """What `torch.export` can be told of the accepted sizes; None where there are none. Worked out anew at
-        each access, in some milliseconds to seconds.
+        """What `torch.export` can be told of the accepted sizes; None where there are none. It is worked out
+        at each access, in some milliseconds to seconds.
         """
         from .dynamic_shapes import of_report
 

@@ -64,6 +64,9 @@ CHOSEN = [
     ("ab", "b == a + 5 and a % 3 == 1", "a = 3*_a + 1, b = 3*_a + 6; 0 <= _a", True),
     ("bc", "b == c or b == 1 or c == 1", "c = b; 1 <= b", False),
     ("ab", "b == a*a", "a = 1, b = 1", False),
+    ("abc", "c == a + b", "a = 1, c = b + 1; 1 <= b", False),
+    ("kmpt", "k + m == p + t", "p = k, t = m; 1 <= k, 1 <= m", False),
+    ("ntk", "min(n, t) % k == 0", "k = 1; 1 <= n, 1 <= t", False),
     ("btcs", "b*t == c*s and t <= 128", "c = b, s = t; 1 <= b, 1 <= t <= 128", False),
 ]  # fmt: skip
 

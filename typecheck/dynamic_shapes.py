@@ -1,0 +1,289 @@
+"""What `torch.export` can be told of the accepted sizes: the largest spec within them, and what is left out.
+
+torch's language has fixed sizes, `Dim`s with a range, sizes `step*dim + start`, and dims that sizes share: a
+box (solver/boxes.py). An accepted set that is no box is told in part, and each part that is left out is told
+as well. A trace holds one way through the program, so where sizes take different ways one way is chosen, too.
+
+Nothing here imports torch: `to_torch` is a step of its own, and `to_python` writes it for others to take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from ..constraints.dims import Dim, Term, substitute, sym, symbols
+from ..constraints.formula import Formula, conjuncts, free_symbols, ge
+from ..constraints.language import Tensor
+from ..constraints.spec import Declared, Spec
+from ..constraints.spec_text import parse_spec
+from ..constraints.system import Answer
+from ..solver import boxes
+from ..solver.boxes import Box
+from ..solver.judge import Budget, Judge
+from ..solver.periodic import solutions
+from .dim_specs import Bounds, DimSpec, Entries, Hint, Items, Sizes, Tree, sizes
+from .dim_specs import to_json as spec_json
+from .report import Report, Verdict
+
+SECONDS: Final = 20.0
+"""What choosing may take; when it is over, sizes stay numbers that could have been more."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """Something that the accepted sizes may do and those of the spec may not."""
+
+    condition: str
+    """What is accepted, as a formula over the symbols."""
+    kept: str
+    """What the spec has of it."""
+    reason: str
+    """Why that is all, in a sentence."""
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicShapes:
+    """A spec in torch's language, all of whose sizes are accepted."""
+
+    spec: DimSpec
+    """The inputs by name, over the named dims."""
+    box: Box
+    """Each symbol of the input spec, over the same dims and those of integer inputs."""
+    given_up: tuple[GivenUp, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What a reader should know of torch."""
+    proved: bool = True
+    """False where the accepted set itself is not known for certain."""
+
+    @property
+    def exact(self) -> bool:
+        """Are all accepted sizes described?"""
+        return self.spec.exact
+
+    @property
+    def formula(self) -> Formula:
+        """The sizes that are described, as a condition on the symbols of the input spec."""
+        return self.box.formula()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for `json.dump`: the spec in the schema of `dim_specs`, and what was given up."""
+        return {
+            **spec_json(self.spec),
+            "sizes": {n: s if isinstance(s, int) else str(s) for n, s in self.box.sizes.items()},
+            "given_up": [asdict(given_up) for given_up in self.given_up],
+            "notes": [*self.notes],
+            "proved": self.proved,
+        }
+
+    def to_python(self) -> str:
+        """The spec as Python to paste: the dims, and `dynamic_shapes`."""
+        from .render.python import to_python
+
+        return to_python(self)
+
+    def to_torch(self, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        """The `dynamic_shapes` argument of `torch.export.export`; lists and tuples follow the example inputs.
+        """
+        from .torch_dims import to_torch
+
+        return to_torch(self.spec, args, kwargs)[0]
+
+    def __str__(self) -> str:
+        return self.to_python()
+
+
+def of_report(
+    report: Report, given: Iterable[Formula] = (), seconds: float = SECONDS
+) -> DynamicShapes | None:
+    """The largest spec that was found within what a report says is accepted; None where nothing is.
+
+    `given` narrows the sizes further: what a trace is known to fix.
+    """
+    if report.verdict is Verdict.REFUTED:
+        return None
+    chooser = _Chooser(parse_spec(report.inputs), report, tuple(given), Judge(Budget(seconds)))
+    return chooser.chosen()
+
+
+class _Chooser:
+    """Chooses the way and the box, and tells what both leave out."""
+
+    def __init__(self, spec: Spec, report: Report, given: tuple[Formula, ...], judge: Judge) -> None:
+        self.spec, self.report, self.judge = spec, report, judge
+        self.names = spec.domain.symbols
+        self.lone = [min(symbols(d.type)) for d in spec.inputs if _is_integer(d) and isinstance(d.type, Term)]
+        self.wanted = [dim for d in spec.inputs for dim in _dims(d)]
+        accepts = report.accepts
+        self.domain = [*conjuncts(accepts.domain)]
+        self.accepted = [*self.domain, *conjuncts(accepts.formula)]
+        self.given = [*given, *(ge(sym(name), 0) for name in self.lone)]
+        """torch's dynamic integers are sizes, and not below 0."""
+
+    def chosen(self) -> DynamicShapes | None:
+        found = [(way, box) for way in self.report.ways or (True,) if (box := self._box(way)) is not None]
+        if not found:
+            return None
+        way, box = max(found, key=lambda pair: pair[1].rank)
+        exact = boxes.is_all(self.judge, box, self.accepted)
+        given_up = () if exact else tuple(self._given_up(way, box))
+        return DynamicShapes(
+            _dim_spec(self.spec, box, exact),
+            box,
+            given_up,
+            tuple(self._notes(box)),
+            self.report.accepts.exact,
+        )
+
+    def _box(self, way: Formula) -> Box | None:
+        """The largest box found on one way through the program."""
+        accepted = [*self.accepted, *self.given, *conjuncts(way)]
+        if self.judge.satisfiable(accepted, self.names) != "sat":
+            return None
+        seed = {name: self.judge.model[name] for name in self.names}
+        box = boxes.largest_box(self.judge, self.names, accepted, seed, self.wanted, self.lone)
+        if boxes.proved(self.judge, box, accepted):
+            return box
+        return Box(seed, ())  # sizes that are accepted: nothing is left to prove
+
+    # --- what is left out
+
+    def _given_up(self, way: Formula, box: Box) -> Iterator[GivenUp]:
+        narrowed = [*self.accepted]
+        if way is not True and not self._follows(way, self.accepted):
+            yield self._other_ways(way, box)
+            narrowed += conjuncts(way)
+        for formula in self.given:
+            if not self._follows(formula, narrowed):
+                kept = _kept(box, free_symbols(formula))
+                yield GivenUp("", kept, f"the trace fixes sizes that the model does not: {kept}")
+                narrowed.append(formula)
+        for formula in conjuncts(self.report.accepts.formula):
+            names = free_symbols(formula)
+            if not _is_plain(formula) and not self._follows(_restricted(box, names), narrowed):
+                kept = _kept(box, names)
+                yield GivenUp(str(formula), kept, f"no Dim says `{formula}`; of it the spec keeps {kept}")
+                narrowed.append(_restricted(box, names))
+        for dim in dict.fromkeys(self.wanted):
+            if isinstance(dim, Term) and not self._follows(_restricted(box, symbols(dim)), narrowed):
+                kept = _kept(box, symbols(dim))
+                yield GivenUp("", kept, f"no Dim says `{dim}`, the size of an input; the spec keeps {kept}")
+                narrowed.append(_restricted(box, symbols(dim)))
+
+    def _follows(self, formula: Formula, given: list[Formula]) -> bool:
+        return self.judge.ask(formula, given) is Answer.ALWAYS
+
+    def _other_ways(self, way: Formula, box: Box) -> GivenUp:
+        """Where the program branches, and which way the spec goes."""
+        lines = []
+        for branch in self.report.branches:
+            if branch.outcome == "explored" and branch.condition:
+                place = f"{branch.origin}: {branch.origin.code}" if branch.origin.code else f"{branch.origin}"
+                lines.append(place.strip())
+        where = f" ({'; '.join(dict.fromkeys(lines[:3]))})" if lines else ""
+        kept = _kept(box, free_symbols(way) or {*box.sizes})
+        reason = f"a trace holds one way through the program, here for {kept}; other sizes go another{where}"
+        return GivenUp(str(way), kept, reason)
+
+    def _notes(self, box: Box) -> Iterator[str]:
+        ones = [r.name for r in box.roots if r.low <= 1 and sym(r.name) in box.sizes.values()]
+        if ones:
+            yield (
+                f"{_listed(ones)} may be 1: torch.export traces as if sizes were at least 2, and now and "
+                "then refuses 1, unless torch.fx.experimental._config.backed_size_oblivious is set"
+            )
+
+
+def _is_integer(declared: Declared) -> bool:
+    return isinstance(declared.type, int | Term) and not isinstance(declared.type, bool)
+
+
+def _dims(declared: Declared) -> tuple[Dim, ...]:
+    match declared.type:
+        case Tensor(shape=shape):
+            return shape
+        case Term() as term:
+            return (term,)
+    return ()
+
+
+def _is_plain(formula: Formula) -> bool:
+    """Is it a range or a step of one symbol, which a Dim can say?"""
+    names = free_symbols(formula)
+    if len(names) != 1:
+        return not names
+    values = solutions(formula, min(names))
+    return values is not None and values.runs(1) is not None
+
+
+def _restricted(box: Box, names: Iterable[str]) -> Formula:
+    """What the box says of some symbols."""
+    return Box({n: s for n, s in box.sizes.items() if n in {*names}}, box.roots).formula()
+
+
+def _kept(box: Box, names: Iterable[str]) -> str:
+    """What the box says of some symbols, for people: `h = 2*_h with 1 <= _h`, `c = b`."""
+    wanted = {*names}
+    sizes = {n: s for n, s in box.sizes.items() if n in wanted}
+    used = frozenset().union(*map(symbols, sizes.values()))
+    said = [f"{name} = {size}" for name, size in sizes.items() if size != sym(name)]
+    roots = [r for r in box.roots if r.name in used]
+    return ", ".join(said + [f"{r.low} <= {r.name}" + _at_most(r.high) for r in roots])
+
+
+def _at_most(high: int | None) -> str:
+    return "" if high is None else f" <= {high}"
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+# ---- the inputs, as a tree
+
+
+def _dim_spec(spec: Spec, box: Box, exact: bool) -> DimSpec:
+    tree: dict[str | int, Any] = {}
+    for declared in spec.inputs:
+        _put(tree, declared.path, _said(declared, box))
+    shapes = Entries(tuple((key, _tree(part)) for key, part in tree.items()))
+    used = frozenset().union(*(symbols(s) for _, s in sizes(shapes) if isinstance(s, Term)))
+    return DimSpec(shapes, {r.name: Bounds(r.low, r.high) for r in box.roots if r.name in used}, (), exact)
+
+
+def _said(declared: Declared, box: Box) -> Tree:
+    """What the spec says of one input. An integer input varies by a hint, for torch has no Dims for those."""
+    match declared.type:
+        case Tensor(shape=shape):
+            return Sizes(tuple(substitute(dim, box.sizes) for dim in shape))
+        case Term() as term:
+            size = substitute(term, box.sizes)
+            if isinstance(size, Term):
+                (root,) = (r for r in box.roots if r.name in symbols(size))
+                low = substitute(size, {root.name: root.low})
+                high = None if root.high is None else substitute(size, {root.name: root.high})
+                assert isinstance(low, int) and not isinstance(high, Term)
+                return Hint("DYNAMIC", low, high)
+    return None
+
+
+def _put(tree: dict[str | int, Any], path: tuple[str | int, ...], value: Tree) -> None:
+    *steps, last = path
+    for step in steps:
+        tree = tree.setdefault(step, {})
+    tree[last] = value
+
+
+def _tree(value: Any) -> Tree:
+    """Nested dicts as a tree: keys that are numbers make a list."""
+    if not isinstance(value, dict):
+        found: Tree = value
+        return found
+    if all(isinstance(key, int) for key in value):
+        return Items(tuple(_tree(value[key]) for key in sorted(value)))
+    return Entries(tuple((key, _tree(part)) for key, part in value.items()))
+
