@@ -412,6 +412,8 @@ class Recording:
         if result is None:
             result = self._fallback(func, args, kwargs)
         results: list[int] = []
+        if "out" in named:
+            result = _into(result, named["out"])
         written = _written(op, args, kwargs)
         lifted = self._lift(result, op, ids, results, written)
         if isinstance(written, SymbolicTensor) and not results and isinstance(written.value, Tensor):
@@ -487,7 +489,7 @@ class Recording:
 
     def _lift(self, value: Any, op: str, ids: dict[int, Ref], results: list[int], written: Any = None) -> Any:
         """A rule's result as the program gets it. `written` is the tensor that an in-place call or `out=`
-        wrote into.
+        wrote into, or several of them.
         """
         if isinstance(value, Tensor | Dynamic):
             if id(value) in ids and isinstance(value, Tensor):
@@ -503,7 +505,9 @@ class Recording:
             dtype = value.dtype if isinstance(value, Tensor) and value.dtype else "float32"
             return SymbolicTensor(self, value, ref, getattr(torch, dtype))
         if isinstance(value, tuple):
-            parts = [self._lift(v, op, ids, results) for v in value]
+            several = isinstance(written, list | tuple) and len(written) == len(value)
+            into = written if several else [None] * len(value)
+            parts = [self._lift(v, op, ids, results, w) for v, w in zip(value, into, strict=True)]
             named = getattr(torch.return_types, op, None)
             return (
                 named(parts) if named is not None and len(parts) == named.n_sequence_fields else tuple(parts)
@@ -613,12 +617,22 @@ def _index(index: Any) -> Any:
 
 
 def _written(op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The tensor that a call writes its result into, or None."""
-    if isinstance(out := kwargs.get("out"), torch.Tensor):
+    """The tensor that a call writes its result into, several where it has several results, or None."""
+    if (out := kwargs.get("out")) is not None:
         return out
     if op == "setitem" or (op.endswith("_") and not op.endswith("__")):
         return args[0] if args else kwargs.get("input")
     return None
+
+
+def _into(value: Value, out: Value) -> Value:
+    """A result as it stands in `out=`: of its dtype, and laid out as it was where its sizes stay."""
+    if isinstance(value, tuple) and isinstance(out, tuple) and len(value) == len(out):
+        return tuple(map(_into, value, out))
+    if isinstance(value, Tensor) and isinstance(out, Tensor):
+        layout = out.layout if out.shape == value.shape else Layout.UNKNOWN
+        return dataclasses.replace(value, dtype=out.dtype, layout=layout)
+    return value
 
 
 def _leaves(value: Any) -> Iterator[Any]:

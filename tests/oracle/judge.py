@@ -13,7 +13,7 @@ import re
 import signal
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 from types import FrameType
 from typing import Any
@@ -22,7 +22,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from anyshape.constraints.dims import Dim, evaluate, sym, symbols
-from anyshape.constraints.formula import Formula, free_symbols, ge, holds
+from anyshape.constraints.formula import Formula, free_symbols, ge, holds, le
 from anyshape.constraints.generate import Rules
 from anyshape.constraints.language import Dynamic, Layout, Note, Tensor, Value
 from anyshape.constraints.program import Ref
@@ -34,10 +34,9 @@ from anyshape.solver.decide import Oracle
 from anyshape.solver.judge import Budget
 from anyshape.tracer.record import record
 
-from .reasons import DATA, NOT_OF_SIZES
+from .reasons import DATA, NOT_OF_SIZES, UNSAFE
 from .samples import Sample
 
-MAX_PATHS = 64
 MAX_POINTS = 64
 RECORD_S = 10.0
 """Seconds that the recording of one sample may take, and the eager runs of one sample."""
@@ -194,11 +193,6 @@ class Refused:
     def __str__(self) -> str:
         return self.reason
 
-    @property
-    def wrong_call(self) -> bool:
-        """Python's own refusal of arguments, which a recorded program meets as any other does."""
-        return self.reason.startswith("TypeError: ")
-
 
 def run_eagerly(sample: Sample, sizes: Sequence[Any]) -> Ran | Refused:
     """What torch says of the call with tensors of these sizes. Elements that do not suit it are replaced."""
@@ -265,8 +259,19 @@ class _Module(torch.nn.Module):
         return self._sample.run(list(xs))
 
 
-def record_sample(sample: Sample, symbolic: bool, rules: Rules) -> tuple[System, dict[str, int]]:
+def record_sample(
+    sample: Sample, symbolic: bool, rules: Rules, bounded: bool = False
+) -> tuple[System, dict[str, int]]:
+    """The recorded system, and what its symbols are at the sample.
+
+    `bounded` sizes are at most one more than in the sample: where a program needs a size as a number, the
+    recorder tries all that there are, and of unbounded ones there is no end.
+    """
     spec, values = spec_of(sample, symbolic)
+    if bounded:
+        low, high = min(0, *values.values()) - 1, max(values.values()) + 1
+        limits = [f for name in values for f in (ge(sym(name), low), le(sym(name), high))]
+        spec = replace(spec, domain=replace(spec.domain, assumptions=(*spec.domain.assumptions, *limits)))
 
     def target(xs: Any = ()) -> Any:
         return sample.run(list(xs))
@@ -276,8 +281,12 @@ def record_sample(sample: Sample, symbolic: bool, rules: Rules) -> tuple[System,
     with torch.no_grad(), warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         oracle = Oracle(spec.domain, Budget(RECORD_S))
-        system, _ = record(program, spec, rules, oracle, max_paths=MAX_PATHS, budget_s=RECORD_S)
+        system, _ = record(program, spec, rules, oracle, budget_s=RECORD_S)
     return system, values
+
+
+def _wants_number(path: Path) -> bool:
+    return path.end.how == "gave-up" and "needed as a number" in path.end.reason
 
 
 @dataclass(frozen=True)
@@ -412,15 +421,19 @@ def kind_of(note: Note) -> str:
     return "no-rule" if "has no rule" in note.reason else note.code
 
 
-def rule_of(path: Path | None, reason: str = "") -> str:
-    """The operator whose rule spoke: the one that refused or has no rule, else the last."""
+def rule_of(path: Path | None, sample: Sample, reason: str = "") -> str:
+    """The operator whose rule spoke: the one that refused or has no rule; else the one that the entry is
+    named after, or the last.
+    """
     if path is None or not path.program.nodes:
         return ""
     nodes = path.program.nodes
     for said in (*path.notes, *path.constraints):
         if reason and said.reason == reason and 0 <= said.node < len(nodes):
             return nodes[said.node].op
-    return nodes[-1].op
+    name = re.sub("[^a-z0-9]", "", sample.entry.lower())
+    named = [node.op for node in nodes if node.op.replace("_", "") in name]
+    return max(named, key=len, default=nodes[-1].op)
 
 
 # ---- one sample
@@ -450,6 +463,14 @@ def suits(sample: Sample) -> str:
     return ""
 
 
+def is_unsafe(sample: Sample, sizes: list[Any]) -> bool:
+    """Would torch read or write memory that is not the call's?"""
+    name = sample.entry
+    if isinstance(sample.call, torch._ops.OpOverload):
+        name = sample.call._schema.name.removeprefix("aten::")
+    return name in UNSAFE and UNSAFE[name][0](sizes)
+
+
 def judge(
     sample: Sample,
     rules: Rules = default_rules,
@@ -475,6 +496,8 @@ def judge(
         with deadline(RECORD_S):
             concrete, _ = record_sample(sample, False, rules)
             system, at = record_sample(sample, True, rules)
+            if at and (system.incomplete or any(map(_wants_number, system.paths))):
+                system, at = record_sample(sample, True, rules, bounded=True)
     except Deadline:
         remark("deadline", "", "", f"recording takes more than {RECORD_S} s")
         return made
@@ -484,16 +507,20 @@ def judge(
     for known in (concrete, system):
         for path in known.paths:
             for note in path.notes:
-                remark(kind_of(note), "", "", note.reason, rule_of(path, note.reason))
+                remark(kind_of(note), "", "", note.reason, rule_of(path, sample, note.reason))
         if made.remarks:
             return made
     for number, values in enumerate(points(at, limit)):
-        if number in skip:
-            remark("crash", str(values), "the process dies", "")
-            continue
-        enter(number)
         sizes = sizes_at(sample, values)
         where = shown(sizes)
+        if number in skip:
+            remark("crash", where, "the process dies", "")
+            continue
+        if is_unsafe(sample, sizes):
+            made.points += 1
+            made.unjudged += 1
+            continue
+        enter(number)
         try:
             with deadline(RECORD_S):
                 real = run_eagerly(sample, sizes)
@@ -509,7 +536,7 @@ def judge(
         for judged, bindings, name in ((system, values, ""), (concrete, {}, "as it is: ")):
             if name and number:
                 break
-            verdict = compare(said_at(judged, bindings), real, bindings)
+            verdict = compare(sample, said_at(judged, bindings), real, bindings)
             if verdict is not None:
                 kind, theirs, ours, rule = verdict
                 remark(kind, name + where, theirs, ours, rule)
@@ -526,29 +553,36 @@ def sizes_at(sample: Sample, values: Mapping[str, int]) -> list[Any]:
 
 
 def compare(
-    said: list[Said], real: Ran | Refused, values: Mapping[str, int]
+    sample: Sample, said: list[Said], real: Ran | Refused, values: Mapping[str, int]
 ) -> tuple[str, str, str, str] | None:
     """(kind, torch's, ours, rule) where no path says what torch does; None where one does."""
     found: list[tuple[str, str, str, str]] = []
     for one in said:
-        if isinstance(real, Refused) and real.wrong_call and one.reason.startswith("TypeError: "):
+        if isinstance(real, Refused) and same_refusal(one.reason, real.reason):
             return None
         theirs = str(real)
         if one.verdict in ("gave-up", "incomplete", "failed"):
-            found.append((one.verdict, theirs, one.reason, rule_of(one.path)))
+            found.append((one.verdict, theirs, one.reason, rule_of(one.path, sample)))
         elif isinstance(real, Refused):
             if one.verdict == "refuses":
                 return None
-            found.append(("accepts", theirs, "accepts", rule_of(one.path)))
+            operators = ", ".join(node.op for node in one.path.program.nodes[:9]) if one.path else ""
+            found.append(("accepts", theirs, f"accepts ({operators})", rule_of(one.path, sample)))
         elif one.verdict == "refuses":
-            found.append(("refuses", theirs, one.reason, rule_of(one.path, one.reason)))
+            found.append(("refuses", theirs, one.reason, rule_of(one.path, sample, one.reason)))
         else:
             assert one.path is not None
             difference = differs(one.path, real, values)
             if difference is None:
                 return None
-            found.append((*difference, rule_of(one.path)))
+            found.append((*difference, rule_of(one.path, sample)))
     return found[0]
+
+
+def same_refusal(ours: str, theirs: str) -> bool:
+    """Is it Python's own code that refuses, in the recorded program as in any other?"""
+    kinds = {reason.partition(": ")[0] for reason in (ours, theirs)}
+    return ours == theirs or kinds == {"TypeError"}
 
 
 def judge_error(sample: Sample, rules: Rules = default_rules) -> Judgement:
@@ -572,10 +606,10 @@ def judge_error(sample: Sample, rules: Rules = default_rules) -> Judgement:
         return made
     for path in system.paths:
         for note in path.notes:
-            rule = rule_of(path, note.reason)
+            rule = rule_of(path, sample, note.reason)
             made.remarks.append(Remark(kind_of(note), told, "", real.reason, note.reason, rule))
             return made
-    verdict = compare(said_at(system, {}), real, {})
+    verdict = compare(sample, said_at(system, {}), real, {})
     if verdict is not None:
         kind, theirs, ours, rule = verdict
         made.remarks.append(Remark(kind, told, "", theirs, ours, rule))

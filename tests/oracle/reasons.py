@@ -1,4 +1,4 @@
-"""Why torch refuses a call although its sizes are right: two small tables of messages.
+"""Why torch refuses a call although its sizes are right: small tables of messages.
 
 Each row is a pattern and what it stands for. A pattern that is too wide would hide refusals for the sake of
 sizes, so each names what it is about.
@@ -6,11 +6,32 @@ sizes, so each names what it is about.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+AllSizes: TypeAlias = "list[Any]"
+"""The sizes of a call's tensors, in order."""
+
 DATA = (
     (r"index \S+ is out of bounds", "an element of an index tensor"),
     (r"index out of range in self", "an element of an index tensor"),
+    (r"INDICES element is out of DATA bounds", "an element of an index tensor"),
+    (r"Expected idx >= 0 && idx < num_embeddings", "an element of an index tensor"),
+    (r"out of range: tried to access index", "an element of an index tensor"),
+    (r"sorter index out of range", "an element of an index tensor"),
+    (r"allocated size does not match required size", "elements that count repetitions"),
     (r"Target \S+ is out of bounds", "a class that is out of range"),
     (r"Class values must be", "a class that is out of range"),
+    (r"which is not in the valid range", "an element of an index tensor"),
+    (r"offsets\[-1\] can not be greater than input's length", "elements of offsets into bags"),
+    (r"Number of elements of source < number of ones in mask", "elements of a mask"),
+    (r"[Pp]ivots (given|passed) to", "elements of the pivots"),
+    (r"cov\(\): (weights sum to zero|[af]weights cannot be negative)", "elements of weights"),
+    (r"Expected input_lengths to have value at most", "elements that are lengths"),
+    (r"to have size at least \d+ at dimension 1, but got size \d+ for argument #2 'targets'", "likewise"),
+    (r"^RuntimeError: (argument #2 'target' is|target) out of range", "a class that is out of range"),
+    (r"U\[\d+,\d+\] is zero", "a matrix without inverse"),
+    (r"torch.linalg.ldl_factor: Unknown error", "a matrix of zeros"),
     (r"singular", "a matrix without inverse"),
     (r"positive-definite|positive definite", "a matrix that is not positive-definite"),
     (r"failed to converge", "a matrix that is ill-conditioned"),
@@ -22,10 +43,44 @@ NOT_OF_SIZES = (
     (r"not implemented for '\w+'", "a kernel is missing for a dtype"),
     (r"dtype|scalar type|data type", "dtypes that do not fit"),
     (r"device", "devices that do not fit"),
+    (r"Input type \S+ and bias type", "dtypes that do not fit"),
+    (r"expects Long tensor out", "the dtype of an `out=`"),
     (r"^TypeError: ", "arguments of another type than the function takes"),
     (r"cannot be converted to type \w+ without overflow", "a number that the dtype does not hold"),
     (r"expects (sigma|lambda|std|p to be|to return a \[from, to\))", "parameters of a distribution"),
+    (r"does not support non-positive values for delta", "a parameter of a loss"),
+    (r"Lower bound should be less than or equal to the upper bound", "parameters of a distribution"),
     (r"[ra]tol must be greater than or equal to zero", "a tolerance below zero"),
     (r"more than one element of the written-to tensor", "an `out=` whose elements lie on each other"),
 )
 """Refused for the sake of arguments that are no sizes: a checker of shapes need not refuse it."""
+
+
+def _other_than_channels(sizes: AllSizes) -> bool:
+    image, *others = sizes
+    return len(image) > 1 and any(len(s) == 1 and s[0] != image[1] for s in others)
+
+
+def _other_pivots(sizes: AllSizes) -> bool:
+    lu, pivots = sizes[:2]
+    return len(lu) > 1 and pivots != (*lu[:-2], min(lu[-2:]))
+
+
+def _no_bags(sizes: AllSizes) -> bool:
+    return any(s == (0,) for s in sizes[1:])
+
+
+_BATCH_NORM = _other_than_channels, "weights and statistics are read as if there were one per channel"
+_BAGS = _no_bags, "the first offset is read although there is none"
+
+UNSAFE: Final[dict[str, tuple[Callable[[AllSizes], bool], str]]] = {
+    "_batch_norm_with_update": _BATCH_NORM,
+    "_native_batch_norm_legit": _BATCH_NORM,
+    "_native_batch_norm_legit_no_training": _BATCH_NORM,
+    "native_batch_norm": _BATCH_NORM,
+    "lu_unpack": (_other_pivots, "as many pivots are applied as there are, wherever they point"),
+    "nn_functional_embedding_bag": _BAGS,
+    "_embedding_bag": _BAGS,
+    "_embedding_bag_forward_only": _BAGS,
+}
+"""Calls in which torch looks at memory that is not theirs, without asking: what comes of it says nothing."""

@@ -121,7 +121,8 @@ def judge_entry(
 
 
 def _work(pipe: Connection, options: Options) -> None:
-    sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for as long as the process lives
+    with open(os.devnull, "w") as nowhere:  # torch warns from C++, once per call and more
+        os.dup2(nowhere.fileno(), 2)
     while True:
         name, skip = pipe.recv()
         try:

@@ -27,11 +27,16 @@ with contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
     from torch.testing._internal.common_modules import ModuleErrorEnum, ModuleInfo, module_db
     from torch.testing._internal.opinfo.core import OpInfo
 
+from . import core
+
 DTYPES = (torch.float32, torch.int64, torch.bool, torch.complex64)
 """The dtypes that samples are made of: the first that the operator takes."""
 
 SPELT = 3
 """How many of an entry's samples are spelt in every other way, too."""
+
+CORE = "core ATen"
+"""The entry of core operators that no other comes down to."""
 
 Form = Literal["function", "method", "in-place", "out", "aten", "strided", "module", "error"]
 
@@ -78,19 +83,28 @@ class Sample:
 
 @dataclass(frozen=True)
 class Entry:
-    """An operator of `op_db`, or a module of `module_db`."""
+    """An operator of `op_db`, a module of `module_db`, or `CORE`."""
 
     name: str
-    info: Any
+    info: Any = None
 
     def samples(self) -> Iterator[Sample]:
         seed()
-        yield from _module_samples(self) if isinstance(self.info, ModuleInfo) else _operator_samples(self)
+        if isinstance(self.info, ModuleInfo):
+            yield from _module_samples(self)
+        elif isinstance(self.info, OpInfo):
+            yield from _operator_samples(self)
+        else:
+            for number, (call, args, kwargs) in enumerate(core.calls()):
+                yield Sample(self.name, "aten", number, call, args, kwargs)
 
     def errors(self) -> Iterator[Sample]:
         """What torch's authors say that it refuses, for whatever reason."""
         seed()
-        yield from _module_errors(self) if isinstance(self.info, ModuleInfo) else _operator_errors(self)
+        if isinstance(self.info, ModuleInfo):
+            yield from _module_errors(self)
+        elif isinstance(self.info, OpInfo):
+            yield from _operator_errors(self)
 
 
 def seed() -> None:
@@ -109,7 +123,7 @@ def entries() -> dict[str, Entry]:
         found.setdefault(info.formatted_name, Entry(info.formatted_name, info))
     for info in module_db:
         found.setdefault(info.name, Entry(info.name, info))
-    return found
+    return {**found, CORE: Entry(CORE)}
 
 
 def dtype_of(info: OpInfo) -> torch.dtype | None:
@@ -136,8 +150,7 @@ def _operator_samples(entry: Entry) -> Iterator[Sample]:
             yield Sample(entry.name, "in-place", number, inplace, args, kwargs)
         if info.supports_out and (out := _out_for(info, args, kwargs)) is not None:
             named = {**kwargs, "out": out}
-            if eager(info.op, args, named) is not None:
-                yield Sample(entry.name, "out", number, info.op, args, named)
+            yield Sample(entry.name, "out", number, _writing(info.op), args, named)
         yield from _aten(entry.name, info, number, args, kwargs)
         tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         if all(map(_is_plain, tensors)) and any(t.numel() > 1 for t in tensors):
@@ -159,10 +172,22 @@ def _out_for(info: OpInfo, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     """Empty tensors for a call to write its results into; None where it has none that it could write."""
     result = eager(info.op, args, kwargs)
     if isinstance(result, torch.Tensor):
-        return torch.empty([0], dtype=result.dtype)
-    if isinstance(result, tuple) and all(isinstance(part, torch.Tensor) for part in result):
-        return tuple(torch.empty([0], dtype=part.dtype) for part in result)
-    return None
+        out: Any = torch.empty([0], dtype=result.dtype)
+    elif isinstance(result, tuple) and all(isinstance(part, torch.Tensor) for part in result):
+        out = tuple(torch.empty([0], dtype=part.dtype) for part in result)
+    else:
+        return None
+    return out if eager(_writing(info.op), args, {**kwargs, "out": out}) is not None else None
+
+
+def _writing(call: Callable[..., Any]) -> Callable[..., Any]:
+    """What is in the `out=` after the call."""
+
+    def written(*args: Any, out: Any, **kwargs: Any) -> Any:
+        call(*args, out=out, **kwargs)
+        return out
+
+    return written
 
 
 def eager(call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -220,10 +245,16 @@ def _module_samples(entry: Entry) -> Iterator[Sample]:
             if drawn.forward_input is None:
                 continue
             module = info.module_cls(*drawn.constructor_input.args, **drawn.constructor_input.kwargs)
-            module.train(training)
             given = drawn.forward_input
-            yield Sample(entry.name, "module", number, module, tuple(given.args), dict(given.kwargs), module)
+            yield _of_module(entry, "module", number, module.to(torch.float32).train(training), given)
             number += 1
+
+
+def _of_module(entry: Entry, form: Form, number: int, module: torch.nn.Module, given: Any) -> Sample:
+    args, kwargs = tuple(given.args), dict(given.kwargs)
+    if entry.info.is_lazy:  # it learns its sizes from its first call, and is an ordinary module from there on
+        module(*args, **kwargs)
+    return Sample(entry.name, form, number, module, args, kwargs, module)
 
 
 def _module_errors(entry: Entry) -> Iterator[Sample]:
@@ -236,8 +267,7 @@ def _module_errors(entry: Entry) -> Iterator[Sample]:
     for number, error in enumerate(drawn):
         if error.error_on is ModuleErrorEnum.FORWARD_ERROR:
             made, given = error.module_error_input.constructor_input, error.module_error_input.forward_input
-            module = info.module_cls(*made.args, **made.kwargs)
-            yield Sample(entry.name, "error", number, module, tuple(given.args), dict(given.kwargs), module)
+            yield _of_module(entry, "error", number, info.module_cls(*made.args, **made.kwargs), given)
 
 
 def first(samples: Iterator[Sample], count: int | None) -> Iterator[Sample]:

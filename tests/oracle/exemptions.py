@@ -1,0 +1,53 @@
+"""What is left out of the comparison with torch, and why. Nothing else may disagree, and each row must.
+
+`LEFT_OUT` names entries of torch's databases of which no sample can be judged, `EXEMPTIONS` what is known to
+disagree.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from .judge import Remark
+
+LEFT_OUT: dict[str, str] = {}
+"""Entry -> reason."""
+
+
+@dataclass(frozen=True)
+class Exemption:
+    """What an entry may disagree in. `about` is a pattern in the remark: its sample, torch's word or ours."""
+
+    entry: str
+    kind: str
+    reason: str
+    about: str = ""
+
+    def covers(self, entry: str, remark: Remark) -> bool:
+        if not fnmatchcase(entry, self.entry) or remark.kind != self.kind:
+            return False
+        texts = (remark.sample, remark.torch, remark.ours)
+        return any(re.search(self.about, text) for text in texts)
+
+
+EXEMPTIONS: tuple[Exemption, ...] = ()
+
+
+def unexpected(
+    entry: str, remarks: Iterable[Remark], table: Sequence[Exemption] = EXEMPTIONS
+) -> list[Remark]:
+    """The remarks that no exemption covers."""
+    return [r for r in remarks if not any(row.covers(entry, r) for row in table)]
+
+
+def stale(
+    rows: Iterable[tuple[str, Sequence[Remark]]], table: Sequence[Exemption] = EXEMPTIONS
+) -> list[Exemption]:
+    """The exemptions of which nothing in a whole run makes use."""
+    rest = list(table)
+    for entry, remarks in rows:
+        rest = [row for row in rest if not any(row.covers(entry, r) for r in remarks)]
+    return rest
