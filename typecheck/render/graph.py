@@ -5,14 +5,15 @@ Calls are numbered as in `Report.shapes`; an input is `("input", name)`, an outp
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any, Final
 
 import networkx as nx
 
 from ..codes import Severity
 from ..report import Finding, Operand, Report
-from .text import place
+from .regions import Part, Region, regions
 
 _COLOURS: Final[Mapping[Severity, str]] = {
     Severity.ERROR: "#c62828",
@@ -73,27 +74,20 @@ def _connect(graph: nx.MultiDiGraph[Any], operands: Iterable[Operand], target: A
 
 
 def to_dot(report: Report) -> str:
-    """The graph in the language of Graphviz, a cluster for each module."""
+    """The graph in the language of Graphviz, with a cluster for each run of calls of one module."""
     graph = to_graph(report)
     worst = {node: min(found, key=_weight).severity for node, found in _about(report.findings).items()}
     ids = {key: f"n{index}" for index, key in enumerate(graph)}
+    lines_of = {key: _drawn(ids[key], data, worst.get(key)) for key, data in graph.nodes(data=True)}
     lines = [
         f"digraph {_quoted(report.target)} {{",
         '  graph [rankdir=TB, fontname="sans-serif"];',
         '  node [shape=box, style=rounded, fontname="sans-serif"];',
         '  edge [fontname="monospace", fontsize=10];',
     ]
-    tree: dict[str, Any] = {}
-    for key, data in graph.nodes(data=True):
-        label = data["op"] if data["kind"] == "call" else data["name"]
-        style = "" if data["kind"] == "call" else ", shape=ellipse"
-        if key in worst:
-            style += f', color="{_COLOURS[worst[key]]}", penwidth=3'
-        if data["kind"] == "call" and data["file"]:
-            tooltip = f"{place(report.shapes[_position(report, key)].origin)}: {data['code']}"
-            style += f", tooltip={_quoted(tooltip)}"
-        _into(tree, data.get("module", ""))[key] = f"{ids[key]} [label={_quoted(label)}{style}];"
-    lines += _clusters(tree, "", "  ")
+    lines += [f"  {line}" for key, line in lines_of.items() if isinstance(key, tuple)]
+    calls = [lines_of[shape.node] for shape in report.shapes]
+    lines += _clusters(regions(report.shapes), calls, count(), "  ")
     lines += [f"  {ids[s]} -> {ids[t]} [label={_quoted(v)}];" for s, t, v in graph.edges(data="value")]
     return "\n".join((*lines, "}")) + "\n"
 
@@ -102,26 +96,28 @@ def _weight(finding: Finding) -> int:
     return [*Severity].index(finding.severity)
 
 
-def _position(report: Report, node: int) -> int:
-    return next(index for index, shape in enumerate(report.shapes) if shape.node == node)
+def _drawn(id: str, data: Mapping[str, Any], worst: Severity | None) -> str:
+    """The line that declares a node."""
+    attributes = {"label": data["op"] if data["kind"] == "call" else data["name"]}
+    if data["kind"] != "call":
+        attributes["shape"] = "ellipse"
+    elif data["file"]:
+        attributes["tooltip"] = f"{data['file']}:{data['line']}: {data['code']}"
+    if worst is not None:
+        attributes |= {"color": _COLOURS[worst], "penwidth": "3"}
+    return f"{id} [{', '.join(f'{name}={_quoted(value)}' for name, value in attributes.items())}];"
 
 
-def _into(tree: dict[str, Any], module: str) -> dict[Any, Any]:
-    """The place of a module in the tree of modules; the texts of its nodes stand beside its submodules."""
-    for part in module.split(".") if module else ():
-        tree = tree.setdefault(part, {})
-    return tree
-
-
-def _clusters(tree: Mapping[Any, Any], path: str, indent: str) -> Iterator[str]:
-    for key, content in tree.items():
-        if isinstance(content, str):
-            yield indent + content
+def _clusters(
+    parts: Sequence[Part], calls: Sequence[str], number: Iterator[int], indent: str
+) -> Iterator[str]:
+    for part in parts:
+        if not isinstance(part, Region):
+            yield indent + calls[part]
             continue
-        inner = f"{path}.{key}" if path else key
-        yield f"{indent}subgraph {_quoted(f'cluster {inner}')} {{"
-        yield f"{indent}  label={_quoted(inner)};"
-        yield from _clusters(content, inner, indent + "  ")
+        yield f"{indent}subgraph cluster_{next(number)} {{"
+        yield f"{indent}  label={_quoted(part.label)};"
+        yield from _clusters(part.parts, calls, number, indent + "  ")
         yield f"{indent}}}"
 
 

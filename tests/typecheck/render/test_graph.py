@@ -65,8 +65,9 @@ def test_dot_has_every_node_and_edge(name: str) -> None:
 
 def test_modules_are_nested_clusters() -> None:
     dot = to_dot(report("refined"))
-    clusters = [dot.index(f'"cluster {name}"') for name in ("blocks", "blocks.0", "blocks.0.norm")]
+    clusters = [dot.index(f'label="{name}"') for name in ("blocks", "blocks.0", "blocks.1", "blocks.2")]
     assert clusters == sorted(clusters)
+    assert dot.count("subgraph") == 4
 
 
 def test_texts_are_quoted() -> None:
