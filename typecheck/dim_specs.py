@@ -120,8 +120,11 @@ class DimSpec:
                 _check_bounds(size.min, size.max, where)
             elif isinstance(size, Term):
                 self._check_symbols(symbols(size), where)
-            elif isinstance(size, int) and not 0 <= size <= LARGEST:
-                _fail(f"{where} is {_short(size)}", "a size is from 0 to 2**63 - 1")
+            elif isinstance(size, int) and not -LARGEST <= size <= LARGEST:
+                _fail(f"{where} is {_short(size)}", "an integer has 64 bits")
+        for size in tensor_sizes(self.shapes):
+            if isinstance(size, int) and size < 0:
+                _fail(f"a size of a tensor is {size}", "a size is from 0 to 2**63 - 1")
         for index, relation in enumerate(self.relations):
             self._check_symbols(free_symbols(relation), f"relations[{index}]")
 
@@ -140,6 +143,15 @@ def sizes(tree: Tree, where: str = "dynamic_shapes") -> Iterator[tuple[str, Size
         yield from sizes(part, f"{where}[{place!r}]")
     if not isinstance(tree, Sizes | Items | Entries):
         yield where, tree
+
+
+def tensor_sizes(tree: Tree) -> Iterator[Size]:
+    """The sizes of the tensors in a tree, without the values of its integers."""
+    if isinstance(tree, Sizes):
+        yield from tree.sizes
+    else:
+        for _, part in _parts(tree):
+            yield from tensor_sizes(part)
 
 
 def _parts(tree: Tree) -> tuple[tuple[str | int, Tree], ...]:

@@ -43,7 +43,7 @@ from .dim_specs import (
     Tree,
     dims_json,
     mapped,
-    sizes,
+    tensor_sizes,
 )
 
 MOST: Final = LARGEST - 1
@@ -100,7 +100,9 @@ class _Lowering:
         self.bounds = dict(spec.dims)
         self.relations: list[Formula] = []
         self.replaced: dict[str, Dim] = {}
-        """Names for which another term stands."""
+        """Names for which another term stands,"""
+        self.standing: dict[Dim, str] = {}
+        """and names that stand for a term that torch cannot say."""
         self.lost: list[str] = []
         self._learn(*spec.relations, *self._limits())
 
@@ -114,7 +116,7 @@ class _Lowering:
 
     def _limits(self) -> Iterator[Formula]:
         """Sizes are from 0 to MOST, which torch wants to see from the bounds of a derived dim."""
-        for _, size in sizes(self.spec.shapes):
+        for size in tensor_sizes(self.spec.shapes):
             if isinstance(size, Term) and len(names := symbols(size)) == 1:
                 yield ge(size, 0)
                 if str(size) not in names and self.bounds[min(names)].max is not None:
@@ -150,6 +152,9 @@ class _Lowering:
         """Takes what holds of a dim alone for its bounds, and `m*_d + r` for a dim that is r modulo m."""
         about = [r for r in self.relations if free_symbols(r) == {name}]
         old = self.bounds[name]
+        if old.min == old.max:
+            self._replace(name, old.min)
+            return True
         values = solutions(all_of((*about, *_ends(sym(name), old))), name)
         if values is None:
             return False  # too much for the fast path
@@ -158,9 +163,7 @@ class _Lowering:
         self.bounds[name] = Bounds(int(values.min), None if values.max == inf else int(values.max))
         low, high = self.bounds[name].min, self.bounds[name].max
         step, residue = values.congruence()
-        if low == high:
-            self._replace(name, low)
-        elif step > 1:
+        if step > 1:
             root = self._unused(f"_{name}")
             self.bounds[root] = Bounds(low // step, None if high is None else high // step)
             self._replace(name, step * sym(root) + residue)
@@ -179,17 +182,20 @@ class _Lowering:
         if not of_tensor:
             self.lost.append(f"the value {told}, of an integer input")
             return None if isinstance(dim, int) else Hint("DYNAMIC")
+        ranges = {n: (b.min, inf if b.max is None else b.max) for n, b in self.bounds.items()}
+        low, high = interval(dim, ranges)
+        if high < 0 or low > LARGEST:
+            raise DimSpecError(f"the spec leaves no sizes: {told} is never one")
         if _is_torch_size(dim):
             return dim
-        standing = next((n for n, d in self.replaced.items() if d == dim and n not in self.spec.dims), None)
-        if standing is None:
-            standing = self._unused("")
-            ranges = {n: (b.min, inf if b.max is None else b.max) for n, b in self.bounds.items()}
-            low, high = interval(dim, ranges)
-            self.bounds[standing] = Bounds(int(max(low, 0)), None if high == inf else int(high))
-            self.replaced[standing] = dim
-            self.lost.append(f"the size {told}, for which there is the dim {standing}")
-        return sym(standing)
+        low, high = max(low, 0), min(high, LARGEST)
+        if low == high:
+            return int(low)
+        if dim not in self.standing:
+            self.standing[dim] = name = self._unused("")
+            self.bounds[name] = Bounds(int(low), None if high == LARGEST else int(high))
+            self.lost.append(f"the size {told}, for which there is the dim {name}")
+        return sym(self.standing[dim])
 
     def _unused(self, name: str) -> str:
         """The name, or one like it that is free."""

@@ -148,7 +148,7 @@ class _Reader:
     def size(self, size: Any, where: str) -> Size:
         if isinstance(size, theirs._DimHint):
             kind: HintKind = size.type.name  # type: ignore[assignment]
-            hint = Hint(kind, _bound(size.min, f"the min of {where}"), _bound(size.max, f"the max of {where}"))
+            hint = Hint(kind, _bound(size.min, f"{where}.min"), _bound(size.max, f"{where}.max"))
             DimSpec(hint)  # which checks the bounds
             return hint
         if isinstance(size, theirs._StaticDim):
@@ -237,7 +237,7 @@ def _integer(value: Any, where: str) -> int:
 
 
 def _unfit(where: str, shape: Any, value: Any) -> NoReturn:
-    raise DimSpecError(f"{where} is a {_type(shape)}, which says nothing of an input that is a {_type(value)}")
+    raise DimSpecError(f"{where} is a {_type(shape)}, and says nothing of an input that is a {_type(value)}")
 
 
 def _type(value: Any) -> str:
