@@ -190,6 +190,7 @@ PARAMETERS = MappingProxyType(
             "isin": "element=elements test_element=test_elements",
             "orgqr": "input2=tau",
             "pow": "other=exponent",
+            "random": "from=low to=high",
             "split split_copy": "split_size=split_size_or_sections split_sizes=split_size_or_sections",
             "tensor_split": f"{_SECTIONS} tensor_indices_or_sections=indices_or_sections",
             "tensordot": "a=input b=other dims_self=dims",

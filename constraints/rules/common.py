@@ -11,6 +11,13 @@ from ..formula import any_of, eq
 from ..language import Context, Layout, Number, Shape, Tensor
 
 
+class _Absent:
+    """The default of an argument that only one of two spellings of an operator has, where None is a value."""
+
+
+ABSENT: Any = _Absent()
+
+
 def axis(c: Context, dim: Dim, rank: int) -> int:
     """An axis from 0 to rank-1; torch counts negative axes from the end, and takes a scalar for a vector
     here.

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from ..dims import Dim, Term
-from ..formula import Formula, all_of, any_of, eq
+from ..formula import any_of, eq
 from ..generate import Rule, RuleFunction
 from ..language import Context, Layout, Number, Shape, Tensor, Value, product
 from .common import CATEGORY, REAL_OF, axis, broadcast, category, promote
@@ -719,116 +719,6 @@ def zero(c: Context, input: Tensor) -> Tensor:
     return clone(c, input)
 
 
-def samplers(law: str, names: str, parameters: str = "") -> dict[str, Rule]:
-    """One row of a table: in-place samplers with this law, and the numbers that they take."""
-
-    def rule(name: str, c: Context, **given: Any) -> Tensor:
-        input: Tensor = given["input"]
-        apply_law(c, law, input.dtype, name)
-        return input
-
-    positional = ("input", *parameters.split())
-    return {
-        name: Rule(partial(rule, name), positional, "", frozenset(positional), frozenset(("input",)))
-        for name in names.split()
-    }
-
-
-def bernoulli_(c: Context, input: Tensor, p: Value = 0.5) -> Tensor:
-    """[*a], p: [*b] or a number -> [*a], where b broadcasts to a."""
-    apply_law(c, "===x", input.dtype, "bernoulli_")
-    if isinstance(p, Tensor):
-        fits: Formula = p.rank <= input.rank and all_of(
-            any_of((eq(want, have), eq(want, 1)))
-            for have, want in zip(reversed(input.shape), reversed(p.shape), strict=False)
-        )
-        c.require(
-            any_of((fits, *(eq(n, 0) for n in input.shape))), f"probabilities {p} do not fit into {input}"
-        )
-    return input
-
-
-def bernoulli(c: Context, input: Tensor, p: Value = None) -> Tensor:
-    """[*a] -> [*a], the probabilities being the input, or p for each"""
-    if p is None:
-        return Tensor(input.shape, apply_law(c, "xx=x", input.dtype, "bernoulli"))
-    return clone(c, bernoulli_(c, input, p))
-
-
-def poisson(c: Context, input: Tensor, generator: Value = None) -> Tensor:
-    """[*a] -> [*a], contiguous"""
-    return Tensor(input.shape, apply_law(c, "xx=x", input.dtype, "poisson"))
-
-
-def binomial(c: Context, count: Tensor, prob: Tensor, generator: Value = None) -> Tensor:
-    """[*a], [*b] -> [*broadcast(a, b)]"""
-    same_dtype(c, "binomial", count, prob)
-    return pointwise(c, "xx=x", count, prob, operation="binomial")
-
-
-def normal(
-    c: Context, mean: Value = 0.0, std: Value = 1.0, size: Value = None, dtype: str | None = None
-) -> Tensor:
-    """mean: [*a], std: [*b] -> [*broadcast(a, b)]; of two numbers, [*size]"""
-    if isinstance(size, tuple):
-        return Tensor(size, dtype or "float32")  # type: ignore[arg-type]
-    tensors = [t for t in (mean, std) if isinstance(t, Tensor)]
-    shape = broadcast(c, *(t.shape for t in tensors))
-    return Tensor(shape, tensors[0].dtype, Layout.UNKNOWN)
-
-
-# Dropout: nothing but the ranks that the channel-wise forms take is checked.
-
-
-def dropout(
-    c: Context, input: Tensor, p: Value = 0.5, training: Value = True, inplace: Value = False
-) -> Tensor:
-    """[*a] -> [*a]; the tensor itself where nothing is dropped."""
-    if isinstance(p, int | float) and not 0 <= p <= 1:
-        c.refuse(f"a dropout probability lies between 0 and 1, not at {p}")
-    if training is False or p == 0:
-        return input
-    apply_law(c, "xx==", input.dtype, "dropout")
-    return clone(c, input)
-
-
-def alpha_dropout(
-    c: Context, input: Tensor, p: Value = 0.5, training: Value = False, inplace: Value = False
-) -> Tensor:
-    """[*a] -> [*a]"""
-    return dropout(c, input, p, training)
-
-
-def native_dropout(c: Context, input: Tensor, p: Value, train: Value = True) -> tuple[Tensor, Tensor]:
-    """[*a] -> [*a], bool[*a]"""
-    result = clone(c, input)
-    return result, Tensor(input.shape, "bool", result.layout)
-
-
-def feature_dropout(
-    low: int, high: int | None = None, always: bool = False, training: bool = True
-) -> RuleFunction:
-    """The rule of a dropout of channels for inputs of these ranks, checked in evaluation too if `always`."""
-    default = training
-
-    def rule(
-        c: Context,
-        input: Tensor,
-        p: Value = 0.5,
-        training: Value = default,
-        inplace: Value = False,
-    ) -> Tensor:
-        """[n, k, *s] -> [n, k, *s]"""
-        result = dropout(c, input, p, training)
-        drops = p != 0 and training is not False
-        if (always or drops) and (input.rank < low or (high is not None and input.rank > high)):
-            ranks = f"{low} or more" if high is None else f"{low} to {high}"
-            c.refuse(f"dropout of channels takes an input of rank {ranks}, not {input.rank}")
-        return result
-
-    return rule
-
-
 # Complex numbers.
 
 
@@ -880,11 +770,7 @@ CLAUSES: Final[dict[str, RuleFunction]] = {
     "add": add,
     "addcdiv": addcdiv,
     "addcmul": addcmul,
-    "alpha_dropout": alpha_dropout,
     "allclose": allclose,
-    "bernoulli": bernoulli,
-    "bernoulli_": bernoulli_,
-    "binomial": binomial,
     "clamp": clamp,
     "clamp_max": clamp_max,
     "clamp_min": clamp_min,
@@ -900,13 +786,7 @@ CLAUSES: Final[dict[str, RuleFunction]] = {
     "cpu": cpu,
     "detach_copy": clone,
     "div": div,
-    "dropout": dropout,
-    "dropout1d": feature_dropout(2, 3, always=True),
-    "dropout2d": feature_dropout(2),
-    "dropout3d": feature_dropout(1),
     "equal": equal,
-    "feature_alpha_dropout": feature_dropout(2, training=False),
-    "feature_dropout": feature_dropout(2),
     "fill": fill,
     "fill_": fill_,
     "frexp": frexp,
@@ -920,9 +800,6 @@ CLAUSES: Final[dict[str, RuleFunction]] = {
     "logsigmoid": logsigmoid,
     "masked_fill": masked_fill,
     "mvlgamma": mvlgamma,
-    "native_dropout": native_dropout,
-    "normal": normal,
-    "poisson": poisson,
     "polar": polar,
     "polygamma": polygamma,
     "positive": positive,
@@ -950,14 +827,4 @@ CLAUSES: Final[dict[str, RuleFunction]] = {
     "zero_": zero_,
     **{name: conversion(dtype) for name, dtype in CONVERSIONS.items()},
 }
-SAMPLERS: Final[dict[str, Rule]] = {
-    **samplers("xx==", "uniform_", "from to"),
-    **samplers("xx==", "normal_", "mean std"),
-    **samplers("xx=x", "exponential_", "lambd"),
-    **samplers("xx=x", "cauchy_", "median sigma"),
-    **samplers("xx=x", "log_normal_", "mean std"),
-    **samplers("x==x", "geometric_", "p"),
-    **samplers("===x", "random_", "from to"),
-}
-
-RULES: Final[dict[str, RuleFunction | Rule]] = {**UNARY, **BINARY, **CLAUSES, **SAMPLERS}
+RULES: Final[dict[str, RuleFunction | Rule]] = {**UNARY, **BINARY, **CLAUSES}

@@ -8,10 +8,10 @@ from ..dims import Dim, minimum
 from ..formula import all_of, any_of, eq, ge, le
 from ..generate import RuleFunction
 from ..language import Context, Layout, Shape, Tensor
-from .common import axis, category, contiguous_strides, promote, rank_is, strides_of
+from .common import ABSENT, axis, category, contiguous_strides, promote, rank_is, strides_of
 from .creation import at_least_0
 from .resize import pad as padded
-from .window import ABSENT, positive, windows
+from .window import positive, windows
 
 COMPLEX = {"float16": "complex32", "float32": "complex64", "float64": "complex128"}
 REAL = {name: dtype for dtype, name in COMPLEX.items()}

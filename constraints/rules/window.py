@@ -13,7 +13,7 @@ from ..dims import Dim, ceildiv, minimum
 from ..formula import all_of, any_of, divides, eq, ge, le, lt, ne
 from ..generate import RuleFunction
 from ..language import Context, Layout, Shape, Tensor, product
-from .common import axis, like_input, rank_is, same_dim, strides_of
+from .common import ABSENT, axis, like_input, rank_is, same_dim, strides_of
 from .rounding import scaled
 
 PerAxis = Any
@@ -500,13 +500,6 @@ def fractional_max_pool(spatial: int, with_indices: bool = False) -> RuleFunctio
         return (result, _indices(result)) if with_indices or aten or return_indices else result
 
     return rule
-
-
-class _Absent:
-    """The default of an argument that only one of two spellings of an operator has, where None is a value."""
-
-
-ABSENT: Any = _Absent()
 
 
 def max_unpool(spatial: int) -> RuleFunction:

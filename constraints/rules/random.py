@@ -1,0 +1,194 @@
+"""Random numbers: tensors filled with samples of a distribution, and dropout."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from ..dims import Term
+from ..formula import Formula, all_of, any_of, eq, lt
+from ..generate import Rule, RuleFunction
+from ..language import Context, Layout, Tensor, Value
+from .common import ABSENT, broadcast, category
+from .elementwise import apply_law, clone, pointwise, same_dtype
+from .layout import empty
+
+
+def has_kernel(c: Context, law: str, input: Tensor, operation: str) -> None:
+    """Of a tensor without elements no kernel is asked for, so that any dtype will do."""
+    if input.dtype is not None and law[category(input.dtype)] == "x":
+        c.require(empty(c, input.shape), f"{operation} does not take {input.dtype}")
+
+
+def samplers(law: str, names: str, parameters: str = "", always: bool = False) -> dict[str, Rule]:
+    """One row of a table: samplers that fill a tensor, their law of dtypes and the numbers that they take.
+
+    What is computed is a new tensor; the forms in place, such as `uniform_`, are the same rules. With
+    `always` the dtype is looked at also of a tensor without elements.
+    """
+
+    def rule(name: str, c: Context, **given: Value) -> Tensor:
+        """[*a] -> [*a]"""
+        input = given["input"]
+        assert isinstance(input, Tensor)
+        (apply_law(c, law, input.dtype, name) if always else has_kernel(c, law, input, name))
+        return clone(c, input)
+
+    positional = ("input", *parameters.split())
+    return {
+        name: Rule(partial(rule, name), positional, "", frozenset(positional), frozenset(("input",)))
+        for name in names.split()
+    }
+
+
+def random(c: Context, input: Tensor, low: Value = ABSENT, high: Value = ABSENT) -> Tensor:
+    """[*a] -> [*a], integers with low <= x < high; of a single bound, that is the high one"""
+    if low is ABSENT and high is ABSENT:
+        has_kernel(c, "===x", input, "random")
+        return clone(c, input)
+    apply_law(c, "===x", input.dtype, "random between bounds")
+    if high is ABSENT:
+        low, high = 0, low
+    if low is ABSENT:
+        low = 0
+    if isinstance(low, int | Term) and isinstance(high, int | Term):
+        c.require(lt(low, high), f"there are no integers from {low} to {high}")
+    return clone(c, input)
+
+
+def bernoulli_(c: Context, input: Tensor, p: Value = 0.5) -> Tensor:
+    """[*a], p: [*b] or a number -> [*a], where b broadcasts to a."""
+    apply_law(c, "===x", input.dtype, "bernoulli_")
+    if isinstance(p, Tensor):
+        fits: Formula = p.rank <= input.rank and all_of(
+            any_of((eq(want, have), eq(want, 1)))
+            for have, want in zip(reversed(input.shape), reversed(p.shape), strict=False)
+        )
+        c.require(
+            any_of((fits, *(eq(n, 0) for n in input.shape))), f"probabilities {p} do not fit into {input}"
+        )
+    return input
+
+
+def bernoulli(c: Context, input: Tensor, p: Value = None) -> Tensor:
+    """[*a] -> [*a], the probabilities being the input, or p for each"""
+    if p is None:
+        return Tensor(input.shape, apply_law(c, "xx=x", input.dtype, "bernoulli"))
+    return clone(c, bernoulli_(c, input, p))
+
+
+def poisson(c: Context, input: Tensor, generator: Value = None) -> Tensor:
+    """[*a] -> [*a], contiguous"""
+    return Tensor(input.shape, apply_law(c, "xx=x", input.dtype, "poisson"))
+
+
+def binomial(c: Context, count: Tensor, prob: Tensor, generator: Value = None) -> Tensor:
+    """[*a], [*b] -> [*broadcast(a, b)]"""
+    same_dtype(c, "binomial", count, prob)
+    return pointwise(c, "xx=x", count, prob, operation="binomial")
+
+
+def normal_(c: Context, input: Tensor, mean: Value = 0.0, std: Value = 1.0) -> Tensor:
+    """[*a] -> [*a], the tensor itself; `normal` in place, which has other parameters"""
+    has_kernel(c, "xx==", input, "normal_")
+    return input
+
+
+def standard_gamma(c: Context, input: Tensor, generator: Value = None) -> Tensor:
+    """[*a] -> [*a], contiguous; samples of gamma distributions, or of Dirichlet ones along the last axis"""
+    return Tensor(input.shape, apply_law(c, "xx=x", input.dtype, "a gamma distribution"))
+
+
+def normal(
+    c: Context, mean: Value = 0.0, std: Value = 1.0, size: Value = None, dtype: str | None = None
+) -> Tensor:
+    """mean: [*a], std: [*b] -> [*broadcast(a, b)]; of two numbers, [*size]"""
+    if isinstance(size, tuple):
+        return Tensor(size, dtype or "float32")  # type: ignore[arg-type]
+    tensors = [t for t in (mean, std) if isinstance(t, Tensor)]
+    shape = broadcast(c, *(t.shape for t in tensors))
+    return Tensor(shape, tensors[0].dtype, Layout.UNKNOWN)
+
+
+# Dropout: nothing but the ranks that the channel-wise forms take is checked.
+
+
+def dropout(
+    c: Context, input: Tensor, p: Value = 0.5, training: Value = True, inplace: Value = False
+) -> Tensor:
+    """[*a] -> [*a]; the tensor itself where nothing is dropped."""
+    if isinstance(p, int | float) and not 0 <= p <= 1:
+        c.refuse(f"a dropout probability lies between 0 and 1, not at {p}")
+    if training is False or p == 0:
+        return input
+    has_kernel(c, "xx==", input, "dropout")
+    return clone(c, input)
+
+
+def alpha_dropout(
+    c: Context, input: Tensor, p: Value = 0.5, training: Value = False, inplace: Value = False
+) -> Tensor:
+    """[*a] -> [*a]"""
+    return dropout(c, input, p, training)
+
+
+def native_dropout(c: Context, input: Tensor, p: Value, train: Value = True) -> tuple[Tensor, Tensor]:
+    """[*a] -> [*a], bool[*a]"""
+    result = clone(c, input)
+    return result, Tensor(input.shape, "bool", result.layout)
+
+
+def feature_dropout(
+    low: int, high: int | None = None, always: bool = False, training: bool = True
+) -> RuleFunction:
+    """The rule of a dropout of channels for inputs of these ranks, checked in evaluation too if `always`."""
+    default = training
+
+    def rule(
+        c: Context,
+        input: Tensor,
+        p: Value = 0.5,
+        training: Value = default,
+        inplace: Value = False,
+    ) -> Tensor:
+        """[n, k, *s] -> [n, k, *s]"""
+        result = dropout(c, input, p, training)
+        drops = p != 0 and training is not False
+        if (always or drops) and (input.rank < low or (high is not None and input.rank > high)):
+            ranks = f"{low} or more" if high is None else f"{low} to {high}"
+            reason = f"dropout of channels takes an input of rank {ranks}, not {input.rank}"
+            c.require(False if always else empty(c, input.shape), reason)
+        return result
+
+    return rule
+
+
+SAMPLERS: Final[dict[str, Rule]] = {
+    **samplers("xx==", "uniform", "from to", always=True),
+    **samplers("xx==", "normal_functional", "mean std"),
+    **samplers("xx=x", "exponential", "lambd"),
+    **samplers("xx=x", "cauchy", "median sigma", always=True),
+    **samplers("xx=x", "log_normal", "mean std"),
+    **samplers("x==x", "geometric", "p"),
+}
+
+RULES: Final[dict[str, RuleFunction | Rule]] = {
+    **SAMPLERS,
+    "_sample_dirichlet": standard_gamma,
+    "_standard_gamma": standard_gamma,
+    "alpha_dropout": alpha_dropout,
+    "bernoulli": bernoulli,
+    "bernoulli_": bernoulli_,
+    "binomial": binomial,
+    "dropout": dropout,
+    "dropout1d": feature_dropout(2, 3, always=True),
+    "dropout2d": feature_dropout(2),
+    "dropout3d": feature_dropout(1),
+    "feature_alpha_dropout": feature_dropout(2, training=False),
+    "feature_dropout": feature_dropout(2),
+    "native_dropout": native_dropout,
+    "normal": normal,
+    "normal_": normal_,
+    "poisson": poisson,
+    "random": random,
+}
