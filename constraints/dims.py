@@ -18,6 +18,7 @@ import heapq
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
+from hashlib import blake2b
 from math import gcd, isqrt
 from re import compile as regex
 from typing import Final, NoReturn, TypeAlias
@@ -29,6 +30,9 @@ Mono: TypeAlias = "tuple[Atom, ...]"
 
 DIVISION_STEPS: Final = 4096
 """Polynomial division gives up (quotient 0) beyond this many steps, so that no dividend makes it explode."""
+
+LONGEST: Final = 20_000
+"""Texts of atoms that would be longer, in characters, are abbreviated: no grammar of ours would read them."""
 
 _NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 KEYWORDS: Final = frozenset({"and", "or", "not"})
@@ -62,7 +66,9 @@ _set = object.__setattr__
 
 
 class _Atom(_Frozen):
-    """What dims are polynomials over. Two are equal if their texts are, for the text determines the atom."""
+    """What dims are polynomials over. Two are equal if their texts are, for the text determines the atom: one
+    that is too long to be read, for nested terms share parts and their texts do not, by a digest.
+    """
 
     __slots__ = ("depth", "symbols", "text")
     text: str
@@ -108,7 +114,8 @@ class Apply(_Atom):
     def __init__(self, op: str, args: tuple[Dim, ...]) -> None:
         _set(self, "op", op)
         _set(self, "args", args)
-        _set(self, "text", _apply_text(op, args))
+        text = _apply_text(op, args)
+        _set(self, "text", text if len(text) <= LONGEST else _abbreviated(op, text))
         _set(self, "symbols", frozenset().union(*map(symbols, args)))
         _set(self, "depth", 1 + max(map(depth, args)))
 
@@ -884,10 +891,10 @@ def _product_text(mono: Mono, c: int, signed: bool) -> str:
     """|c|·mono. A `//` or `%` that has company, a sign before it included, stands in parentheses."""
     c = abs(c)
     if not mono:
-        return str(c)
+        return _number_text(c)
     if len(mono) == 1 and c == 1 and not signed:
         return mono[0].text
-    factors = [] if c == 1 else [str(c)]
+    factors = [] if c == 1 else [_number_text(c)]
     at = 0
     while at < len(mono):
         atom, end = mono[at], at
@@ -911,6 +918,16 @@ def _apply_text(op: str, args: tuple[Dim, ...]) -> str:
     return f"{_left_text(left)}{space}{op}{space}{_right_text(right)}"
 
 
+def _abbreviated(op: str, text: str) -> str:
+    """What stands for an application whose text is too long; nothing reads it back."""
+    return f"⟨{op} … {blake2b(text.encode(), digest_size=16).hexdigest()}⟩"
+
+
+def _number_text(n: int) -> str:
+    """Python refuses to write thousands of digits in decimal; in a dim they are abbreviated anyway."""
+    return str(n) if n.bit_length() <= LONGEST // 2 else hex(n)
+
+
 def _left_text(dim: Dim) -> str:
     """A dividend: products of symbols and of functions need no parentheses."""
     terms = coefficients(dim)
@@ -921,5 +938,5 @@ def _left_text(dim: Dim) -> str:
 def _right_text(dim: Dim) -> str:
     """A divisor: only integers, symbols and functions need no parentheses. Integer ones are positive."""
     atom = lone_atom(dim)
-    bare = isinstance(dim, int) or (atom is not None and not _is_division(atom))
-    return str(dim) if bare else f"({dim})"
+    bare = atom is not None and not _is_division(atom)
+    return _number_text(dim) if isinstance(dim, int) else str(dim) if bare else f"({dim})"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, TypeAlias
 
+from .collector import collector_at_rest
 from .dims import Dim, Term, sym
 from .dtypes import category
 from .elements import require_in_range, with_elements
@@ -315,6 +316,7 @@ def leaves(value: Value) -> Iterator[Value]:
         yield value
 
 
+@collector_at_rest()
 def generate(
     program: Program,
     rules: Rules,

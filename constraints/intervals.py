@@ -150,10 +150,13 @@ class Bounds:
     def __init__(self, ranges: Ranges) -> None:
         self.ranges: dict[str, Interval] = dict(ranges)
         self._sums: dict[tuple[tuple[Mono, int], ...], int] = {}
+        self._atoms: dict[Atom, Interval] = {}
+        """Intervals of atoms, as long as nothing is learnt: sizes are asked for over and over."""
 
     def learn(self, formula: Formula) -> None:
         """From here on the formula holds."""
         narrow(self.ranges, formula)
+        self._atoms.clear()
         for part in conjuncts(formula):
             if isinstance(part, Compare) and part.op == ">=":
                 varying, constant = _split(part.term.terms)
@@ -167,10 +170,10 @@ class Bounds:
 
     def at_least(self, dim: Dim, bound: int) -> bool:
         """Is dim >= bound certain?"""
-        if interval(dim, self.ranges)[0] >= bound:
-            return True
         if isinstance(dim, int):
-            return False
+            return dim >= bound
+        if _interval(dim, self.ranges, self._atoms)[0] >= bound:
+            return True
         varying, constant = _split(dim.terms)
         return varying in self._sums and self._sums[varying] + constant >= bound
 

@@ -42,7 +42,8 @@ MAX_DEGREE: Final = 256
 MAX_MONOMIALS: Final = 4096
 MAX_TEXT: Final = 100_000
 
-_LONG_NUMBER = re.compile(r"(?<![A-Za-z0-9_])[0-9]{320}")
+_UNREADABLE = re.compile(r"(?<![A-Za-z0-9_])[0-9]{320}|…")
+"""Long numbers, and texts that are abbreviated."""
 _TOKEN = re.compile(
     r"""\s*(?:
       (?P<float> [0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)? | [0-9]+[eE][+-]?[0-9]+ )
@@ -273,7 +274,7 @@ def _applied(tokens: Tokens, operator: Token, function: Callable[..., Dim], *arg
     """
     if all(depth(arg) < MAX_DEPTH // 2 for arg in args) and sum(map(_text_size, args)) <= MAX_TEXT:
         result = function(*args)
-        if not _LONG_NUMBER.search(str(result)):
+        if not _UNREADABLE.search(str(result)):
             return result
     raise tokens.error(f"expected operands of {operator.text!r} of moderate size", operator.column)
 

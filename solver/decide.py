@@ -160,8 +160,14 @@ class Oracle:
 def decide(system: System, budget: Budget | None = None) -> Decision:
     """The verdict on a system."""
     judge = Judge(budget)
-    reading = _Reading(system, judge)
-    return _Deciding(system.domain, judge, reading).decision()
+    try:
+        return _Deciding(system.domain, judge, _Reading(system, judge)).decision()
+    except RecursionError:
+        too_deep = Open(True, "sizes are nested too deeply to be decided")
+        return Decision(
+            "unknown", system.domain, True, refine.Summary({}, (True,)), exact=False, reasons=(too_deep,),
+            stats=judge.stats,
+        )
 
 
 class _Reading:

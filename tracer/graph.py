@@ -302,6 +302,8 @@ class _Careful(Rule):
             return super().__call__(context, named)
         except BadCall:
             raise
+        except RecursionError:
+            raise BadCall("its sizes are nested too deeply to be followed") from None
         except (TypeError, AttributeError, IndexError) as error:
             raise BadCall(f"its rule does not take these arguments ({error})") from error
 

@@ -7,13 +7,12 @@ damaged or hostile archive ends in an ArchiveError and nothing else.
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from ..constraints.collector import collector_at_rest
 from ..constraints.dims import Dim
 from ..constraints.language import Dyn, Dynamic, Number, Value
 from ..constraints.spec import InputPath
@@ -40,20 +39,8 @@ MEMORY_FORMATS: Final[Mapping[int, str]] = {
 
 def read(path: PathLike, model: str = "model") -> Traced:
     """The program in a saved archive. Raises ArchiveError, OSError where the file cannot be opened."""
-    with _collector_at_rest():
+    with collector_at_rest():
         return program_of(read_json(path, model), os.fspath(path))
-
-
-@contextmanager
-def _collector_at_rest() -> Iterator[None]:
-    """A tree of JSON has no cycles: looking for them while it grows takes a third of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def program_of(data: Mapping[str, Any], path: str = "the archive") -> Traced:

@@ -23,6 +23,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 
+from ..constraints.collector import collector_at_rest
 from ..constraints.dims import Dim, Term, evaluate
 from ..constraints.formula import Formula, eq, free_symbols, holds, negate
 from ..constraints.generate import BadRules, Generator, Rules
@@ -108,7 +109,8 @@ def record(
             )
             break
         run = Recording(target, spec, rules, oracle, pending.pop())
-        paths.append(run.run())
+        with collector_at_rest():
+            paths.append(run.run())
         pending.extend(run.forks)
         changed.update(dict.fromkeys(state.restore()))
         if progress:
