@@ -6,7 +6,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PACKAGES := constraints solver tracer typecheck
 
-.PHONY: help demo test test-all lint bench clean
+.PHONY: help demo test test-all lint bench zoo clean
 
 help:
 	@echo "make demo      check a real model (examples/unet.py)"
@@ -14,6 +14,7 @@ help:
 	@echo "make test-all  all tests, the slow ones included"
 	@echo "make lint      ruff, mypy, import-linter"
 	@echo "make bench     the benchmarks"
+	@echo "make zoo       check models of public packages against eager PyTorch (an environment of its own)"
 	@echo "make clean     remove the environment and everything generated"
 
 # The U-Net runs for multiples of 64 only, so the right verdict is `refined`, exit code 1. Python exits with 1
@@ -40,8 +41,12 @@ lint: .venv/installed-dev build/typing
 bench: .venv/installed-dev
 	@set -e; for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
 
+# `ZOO="--only timm -j 1"` passes options on.
+zoo: .venv-zoo/installed
+	.venv-zoo/bin/python benchmarks/zoo.py -j 2 --json build/zoo.json $(ZOO)
+
 clean:
-	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-zoo build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find $(PACKAGES) tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The environment. Each stamp says what .venv holds: the package, or the package and all that its tests need.
@@ -56,6 +61,12 @@ $(BIN)/python:
 .venv/installed-dev: pyproject.toml pins.txt | $(BIN)/python
 	$(PIP) install -q -c pins.txt -e ".[dev,zoo]"
 	@touch $@ .venv/installed
+
+# The zoo's own environment; docs/dependencies.md says why.
+.venv-zoo/installed: pyproject.toml pins.txt
+	@test -x .venv-zoo/bin/python || $(PYTHON) -m venv .venv-zoo
+	.venv-zoo/bin/python -m pip --disable-pip-version-check install -q -c pins.txt -e ".[dev,zoo,zoo-more]"
+	@touch $@
 
 # The tree that mypy reads; pyproject.toml, [tool.mypy], says why.
 build/typing: Makefile
