@@ -406,6 +406,10 @@ def _embedding(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
     yield named["input"] if "input" in named else named["indices"], weight.shape[0], False
 
 
+def _renormed(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
+    yield named["indices"], named["input"].shape[0], False
+
+
 def _along_dim(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
     tensor = _first(named)
     index = named.get("index", named.get("indices"))
@@ -434,6 +438,7 @@ def _items(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
 
 INDICES: Mapping[str, Callable[[Named], Iterator[tuple[Tensor, Dim, bool]]]] = {
     **dict.fromkeys("embedding aten_embedding embedding_bag _embedding_bag".split(), _embedding),
+    "embedding_renorm": _renormed,
     **dict.fromkeys("index_select gather take_along_dim scatter index_add index_copy".split(), _along_dim),
     **dict.fromkeys("getitem setitem index index_put".split(), _items),
 }

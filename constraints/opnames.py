@@ -191,6 +191,7 @@ PARAMETERS = MappingProxyType(
             "orgqr": "input2=tau",
             "pow": "other=exponent",
             "random": "from=low to=high",
+            "resize_as": "tensor=the_template",
             "split split_copy": "split_size=split_size_or_sections split_sizes=split_size_or_sections",
             "tensor_split": f"{_SECTIONS} tensor_indices_or_sections=indices_or_sections",
             "tensordot": "a=input b=other dims_self=dims",

@@ -27,6 +27,7 @@ from . import (
     rnn,
     sizes,
     spectral,
+    storage,
     window,
 )
 
@@ -51,6 +52,7 @@ FAMILIES: Final = (
     rnn.RULES,
     sizes.SIZE_RULES,
     spectral.RULES,
+    storage.RULES,
     window.RULES,
 )
 """A table per family; no operator is in two of them."""

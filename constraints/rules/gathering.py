@@ -386,6 +386,16 @@ def _table(c: Context, indices: Tensor, weight: Tensor, unread: Formula = False)
     reachable(c, weight.shape[0], empty(c, indices.shape), unread)
 
 
+def embedding_renorm(
+    c: Context, input: Tensor, indices: Tensor, max_norm: object, norm_type: object
+) -> Tensor:
+    """`[v, d], [*k] -> [v, d]`, where v is not 0 if there are indices"""
+    _table(c, indices, input)
+    if input.dtype is not None and not is_floating(input.dtype):
+        c.require(empty(c, indices.shape), f"embeddings with a norm are floating, not {input.dtype}")
+    return input
+
+
 MODES = ("sum", "mean", "max")
 
 
@@ -519,6 +529,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "_unique_consecutive": aten_unique_consecutive,
     "embedding": embedding,
     "aten_embedding": aten_embedding,
+    "embedding_renorm": embedding_renorm,
     "_embedding_bag": aten_embedding_bag,
     "_embedding_bag_forward_only": aten_embedding_bag,
     "embedding_bag": embedding_bag,

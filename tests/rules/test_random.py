@@ -93,7 +93,7 @@ NEVER_REFUSED = {"native_dropout": "never refused"}
 
 
 def test_every_rule_is_accepted_and_refused() -> None:
-    assert judge.one_sided(c for c in CASES if c.op in RULES) == NEVER_REFUSED
+    assert judge.one_sided(CASES) == NEVER_REFUSED
 
 
 def test_the_judge_catches_a_wrong_rule() -> None:

@@ -78,6 +78,7 @@ WRONG_STUBS = {
     "linspace": "steps cannot be left out",
     "logspace": "steps cannot be left out",
     "map_": "it applies a Python function to elements, and has nothing to do with the operator map",
+    "new": "it is a method of tensors, not of their class",
     "new_tensor": "all but the data go by name",
     "random_": "`from` is written `from_`, being a word of Python's",
     "requires_grad_": "the parameter is requires_grad",
