@@ -6,13 +6,15 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PACKAGES := constraints solver tracer typecheck
 
-.PHONY: help demo test test-all lint bench zoo clean
+.PHONY: help demo test test-all lint oracle coverage bench zoo clean
 
 help:
 	@echo "make demo      check a real model (examples/unet.py)"
 	@echo "make test      the fast tests"
 	@echo "make test-all  all tests, the slow ones included"
 	@echo "make lint      ruff, mypy, import-linter"
+	@echo "make oracle    every operator held to torch itself"
+	@echo "make coverage  the same, and docs/coverage.md written anew"
 	@echo "make bench     the benchmarks"
 	@echo "make zoo       check models of public packages against eager PyTorch (an environment of its own)"
 	@echo "make clean     remove the environment and everything generated"
@@ -37,6 +39,13 @@ lint: .venv/installed-dev build/typing
 	$(BIN)/ruff check
 	$(BIN)/mypy $(PACKAGES:%=-p anyshape.%)
 	$(BIN)/lint-imports
+
+# `ORACLE="--op add --jobs 1"` passes options on.
+oracle: .venv/installed-dev
+	$(BIN)/python tests/oracle/run.py $(ORACLE)
+
+coverage: .venv/installed-dev
+	$(BIN)/python tests/oracle/run.py --write
 
 bench: .venv/installed-dev
 	@set -e; for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python "$$script"; done

@@ -7,11 +7,13 @@ disagree.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from .judge import Remark
+from .pool import Row
 
 LEFT_OUT: dict[str, str] = {}
 """Entry -> reason."""
@@ -51,3 +53,18 @@ def stale(
     for entry, remarks in rows:
         rest = [row for row in rest if not any(row.covers(entry, r) for r in remarks)]
     return rest
+
+
+def complaints(rows: Sequence[Row], whole: bool) -> list[str]:
+    """What is wrong with a run, a line each; of a `whole` run also which exemptions have become stale."""
+    found = []
+    for row in rows:
+        if wrong := unexpected(row.entry, row.remarks):
+            kinds = ", ".join(f"{n} {kind}" for kind, n in Counter(r.kind for r in wrong).items())
+            found.append(f"{row.entry}: {kinds}")
+        if not row.points and not row.remarks and row.entry not in LEFT_OUT:
+            found.append(f"{row.entry}: none of its samples is judged, and no reason is given in LEFT_OUT")
+    if whole:
+        told = [(row.entry, row.remarks) for row in rows]
+        found += [f"{row.entry}: {row.kind} no longer differs; the exemption is stale" for row in stale(told)]
+    return found

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from anyshape.constraints.dims import Dim, evaluate, sym, symbols
+from anyshape.constraints.dims import Dim, Term, evaluate, sym, symbols
 from anyshape.constraints.formula import Formula, free_symbols, ge, holds, le
 from anyshape.constraints.generate import Rules
 from anyshape.constraints.language import Dynamic, Layout, Note, Tensor, Value
@@ -36,6 +36,9 @@ from anyshape.tracer.record import record
 
 from .reasons import DATA, NOT_OF_SIZES, UNSAFE
 from .samples import Sample
+
+PATHS = {False: 48, True: 320}
+"""How many paths are recorded of a program whose sizes have no bound, or have one."""
 
 MAX_POINTS = 64
 RECORD_S = 10.0
@@ -70,10 +73,11 @@ class Judgement:
     """What came of the points of one sample."""
 
     points: int = 0
+    agreed: int = 0
     accepted: int = 0
     refused: int = 0
     unjudged: int = 0
-    """Points where torch refuses the data of the sample, not its sizes."""
+    """Points where torch refuses the data of the sample, not its sizes, or may do anything."""
     remarks: list[Remark] = field(default_factory=list)
 
 
@@ -179,6 +183,8 @@ def build(original: torch.Tensor, sizes: tuple[int, ...], how: str = "own") -> t
 @dataclass(frozen=True)
 class Ran:
     tensors: tuple[torch.Tensor, ...]
+    sizes: tuple[int, ...] = ()
+    """Integers among the results."""
 
     def __str__(self) -> str:
         return f"runs: {[tuple(t.shape) for t in self.tensors]}"
@@ -217,7 +223,11 @@ def _run(sample: Sample, sizes: Sequence[Any], how: str) -> Ran | Refused:
     except Exception as error:  # noqa: BLE001 - whatever torch refuses with is its verdict, and is shown
         told = f"{type(error).__name__}: {error}".strip()
         return Refused(told, any(re.search(pattern, told) for pattern, _ in DATA))
-    return Ran(tuple(r for r in pytree.tree_leaves(result) if isinstance(r, torch.Tensor)))
+    leaves = pytree.tree_leaves(result)
+    return Ran(
+        tuple(leaf for leaf in leaves if isinstance(leaf, torch.Tensor)),
+        tuple(leaf for leaf in leaves if type(leaf) is int),
+    )
 
 
 # ---- the rules
@@ -281,7 +291,7 @@ def record_sample(
     with torch.no_grad(), warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         oracle = Oracle(spec.domain, Budget(RECORD_S))
-        system, _ = record(program, spec, rules, oracle, budget_s=RECORD_S)
+        system, _ = record(program, spec, rules, oracle, max_paths=PATHS[bounded], budget_s=RECORD_S)
     return system, values
 
 
@@ -375,6 +385,12 @@ def differs(path: Path, ran: Ran, values: Mapping[str, int]) -> tuple[str, str, 
             rows = zip(sizes, theirs.stride(), strides, strict=True)
             if any(n > 1 and t != o for n, t, o in rows):
                 return "strides", f"{theirs.stride()} of {sizes}", str(strides)
+    dims = [r for r in results if type(r) is int or isinstance(r, Term)]
+    for dim, size in zip(dims, ran.sizes, strict=False):
+        _fit(dim, size, values)
+    numbers = tuple(evaluate(dim, values) for dim in dims)
+    if numbers != ran.sizes:
+        return "shape", str(ran.sizes), f"{', '.join(map(str, dims))} = {numbers}"
     return None
 
 
@@ -418,7 +434,7 @@ def shown(sizes: Sequence[Any]) -> str:
 
 def kind_of(note: Note) -> str:
     """torch's own result at two examples, in place of a rule, is no rule."""
-    return "no-rule" if "has no rule" in note.reason else note.code
+    return "no-rule" if note.reason.endswith("stands in for it") else note.code
 
 
 def rule_of(path: Path | None, sample: Sample, reason: str = "") -> str:
@@ -533,6 +549,7 @@ def judge(
             continue
         made.accepted += isinstance(real, Ran)
         made.refused += isinstance(real, Refused)
+        agree = True
         for judged, bindings, name in ((system, values, ""), (concrete, {}, "as it is: ")):
             if name and number:
                 break
@@ -540,6 +557,8 @@ def judge(
             if verdict is not None:
                 kind, theirs, ours, rule = verdict
                 remark(kind, name + where, theirs, ours, rule)
+                agree = False
+        made.agreed += agree
     return made
 
 
@@ -610,6 +629,7 @@ def judge_error(sample: Sample, rules: Rules = default_rules) -> Judgement:
             made.remarks.append(Remark(kind_of(note), told, "", real.reason, note.reason, rule))
             return made
     verdict = compare(sample, said_at(system, {}), real, {})
+    made.agreed = verdict is None
     if verdict is not None:
         kind, theirs, ours, rule = verdict
         made.remarks.append(Remark(kind, told, "", theirs, ours, rule))

@@ -43,7 +43,7 @@ NOT_OF_SIZES = (
     (r"not implemented for '\w+'", "a kernel is missing for a dtype"),
     (r"dtype|scalar type|data type", "dtypes that do not fit"),
     (r"device", "devices that do not fit"),
-    (r"Input type \S+ and bias type", "dtypes that do not fit"),
+    (r"Input type \(.+\) and bias type", "dtypes that do not fit"),
     (r"expects Long tensor out", "the dtype of an `out=`"),
     (r"^TypeError: ", "arguments of another type than the function takes"),
     (r"cannot be converted to type \w+ without overflow", "a number that the dtype does not hold"),

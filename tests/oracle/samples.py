@@ -12,7 +12,7 @@ import random
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import chain, islice
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 with contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from torch.testing._internal import common_methods_invocations as databases
+    from torch.testing._internal import hop_db
     from torch.testing._internal.common_modules import ModuleErrorEnum, ModuleInfo, module_db
     from torch.testing._internal.opinfo.core import OpInfo
 
@@ -33,12 +34,15 @@ DTYPES = (torch.float32, torch.int64, torch.bool, torch.complex64)
 """The dtypes that samples are made of: the first that the operator takes."""
 
 SPELT = 3
-"""How many of an entry's samples are spelt in every other way, too."""
+"""How many of an entry's samples are spelt in every other way, and drawn of every other dtype, too."""
+
+CONTROL = "control_"
+"""What the names of higher-order operators start with here."""
 
 CORE = "core ATen"
 """The entry of core operators that no other comes down to."""
 
-Form = Literal["function", "method", "in-place", "out", "aten", "strided", "module", "error"]
+Form = Literal["function", "method", "in-place", "out", "aten", "strided", "dtype", "module", "error"]
 
 
 @dataclass(frozen=True)
@@ -118,12 +122,19 @@ def entries() -> dict[str, Entry]:
     """Everything in torch's databases, by name."""
     named = vars(databases).items()
     lists = [value for name, value in named if name.endswith("op_db") and isinstance(value, list)]
-    found: dict[str, Entry] = {}
+    found = {CONTROL + info.name: Entry(CONTROL + info.name, info) for info in _control_flow()}
     for info in chain.from_iterable(lists):
         found.setdefault(info.formatted_name, Entry(info.formatted_name, info))
     for info in module_db:
         found.setdefault(info.name, Entry(info.name, info))
     return {**found, CORE: Entry(CORE)}
+
+
+def _control_flow() -> Iterator[OpInfo]:
+    """Of torch's higher-order operators those that a program calls by itself, the simplest sample of each."""
+    for info in hop_db.hop_db:
+        if info.name in ("cond", "map", "scan", "while_loop") and info.variant_test_name == "simple":
+            yield info
 
 
 def dtype_of(info: OpInfo) -> torch.dtype | None:
@@ -141,8 +152,17 @@ def _operator_samples(entry: Entry) -> Iterator[Sample]:
     drawn = list(info.sample_inputs("cpu", dtype, requires_grad=False))
     for number, sample in enumerate(drawn):
         args, kwargs = (sample.input, *sample.args), dict(sample.kwargs)
-        yield Sample(entry.name, "function", number, info.op, args, kwargs)
-    for number, sample in enumerate(drawn[:SPELT]):
+        call = info.op
+        if entry.name == "empty_permuted":  # axes are no sizes
+            call, args = partial(_permuted, info.op, args[1]), args[:1]
+        yield Sample(entry.name, "function", number, call, args, kwargs)
+    for other in DTYPES:
+        if other is not dtype and info.supports_dtype(other, "cpu"):
+            of_dtype = islice(info.sample_inputs("cpu", other, requires_grad=False), SPELT)
+            for number, sample in enumerate(of_dtype):
+                args, kwargs = (sample.input, *sample.args), dict(sample.kwargs)
+                yield Sample(entry.name, "dtype", number, info.op, args, kwargs)
+    for number, sample in enumerate(drawn[: 0 if entry.name.startswith(CONTROL) else SPELT]):
         args, kwargs = (sample.input, *sample.args), dict(sample.kwargs)
         if (method := info.method_variant) is not None:
             yield Sample(entry.name, "method", number, method, args, kwargs)
@@ -157,6 +177,10 @@ def _operator_samples(entry: Entry) -> Iterator[Sample]:
             strided = sample.noncontiguous()
             args, kwargs = (strided.input, *strided.args), dict(strided.kwargs)
             yield Sample(entry.name, "strided", number, info.op, args, kwargs)
+
+
+def _permuted(call: Callable[..., Any], order: Any, *args: Any, **kwargs: Any) -> Any:
+    return call(*args, order, **kwargs)
 
 
 def _operator_errors(entry: Entry) -> Iterator[Sample]:
@@ -268,7 +292,3 @@ def _module_errors(entry: Entry) -> Iterator[Sample]:
         if error.error_on is ModuleErrorEnum.FORWARD_ERROR:
             made, given = error.module_error_input.constructor_input, error.module_error_input.forward_input
             yield _of_module(entry, "error", number, info.module_cls(*made.args, **made.kwargs), given)
-
-
-def first(samples: Iterator[Sample], count: int | None) -> Iterator[Sample]:
-    return islice(samples, count)

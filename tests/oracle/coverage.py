@@ -1,0 +1,233 @@
+"""docs/coverage.md: a page that is made of figures, and the figures of a whole run of the oracle.
+
+The figures of a run stand in docs/data/oracle.json, those of the zoo of models, where there are any, in
+docs/data/zoo.json. `python tests/oracle/coverage.py` writes the page anew from them and from today's rules.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import torch
+from oracle import core
+from oracle.exemptions import EXEMPTIONS, LEFT_OUT, Exemption
+from oracle.pool import Row, totals
+from oracle.reasons import UNSAFE
+from oracle.samples import CORE, entries
+
+from anyshape.constraints import rules
+from anyshape.constraints.generate import Rules
+from anyshape.constraints.rules import default_rules
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE, FIGURES, ZOO = DOCS / "coverage.md", DOCS / "data" / "oracle.json", DOCS / "data" / "zoo.json"
+
+
+@cache
+def families() -> dict[str, Rules]:
+    """The tables of rules by the file that they stand in."""
+    found = {}
+    for module in iter_modules(rules.__path__):
+        tables = vars(import_module(f"{rules.__name__}.{module.name}"))
+        for name in ("RULES", "SIZE_RULES"):
+            if name in tables:
+                found[module.name] = tables[name]
+    return found
+
+
+def family_of(op: str) -> str:
+    """The file that an operator's rule stands in, or nothing."""
+    return next((name for name, table in families().items() if op in table or op[:-1] in table), "")
+
+
+# ---- figures
+
+
+def figures(rows: Sequence[Row]) -> dict[str, Any]:
+    """A whole run in numbers: one line per entry, one per core operator."""
+    reached: Counter[str] = Counter()
+    for row in rows:
+        for overload, remarked in row.overloads.items():
+            reached[overload] += 0 if remarked else 1
+    return {
+        "torch": torch.__version__.partition("+")[0],
+        "entries": {row.entry: _figures_of(row) for row in sorted(rows, key=lambda row: row.entry)},
+        "overloads": len(reached),
+        "core": {name: reached[name] > 0 for name in core.overloads()},
+    }
+
+
+def _figures_of(row: Row) -> dict[str, Any]:
+    kinds = Counter(remark.kind for remark in row.remarks)
+    return {**totals([row]), "remarks": dict(sorted(kinds.items())), "forms": dict(sorted(row.forms.items()))}
+
+
+def text_of(made: dict[str, Any]) -> str:
+    """JSON with a line for each entry, so that a change of one is a change of one line."""
+
+    def block(rows: dict[str, Any]) -> str:
+        return ",\n".join(f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in rows.items())
+
+    parts = [f'"torch": {json.dumps(made["torch"])}', f'"overloads": {made["overloads"]}']
+    parts += [f'"{name}": {{\n{block(made[name])}\n }}' for name in ("entries", "core")]
+    return "{\n " + ",\n ".join(parts) + "\n}\n"
+
+
+# ---- the page
+
+
+def page(made: dict[str, Any], zoo: dict[str, Any] | None = None) -> str:
+    """The page as text. Nothing but the figures, the rules and the tables of exemptions goes into it."""
+    parts = [_head(made), _families(), _left_out(made), _exempt(), _core(made)]
+    return "\n".join(part for part in (*parts, _zoo(zoo) if zoo else "") if part)
+
+
+def kind_of(entry: str) -> str:
+    return "module" if entry.startswith("nn.") else "core" if entry == CORE else "operator"
+
+
+def _head(made: dict[str, Any]) -> str:
+    found = made["entries"]
+    total: Counter[str] = Counter()
+    forms: Counter[str] = Counter()
+    for row in found.values():
+        total.update({key: value for key, value in row.items() if isinstance(value, int)})
+        forms.update(row["forms"])
+    judged = [name for name, row in found.items() if row["points"]]
+    exact = [name for name in judged if not found[name]["remarks"]]
+    rows = []
+    for kind, told in (("operator", "operators of `op_db`"), ("module", "modules of `module_db`")):
+        of_kind = [name for name in entries() if kind_of(name) == kind]
+        counts = (len(of_kind), len({*of_kind} & {*judged}), len({*of_kind} & {*exact}))
+        rows.append(f"| {told} | " + " | ".join(f"{n:,}" for n in counts) + " |")
+    covered = sum(made["core"].values())
+    rows.append(f"| core ATen operators (`torch.Tag.core`) | {len(made['core'])} | {covered} | {covered} |")
+    return f"""# What is covered
+
+Every rule is held to torch itself. torch's own databases of operators and modules make the samples; each is
+recorded as a program is, and the accepted set and the results are compared with eager runs of torch
+{made["torch"]} on the CPU, at the sample's sizes, beside them, and at sizes 0 and 1. This page is written by
+`make coverage`.
+
+| | there are | held to torch | and exact in every point |
+| --- | --- | --- | --- |
+{chr(10).join(rows)}
+
+| in one run of the oracle | |
+| --- | --- |
+| samples | {total["samples"]:,} |
+| points | {total["points"]:,} |
+| … that torch accepts | {total["accepted"]:,} |
+| … that torch refuses | {total["refused"]:,} |
+| … where torch refuses the sample's data, not its sizes | {total["unjudged"]:,} |
+| points in agreement | {total["agreed"]:,} |
+| ATen overloads called by themselves | {made["overloads"]:,} |
+
+Samples by form: {", ".join(f"{n:,} {form}" for form, n in sorted(forms.items()))}.
+"""
+
+
+def _families() -> str:
+    rows = "\n".join(f"| {name} | {len(table)} |" for name, table in families().items())
+    return f"""## Rules
+
+{len(default_rules)} operators have a rule. A family is a file of `constraints/rules/`.
+
+| family | operators |
+| --- | --- |
+{rows}
+"""
+
+
+def _left_out(made: dict[str, Any]) -> str:
+    rows = "\n".join(f"| `{name}` | {reason} |" for name, reason in LEFT_OUT.items())
+    return f"""## Left out
+
+{len(LEFT_OUT)} of torch's entries have no sample that could be judged.
+
+| entry | why |
+| --- | --- |
+{rows}
+"""
+
+
+def _exempt() -> str:
+    def row(exemption: Exemption) -> str:
+        return f"| `{exemption.entry}` | {exemption.kind} | {exemption.reason} |"
+
+    unsafe = "\n".join(f"| `{name}` | {reason} |" for name, (_, reason) in UNSAFE.items())
+    return f"""## Known to differ
+
+Each row says in what, and why. `accepts`: the rule accepts sizes that torch refuses; `refuses`: the other way
+round; `shape`, `dtype`, `strides`: of the result; `approximate`, `no-rule`, `gave-up`, `incomplete`: nothing
+exact is said, and a report says so.
+
+| entry | in | why |
+| --- | --- | --- |
+{chr(10).join(map(row, EXEMPTIONS))}
+
+In these calls torch looks at memory that is not theirs, so that nothing can be compared:
+
+| operator | where |
+| --- | --- |
+{unsafe}
+"""
+
+
+def _core(made: dict[str, Any]) -> str:
+    missing = [name for name, covered in made["core"].items() if not covered]
+    if not missing:
+        return ""
+    return f"""## Core ATen that is not covered
+
+{", ".join(f"`{name}`" for name in missing)}
+"""
+
+
+def _zoo(zoo: dict[str, Any]) -> str:
+    rows = "\n".join(f"| {what} | {number:,} |" for what, number in zoo["totals"].items())
+    packages = ", ".join(f"{name} {version}" for name, version in zoo["packages"].items())
+    out = "".join(f"\n* {name}: {why}" for name, why in zoo["left_out"].items())
+    return f"""## The zoo
+
+Models of public packages, checked and compared with eager runs by `benchmarks/zoo.py`: {packages}.
+
+| | |
+| --- | --- |
+{rows}
+{out}
+"""
+
+
+def read(path: Path) -> dict[str, Any] | None:
+    found: dict[str, Any] | None = json.loads(path.read_text()) if path.exists() else None
+    return found
+
+
+def write(rows: Iterable[Row]) -> None:
+    """The figures of a whole run, and the page."""
+    FIGURES.parent.mkdir(exist_ok=True)
+    FIGURES.write_text(text_of(figures(list(rows))))
+    write_page()
+
+
+def write_page() -> None:
+    made = read(FIGURES)
+    if made is None:
+        sys.exit(f"there are no figures in {FIGURES}: `make coverage` makes them")
+    PAGE.write_text(page(made, read(ZOO)))
+
+
+if __name__ == "__main__":
+    write_page()

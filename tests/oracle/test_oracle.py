@@ -1,0 +1,230 @@
+"""Every operator held to torch itself: a slice of it here, the whole as a slow test; and proofs that a wrong
+rule does not go unnoticed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+from oracle import core, coverage
+from oracle.exemptions import LEFT_OUT, Exemption, complaints, stale, unexpected
+from oracle.judge import Remark, Strides, build, points
+from oracle.pool import WHOLE, Options, Row, judge_entry, run
+from oracle.samples import CONTROL, CORE, Entry, Sample, entries
+
+from anyshape.constraints.dims import Term
+from anyshape.constraints.formula import ne
+from anyshape.constraints.generate import RuleFunction
+from anyshape.constraints.language import Context, Tensor, tensors
+from anyshape.constraints.rules import default_rules
+
+JUDGED = [name for name in entries() if name not in LEFT_OUT]
+JOBS = os.cpu_count() or 1
+
+
+def test_slice() -> None:
+    quick = [name for name in JUDGED if not name.startswith(CONTROL)]  # those are compiled at every point
+    rows = list(run(quick, Options(samples=1, points=5), JOBS))
+    assert len(rows) == len(quick)
+    assert complaints(rows, whole=False) == []
+
+
+@pytest.mark.slow
+def test_whole() -> None:
+    assert complaints(list(run(JUDGED, WHOLE, JOBS)), whole=True) == []
+
+
+# ---- a wrong rule is caught, in every family
+
+
+class Careless:
+    """A context that hears no requirement."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def require(self, formula: Any, reason: str) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+
+def lenient(rule: RuleFunction, c: Context, *args: Any, **kwargs: Any) -> Any:
+    """The rule, but for what it requires."""
+    return rule(Careless(c), *args, **kwargs)
+
+
+def severe(rule: RuleFunction, c: Context, *args: Any, **kwargs: Any) -> Any:
+    """The rule, and that the first size of its first tensor is not 1."""
+    first = next(tensors((*args, *kwargs.values())))
+    c.require(ne(first.shape[0], 1) if first.shape else True, "for no reason")
+    return rule(c, *args, **kwargs)
+
+
+def longer(rule: RuleFunction, c: Context, *args: Any, **kwargs: Any) -> Any:
+    """The rule with one more than there is, in the last size of each result."""
+
+    def one_more(value: Any) -> Any:
+        if isinstance(value, Tensor) and value.shape:
+            return replace(value, shape=(*value.shape[:-1], value.shape[-1] + 1))
+        if isinstance(value, int | Term):
+            return value + 1
+        return tuple(map(one_more, value)) if isinstance(value, tuple) else value
+
+    return one_more(rule(c, *args, **kwargs))
+
+
+MISTAKES = {lenient: "accepts", severe: "refuses", longer: "shape"}
+"""Each with the remark that it has to lead to."""
+
+SPECIMENS = {
+    "attention": ("nn_functional_scaled_dot_product_attention", "scaled_dot_product_attention"),
+    "control": ("control_cond", "cond"),
+    "creation": ("zeros_like", "zeros_like"),
+    "einsum": ("einsum", "einsum"),
+    "elementwise": ("add", "add"),
+    "gathering": ("gather", "gather"),
+    "indexing": ("select", "select"),
+    "joining": ("cat", "cat"),
+    "layout": ("expand", "expand"),
+    "linalg": ("bmm", "bmm"),
+    "loss": ("nn_functional_nll_loss", "nll_loss_nd"),
+    "matrices": ("linalg_cholesky", "linalg_cholesky"),
+    "norm": ("nn_functional_layer_norm", "layer_norm"),
+    "random": ("bernoulli", "bernoulli"),
+    "reduction": ("aminmax", "aminmax"),
+    "repeating": ("repeat", "repeat"),
+    "resize": ("nn_functional_pixel_shuffle", "pixel_shuffle"),
+    "rnn": ("nn.LSTM", "lstm"),
+    "sizes": (CORE, "sym_size"),
+    "spectral": ("fft_fft", "fft_fft"),
+    "window": ("nn_functional_conv2d", "conv2d"),
+}
+"""Of each family an entry, and the operator whose rule it is given a wrong one of."""
+
+CANNOT = {("control", lenient), ("control", severe), ("creation", lenient), ("random", lenient),
+          ("repeating", lenient), ("sizes", lenient), ("sizes", severe)}  # fmt: skip
+"""Rules that require nothing of sizes, and such that have no tensor before them."""
+
+
+def test_every_family_has_a_specimen() -> None:
+    assert SPECIMENS.keys() == coverage.families().keys()
+    for family, (entry, op) in SPECIMENS.items():
+        assert entry in entries() and op in coverage.families()[family]
+
+
+@pytest.mark.parametrize(
+    "family, mistake", [(f, m) for f in SPECIMENS for m in MISTAKES if (f, m) not in CANNOT]
+)
+def test_wrong_rule_is_caught(family: str, mistake: Callable[..., Any]) -> None:
+    entry, op = SPECIMENS[family]
+    right = default_rules[op]
+    wrong = default_rules + {op: replace(right, function=partial(mistake, right.function))}
+    forms = frozenset({"aten" if entry == CORE else "module" if entry.startswith("nn.") else "function"})
+    options = Options(samples=None if entry == CORE else 5, forms=forms)
+    found = unexpected(entry, judge_entry(entries()[entry], options, wrong).remarks)
+    assert MISTAKES[mistake] in {remark.kind for remark in found}
+
+
+# ---- what the harness itself is made of
+
+
+def test_exemption_that_nothing_needs_is_stale() -> None:
+    remark = Remark("accepts", "function 0: (float32[2])", "[3]", "RuntimeError: no", "accepts", "add")
+    row = Exemption("add", "accepts", "a reason", "RuntimeError: no")
+    assert unexpected("add", [remark], (row,)) == []
+    assert stale([("add", [remark])], (row,)) == []
+    for other in (replace(row, entry="sub"), replace(row, kind="refuses"), replace(row, about="yes")):
+        assert unexpected("add", [remark], (other,)) == [remark]
+        assert stale([("add", [remark])], (row, other)) == [other]
+
+
+def test_complaints() -> None:
+    remark = Remark("refuses", "function 0: ()", "", "runs", "no", "add")
+    assert complaints([Row("add", points=1)], whole=False) == []
+    assert complaints([Row("add", points=1, remarks=[remark])], whole=False) == ["add: 1 refuses"]
+    assert "LEFT_OUT" in complaints([Row("add")], whole=False)[0]
+
+
+def crash(x: torch.Tensor) -> torch.Tensor:
+    if type(x) is torch.Tensor and len(x) == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return x + 1
+
+
+def test_call_that_kills_its_process_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Deadly(Entry):
+        def samples(self) -> Iterator[Sample]:
+            yield Sample("deadly", "function", 0, crash, (torch.ones(3),), {})
+
+        def errors(self) -> Iterator[Sample]:
+            yield from ()
+
+    monkeypatch.setitem(entries(), "deadly", Deadly("deadly"))
+    (row,) = run(["deadly"], WHOLE, 1)
+    assert [(r.kind, r.point) for r in row.remarks] == [("crash", "[0]")]
+    assert row.points == row.agreed == 4
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        torch.arange(24).view(2, 3, 4),
+        torch.arange(24).view(2, 3, 4).permute(2, 0, 1),
+        torch.arange(48).view(2, 3, 8)[..., ::2],
+        torch.arange(4).expand(2, 3, 4),
+        torch.tensor(3),
+    ],
+)
+def test_tensor_is_built_in_other_sizes(tensor: torch.Tensor) -> None:
+    same = build(tensor, tuple(tensor.shape))
+    assert torch.equal(same, tensor) and same.stride() == tensor.stride()
+    sizes = tuple(n + 1 for n in tensor.shape)
+    layout = Strides.of(tensor)
+    assert layout is not None
+    assert build(tensor, sizes).shape == sizes and build(tensor, sizes).stride() == layout.strides(sizes)
+
+
+def test_points_move_equal_sizes_together() -> None:
+    at = {"a": 3, "b": 3, "c": 5}
+    made = list(points(at))
+    assert made[0] == at
+    for expected in ({"a": 4, "b": 3, "c": 5}, {"a": 0, "b": 0, "c": 5}, {"a": 3, "b": 3, "c": 1}):
+        assert expected in made
+    assert len(made) == len({tuple(point.values()) for point in made})
+    assert len(list(points(at, 5))) == 6
+
+
+# ---- the page
+
+
+def test_page_is_that_of_its_figures() -> None:
+    made = coverage.read(coverage.FIGURES)
+    assert made is not None
+    expected = coverage.page(made, coverage.read(coverage.ZOO))
+    assert coverage.PAGE.read_text() == expected, "write it anew: python tests/oracle/coverage.py"
+    assert coverage.text_of(made) == coverage.FIGURES.read_text()
+
+
+def test_figures_are_those_of_this_torch() -> None:
+    made = coverage.read(coverage.FIGURES)
+    assert made is not None
+    assert made["torch"] == torch.__version__.partition("+")[0], "make coverage"
+    assert set(made["entries"]) == set(JUDGED), "make coverage"
+    assert tuple(made["core"]) == core.overloads(), "make coverage"
+
+
+def test_every_figure_of_the_page_comes_from_the_figures() -> None:
+    made = coverage.read(coverage.FIGURES)
+    assert made is not None
+    entry = next(row for row in made["entries"].values() if row["points"])
+    entry["points"] += 1_000_000
+    assert coverage.page(made, coverage.read(coverage.ZOO)) != coverage.PAGE.read_text()
