@@ -6,9 +6,7 @@ does. `to_torch` gives what `torch.export.export` takes.
 
 from __future__ import annotations
 
-import builtins
 import inspect
-import keyword
 import operator
 from collections.abc import Mapping, Sequence
 from math import inf
@@ -22,6 +20,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._sympy.numbers import int_oo
 
 from ..constraints.dims import Term, linear_parts, sym
+from .dim_names import bearable
 from .dim_specs import Bounds, DimSpec, DimSpecError, Entries, Hint, HintKind, Items, Size, Sizes, Tree
 from .lowering import lower
 
@@ -263,7 +262,7 @@ def to_torch(
     """
     lowered = lower(spec)
     names = lowered.spec.dims
-    dims = {n: TorchDim(_bearable(n, names), min=bounds.min, max=bounds.max) for n, bounds in names.items()}
+    dims = {n: TorchDim(bearable(n, names), min=bounds.min, max=bounds.max) for n, bounds in names.items()}
     inputs = _inputs(args, kwargs or {}, target)
     match lowered.spec.shapes:
         case Items(items):
@@ -311,12 +310,3 @@ def _derived(size: Term, dims: Mapping[str, Any]) -> Any:
     dim = dims[atom.text]
     dim = dim if factor == 1 else factor * dim
     return dim + constant if constant else dim
-
-
-def _bearable(name: str, names: Mapping[str, Bounds]) -> str:
-    """The name, unless torch's own use of sympy takes it for something else: `N`, `pi`, `len`, `lambda`."""
-    while hasattr(sympy, name) or hasattr(builtins, name) or keyword.iskeyword(name):
-        name = f"_{name}"
-        while name in names:
-            name = f"_{name}"
-    return name

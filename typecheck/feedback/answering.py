@@ -1,0 +1,128 @@
+"""A solver behind torch's ShapeEnvs: asked where their own reasoning does not know, while it is open.
+
+A ShapeEnv knows ranges and single conditions, and does not combine them: that `a < b` and `b <= 64` leave
+`a < 64`, or that a multiple of 4 is even, it cannot tell. Of an input's size it then makes a guard; of a size
+that data decides the trace fails. Whatever is answered here follows from what the ShapeEnv itself holds to be
+true, which it enforces by guards and runtime asserts of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+import sympy
+from sympy.logic.boolalg import Boolean
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+from ...constraints.formula import Formula, free_symbols, holds
+from ...constraints.system import Answer
+from ...solver.judge import Budget, Judge, connected
+from .knowledge import hints_of, known
+from .terms import formula_of
+
+KEPT: Final = 4096
+"""How many answers are remembered."""
+
+
+class Solver:
+    """Answers the questions of one ShapeEnv, or of all."""
+
+    def __init__(self, shape_env: ShapeEnv | None, seconds: float) -> None:
+        self.shape_env, self.seconds = shape_env, seconds
+        self.answered: dict[Formula, bool] = {}
+        """The questions that were answered, in order."""
+        self._answers: dict[tuple[Formula, tuple[Formula, ...]], bool | None] = {}
+        self._known: tuple[Any, tuple[Formula, ...]] = (None, ())
+
+    def answer(self, shape_env: ShapeEnv, question: sympy.Basic) -> Any:
+        """`sympy.true` or `sympy.false`, None where neither follows from what the ShapeEnv knows."""
+        if not isinstance(question, Boolean):
+            return None
+        formula = formula_of(shape_env.replace(question))
+        if formula is None or isinstance(formula, bool):
+            return None
+        given = connected(self._knowledge(shape_env), free_symbols(formula))
+        if (formula, given) not in self._answers:
+            if len(self._answers) >= KEPT:
+                self._answers.clear()
+            self._answers[formula, given] = self._decide(formula, given, hints_of(shape_env))
+        truth = self._answers[formula, given]
+        if truth is None:
+            return None
+        self.answered[formula] = truth
+        return sympy.true if truth else sympy.false
+
+    def _decide(self, formula: Formula, given: tuple[Formula, ...], hints: dict[str, int]) -> bool | None:
+        answer = Judge(Budget(self.seconds)).ask(formula, given)
+        truth = {Answer.ALWAYS: True, Answer.NEVER: False}.get(answer)
+        if truth is not None and hints.keys() >= free_symbols(formula):
+            with suppress(ZeroDivisionError):
+                if holds(formula, hints) != truth:
+                    return None  # what is known contradicts itself, which the ShapeEnv is to find out
+        return truth
+
+    def _knowledge(self, shape_env: ShapeEnv) -> tuple[Formula, ...]:
+        """What the ShapeEnv knows, gathered again when it has learnt something."""
+        learnt = len(shape_env.guards), shape_env.num_deferred_runtime_asserts, len(shape_env.replacements)
+        state = id(shape_env), *learnt, tuple(shape_env.var_to_range.items())
+        if self._known[0] != state:
+            self._known = state, known(shape_env)
+        return self._known[1]
+
+
+_open: list[Solver] = []
+"""The solvers that are asked now, the last one first."""
+_torchs: list[Callable[..., Any]] = []
+"""torch's own method, while another stands in its place."""
+
+
+@contextmanager
+def oracle(shape_env: ShapeEnv | None = None, budget_ms: float = 200.0) -> Iterator[Solver]:
+    """While this is open, a ShapeEnv that does not know an answer asks anyshape's solver.
+
+    `shape_env` is the one that asks; by default it is any, also such as `torch.export` makes for itself. A
+    question takes about `budget_ms` at most, and is asked once. What is yielded has `answered`, the questions
+    that got an answer. On exit, in whatever way, all is as it was.
+    """
+    solver = Solver(shape_env, budget_ms / 1000)
+    if not _open:
+        _torchs.append(ShapeEnv._maybe_evaluate_static)
+        ShapeEnv._maybe_evaluate_static = _asking(_torchs[0])  # type: ignore[method-assign, assignment]
+    _open.append(solver)
+    forget_answers()
+    try:
+        yield solver
+    finally:
+        _open.remove(solver)
+        if not _open:
+            ShapeEnv._maybe_evaluate_static = _torchs.pop()  # type: ignore[method-assign, assignment]
+        forget_answers()
+
+
+def _asking(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def maybe_evaluate_static(shape_env: ShapeEnv, expression: sympy.Basic, **options: Any) -> Any:
+        """torch's answer, or else that of the last solver that is open for the ShapeEnv.
+
+        A question on special terms is not for us: whether a guard follows from ranges alone (`axioms=()`)
+        says whether it is needed at all.
+        """
+        answer = original(shape_env, expression, **options)
+        if answer is not None or any(options.get(special) not in (None, False) for special in _SPECIAL):
+            return answer
+        solver = next((s for s in reversed(_open) if s.shape_env in (None, shape_env)), None)
+        return None if solver is None else solver.answer(shape_env, expression)
+
+    return maybe_evaluate_static
+
+
+_SPECIAL: Final = ("axioms", "var_to_range", "compute_hint", "unbacked_only")
+
+
+def forget_answers() -> None:
+    """Questions that ShapeEnvs were asked before are asked anew: no cache of theirs looks at ranges."""
+    for cached in ("_maybe_evaluate_static", "_inner_evaluate_expr", "simplify", "replace", "_find"):
+        getattr(ShapeEnv, cached).cache_clear()

@@ -1,0 +1,132 @@
+"""Lemmas: what a program asks of its sizes and follows from its assumptions, for those who cannot see that.
+
+`torch.compile` takes assumptions (`ShapesSpec(…, assumptions=[P < Q])`), tells each to its ShapeEnv, and
+fails on a question that is not one of them: `P < Q` does not give it `P < Q + 5`. Lemmas are assumptions in
+addition, and since they follow from the others they assume nothing more.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Final
+
+import torch
+
+from ...constraints.dims import Atom, Dim, Symbol, coefficients
+from ...constraints.formula import And, Compare, Formula, Or, conjuncts, free_symbols, negate
+from ...constraints.generate import Rules
+from ...constraints.spec_text import Inputs
+from ...constraints.system import Answer, System, ranges_of
+from ...solver.bounds import Known
+from ...solver.judge import Budget, Judge
+from ...tracer.expressions import NotRead
+from ..api import examine
+
+
+@dataclass(frozen=True, slots=True)
+class Lemmas:
+    """Conditions over the symbols of an input spec, and what follows from them."""
+
+    given: tuple[Formula, ...]
+    proved: tuple[Formula, ...]
+
+    def for_torch(self, variables: Mapping[str, Any]) -> list[torch.SymBool]:
+        """All of them, for `ShapesSpec(assumptions=…)`; `variables` are its `ShapeVar`s by the symbols here.
+
+        A lemma that has no counterpart there is left out.
+        """
+        return [*_conditions((*self.given, *self.proved), variables)]
+
+
+def lemmas(
+    target: Any,
+    inputs: Inputs,
+    assume: str | Iterable[str] = (),
+    *,
+    budget_s: float = 30.0,
+    rules: Rules | None = None,
+) -> Lemmas:
+    """What the target asks of its sizes and follows from the assumptions, but not from ranges alone.
+
+    The arguments are those of `check`, and it raises what `check` raises.
+    """
+    examined = examine(target, inputs, assume, budget_s=budget_s, replay=False, rules=rules)
+    domain = examined.spec.domain
+    given = tuple(f for f in domain.assumptions if len(free_symbols(f)) > 1 or not ranges_of((f,)))
+    judge = Judge(Budget(budget_s))
+    obvious = Known(f for f in domain.assumptions if f not in given)
+    proved: dict[Formula, None] = {}
+    for question in _questions(examined.system):
+        if free_symbols(question) <= {*domain.symbols} and obvious.ask(question) is None:
+            answer = judge.ask(question, domain.assumptions)
+            if answer in (Answer.ALWAYS, Answer.NEVER):
+                proved[question if answer is Answer.ALWAYS else negate(question)] = None
+    return Lemmas(given, tuple(f for f in proved if f not in given))
+
+
+def _questions(system: System) -> Iterator[Formula]:
+    """What nodes require and branches ask."""
+    for path in system.paths:
+        for constraint in path.constraints:
+            yield from conjuncts(constraint.formula)
+        for asked in path.conditions:
+            if asked.formula is not None:
+                yield from conjuncts(asked.formula)
+
+
+# ---- in torch's terms
+
+
+def _conditions(formulas: Iterable[Formula], variables: Mapping[str, Any]) -> Iterator[torch.SymBool]:
+    for formula in formulas:
+        try:
+            built = _condition(formula, variables)
+        except NotRead:
+            continue
+        if isinstance(built, torch.SymBool):
+            yield built
+
+
+def _condition(formula: Formula, variables: Mapping[str, Any]) -> Any:
+    """The condition as `ShapeVar`s write it."""
+    match formula:
+        case bool():
+            return formula
+        case And(parts):
+            return reduce(operator.and_, (_condition(part, variables) for part in parts))
+        case Or(parts):
+            return reduce(operator.or_, (_condition(part, variables) for part in parts))
+        case Compare(op, term):
+            left = tuple((mono, c) for mono, c in term.terms if c > 0)
+            right = tuple((mono, -c) for mono, c in term.terms if c < 0)
+            return _COMPARE[op](_sum(left, variables), _sum(right, variables))
+
+
+def _sum(terms: Iterable[tuple[tuple[Atom, ...], int]], variables: Mapping[str, Any]) -> Any:
+    products = (reduce(lambda size, atom: size * _atom(atom, variables), mono, c) for mono, c in terms)
+    return reduce(operator.add, products, 0)
+
+
+def _atom(atom: Atom, variables: Mapping[str, Any]) -> Any:
+    if isinstance(atom, Symbol):
+        if atom.name not in variables:
+            raise NotRead(f"no variable is given for {atom.name}")
+        return variables[atom.name]
+    if atom.op not in _APPLY:
+        raise NotRead(f"{atom.op} has no counterpart in torch")
+    return reduce(_APPLY[atom.op], (_size(arg, variables) for arg in atom.args))
+
+
+def _size(dim: Dim, variables: Mapping[str, Any]) -> Any:
+    return _sum(coefficients(dim), variables)
+
+
+_COMPARE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "==": operator.eq, "!=": operator.ne, ">=": operator.ge,
+}
+_APPLY: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "//": operator.floordiv, "%": operator.mod, "min": torch.sym_min, "max": torch.sym_max,
+}
