@@ -58,3 +58,17 @@ PROGRAMS: dict[str, tuple[Any, str]] = {
 def report(name: str) -> Report:
     target, inputs = PROGRAMS[name]
     return check(target() if isinstance(target, type) else target, inputs)
+
+
+class Deep(nn.Module):
+    """Of `stages * 25` blocks, each of five calls."""
+
+    def __init__(self, stages: int) -> None:
+        super().__init__()
+        self.stages = nn.ModuleList(nn.Sequential(*(Block(8) for _ in range(25))) for _ in range(stages))
+        self.head = nn.Linear(7, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for stage in self.stages:
+            x = stage(x)
+        return self.head(x)

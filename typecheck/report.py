@@ -228,5 +228,17 @@ class Report:
 
         return to_text(self, width=width, colour=colour, shapes=shapes)
 
+    def to_html(self) -> str:
+        """The report as a page of its own that needs no network, with the graph of the program to explore."""
+        from .render.html import to_html
+
+        return to_html([self])
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: without a script, and as an excerpt where there are very many calls."""
+        from .render.html import summary
+
+        return summary(self)
+
     def __str__(self) -> str:
         return self.to_text()
