@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from ..dims import Dim, Term
-from ..formula import any_of, eq
+from ..formula import all_of, any_of, eq
 from ..generate import Rule, RuleFunction
 from ..language import Context, Layout, Number, Shape, Tensor, Value, product
 from .common import CATEGORY, REAL_OF, axis, broadcast, category, promote
@@ -491,6 +491,8 @@ def rrelu(
     inplace: Value = False,
 ) -> Tensor:
     """[*a] -> [*a], contiguous"""
+    if isinstance(lower, int | float) and isinstance(upper, int | float) and lower > upper:
+        c.refuse(f"rrelu takes slopes from {lower} to {upper}, and the first is the larger")
     return Tensor(input.shape, apply_law(c, "xx=x", input.dtype, "rrelu"))
 
 
@@ -499,7 +501,11 @@ def rrelu_with_noise(
     training: Value = False, generator: Value = None,
 ) -> Tensor:  # fmt: skip
     """[*a], [*a] -> [*a], contiguous; the noise is written"""
-    return rrelu(c, input)
+    if input.rank != noise.rank:
+        c.refuse(f"the noise has the shape of the input: {noise} and {input}")
+    same = all_of(map(eq, input.shape, noise.shape))
+    c.require(same, f"the noise has the shape of the input: {noise} and {input}")
+    return rrelu(c, input, lower, upper)
 
 
 def rrelu_with_noise_functional(

@@ -112,6 +112,8 @@ def narrow(c: Context, input: Tensor, dim: int, start: Dim | Tensor, length: Dim
     at, size, stride = a_dim(c, input, dim)
     nonnegative(c, length, "the length of narrow")
     if isinstance(start, Tensor):
+        if start.rank or start.dtype == "bool":
+            c.refuse(f"narrow takes its start from an integer tensor of rank 0, not {start}")
         c.require(le(length, size), f"narrow to {length} of {size}")
     else:
         reason = f"narrow to {length} from {start}, of a dim of size {size}"

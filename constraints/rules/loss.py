@@ -277,6 +277,8 @@ def cross_entropy(
         c.refuse("cross_entropy takes an input of rank 1 or more")
     floating = target.dtype is not None and category(target.dtype) == 2
     if target.rank == input.rank and (floating or input.rank > 1):
+        if isinstance(ignore_index, int) and ignore_index >= 0:
+            c.refuse("cross_entropy of probabilities has no class to ignore")
         return finish(c, mode, _probabilities(c, input, target, weight))
     if target.rank == input.rank:
         # A target of one class for a vector of one class is taken for probabilities, which are not integers.
@@ -326,6 +328,9 @@ def _classes(c: Context, input: Tensor, target: Tensor, weight: Weight, operatio
         c.require(
             eq(have, want), f"{operation} of {input} takes a class per position, and the target is {target}"
         )
+    if input.rank not in (2, 4):  # these alone have kernels of their own, others are viewed as 4
+        some = any_of((ge(input.shape[1], 1), eq(target.numel, 0)))
+        c.require(some, f"{operation} of {input} has no classes for {target}")
     return Tensor(wanted, input.dtype)
 
 

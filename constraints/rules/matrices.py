@@ -237,19 +237,31 @@ def pinv(
     atol: Any = None,
     rtol: Any = None,
 ) -> Tensor:
-    """[*b, n, m] -> [*b, m, n]; a hermitian matrix is square, if it is not empty"""
+    """[*b, n, m] -> [*b, m, n]; a hermitian matrix is square, if it is not empty
+
+    Tolerances broadcast with b, but those of an empty input.
+    """
     batch, n, m = _matrix(c, input)
     _square_unless_empty(c, hermitian, input)
+    batch = _tolerated(c, input, batch, rcond, atol, rtol)
     return Tensor((*batch, m, n), input.dtype, Layout.UNKNOWN)
+
+
+def _tolerated(c: Context, input: Tensor, batch: Shape, *tolerances: Any) -> Shape:
+    """The batch with that of the tolerances, where they are tensors and the input has elements."""
+    shapes = [t.shape for t in tolerances if isinstance(t, Tensor)]
+    if not shapes or not c.choose(ge(input.numel, 1), "the batch of the result"):
+        return batch
+    return broadcast(c, batch, *shapes)
 
 
 def matrix_rank(
     c: Context, input: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None
 ) -> Tensor:
-    """[*b, n, m] -> int64 [*b]; a hermitian matrix is square, if it is not empty"""
+    """[*b, n, m] -> int64 [*b], with which tolerances broadcast; if hermitian, square or empty"""
     batch, _, _ = _matrix(c, input)
     _square_unless_empty(c, hermitian, input)
-    return Tensor(batch, "int64")
+    return Tensor(_tolerated(c, input, batch, tol, atol, rtol), "int64")
 
 
 def _square_unless_empty(c: Context, wanted: bool, tensor: Tensor) -> None:
@@ -448,18 +460,20 @@ def cross(c: Context, input: Tensor, other: Tensor, dim: int | None = None) -> T
 
 
 def vecdot(c: Context, x: Tensor, y: Tensor, dim: int = -1) -> Tensor:
-    """[*b, n] . [*b, n] -> [*b], broadcast, n included"""
+    """[*b, n] . [*b, n] -> [*b], broadcast, n included; vectors without a batch have the same n"""
     if _same(c, x, y) is not None and category(x.dtype or "") < 2:
         c.refuse(f"vecdot takes floating or complex numbers, not {x.dtype}")
     shape = broadcast(c, x.shape, y.shape)
     at = axis(c, dim, len(shape))
+    if x.rank == y.rank == 1:
+        c.require(eq(x.shape[0], y.shape[0]), f"the vectors have {x.shape[0]} and {y.shape[0]} elements")
     return Tensor(shape[:at] + shape[at + 1 :], x.dtype)
 
 
 def linalg_vander(c: Context, x: Tensor, N: Dim | None = None) -> Tensor:
-    """[*b, n] -> [*b, n, N], N = n unless given, 2 at least"""
+    """[*b, n] -> [*b, n, N], N = n unless given, 2 at least; a scalar is a vector of one"""
     if not x.shape:
-        c.refuse("a Vandermonde matrix is made of a vector, not of a scalar")
+        x = Tensor((1,), x.dtype)
     columns = x.shape[-1] if N is None else N
     c.require(ge(columns, 2), f"the matrix must have 2 columns at least, not {columns}")
     dtype = "int64" if x.dtype and category(x.dtype) < 2 else x.dtype

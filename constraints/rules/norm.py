@@ -67,9 +67,10 @@ def _per_channel(c: Context, input: Tensor, weight: Vector, bias: Vector, mean: 
         if vector is None:
             continue
         fits = eq(vector.numel, channels)
-        if vector in (mean, var) and vector.rank != 1:
+        statistic = name.startswith("running")
+        if statistic and vector.rank != 1:
             fits = False
-        least: Formula = ge(vector.numel, 1) if vector in (weight, bias) else True
+        least: Formula = True if statistic else ge(vector.numel, 1)
         c.require(
             any_of((all_of((full, fits)), all_of((empty, least)))),
             f"{name} must hold a number for each of {channels} channels, and is {vector}",
@@ -94,10 +95,10 @@ def batch_norm(
     """[n, c, *s], four times [c] -> [n, c, *s]; in training n * ∏s != 1, else with running statistics.
 
     The ATen form, known by its last argument, has weight and bias first and takes a single value per channel.
-    What is asked of the four vectors is the same, so that the order matters only to which of them are
-    missing.
     """
     aten = cudnn_enabled is not None
+    if aten:
+        weight, bias, running_mean, running_var = running_mean, running_var, weight, bias
     if training and not aten:
         count = product((input.shape[0], *input.shape[2:])) if input.shape else 1
         c.require(
@@ -105,10 +106,7 @@ def batch_norm(
         )
     parameters_fit(c, input, "batch_norm", running_mean, running_var, weight, bias)
     empty = is_empty(c, input.shape)
-    given = [
-        v is not None
-        for v in ((running_mean, running_var, weight, bias) if aten else (running_mean, running_var))
-    ]
+    given = running_mean is not None, running_var is not None
     if not training and sum(given) < 2:
         c.require(empty, "batch_norm in evaluation needs running_mean and running_var")
     if training and not aten and sum(given) == 1:
@@ -201,7 +199,9 @@ def instance_norm(
     cudnn_enabled: Value = None,
 ) -> Tensor:  # fmt: skip
     """[n, c, *s], four times [c] -> [n, c, *s], contiguous; on the input's own statistics, ∏s != 1"""
-    aten = cudnn_enabled is not None  # weight and bias come first there, as in batch_norm
+    aten = cudnn_enabled is not None
+    if aten:  # weight and bias come first there, as in batch_norm
+        weight, bias, running_mean, running_var = running_mean, running_var, weight, bias
     if use_input_stats and not aten:
         spatial = product(input.shape[2:])
         c.require(
@@ -209,10 +209,7 @@ def instance_norm(
         )
     channels = _channels(c, input, "instance_norm")
     parameters_fit(c, input, "instance_norm", running_mean, running_var, weight, bias)
-    given = [
-        v is not None
-        for v in ((running_mean, running_var, weight, bias) if aten else (running_mean, running_var))
-    ]
+    given = running_mean is not None, running_var is not None
     if not use_input_stats and sum(given) < 2:
         c.refuse("instance_norm without the input's own statistics needs running_mean and running_var")
     batch, empty, full = input.shape[0], is_empty(c, input.shape), is_full(c, input.shape)

@@ -52,6 +52,8 @@ def reduce_axes(
 ) -> Tensor:
     """[*a, n, *b] -> [*a, *b]; of no axes or an empty list, all"""
     at = axes(c, dim, input.rank) if input.shape else axes(c, dim, 0 if dim in (None, ()) else 1)
+    if input.rank > 64:
+        c.refuse(f"{name} takes tensors of rank 64 at most, not {input.rank}")
     if choice:
         not_empty(c, input, at, name)
     return Tensor(reduced(input.shape, at, keepdim), wanted_dtype(c, law, input, dtype, name))
@@ -286,7 +288,10 @@ def renorm(c: Context, input: Tensor, p: Value, dim: int, maxnorm: Value) -> Ten
     """[*a, n, *b] -> [*a, n, *b], of rank 2 or more"""
     if input.rank < 2:
         c.refuse(f"renorm takes a tensor of rank 2 or more, not {input.rank}")
-    axis(c, dim, input.rank)
+    at = axis(c, dim, input.rank)
+    if isinstance(p, int | float) and p == float("inf"):
+        for size in (*input.shape[:at], *input.shape[at + 1 :]):
+            c.require(ge(size, 1), f"renorm by the greatest element needs one, and the input is {input}")
     return Tensor(input.shape, apply_law(c, "xx==", input.dtype, "renorm"))
 
 
@@ -499,8 +504,8 @@ def bincount(c: Context, input: Tensor, weights: Value = None, minlength: Dim = 
             any_of((eq(input.shape[0], 0), fits)),
             f"bincount takes a weight for each of {input.shape[0]} numbers",
         )
-        exact = weights.dtype in (None, "float32", "float64") and c.at_least(input.shape[0], 1)
-        dtype = weights.dtype if exact else "float64" if c.at_least(input.shape[0], 1) else None
+        if c.choose(ge(input.shape[0], 1), "the dtype of bincount"):
+            dtype = weights.dtype if weights.dtype in (None, "float32", "float64") else "float64"
     c.require(ge(minlength, 0), f"bincount takes minlength >= 0, not {minlength}")
     return Tensor((c.fresh("bins", minlength, None),), dtype)
 
@@ -511,6 +516,7 @@ def multinomial(c: Context, input: Tensor, num_samples: Dim, replacement: Value 
     if input.rank not in (1, 2):
         c.refuse(f"multinomial takes probabilities of rank 1 or 2, not {input.rank}")
     *rows, size = input.shape
+    c.require(le(size, 2**24), f"multinomial chooses from 2**24 categories at most, not from {size}")
     c.require(ge(num_samples, 1), f"multinomial takes one sample or more, not {num_samples}")
     if replacement is True:
         something = any_of((ge(size, 1), *(eq(n, 0) for n in rows)))

@@ -167,7 +167,7 @@ def _total(c: Context, repeats: Tensor, size: Dim, output_size: Dim | None) -> D
     one_for_all = eq(count, 1)
     c.require(any_of((eq(count, size), one_for_all)), f"there are {count} repeats for {size} elements")
     if output_size is not None:
-        return output_size
+        return output_size if c.choose(ge(size, 1), "the size of the result") else 0
     each = c.fresh("repeated", 0, None)
     return size * each if one_for_all is True else each
 

@@ -149,6 +149,14 @@ def _fft_c2r(
 ) -> Tensor:
     """`[*n] -> [*n]`, where the last axis transformed gets the size given"""
     lengths = (*(None,) * (len(dim) - 1), last_dim_size)
+    at = _axes(c, dim, input.rank)
+    for size in input.shape:
+        c.require(ge(size, 1), f"input must not be empty ({input})")
+    have = input.shape[at[-1]] if at else last_dim_size
+    c.require(
+        any_of((eq(have, last_dim_size), eq(have, last_dim_size // 2 + 1))),
+        f"a transform to {last_dim_size} takes as many frequencies, or half of them and one, not {have}",
+    )
     return transformed(c, input, _axes(c, dim, input.rank), lengths, DOUBLED)
 
 
@@ -265,8 +273,11 @@ def istft(
     rank_is(c, input, "input", 2, 3)
     if input.dtype is not None and category(input.dtype) != 3:
         c.refuse(f"input must be complex, not {input.dtype}")
-    if return_complex and (onesided or (onesided is None and eq(input.shape[-2], n_fft) is not True)):
-        c.refuse("a onesided transform has no complex signal")
+    if return_complex:
+        if onesided:
+            c.refuse("a onesided transform has no complex signal")
+        if onesided is None:
+            c.require(eq(input.shape[-2], n_fft), "a onesided transform has no complex signal")
     # torch cuts the signal at the index -(n_fft//2), and -0 is no place at its end.
     least = 2 if center and length is None else 1
     c.require(ge(n_fft, least), f"n_fft must be at least {least}, not {n_fft}")

@@ -14,6 +14,7 @@ from ..formula import all_of, any_of, divides, eq, ge, le, lt, ne
 from ..generate import RuleFunction
 from ..language import Context, Layout, Shape, Tensor, product
 from .common import ABSENT, axis, like_input, rank_is, same_dim, strides_of
+from .elementwise import same_dtype
 from .rounding import scaled
 
 PerAxis = Any
@@ -128,6 +129,7 @@ def _grouped(c: Context, weight: Tensor, bias: Tensor | None, groups: Dim, outpu
     if bias is not None:
         rank_is(c, bias, "bias", 1)
         c.require(eq(bias.shape[0], outputs), f"bias has {bias.shape[0]} elements for {outputs} channels")
+        same_dtype(c, "a convolution with a bias", weight, bias)
 
 
 def _has_elements(c: Context, batch: Shape, channels: Dim, sizes: Shape, padding: Shape) -> None:
@@ -475,6 +477,8 @@ def fractional_max_pool(spatial: int, with_indices: bool = False) -> RuleFunctio
         ATen's operator has the samples, `[b, c, spatial]`, for its fourth argument, and returns indices too.
         """
         batch, channels, sizes = split(c, input, spatial)
+        if _random_samples is not None:
+            same_dtype(c, "fractional pooling with samples", input, _random_samples)
         aten = isinstance(output_ratio, Tensor) or random_samples is not None
         samples = output_ratio if isinstance(output_ratio, Tensor) else random_samples or _random_samples
         if output_size is None:
