@@ -217,9 +217,10 @@ def stft(
     nor pad_mode, so that what stands in their places is normalized, onesided and return_complex.
     """
     if not isinstance(pad_mode, str) and (pad_mode is not ABSENT or center is ABSENT):
-        normalized, onesided, return_complex = (
-            given if given is not ABSENT else None for given in (center, pad_mode, normalized)
-        )
+        if return_complex is None:
+            return_complex = normalized
+        if pad_mode is not ABSENT:
+            onesided = pad_mode
         center = False
     rank_is(c, input, "input", 1, 2)
     if input.dtype is not None and category(input.dtype) < 2:
