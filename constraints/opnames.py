@@ -180,11 +180,15 @@ PARAMETERS = MappingProxyType(
     {
         op: MappingProxyType(dict(pair.split("=") for pair in pairs.split()))
         for ops, pairs in {
+            "_cdist_backward": "cdist=distances",
+            "_pdist_backward": "pdist=distances",
             "asarray": "obj=data",
             "atleast_1d atleast_2d atleast_3d": "self=tensors",
+            "conv_tbc_backward": "self=grad",
             "copy_": "other=src",
             "dot vdot": "tensor=other",
             "dropout alpha_dropout feature_dropout feature_alpha_dropout": "train=training",
+            "embedding_backward": "grad=grad_output",
             "getitem setitem": "indices=index",
             "hsplit vsplit dsplit": _SECTIONS,
             "isin": "element=elements test_element=test_elements",

@@ -73,6 +73,7 @@ STUBS = {"_C/_VariableFunctions.pyi": "", "_C/_nn.pyi": "", "_C/__init__.pyi": "
 """torch's stub files, with the class whose methods are looked at."""
 
 WRONG_STUBS = {
+    "_softmax_backward_data": "`out` goes by the name grad_input",
     "as_tensor": "all but the data go by name",
     "cpu": "the memory format goes by name",
     "linspace": "steps cannot be left out",
