@@ -24,7 +24,7 @@ class Equations:
 
     def __init__(self) -> None:
         self._products: dict[Atom, dict[Mono, Dim]] = {}  # by the first atom of the product
-        self._quotients: dict[Atom, tuple[Dim, int]] = {}  # p // k -> (p, k), where k divides p
+        self._quotients: dict[Atom, tuple[Dim, int]] = {}  # q -> (p, k), where k*q is p
         self._cache: dict[Term, Dim] = {}
 
     def __bool__(self) -> bool:
@@ -51,14 +51,16 @@ class Equations:
                     break
 
     def _learn_multiple(self, atom: Atom) -> None:
-        """From `p % k == 0`: k * (p // k) is p."""
+        """From `p % k == 0`: k * (p // k) is p. Where p // k is s*q + c with s = ±1, k*q is s*(p - k*c)."""
         if isinstance(atom, Apply) and atom.op == "%":
             dividend, divisor = atom.args
             quotient = dividend // divisor
-            if isinstance(divisor, int) and isinstance(quotient, Term) and len(quotient.terms) == 1:
-                ((found, factor),) = quotient.terms
-                if len(found) == 1 and factor == 1:
-                    self._quotients[found[0]] = dividend, divisor
+            if isinstance(divisor, int) and isinstance(quotient, Term):
+                constant = sum(factor for mono, factor in quotient.terms if not mono)
+                found = [(mono, factor) for mono, factor in quotient.terms if mono]
+                if len(found) == 1 and len(found[0][0]) == 1 and abs(found[0][1]) == 1:
+                    ((atom,), sign), = found
+                    self._quotients[atom] = (dividend - divisor * constant) * sign, divisor
 
     def simplify(self, dim: Dim) -> Dim:
         """The dim rewritten."""

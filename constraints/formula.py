@@ -91,21 +91,34 @@ def compare(op: Operator, term: Dim) -> Formula:
     """`term op 0`, divided by the gcd g of its coefficients.
 
     With term = g*t + c: `== 0` needs g | c, else it is false; `>= 0` is t + floor(c/g) >= 0, since t is an
-    integer.
+    integer. Of a remainder r = p % k with k > 0, `r <= 0` says `r == 0`, and `r >= 1` says `r != 0`.
     """
     if isinstance(term, int):
         return {"==": term == 0, "!=": term != 0, ">=": term >= 0}[op]
     constant = sum(c for mono, c in term.terms if not mono)
     divisor = gcd(*(c for mono, c in term.terms if mono))
     if op == ">=":
-        if divisor == 1:
-            return Compare(op, term)
-        return Compare(op, _term((term - constant) // divisor + constant // divisor))
+        reduced = term if divisor == 1 else _term((term - constant) // divisor + constant // divisor)
+        return _of_remainder(reduced) or Compare(op, reduced)
     if constant % divisor:
         return op == "!="
     if term.terms[0][1] < 0:
         divisor = -divisor
     return Compare(op, _remainder_form(term if divisor == 1 else _term(term // divisor)))
+
+
+def _of_remainder(term: Term) -> Compare | None:
+    """`-r >= 0` and `r - 1 >= 0` for a remainder r, which is at least 0."""
+    (mono, coefficient), *rest = term.terms
+    if len(mono) == 1 and isinstance(atom := mono[0], Apply) and atom.op == "%":
+        divisor = atom.args[1]
+        remainder = Term(((mono, 1),), term.modular)
+        if isinstance(divisor, int) and divisor > 0:
+            if coefficient == -1 and not rest:
+                return Compare("==", remainder)
+            if coefficient == 1 and rest == [((), -1)]:
+                return Compare("!=", remainder)
+    return None
 
 
 def _remainder_form(term: Term) -> Term:
