@@ -15,8 +15,18 @@ from fnmatch import fnmatchcase
 from .judge import Remark
 from .pool import Row
 
-LEFT_OUT: dict[str, str] = {}
-"""Entry -> reason."""
+SPARSE = "sparse tensors: shapes are checked of strided ones"
+ON_CUDA = "there is no kernel for the CPU, on which torch is the judge"
+
+LEFT_OUT = {
+    "nn_functional_batch_norm_without_cudnn": ON_CUDA,
+    "sparse_mm_reduce": SPARSE,
+    "sparse_sampled_addmm": SPARSE,
+    "to_sparse": SPARSE,
+    "torch_ops_aten__efficient_attention_forward": ON_CUDA,
+    "torch_ops_aten__flash_attention_forward": ON_CUDA,
+}
+"""Entries of which no sample can be judged, and why."""
 
 
 @dataclass(frozen=True)

@@ -215,7 +215,7 @@ def run_eagerly(sample: Sample, sizes: Sequence[Any]) -> Ran | Refused:
 def _run(sample: Sample, sizes: Sequence[Any], how: str) -> Ran | Refused:
     pairs = zip(sample.varied, sizes, strict=True)
     varied = [size if isinstance(size, int) else build(own, size, how) for own, size in pairs]
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
     try:
         with torch.no_grad(), warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
@@ -287,7 +287,7 @@ def record_sample(
         return sample.run(list(xs))
 
     program: Callable[..., Any] = target if sample.module is None else _Module(sample)
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)
     with torch.no_grad(), warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         oracle = Oracle(spec.domain, Budget(RECORD_S))
