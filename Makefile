@@ -6,7 +6,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PACKAGES := constraints solver tracer typecheck
 
-.PHONY: help demo test test-all lint oracle coverage bench zoo clean
+.PHONY: help demo test test-all lint oracle coverage bench bench-check bench-baseline zoo clean
 
 help:
 	@echo "make demo      check a real model (examples/unet.py)"
@@ -15,7 +15,9 @@ help:
 	@echo "make lint      ruff, mypy, import-linter"
 	@echo "make oracle    every operator held to torch itself"
 	@echo "make coverage  the same, and docs/coverage.md written anew"
-	@echo "make bench     the benchmarks"
+	@echo "make bench     the benchmarks, into build/bench/ and benchmarks/results.md"
+	@echo "make bench-check     has the package become slower?"
+	@echo "make bench-baseline  what it costs now is what it may cost"
 	@echo "make zoo       check models of public packages against eager PyTorch (an environment of its own)"
 	@echo "make clean     remove the environment and everything generated"
 
@@ -47,8 +49,15 @@ oracle: .venv/installed-dev
 coverage: .venv/installed-dev
 	$(BIN)/python tests/oracle/run.py --write
 
+# `BENCH="models --models bert --export"` passes options on.
 bench: .venv/installed-dev
-	@set -e; for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+	$(BIN)/python -m benchmarks.bench $(BENCH)
+
+bench-check: .venv/installed-dev
+	$(BIN)/python -m benchmarks.gate
+
+bench-baseline: .venv/installed-dev
+	$(BIN)/python -m benchmarks.gate --update
 
 # `ZOO="--only timm -j 1"` passes options on.
 zoo: .venv-zoo/installed

@@ -21,31 +21,59 @@ class Measured:
     keywords: dict[str, object] = field(default_factory=dict)
 
 
-class Bottleneck(nn.Module):
-    def __init__(self, inputs: int, width: int, stride: int) -> None:
+class Residual(nn.Module):
+    """What both blocks of a ResNet have in common: the shortcut, projected where sizes change."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
-        outputs = width * 4
-        self.conv1 = nn.Conv2d(inputs, width, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
-        self.conv2 = nn.Conv2d(width, width, 3, stride, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(width)
-        self.conv3 = nn.Conv2d(width, outputs, 1, bias=False)
-        self.bn3 = nn.BatchNorm2d(outputs)
         self.relu = nn.ReLU(inplace=True)
-        self.downsample: nn.Module = nn.Identity()
+        self.downsample: nn.Module | None = None
         if stride != 1 or inputs != outputs:
             self.downsample = nn.Sequential(
                 nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)
             )
 
+    def shortcut(self, x: Tensor) -> Tensor:
+        return x if self.downsample is None else self.downsample(x)
+
+
+class Basic(Residual):
+    widening = 1
+
+    def __init__(self, inputs: int, width: int, stride: int) -> None:
+        super().__init__(inputs, width, stride)
+        self.conv1 = nn.Conv2d(inputs, width, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.relu(self.bn1(self.conv1(x)))
+        return self.relu(self.bn2(self.conv2(y)) + self.shortcut(x))
+
+
+class Bottleneck(Residual):
+    widening = 4
+
+    def __init__(self, inputs: int, width: int, stride: int) -> None:
+        super().__init__(inputs, width * 4, stride)
+        self.conv1 = nn.Conv2d(inputs, width, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, stride, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.conv3 = nn.Conv2d(width, width * 4, 1, bias=False)
+        self.bn3 = nn.BatchNorm2d(width * 4)
+
     def forward(self, x: Tensor) -> Tensor:
         y = self.relu(self.bn1(self.conv1(x)))
         y = self.relu(self.bn2(self.conv2(y)))
-        return self.relu(self.bn3(self.conv3(y)) + self.downsample(x))
+        return self.relu(self.bn3(self.conv3(y)) + self.shortcut(x))
 
 
-class ResNet50(nn.Module):
-    def __init__(self) -> None:
+class ResNet(nn.Module):
+    """He, Zhang, Ren and Sun, "Deep Residual Learning for Image Recognition", CVPR 2016."""
+
+    def __init__(self, block: type[Basic] | type[Bottleneck], counts: tuple[int, ...]) -> None:
         super().__init__()
         stem = [
             nn.Conv2d(3, 64, 7, 2, 3, bias=False),
@@ -55,16 +83,25 @@ class ResNet50(nn.Module):
         ]
         blocks: list[nn.Module] = []
         inputs = 64
-        for width, count, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
+        for stage, count in enumerate(counts):
+            width = 64 << stage
             for i in range(count):
-                blocks.append(Bottleneck(inputs, width, stride if i == 0 else 1))
-                inputs = width * 4
+                blocks.append(block(inputs, width, 2 if stage and i == 0 else 1))
+                inputs = width * block.widening
         self.features = nn.Sequential(*stem, *blocks)
-        self.pool = nn.AdaptiveAvgPool2d(1)
-        self.fc = nn.Linear(2048, 1000)
+        self.pool = nn.AdaptiveAvgPool2d((1, 1))
+        self.fc = nn.Linear(inputs, 1000)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.fc(torch.flatten(self.pool(self.features(x)), 1))
+
+
+def resnet18() -> nn.Module:
+    return ResNet(Basic, (2, 2, 2, 2))
+
+
+def resnet50() -> nn.Module:
+    return ResNet(Bottleneck, (3, 4, 6, 3))
 
 
 def bert() -> nn.Module:
@@ -99,12 +136,17 @@ def diffusion_unet() -> nn.Module:
 
 TOKENS = {"input_ids": ((2, 64), torch.int64)}
 
+IMAGE = {"x": ((2, 3, 224, 224), torch.float32)}
+
+RESNET18 = Measured("resnet18", resnet18, "x: float32[batch, 3, h, w]", IMAGE, ("h >= 32", "w >= 32"))
+"""Small enough for torch's own checker."""
+
 MEASURED = (
     Measured(
         "resnet50",
-        ResNet50,
+        resnet50,
         "x: float32[batch, 3, h, w]",
-        {"x": ((2, 3, 224, 224), torch.float32)},
+        IMAGE,
         ("h >= 32", "w >= 32"),
     ),
     Measured(
@@ -142,3 +184,11 @@ def example_inputs(measured: Measured) -> dict[str, Tensor]:
         name: torch.empty(size, dtype=dtype, device="meta")
         for name, (size, dtype) in measured.example.items()
     }
+
+
+def named(name: str) -> Measured:
+    """The model of this name. Raises ValueError where there is none."""
+    known = {measured.name: measured for measured in (RESNET18, *MEASURED)}
+    if name not in known:
+        raise ValueError(f"no model {name!r}; there are {', '.join(known)}")
+    return known[name]
