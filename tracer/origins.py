@@ -38,17 +38,22 @@ def is_inner(filename: str) -> bool:
     return filename.startswith(_INNER)
 
 
-@functools.cache
 def _origin(code: CodeType, instruction: int, line: int, module: str) -> Origin:
     """The instruction, by its offset in bytes, tells which part of the line is being evaluated."""
-    text = linecache.getline(code.co_filename, line)
+    return _origin_in(code.co_filename, code, instruction, line, module)
+
+
+@functools.cache
+def _origin_in(file: str, code: CodeType, instruction: int, line: int, module: str) -> Origin:
+    # The file is a key of its own: code objects are equal where equal functions stand in two files.
+    text = linecache.getline(file, line)
     stripped = text.strip()
     indent = len(text) - len(text.lstrip())
     start, stop = _columns(code, instruction, line, text)
     start, stop = max(start - indent, 0), min(stop - indent, len(stripped))
     if start >= stop:
         start = stop = 0
-    return Origin(code.co_filename, line, code.co_qualname, module, stripped, indent, start, stop)
+    return Origin(file, line, code.co_qualname, module, stripped, indent, start, stop)
 
 
 def _columns(code: CodeType, instruction: int, line: int, text: str) -> tuple[int, int]:

@@ -76,3 +76,14 @@ def test_a_program_without_source() -> None:
         names["f"](0)
     origin = of_error(raised.value, ModuleNames(None))
     assert (origin.code, origin.start, origin.stop) == ("", 0, 0)
+
+
+def test_equal_functions_in_two_files() -> None:
+    files = []
+    for name in ("<first>", "<second>"):
+        names: dict[str, Any] = {}
+        exec(compile("def f(n):\n    return 1 // n\n", name, "exec"), names)
+        with pytest.raises(ZeroDivisionError) as raised:
+            names["f"](0)
+        files.append(of_error(raised.value, ModuleNames(None)).file)
+    assert files == ["<first>", "<second>"]
