@@ -119,10 +119,12 @@ def is_defect(error: BaseException) -> bool:
     """Was the exception no refusal of the program, though of a kind that refusals have?
 
     Rules refuse in their own way: whatever else comes out of rules, dims or solver is a defect of theirs. A
-    recursion too deep says nothing of sizes.
+    recursion too deep says nothing of sizes, and neither does torch where a symbolic size has reached it.
     """
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
-    return isinstance(error, RecursionError) or frame.f_code.co_filename.startswith(_NO_TRACER)
+    if isinstance(error, RecursionError) or "SymInt" in str(error):
+        return True
+    return frame.f_code.co_filename.startswith(_NO_TRACER)
 
 
 def is_ours(error: BaseException) -> bool:

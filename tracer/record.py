@@ -749,7 +749,7 @@ def _is_symbolic(arguments: Any) -> bool:
         kind = type(a)
         if kind in _SYMBOLIC:
             return True
-        if kind in (list, tuple, Sizes) and _is_symbolic(a):
+        if isinstance(a, list | tuple) and _is_symbolic(a):  # a torch.Size, too: sizes and a real shape added
             return True
         if kind is slice and _is_symbolic((a.start, a.stop, a.step)):
             return True

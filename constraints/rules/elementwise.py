@@ -23,6 +23,7 @@ from .common import CATEGORY, REAL_OF, axis, broadcast, category, promote
 from .sizes import ARITHMETIC
 from .strides import Strides, laid_out, quotient, strides_of
 
+KINDS: Final = ("bool", "int", "float", "complex")
 COMPLEX = MappingProxyType({real: dtype for dtype, real in REAL_OF.items()})
 
 
@@ -380,9 +381,18 @@ def clamp(c: Context, input: Tensor, min: Value = None, max: Value = None) -> Te
     bounds = [b for b in (min, max) if b is not None]
     if not bounds:
         c.refuse("clamp takes min or max, or both")
-    if len({isinstance(b, Tensor) for b in bounds}) > 1:
-        c.refuse("clamp takes two tensors or two numbers, not one of each")
+    if len({isinstance(b, Tensor) for b in bounds}) > 1:  # one is a number, so a 0-dim tensor counts as one
+        bounds = [_number(b) for b in bounds]
+        if any(isinstance(b, Tensor) and b.shape for b in bounds):
+            c.refuse("clamp takes two tensors or two numbers, not one of each")
     return pointwise(c, "x==x", input, *bounds, operation="clamp")
+
+
+def _number(value: Value) -> Value:
+    """What torch reads where it wants a number: of a 0-dim tensor, its element."""
+    if isinstance(value, Tensor) and value.shape == () and value.dtype is not None:
+        return Number(KINDS[category(value.dtype)])
+    return value
 
 
 def clamp_min(c: Context, input: Tensor, min: Value) -> Tensor:

@@ -172,6 +172,8 @@ CASES = [
     Case("clamp", torch.clamp, (T("a b", i64),), {"max": 0.5}),
     Case("clamp", torch.clamp, (T("a b"),)),
     Case("clamp", torch.clamp, (T("a b"), T("b"), 1.0)),
+    Case("clamp", torch.clamp, (T("a b", i64), 0, T("", i64))),
+    Case("clamp", torch.clamp, (T("a b", i64), T(""), 3)),
     Case("clamp", torch.clamp, (T("a b c", permute=P),), {"min": T("b")}),
     Case("clamp_min", torch.clamp_min, (T("a b"), T("c"))),
     Case("clamp_max", torch.clamp_max, (T("a b", i64), 1.5)),

@@ -4,6 +4,7 @@ runs.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 import itertools
@@ -289,6 +290,12 @@ def root_of_a_square(x: Tensor) -> Tensor:
     return x.view(int(math.sqrt(a * a)), b)
 
 
+def sizes_before_a_real_shape(x: Tensor) -> Tensor:
+    weight = torch.ones(1, 3)
+    named = collections.namedtuple("named", "height width")(x.shape[0], 3)
+    return weight.expand((x.shape[0],) + weight.shape[-1:]) + x + torch.zeros(named)  # noqa: RUF005 (a torch.Size)
+
+
 PROGRAMS = [
     Program(scaled_by_a_decimal, "x: [b]", 60),
     Program(square_grid, "x: [b]", 40),
@@ -322,6 +329,7 @@ PROGRAMS = [
     Program(star_args_to_view, "x: [a, b, c]", 5),
     Program(pads_to_multiple, "x: [a, b]"),
     Program(mask_buffer_like, "x: [t, 3]"),
+    Program(sizes_before_a_real_shape, "x: [b, t]"),
     Program(functools.partial(integer_input, n=2), "x: [a, b]"),
     Program(nn.Sequential(nn.Linear(4, 3), nn.ReLU(inplace=True), nn.Linear(3, 2)), "input: [a, b]"),
     Program(Residual().eval(), "x: [b, c]"),
@@ -448,6 +456,17 @@ def test_a_defect_that_is_no_matter_of_sizes() -> None:
     assert path.end.how == "gave-up"
     assert "no_such_method" in path.end.reason
     assert path.end.origin.code == "return x.no_such_method()"
+
+
+def test_a_symbolic_size_that_reaches_torch_is_a_defect() -> None:
+    """Where torch refuses a symbolic size, the program is not known to be refused."""
+
+    def reaches(x: Tensor) -> Tensor:
+        raise RuntimeError("SymIntArrayRef expected to contain only concrete integers")
+
+    spec = parse_spec("x: [b]", ())
+    system, _ = record(reaches, spec, default_rules, Oracle(spec.domain))
+    assert {path.end.how for path in system.paths} == {"gave-up"}
 
 
 def test_a_refusal_that_the_program_catches() -> None:
