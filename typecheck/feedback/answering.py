@@ -9,7 +9,7 @@ true, which it enforces by guards and runtime asserts of its own.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
@@ -19,12 +19,14 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from ...constraints.formula import Formula, free_symbols, holds
 from ...constraints.system import Answer
-from ...solver.judge import Budget, Judge, connected
+from ...solver.judge import Budget, Judge, names_of
 from .knowledge import hints_of, known
 from .terms import formula_of
 
 KEPT: Final = 4096
-"""How many answers are remembered."""
+"""How many answers are remembered,"""
+MOST: Final = 96
+"""and how many conditions are looked at for one."""
 
 
 class Solver:
@@ -44,7 +46,7 @@ class Solver:
         formula = formula_of(shape_env.replace(question))
         if formula is None or isinstance(formula, bool):
             return None
-        given = connected(self._knowledge(shape_env), free_symbols(formula))
+        given = _near(self._knowledge(shape_env), free_symbols(formula))
         if (formula, given) not in self._answers:
             if len(self._answers) >= KEPT:
                 self._answers.clear()
@@ -71,6 +73,20 @@ class Solver:
         if self._known[0] != state:
             self._known = state, known(shape_env)
         return self._known[1]
+
+
+def _near(formulas: Iterable[Formula], names: frozenset[str]) -> tuple[Formula, ...]:
+    """Those that speak of the names, then those that share symbols with these, and so on, up to MOST.
+
+    To know less than there is gives fewer answers, and no wrong ones.
+    """
+    left = sorted(formulas, key=lambda formula: len(names_of(formula)))
+    found: list[Formula] = []
+    while len(found) < MOST and (layer := [f for f in left if not names.isdisjoint(names_of(f))]):
+        found += layer
+        left = [f for f in left if names.isdisjoint(names_of(f))]
+        names = names.union(*map(names_of, layer))
+    return tuple(found[:MOST])
 
 
 _open: list[Solver] = []

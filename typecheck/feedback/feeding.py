@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from math import inf
+from math import gcd, inf
 from typing import Any, Final
 
 import sympy
@@ -177,7 +177,10 @@ def _equalities(formula: Formula, shape_env: ShapeEnv) -> Iterator[tuple[str, An
 
 
 def _congruence(formula: Formula) -> tuple[str, int, int] | None:
-    """`(s, m, r)` of a formula that says that s is r modulo m, with 0 <= r < m."""
+    """`(s, m, r)` of a formula that says that s is r modulo m, with 0 <= r < m.
+
+    c*s + d = e modulo m says so where c has an inverse: s = (e - d)/c modulo m.
+    """
     linear = linear_parts(formula.term) if isinstance(formula, Compare) and formula.op == "==" else None
     if linear is None or len(linear[0]) != 1:
         return None
@@ -186,12 +189,12 @@ def _congruence(formula: Formula) -> tuple[str, int, int] | None:
         return None
     dividend, modulus = atom.args
     moved = linear_parts(dividend)
-    if not isinstance(modulus, int) or moved is None or len(moved[0]) != 1 or moved[0][0][1] != 1:
+    if not isinstance(modulus, int) or moved is None or len(moved[0]) != 1:
         return None
-    symbol = moved[0][0][0]
-    if not isinstance(symbol, Symbol):
+    ((symbol, multiple),), added = moved
+    if not isinstance(symbol, Symbol) or gcd(multiple, modulus) != 1:
         return None
-    return symbol.name, modulus, (-constant * factor - moved[1]) % modulus
+    return symbol.name, modulus, (-constant * factor - added) * pow(multiple, -1, modulus) % modulus
 
 
 def _replace_by_multiple(shape_env: ShapeEnv, name: str, modulus: int, residue: int, check: Any) -> None:

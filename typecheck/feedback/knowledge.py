@@ -48,8 +48,12 @@ def _conditions(shape_env: ShapeEnv) -> Iterator[sympy.Basic]:
         for end, compare in ((values.lower, sympy.Ge), (values.upper, sympy.Le)):
             if isinstance(end, sympy.Integer):
                 yield compare(size, end)
-    for axiom in shape_env.get_axioms():
-        yield shape_env.replace(axiom)
+    # Not by `get_axioms`, whose cache does not see a new guard.
+    for guard in shape_env.guards:
+        yield shape_env.replace(guard.expr)
+    for asserts in shape_env.deferred_runtime_asserts.values():
+        for stated in asserts:
+            yield shape_env.replace(stated.expr)
 
 
 def assumptions_of(shape_env: ShapeEnv, names: Iterable[str] | None = None) -> tuple[str, ...]:

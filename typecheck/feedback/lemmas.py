@@ -55,12 +55,13 @@ def lemmas(
     """
     examined = examine(target, inputs, assume, budget_s=budget_s, replay=False, rules=rules)
     domain = examined.spec.domain
-    given = tuple(f for f in domain.assumptions if len(free_symbols(f)) > 1 or not ranges_of((f,)))
+    names = frozenset(domain.symbols)
+    given = tuple(f for f in domain.assumptions if names.isdisjoint(ranges_of((f,))))
     judge = Judge(Budget(budget_s))
     obvious = Known(f for f in domain.assumptions if f not in given)
     proved: dict[Formula, None] = {}
     for question in _questions(examined.system):
-        if free_symbols(question) <= {*domain.symbols} and obvious.ask(question) is None:
+        if free_symbols(question) <= names and obvious.ask(question) is None:
             answer = judge.ask(question, domain.assumptions)
             if answer in (Answer.ALWAYS, Answer.NEVER):
                 proved[question if answer is Answer.ALWAYS else negate(question)] = None
