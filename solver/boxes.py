@@ -79,13 +79,14 @@ class Box:
         return all_of(said)
 
     @property
-    def rank(self) -> tuple[int, int, int, int]:
-        """How large the box is; larger is better."""
+    def rank(self) -> tuple[int, ...]:
+        """How large the box is; larger is better. Of numbers those are preferred that are no 0 or 1."""
         ends = {r.name: r.low if r.high is None else r.high for r in self.roots}
         return (
             sum(r.high is None for r in self.roots),
             prod(_range(r).count for r in self.roots),
             -sum(isinstance(s, int) for s in self.sizes.values()),
+            -sum(isinstance(s, int) and s < 2 for s in self.sizes.values()),
             -max((evaluate(s, ends) for s in self.sizes.values()), default=0),
         )
 
@@ -136,7 +137,7 @@ class _Grown:
     parts: dict[str, Progression]
 
     @property
-    def rank(self) -> tuple[int, int, int, int]:
+    def rank(self) -> tuple[int, ...]:
         return self.box().rank
 
     def box(self) -> Box:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ..constraints.spec_text import SpecError, parse_spec
     from .api import check
     from .codes import Code, Severity
+    from .dynamic_shapes import DynamicShapes, GivenUp
+    from .exporting import Exported, ExportError, export
     from .report import Accepts, Branch, Finding, Link, Output, Report, Shape, Verdict
     from .target import TargetError
 
@@ -30,6 +32,8 @@ _HOMES = {
     "..constraints.spec_text": "SpecError parse_spec",
     ".api": "check",
     ".codes": "Code Severity",
+    ".dynamic_shapes": "DynamicShapes GivenUp",
+    ".exporting": "Exported ExportError export",
     ".report": "Accepts Branch Finding Link Output Report Shape Verdict",
     ".target": "TargetError",
 }
@@ -39,8 +43,12 @@ __all__ = [
     "Accepts",
     "Branch",
     "Code",
+    "DynamicShapes",
+    "ExportError",
+    "Exported",
     "Fact",
     "Finding",
+    "GivenUp",
     "Link",
     "Origin",
     "Output",
@@ -51,6 +59,7 @@ __all__ = [
     "TargetError",
     "Verdict",
     "check",
+    "export",
     "parse_spec",
 ]
 

@@ -85,7 +85,7 @@ def examine(
         oracle = Oracle(source.spec.domain, Budget(clock.left))
         _has_inputs(source.spec, oracle)
         try:
-            system, changed = source.system(_default_rules() if rules is None else rules, oracle, clock)
+            system, changed = source.system(default_rules() if rules is None else rules, oracle, clock)
         except BadRules as error:
             raise TargetError(str(error), error.hint) from error
     if replay and all(path.end.how == "gave-up" for path in system.paths):
@@ -104,7 +104,7 @@ def _silent(step: str) -> None:
     pass
 
 
-def _default_rules() -> Rules:
+def default_rules() -> Rules:
     from ..constraints.rules import default_rules
 
     return default_rules.or_else(packaged_rule)

@@ -9,9 +9,9 @@ Nothing here imports torch: `to_torch` is a step of its own, and `to_python` wri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from ..constraints.dims import Dim, Term, substitute, sym, symbols
 from ..constraints.formula import Formula, conjuncts, free_symbols, ge
@@ -23,7 +23,7 @@ from ..solver import boxes
 from ..solver.boxes import Box
 from ..solver.judge import Budget, Judge
 from ..solver.periodic import solutions
-from .dim_specs import Bounds, DimSpec, Entries, Hint, Items, Sizes, Tree, sizes
+from .dim_specs import Bounds, DimSpec, Entries, Hint, Items, Size, Sizes, Tree, sizes
 from .dim_specs import to_json as spec_json
 from .report import Report, Verdict
 
@@ -35,6 +35,8 @@ SECONDS: Final = 20.0
 class GivenUp:
     """Something that the accepted sizes may do and those of the spec may not."""
 
+    cause: Literal["language", "way", "trace"]
+    """torch's language cannot say it; a trace holds one way through a program; or the trace fixes a size."""
     condition: str
     """What is accepted, as a formula over the symbols."""
     kept: str
@@ -59,6 +61,8 @@ class DynamicShapes:
     """What a reader should know of torch."""
     proved: bool = True
     """False where the accepted set itself is not known for certain."""
+    way: Formula = True
+    """The sizes that take the way through the program that the spec is about."""
 
     @property
     def exact(self) -> bool:
@@ -137,6 +141,7 @@ class _Chooser:
             given_up,
             tuple(self._notes(box)),
             self.report.accepts.exact,
+            way,
         )
 
     def _box(self, way: Formula) -> Box | None:
@@ -160,18 +165,20 @@ class _Chooser:
         for formula in self.given:
             if not self._follows(formula, narrowed):
                 kept = _kept(box, free_symbols(formula))
-                yield GivenUp("", kept, f"the trace fixes sizes that the model does not: {kept}")
+                yield GivenUp("trace", "", kept, f"the trace fixes sizes that the model does not: {kept}")
                 narrowed.append(formula)
         for formula in conjuncts(self.report.accepts.formula):
             names = free_symbols(formula)
             if not _is_plain(formula) and not self._follows(_restricted(box, names), narrowed):
                 kept = _kept(box, names)
-                yield GivenUp(str(formula), kept, f"no Dim says `{formula}`; of it the spec keeps {kept}")
+                reason = f"no Dim says `{formula}`; of it the spec keeps {kept}"
+                yield GivenUp("language", str(formula), kept, reason)
                 narrowed.append(_restricted(box, names))
         for dim in dict.fromkeys(self.wanted):
             if isinstance(dim, Term) and not self._follows(_restricted(box, symbols(dim)), narrowed):
                 kept = _kept(box, symbols(dim))
-                yield GivenUp("", kept, f"no Dim says `{dim}`, the size of an input; the spec keeps {kept}")
+                reason = f"no Dim says `{dim}`, the size of an input; the spec keeps {kept}"
+                yield GivenUp("language", "", kept, reason)
                 narrowed.append(_restricted(box, symbols(dim)))
 
     def _follows(self, formula: Formula, given: list[Formula]) -> bool:
@@ -187,7 +194,7 @@ class _Chooser:
         where = f" ({'; '.join(dict.fromkeys(lines[:3]))})" if lines else ""
         kept = _kept(box, free_symbols(way) or {*box.sizes})
         reason = f"a trace holds one way through the program, here for {kept}; other sizes go another{where}"
-        return GivenUp(str(way), kept, reason)
+        return GivenUp("way", str(way), kept, reason)
 
     def _notes(self, box: Box) -> Iterator[str]:
         ones = [r.name for r in box.roots if r.low <= 1 and sym(r.name) in box.sizes.values()]
@@ -246,29 +253,35 @@ def _listed(names: list[str]) -> str:
 # ---- the inputs, as a tree
 
 
-def _dim_spec(spec: Spec, box: Box, exact: bool) -> DimSpec:
+def tree_of(spec: Spec, said: Callable[[Dim], Size], number: Callable[[Term], Size]) -> Tree:
+    """The inputs by name: what is said of each size of a tensor, and of the value of each integer input."""
     tree: dict[str | int, Any] = {}
     for declared in spec.inputs:
-        _put(tree, declared.path, _said(declared, box))
-    shapes = Entries(tuple((key, _tree(part)) for key, part in tree.items()))
+        part: Tree = None
+        if isinstance(declared.type, Tensor):
+            part = Sizes(tuple(map(said, declared.type.shape)))
+        elif isinstance(declared.type, Term):
+            part = number(declared.type)
+        _put(tree, declared.path, part)
+    return Entries(tuple((key, _tree(part)) for key, part in tree.items()))
+
+
+def _dim_spec(spec: Spec, box: Box, exact: bool) -> DimSpec:
+    shapes = tree_of(spec, lambda dim: substitute(dim, box.sizes), lambda value: _number(value, box))
     used = frozenset().union(*(symbols(s) for _, s in sizes(shapes) if isinstance(s, Term)))
     return DimSpec(shapes, {r.name: Bounds(r.low, r.high) for r in box.roots if r.name in used}, (), exact)
 
 
-def _said(declared: Declared, box: Box) -> Tree:
-    """What the spec says of one input. An integer input varies by a hint, for torch has no Dims for those."""
-    match declared.type:
-        case Tensor(shape=shape):
-            return Sizes(tuple(substitute(dim, box.sizes) for dim in shape))
-        case Term() as term:
-            size = substitute(term, box.sizes)
-            if isinstance(size, Term):
-                (root,) = (r for r in box.roots if r.name in symbols(size))
-                low = substitute(size, {root.name: root.low})
-                high = None if root.high is None else substitute(size, {root.name: root.high})
-                assert isinstance(low, int) and not isinstance(high, Term)
-                return Hint("DYNAMIC", low, high)
-    return None
+def _number(value: Term, box: Box) -> Size:
+    """An integer input varies by a hint, for torch has no Dims for those."""
+    size = substitute(value, box.sizes)
+    if isinstance(size, int):
+        return None
+    (root,) = (r for r in box.roots if r.name in symbols(size))
+    low = substitute(size, {root.name: root.low})
+    high = None if root.high is None else substitute(size, {root.name: root.high})
+    assert isinstance(low, int) and not isinstance(high, Term)
+    return Hint("DYNAMIC", low, high)
 
 
 def _put(tree: dict[str | int, Any], path: tuple[str | int, ...], value: Tree) -> None:

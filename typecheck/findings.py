@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from ..constraints.formula import Formula, all_of
+from ..constraints.formula import Formula, all_of, any_of
 from ..constraints.language import Dynamic, Number, Tensor, Value, tensors
 from ..constraints.program import Argument, Node, Origin, Program, Ref, refs
 from ..constraints.system import Path, System
@@ -208,10 +208,28 @@ def _chain(system: System, requirement: Requirement) -> tuple[Link, ...]:
 
 def ways(system: System) -> tuple[Formula, ...]:
     """The sizes that take each way through the program that returns, where there are several; not all of them
-    if there are very many.
+    if there are very many. Paths on which the same calls are made are one way.
     """
-    found = dict.fromkeys(p.premise for p in system.paths if p.end.how == "returned")
-    return () if len(system.paths) < 2 else tuple(found)[:MAX_WAYS]
+    found: dict[object, list[Formula]] = {}
+    for path in system.paths:
+        if path.end.how == "returned":
+            found.setdefault(_calls(path), []).append(path.premise)
+    return () if len(found) < 2 else tuple(any_of(premises) for premises in found.values())[:MAX_WAYS]
+
+
+def _calls(path: Path) -> object:
+    """The calls of a path with their arguments; a path with a number among them of which nothing is known is
+    like no other.
+    """
+    calls = tuple((node.op, node.args, node.results, node.under) for node in path.program.nodes)
+    unknown = any(_has_number(argument) for _, args, *_ in calls for _, argument in args)
+    return id(path) if unknown else (calls, path.program.outputs)
+
+
+def _has_number(argument: Argument) -> bool:
+    if isinstance(argument, tuple):
+        return any(map(_has_number, argument))
+    return isinstance(argument, Number | Dynamic)
 
 
 def main_path(system: System) -> Path | None:

@@ -75,12 +75,12 @@ class Replayer:
 
         Fake tensors are believed where they agree with that. Otherwise real ones have the last word.
         """
-        with _values_kept(self.target, parameters=False):
+        with values_kept(self.target, parameters=False):
             fake = _attempt(self.target, self.spec, values, FAKE, _fake_mode, 0)
         if isinstance(fake, Ran if accepted else Refused) or not self._moderate(values):
             return fake
         for fill in (0, 1):
-            with _values_kept(self.target, parameters=True):
+            with values_kept(self.target, parameters=True):
                 real = _attempt(self.target, self.spec, values, REAL, _real_mode, fill)
             if isinstance(real, Ran if accepted else Refused):
                 break
@@ -263,7 +263,7 @@ def _uncompiled() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _values_kept(target: Any, *, parameters: bool) -> Iterator[None]:
+def values_kept(target: Any, *, parameters: bool) -> Iterator[None]:
     """What a run writes into buffers (running means, counters) is undone, and into parameters if asked for.
 
     Among fake tensors, too: a call with only real ones among its operands (`self.count += 1`) really runs.

@@ -36,7 +36,7 @@ def to_json(report: Report) -> dict[str, Any]:
             "symbols": list(accepts.symbols),
             "exact": accepts.exact,
         },
-        "dims": {name: _fact(fact) for name, fact in report.dims.items()},
+        "dims": {name: fact_json(fact) for name, fact in report.dims.items()},
         "findings": [_finding(f) for f in report.findings],
         "shapes": [_plain(s) for s in report.shapes],
         "outputs": [_plain(o) for o in report.outputs],
@@ -49,7 +49,8 @@ def to_json(report: Report) -> dict[str, Any]:
     }
 
 
-def _fact(fact: Fact) -> dict[str, Any]:
+def fact_json(fact: Fact) -> dict[str, Any]:
+    """A fact as plain data."""
     return {
         "min": fact.min,
         "max": fact.max,

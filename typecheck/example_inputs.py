@@ -1,0 +1,73 @@
+"""Inputs of concrete sizes for a Python program, and a run of it that leaves the program as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import Any, Final, TypeAlias
+
+import torch
+
+from ..constraints.dims import Term, evaluate
+from ..constraints.language import Number, Tensor, Value
+from ..constraints.spec import Declared, Spec
+from ..tracer.model_state import ModelState
+from ..tracer.record import bind
+
+Arguments: TypeAlias = "tuple[tuple[Any, ...], dict[str, Any]]"
+FILLS: Final = ("random", "zeros", "ones")
+"""What tensors hold: numbers around 0, and 0 or 1 where they are integers; or the same number throughout."""
+SEED: Final = 20
+
+
+def arguments(target: Callable[..., Any], spec: Spec, sizes: Mapping[str, int], fill: str) -> Arguments:
+    """The arguments that a spec declares, at these sizes. The same sizes and fill give the same values."""
+    generator = torch.Generator().manual_seed(SEED)
+    bound = bind(target, spec.inputs, lambda declared: _built(declared, sizes, fill, generator))
+    return bound.args, bound.kwargs
+
+
+def run(target: Callable[..., Any], given: Arguments, model: Any = None) -> Any:
+    """What the target returns. The model, by default the target, and torch's random state are left as found.
+    """
+    from .replay import values_kept
+
+    model = target if model is None else model
+    state = ModelState(model)
+    try:
+        with values_kept(model, parameters=True), torch.random.fork_rng(devices=[]), torch.no_grad():
+            torch.manual_seed(SEED)
+            return target(*given[0], **given[1])
+    finally:
+        state.restore()
+
+
+def elements(spec: Spec, sizes: Mapping[str, int]) -> int:
+    """How many elements all input tensors have together."""
+    shapes = [d.type.shape for d in spec.inputs if isinstance(d.type, Tensor)]
+    return sum(prod(evaluate(dim, sizes) for dim in shape) for shape in shapes)
+
+
+def _built(declared: Declared, sizes: Mapping[str, int], fill: str, generator: torch.Generator) -> Any:
+    value = declared.type
+    if isinstance(value, Tensor):
+        dtype = getattr(torch, value.dtype or "float32")
+        return _tensor([evaluate(dim, sizes) for dim in value.shape], dtype, fill, generator)
+    if isinstance(value, Number):
+        return 0.5 if value.kind == "float" else 1
+    return _at(value, sizes)
+
+
+def _tensor(sizes: list[int], dtype: torch.dtype, fill: str, generator: torch.Generator) -> torch.Tensor:
+    if fill != "random":
+        varies = dtype.is_floating_point or dtype is torch.bool
+        return torch.full(sizes, int(fill == "ones" and varies), dtype=dtype)
+    if dtype.is_floating_point or dtype.is_complex:
+        return torch.randn(sizes, generator=generator).to(dtype)
+    return torch.randint(0, 2, sizes, generator=generator).to(dtype)
+
+
+def _at(value: Value, sizes: Mapping[str, int]) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_at(part, sizes) for part in value)
+    return evaluate(value, sizes) if isinstance(value, Term) else value

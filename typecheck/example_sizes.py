@@ -1,0 +1,82 @@
+"""Example sizes that a trace does not mistake for something special.
+
+A tracer makes a constant, or an equation, of what the example happens to have: a size of 1 or 0, two sizes
+that are the same, a size on the bound of its range. The sizes inside the program are known as terms over
+those of its inputs, so an example is chosen for which none of them is like that, if there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import prod
+from random import Random
+from typing import Final
+
+from ..constraints.dims import Dim, Term, evaluate
+from ..constraints.language import Tensor, tensors
+from ..constraints.spec import Spec
+from ..constraints.system import Path
+from ..solver.boxes import Box, Root
+
+NUMBERS: Final = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 3, 6, 10, 12, 14, 15, 4, 2)
+"""Values of a root, best first: primes, so that sums and products of different ones differ."""
+STEPS: Final = (1, 2, 3, 4, 5, 7, 10, 13, 16)
+"""How far above its least value a root is tried."""
+ATTEMPTS: Final = 160
+TERMS: Final = 400
+"""How many examples are tried, and how many sizes inside the program are looked at for each."""
+LARGE: Final = 2_000_000
+"""Elements of all inputs together that an example should not exceed."""
+
+
+def example_sizes(box: Box, spec: Spec, paths: Iterable[Path]) -> dict[str, int]:
+    """A value for each symbol, within the box."""
+    pools = {root.name: [*_pool(root)] for root in box.roots}
+    inner = [*dict.fromkeys(dim for path in paths for dim in _sizes(path))]
+    inputs = [d.type.shape for d in spec.inputs if isinstance(d.type, Tensor)]
+    terms = [dim for dim in inner if isinstance(dim, Term)][:TERMS]
+    constants = {dim for dim in inner if isinstance(dim, int)}
+    best: tuple[tuple[int, int], dict[str, int]] | None = None
+    for roots in _assignments(pools):
+        values = box.at(roots)
+        elements = sum(prod(evaluate(dim, values) for dim in shape) for shape in inputs)
+        on_bounds = sum(roots[r.name] in (r.low, r.high) for r in box.roots)
+        score = 8 * (elements > LARGE) + on_bounds + _special(terms, constants, values), elements
+        if best is None or score < best[0]:
+            best = score, values
+    return best[1] if best is not None else box.at({})
+
+
+def _pool(root: Root) -> Iterator[int]:
+    """Numbers within the range of a root, away from its ends as far as it is wide enough."""
+    high = root.high if root.high is not None else max(root.low + STEPS[-1], max(NUMBERS))
+    wanted = (*NUMBERS, *(root.low + step for step in STEPS), high - 1, root.low, high)
+    yield from dict.fromkeys(n for n in wanted if root.low <= n <= high)
+
+
+def _sizes(path: Path) -> Iterator[Dim]:
+    for value in path.values.values():
+        for tensor in tensors(value):
+            yield from tensor.shape
+
+
+def _assignments(pools: Mapping[str, Sequence[int]]) -> Iterator[dict[str, int]]:
+    """Distinct values by rank first, then a repeatable random mixture."""
+    names = [*pools]
+    for shift in range(4):
+        yield {n: pools[n][(i + shift) % len(pools[n])] for i, n in enumerate(names)}
+    random = Random(0)
+    for _ in range(ATTEMPTS if names else 0):
+        yield {n: random.choice(pool) for n, pool in pools.items()}
+
+
+def _special(terms: Sequence[Term], constants: set[int], values: Mapping[str, int]) -> int:
+    """How much of an accident the sizes inside the program are: those of 0 and 1 count most, then those that
+    are equal to one another or to a constant of the program.
+    """
+    try:
+        found = [evaluate(term, values) for term in terms]
+    except (KeyError, ZeroDivisionError):
+        return 0
+    small = sum(size <= 1 for size in found)
+    return 6 * small + 2 * (len(found) - len({*found})) + sum(size in constants for size in found)

@@ -1,0 +1,365 @@
+"""`export`: an ExportedProgram that takes exactly the sizes that the model takes.
+
+The accepted sizes are known before torch traces, so the example, the `dynamic_shapes` and the checks of the
+program follow from them:
+
+1. The example has sizes that the tracer does not mistake for something special (example_sizes.py).
+2. torch traces (tracing.py), with dims of the largest spec in its language where sizes share one or are
+   multiples, and with all others automatic.
+3. The graph is checked under the sizes of its inputs alone (program_needs.py): where it needs more than the
+   model does, the trace has put something in, and that much is given up and told.
+4. So are equations that torch made of sizes: a number may stand in the graph for one of them. Other guards
+   of torch's that the model does not ask for are dropped, unless step 6 finds that they matter.
+5. The program gets the checks that follow, in place of those that torch made (program_checks.py).
+6. It is run next to the model, at the ends of the ranges and where torch's own guards would have refused it.
+   Where the two differ, all of torch's guards stay.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import torch
+from torch.export import ExportedProgram
+from torch.utils import _pytree as pytree
+
+from ..constraints.dims import Dim, substitute, sym, symbols
+from ..constraints.formula import Compare, Formula, all_of, conjuncts, eq, negate
+from ..constraints.generate import Rules
+from ..constraints.language import Fact, Tensor
+from ..constraints.spec import Spec
+from ..constraints.spec_text import Inputs, SpecError
+from ..constraints.system import Answer
+from ..solver import examples
+from ..solver.facts import fact
+from ..solver.judge import Budget, Judge
+from ..solver.refine import simplify
+from ..tracer.exported import GraphError
+from . import example_inputs
+from .api import Examined, default_rules, examine
+from .clock import Progress
+from .dim_specs import DimSpec, Hint, Size
+from .dynamic_shapes import DynamicShapes, GivenUp, of_report, tree_of
+from .example_sizes import example_sizes
+from .inner_sizes import bounding, inner_sizes, paths_of
+from .program_checks import install
+from .program_needs import Requirement, needs
+from .report import Report
+from .target import TargetError
+from .torch_dims import to_torch
+from .tracing import traced
+from .trial import show
+
+SECONDS: Final = 20.0
+"""What questions to the solver may take, each time."""
+POINTS: Final = 12
+"""At how many sizes, at most, the program is run next to the model,"""
+LARGE: Final = 4_000_000
+"""and with how many elements of all inputs together."""
+TOLERANCE: Final = 1e-3
+
+
+class ExportError(TargetError):
+    """torch cannot trace the model, whatever sizes it is told: what it said at each attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One call of `torch.export.export`."""
+
+    how: str
+    example: Mapping[str, int]
+    error: str = ""
+    """What torch raised; empty where it exported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A program, and what is known of it."""
+
+    program: ExportedProgram
+    report: Report
+    """What was found about the model before it was exported."""
+    shapes: DynamicShapes
+    """The largest spec in torch's language; the program may take more than it says."""
+    accepts: Formula
+    """The sizes that the program takes, exactly, among those that the assumptions declare."""
+    exact: bool
+    """Are those all the sizes that the model takes?"""
+    given_up: tuple[GivenUp, ...]
+    """What the model takes and the program refuses, and why."""
+    checks: tuple[str, ...]
+    """What the program asks of its inputs, as Python over `L['x'].size()[0]`."""
+    example: Mapping[str, int]
+    """The sizes that it was traced with."""
+    attempts: tuple[Attempt, ...]
+    tried: tuple[Mapping[str, int], ...] = ()
+    """The sizes at which it was run next to the model, with the same results,"""
+    refused: tuple[Mapping[str, int], ...] = ()
+    """and those at which it was seen to refuse its inputs."""
+    sizes: Mapping[str, Fact] = field(default_factory=dict)
+    """What is known of each size inside the program, where finite bounds were asked for."""
+
+
+def export(
+    model: Any,
+    inputs: Inputs | None = None,
+    assume: str | Iterable[str] = (),
+    *,
+    finite: int | Mapping[str, int] | None = None,
+    budget_s: float = 60.0,
+    rules: Rules | None = None,
+    progress: Progress | None = None,
+) -> Exported:
+    """The model as an ExportedProgram that takes all sizes that the model takes, and refuses all others.
+
+    - `model`, `inputs`, `assume`, `rules`: as for `check`.
+    - `finite`: the largest value of symbols that have no upper bound, for consumers that need one; then
+      `sizes` says what every size inside the program is bounded by.
+
+    Raises SpecError and TargetError as `check` does; TargetError where no declared sizes run; ExportError
+    where torch cannot trace the model.
+    """
+    tell = progress or (lambda step: None)
+    assumed = [assume] if isinstance(assume, str) else [*assume]
+    examined = examine(model, inputs, assumed, budget_s=budget_s, rules=rules, progress=tell)
+    if finite is not None:
+        assumed += bounding(examined.report, finite)
+        examined = examine(model, inputs, assumed, budget_s=budget_s, rules=rules, progress=tell)
+    if examined.target.kind != "python":
+        raise TargetError(f"{examined.target.name} is exported already", "export takes a model or a function")
+    tell("export")
+    found = _Exporting(examined, default_rules() if rules is None else rules, tell).exported()
+    if finite is None:
+        return found
+    return replace(found, sizes=inner_sizes(examined.system, Judge(Budget(SECONDS)), found.accepts))
+
+
+# ---- from the model to the program
+
+
+class _Exporting:
+    def __init__(self, examined: Examined, rules: Rules, tell: Progress) -> None:
+        self.examined, self.rules, self.tell = examined, rules, tell
+        self.spec: Spec = examined.spec
+        self.domain = (*self.spec.domain.assumptions,)
+        self.model = examined.target.value
+        self.judge = Judge(Budget(4 * SECONDS))
+        self.report = report = examined.report
+        shapes = of_report(report)
+        if shapes is None:
+            raise TargetError(f"{report.target} runs for none of the declared inputs", "check says why")
+        self.shapes = shapes
+        self.wanted = [*conjuncts(report.accepts.formula), *conjuncts(shapes.way)]
+        """What the program should take: accepted sizes that go the way that is traced."""
+
+    def exported(self) -> Exported:
+        paths = paths_of(self.examined.system, self.judge, self.shapes.formula)
+        sizes = example_sizes(self.shapes.box, self.spec, paths)
+        fill = self._fill(sizes)
+        attempts: list[Attempt] = []
+        for how, careful, said in (
+            ("the dims of the spec", True, self._of_spec),
+            ("every dim automatic", True, self._automatic),
+            ("every dim automatic, 0 and 1 apart", False, self._automatic),
+        ):
+            if said == self._of_spec and not self.shapes.exact:
+                continue  # sizes that no Dim says would be lost
+            given = example_inputs.arguments(self.model, self.spec, sizes, fill)
+            dims = {n: b for n, b in self.shapes.spec.dims.items() if said == self._of_spec}
+            spec = DimSpec(tree_of(self.spec, said, self._automatic), dims)
+            try:
+                program = traced(self.model, given, to_torch(spec, *given, self.model)[0], careful)
+            except Exception as error:  # noqa: BLE001 (torch raises anything; it is told)
+                attempts.append(Attempt(how, sizes, f"{type(error).__name__}: {error}"))
+                continue
+            return self._finished(program, sizes, fill, (*attempts, Attempt(how, sizes)))
+        said_by_torch = "; ".join(f"{a.how}: {a.error.splitlines()[0]}" for a in attempts)
+        raise ExportError(f"torch.export cannot trace {self.report.target}", said_by_torch)
+
+    def _fill(self, sizes: Mapping[str, int]) -> str:
+        """What inputs of these sizes have to hold for the model to run."""
+        failed: Exception | None = None
+        for fill in example_inputs.FILLS:
+            try:
+                example_inputs.run(self.model, example_inputs.arguments(self.model, self.spec, sizes, fill))
+            except Exception as error:  # noqa: BLE001 (the user's program may raise anything; it is told)
+                failed = failed or error
+                continue
+            return fill
+        raise TargetError(f"{self.report.target} fails at {show(sizes)}: {failed}") from failed
+
+    def _of_spec(self, dim: Dim) -> Size:
+        """A size as the spec has it; one that nothing else is tied to is left to torch, which is more apt to
+        follow it where it is not told.
+        """
+        size = substitute(dim, self.shapes.box.sizes)
+        if isinstance(size, int):
+            return size
+        uses = [d for i in self.spec.inputs if isinstance(i.type, Tensor) for d in i.type.shape]
+        shared = [d for d in uses if symbols(substitute(d, self.shapes.box.sizes)) & symbols(size)]
+        return Hint("AUTO") if len(shared) == 1 and str(size) in symbols(size) else size
+
+    def _automatic(self, dim: Dim) -> Size:
+        """A size as torch finds it, unless it is always the same."""
+        known = self._fact(self.wanted)(dim)
+        return known.remainder if known.divisor == 0 else Hint("AUTO")
+
+    def _fact(self, formulas: Sequence[Formula]) -> Callable[[Dim], Fact]:
+        return lambda dim: fact(self.judge, (*self.domain, *formulas), dim)
+
+    # --- what the program takes
+
+    def _finished(
+        self, program: ExportedProgram, sizes: Mapping[str, int], fill: str, attempts: tuple[Attempt, ...]
+    ) -> Exported:
+        self.tell("verify")
+        try:
+            found = needs(program, self.spec, self.wanted, self.rules, SECONDS)
+        except (GraphError, SpecError) as error:
+            raise ExportError(f"the exported program cannot be read: {error}") from error
+        asked = self._new(found.graph, self.wanted)
+        extra = self._new(found.checks, [*self.wanted, *(r.formula for r in asked)])
+        certain = found.certain and self.report.accepts.exact and not found.unread
+        kept = [r for r in extra if not certain or self._fixes(r.formula)]
+        dropped = [r for r in extra if r not in kept]
+        before = copy.deepcopy(program.graph_module.graph)
+        for stay in (kept, extra):
+            taken = [*asked, *stay]
+            accepted = simplify(
+                self.judge, self.spec.domain, [*self.wanted, *(r.formula for r in taken)]
+            )
+            whole = all_of((*self.domain, *conjuncts(accepted)))
+            checks = install(program, self.spec, whole, self._fact([accepted]), found.unread)
+            trial = _Trial(self, program, fill, accepted)
+            wrong = trial.differs([negate(r.formula) for r in dropped])
+            if not wrong:
+                break
+            program.graph_module.graph = copy.deepcopy(before)
+            dropped = []
+        else:
+            raise ExportError(f"the exported program is not the model: {wrong}")
+        given_up = tuple(self._given_up(taken))
+        return Exported(
+            program, self.report, self.shapes, accepted, self._is_all(accepted), given_up, checks, sizes,
+            attempts, tuple(trial.same), tuple(trial.refused),
+        )  # fmt: skip
+
+    def _new(self, asked: Sequence[Requirement], given: Sequence[Formula]) -> list[Requirement]:
+        """Those that do not follow from what is given, and those before them."""
+        found: list[Requirement] = []
+        for requirement in asked:
+            known = (*self.domain, *given, *(r.formula for r in found))
+            if self.judge.ask(requirement.formula, known) is not Answer.ALWAYS:
+                found.append(requirement)
+        return found
+
+    def _fixes(self, formula: Formula) -> bool:
+        """Does a check of the trace make a number of a size, or one of two? Then the graph may have it so."""
+        if not isinstance(formula, Compare) or formula.op == "==":
+            return True
+        if formula.op == "!=":
+            return False
+        at_its_end = (*self.domain, *self.wanted, formula, negate(eq(formula.term, 0)))
+        return self.judge.satisfiable(at_its_end) == "unsat"
+
+    def _is_all(self, accepted: Formula) -> bool:
+        known = (*self.domain, *conjuncts(self.report.accepts.formula))
+        return self.report.accepts.exact and self.judge.ask(accepted, known) is Answer.ALWAYS
+
+    def _given_up(self, taken: Sequence[Requirement]) -> Iterator[GivenUp]:
+        yield from (g for g in self.shapes.given_up if g.cause == "way")
+        for requirement in taken:
+            where = f" ({requirement.origin}: {requirement.origin.code})" if requirement.origin.file else ""
+            reason = f"the trace holds only where {requirement.formula}: {requirement.reason}{where}"
+            yield GivenUp("trace", str(requirement.formula), str(requirement.formula), reason)
+
+
+# ---- the program next to the model
+
+
+class _Trial:
+    """Runs the program and the model at the same sizes."""
+
+    def __init__(self, of: _Exporting, program: ExportedProgram, fill: str, accepted: Formula) -> None:
+        self.of, self.fill, self.accepted = of, fill, accepted
+        self.module = program.module()
+        self.same: list[dict[str, int]] = []
+        self.refused: list[dict[str, int]] = []
+
+    def differs(self, regions: Sequence[Formula]) -> str:
+        """How the two differ, or nothing. `regions` are sizes that are looked at first."""
+        for sizes in self._points(regions):
+            expected = self._run(self.of.model, sizes)
+            actual = self._run(self.module, sizes)
+            if isinstance(expected, Exception):
+                continue  # for the sake of the data: an index out of range
+            if isinstance(actual, Exception):
+                return f"at {show(sizes)} it raises {type(actual).__name__}: {actual}"
+            if not _equal(expected, actual) and _equal(expected, self._run(self.of.model, sizes)):
+                return f"at {show(sizes)} the results differ"
+            self.same.append(sizes)
+        for sizes in self._outside():
+            if not isinstance(self._run(self.module, sizes), Exception):
+                return f"at {show(sizes)} it runs"
+            self.refused.append(sizes)
+        return ""
+
+    def _run(self, target: Any, sizes: Mapping[str, int]) -> Any:
+        """What is returned, or raised."""
+        raised: Exception | None = None
+        for fill in (self.fill, "zeros"):
+            given = example_inputs.arguments(self.of.model, self.of.spec, sizes, fill)
+            try:
+                return example_inputs.run(target, given, self.of.model)
+            except Exception as error:  # noqa: BLE001 (the user's program may raise anything; it is told)
+                raised = raised or error
+        return raised
+
+    def _points(self, regions: Sequence[Formula]) -> Iterator[dict[str, int]]:
+        """Accepted sizes: in the regions, and at both ends of each range."""
+        of = self.of
+        wishes = [*regions]
+        for name in of.spec.domain.symbols:
+            known = of._fact([self.accepted])(sym(name))
+            ends = [] if known.min is None else [known.min, known.min + known.divisor]
+            wishes += [eq(sym(name), end) for end in (*ends, known.max) if end is not None]
+        yield from self._found([(*of.domain, self.accepted, wish) for wish in wishes])
+
+    def _outside(self) -> Iterator[dict[str, int]]:
+        """Sizes that fit the spec and are not accepted."""
+        refusals = [(*self.of.domain, negate(f)) for f in conjuncts(self.accepted)]
+        yield from self._found(refusals)
+
+    def _found(self, wishes: Iterable[tuple[Formula, ...]]) -> Iterator[dict[str, int]]:
+        seen: list[dict[str, int]] = []
+        names = self.of.spec.domain.symbols
+        for given in wishes:
+            if len(seen) >= POINTS or self.of.judge.satisfiable(given, names, 300_000) != "sat":
+                continue
+            model = {name: self.of.judge.model[name] for name in names}
+            sizes = examples.polished(model, given, self.of.judge.known(given), names)
+            if sizes not in seen and example_inputs.elements(self.of.spec, sizes) <= LARGE:
+                seen.append(sizes)
+                yield sizes
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """The same leaves, floats up to rounding."""
+    if isinstance(one, Exception) or isinstance(other, Exception):
+        return False
+    left, right = pytree.tree_leaves(one), pytree.tree_leaves(other)
+    return len(left) == len(right) and all(map(_equal_leaf, left, right))
+
+
+def _equal_leaf(one: Any, other: Any) -> bool:
+    if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
+        return type(one) is type(other) and (one == other or one != one)
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    if not (one.is_floating_point() or one.is_complex()):
+        return torch.equal(one, other)
+    return torch.allclose(one, other, rtol=TOLERANCE, atol=TOLERANCE / 10, equal_nan=True)

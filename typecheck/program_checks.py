@@ -1,0 +1,288 @@
+"""Gives an exported program the checks of its inputs that are wanted, and no others.
+
+A program checks its inputs by the ranges of its symbols (`range_constraints`), by conditions in Python that
+`module()` runs first (`_guards_code`), and by assertions in its graph. The first two survive `save` and
+`load`, the last also decompositions and compilers. torch writes them from what it had to decide while it
+traced: they may be narrower than the program is, and wider than what it was made for (a size `4*s` is not
+held to be a multiple of 4, and no lower bound below 3 is looked at). Here all are written from one formula.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterable, Iterator
+from math import inf
+from typing import Any, Final, TypeAlias
+
+import sympy
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+from torch.fx import Graph, Node
+from torch.utils._sympy.numbers import int_oo
+from torch.utils._sympy.value_ranges import ValueRanges
+
+from ..constraints.dims import Apply, Atom, Dim, Symbol, Term, linear_parts, substitute, sym, symbols
+from ..constraints.formula import And, Compare, Formula, Or, comparisons, conjuncts, divides, eq, rewrite
+from ..constraints.language import Fact, Tensor
+from ..constraints.spec import Spec
+from ..tracer import export
+from ..tracer.graph import flat
+
+ASSERT: Final = torch.ops.aten._assert_scalar.default
+SIZE: Final = torch.ops.aten.sym_size.int
+
+Place: TypeAlias = "tuple[int, int | None]"
+"""An input by its index among the user's, and the axis; None for the value of an integer."""
+
+
+def install(
+    program: ExportedProgram,
+    spec: Spec,
+    accepted: Formula,
+    fact: Callable[[Dim], Fact],
+    guards: Iterable[str] = (),
+) -> tuple[str, ...]:
+    """Makes the program refuse all inputs but those that fit the spec with accepted sizes.
+
+    `fact` says what the formula says of a dim; `guards` are conditions of the trace's own that stay. The
+    assertions of the trace about sizes of inputs are removed.
+    Returns the conditions that the program checks now, as Python over `L['x'].size()[0]`.
+    """
+    inputs = _Inputs(program, spec)
+    conditions = [*inputs.conditions(accepted)]
+    program._range_constraints = inputs.ranges(fact)
+    program._guards_code = [*map(inputs.python, conditions), *guards]
+    graph = program.graph_module.graph
+    _remove_assertions(graph)
+    _Writer(graph, inputs).write(conditions)
+    program.graph_module.recompile()
+    return tuple(program._guards_code)
+
+
+class _Inputs:
+    """The sizes of a program's inputs, each as a symbol of its own, `size_0`, and what a spec says of it."""
+
+    def __init__(self, program: ExportedProgram, spec: Spec) -> None:
+        self.program = program
+        kinds = [s.kind is InputKind.USER_INPUT for s in program.graph_signature.input_specs]
+        placeholders = [n for n in program.graph.nodes if n.op == "placeholder"]
+        self.placeholders = [n for n, user in zip(placeholders, kinds, strict=True) if user]
+        self.paths = [d.path for d in export.read(program).spec.inputs]
+        declared = {flat(d.path): d.type for d in spec.inputs}
+        self.places: dict[str, Place] = {}
+        self.dims: dict[str, Dim] = {}
+        """What the spec says of each size."""
+        for index, path in enumerate(self.paths):
+            said = declared.get(flat(path))
+            sizes = enumerate(said.shape) if isinstance(said, Tensor) else [(None, said)]
+            for axis, dim in sizes:
+                if isinstance(dim, int | Term) and not isinstance(dim, bool):
+                    name = f"size_{len(self.dims)}"
+                    self.places[name], self.dims[name] = (index, axis), dim
+
+    def conditions(self, accepted: Formula) -> Iterator[Formula]:
+        """The accepted sizes as conditions on the sizes of the inputs.
+
+        A symbol s whose simplest occurrence is a size z = a*s + c stands for (z - c)//a, and a divides z - c.
+        What speaks of a symbol that no size shows in this way is left out.
+        """
+        shown: dict[str, Dim] = {}
+        defining: set[str] = set()
+        for name, dim in sorted(self.dims.items(), key=lambda item: len(str(item[1]))):
+            if (solved := _solved(dim, sym(name))) is not None and solved[0] not in shown:
+                symbol, step, rest = solved
+                shown[symbol] = rest // step
+                defining.add(name)
+                yield from conjuncts(divides(step, rest))
+        for name, dim in self.dims.items():
+            if name not in defining and symbols(dim) <= shown.keys():
+                yield from conjuncts(eq(sym(name), substitute(dim, shown)))
+        for formula in conjuncts(accepted):
+            if all(symbols(c.term) <= shown.keys() for c in comparisons(formula)):
+                yield from conjuncts(rewrite(formula, shown))
+
+    def python(self, condition: Formula) -> str:
+        """`L['x'].size()[0] % 4 == 0`"""
+        return re.sub(r"\bsize_\d+\b", lambda found: self._source(self.places[found[0]]), str(condition))
+
+    def _source(self, place: Place) -> str:
+        index, axis = place
+        source = f"L{''.join(f'[{step!r}]' for step in self.paths[index])}"
+        return source if axis is None else f"{source}.size()[{axis}]"
+
+    def value(self, place: Place) -> Any:
+        """The size as the trace has it."""
+        index, axis = place
+        value = self.placeholders[index].meta.get("val")
+        return value if axis is None else value.shape[axis]
+
+    def ranges(self, fact: Callable[[Dim], Fact]) -> dict[Any, Any]:
+        """The ranges of the sizes, of the symbols in them, and those of sizes that the data decides."""
+        found: dict[Any, Any] = {}
+        for name, dim in self.dims.items():
+            size = self.value(self.places[name])
+            if isinstance(size, torch.SymInt) and not size.node.expr.is_number:
+                known = fact(dim)
+                low, high = known.min or 0, inf if known.max is None else known.max
+                for expr, least, most in _of_root(size.node.expr, max(low, 0), high):
+                    found[expr] = ValueRanges(least, int_oo if most == inf else int(most))
+        known_symbols = {s for expr in found for s in expr.free_symbols}
+        for expr, old in self.program.range_constraints.items():
+            if not expr.free_symbols <= known_symbols:
+                found.setdefault(expr, old)
+        return found
+
+
+def _solved(dim: Dim, size: Term) -> tuple[str, int, Dim] | None:
+    """`(s, a, r)`, a > 0, with `dim == size` just where `a*s == r`; None where the dim is not `a*s + c`."""
+    parts = linear_parts(dim)
+    if parts is None or len(parts[0]) != 1 or not isinstance(parts[0][0][0], Symbol):
+        return None
+    ((atom, step),), constant = parts
+    return atom.text, abs(step), size - constant if step > 0 else constant - size
+
+
+def _of_root(expr: Any, low: int, high: float) -> Iterator[tuple[Any, int, float]]:
+    """The range of an expression, and of s if it is `a*s + c` with a > 0."""
+    yield expr, low, high
+    if len(expr.free_symbols) == 1 and not expr.is_Symbol:
+        (symbol,) = expr.free_symbols
+        parts = sympy.Poly(expr, symbol).all_coeffs() if expr.is_polynomial(symbol) else []
+        if len(parts) == 2 and parts[0] > 0:
+            step, start = map(int, parts)
+            most = inf if high == inf else (int(high) - start) // step
+            yield symbol, max(-((start - low) // step), 0), most
+
+
+# ---- the graph
+
+
+def _remove_assertions(graph: Graph) -> None:
+    """Removes what the trace asserts of the sizes of inputs, and what served to compute it alone."""
+    for node in reversed([*graph.nodes]):
+        asserts = node.target is ASSERT and _of_inputs(node.args[0])
+        idle = node.op == "call_function" and not node.users and node.target in _ARITHMETIC
+        if asserts or idle:
+            graph.erase_node(node)
+
+
+_ARITHMETIC: Final = frozenset({
+    SIZE, operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.neg,
+    operator.pow, operator.eq, operator.ne, operator.ge, operator.le, operator.gt, operator.lt,
+    torch.sym_min, torch.sym_max, torch.sym_not, torch.sym_float, torch.sym_int, torch.sym_ite,
+})  # fmt: skip
+
+
+def _of_inputs(condition: Any) -> bool:
+    """Does a condition depend on no size that the data decides?"""
+    value = condition.meta.get("val") if isinstance(condition, Node) else condition
+    if not isinstance(value, torch.SymBool | torch.SymInt):
+        return True
+    env = value.node.shape_env
+    return not any(env.is_unbacked_symint(symbol) for symbol in value.node.expr.free_symbols)
+
+
+class _Writer:
+    """Writes conditions into a graph, in front of everything that the program computes."""
+
+    def __init__(self, graph: Graph, inputs: _Inputs) -> None:
+        self.graph, self.inputs = graph, inputs
+        self.sizes: dict[str, Node | int] = {}
+
+    def write(self, conditions: list[Formula]) -> None:
+        """Asserts each condition that the types of the inputs leave open."""
+        first = next(n for n in self.graph.nodes if n.op != "placeholder")
+        with self.graph.inserting_before(first):
+            for condition in conditions:
+                if _divides_by_symbols(condition):
+                    continue  # no short circuit in a graph; the conditions in Python have it
+                if isinstance(holds := self._holds(condition), Node):
+                    message = f"the sizes of the inputs do not fit: {self.inputs.python(condition)}"
+                    self.graph.call_function(ASSERT, (holds, message)).meta["val"] = None
+
+    def _holds(self, formula: Formula) -> Node | int:
+        if isinstance(formula, Compare):
+            compare = {"==": operator.eq, "!=": operator.ne, ">=": operator.ge}[formula.op]
+            return self._call(compare, self._dim(formula.term), 0)
+        return self._call(operator.ge, self._margin(formula), 0)
+
+    def _margin(self, formula: Formula) -> Node | int:
+        """A number that is at least 0 where the formula holds.
+
+        It is t of t >= 0, min(t, -t) of t == 0, max(t, -t) - 1 of t != 0; the least of several for `and`,
+        the greatest for `or`.
+        """
+        match formula:
+            case Compare(">=", term):
+                return self._dim(term)
+            case Compare("==", term):
+                return self._call(torch.sym_min, self._dim(term), self._dim(-term))
+            case Compare(_, term):
+                distance = self._call(torch.sym_max, self._dim(term), self._dim(-term))
+                return self._call(operator.sub, distance, 1)
+            case And(parts):
+                return self._all(torch.sym_min, [self._margin(p) for p in parts])
+            case Or(parts):
+                return self._all(torch.sym_max, [self._margin(p) for p in parts])
+        return 0 if formula else -1
+
+    def _dim(self, dim: Dim) -> Node | int:
+        if isinstance(dim, int):
+            return dim
+        parts: list[Node | int] = []
+        for mono, factor in dim.terms:
+            factors = [*map(self._atom, mono), *([factor] if factor != 1 or not mono else [])]
+            parts.append(self._all(operator.mul, factors))
+        return self._all(operator.add, parts)
+
+    def _atom(self, atom: Atom) -> Node | int:
+        if isinstance(atom, Apply):
+            return self._all(_OPERATORS[atom.op], [*map(self._dim, atom.args)])
+        if atom.name not in self.sizes:
+            index, axis = place = self.inputs.places[atom.name]
+            placeholder, value = self.inputs.placeholders[index], self.inputs.value(place)
+            if isinstance(value, int):
+                self.sizes[atom.name] = value
+            elif axis is None:
+                self.sizes[atom.name] = placeholder
+            else:
+                node = self.graph.call_function(SIZE, (placeholder, axis))
+                node.meta["val"] = value
+                self.sizes[atom.name] = node
+        return self.sizes[atom.name]
+
+    def _all(self, function: Any, parts: list[Node | int]) -> Node | int:
+        first, *rest = parts
+        for part in rest:
+            first = self._call(function, first, part)
+        return first
+
+    def _call(self, function: Any, one: Node | int, other: Node | int) -> Node | int:
+        """A node, or the number that it would be."""
+        value = function(*(a.meta["val"] if isinstance(a, Node) else a for a in (one, other)))
+        if not isinstance(value, torch.SymInt | torch.SymBool):
+            return value  # type: ignore[no-any-return]
+        if value.node.expr.is_number or value.node.expr in (sympy.true, sympy.false):
+            return int(bool(value)) if isinstance(value, torch.SymBool) else int(value)
+        node = self.graph.call_function(function, (one, other))
+        node.meta["val"] = value
+        return node
+
+
+_OPERATORS: Final = {"//": operator.floordiv, "%": operator.mod, "min": torch.sym_min, "max": torch.sym_max}
+
+
+def _divides_by_symbols(formula: Formula) -> bool:
+    return any(_has_partial(c.term) for c in comparisons(formula))
+
+
+def _has_partial(dim: Dim) -> bool:
+    for mono, _ in dim.terms if isinstance(dim, Term) else ():
+        for atom in mono:
+            if isinstance(atom, Apply):
+                by_symbol = atom.op in ("//", "%") and not isinstance(atom.args[1], int)
+                if by_symbol or any(map(_has_partial, atom.args)):
+                    return True
+    return False
