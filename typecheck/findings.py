@@ -221,7 +221,7 @@ def _calls(path: Path) -> object:
     """The calls of a path with their arguments; a path with a number among them of which nothing is known is
     like no other.
     """
-    calls = tuple((node.op, node.args, node.results, node.under) for node in path.program.nodes)
+    calls = tuple((node.op, node.args, node.results, node.given) for node in path.program.nodes)
     unknown = any(_has_number(argument) for _, args, *_ in calls for _, argument in args)
     return id(path) if unknown else (calls, path.program.outputs)
 
