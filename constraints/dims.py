@@ -34,6 +34,9 @@ DIVISION_STEPS: Final = 4096
 LONGEST: Final = 20_000
 """Texts of atoms that would be longer, in characters, are abbreviated: no grammar of ours would read them."""
 
+REMEMBERED: Final = 1 << 15
+"""How many results each of the dearer operations keeps: blocks of a model, and its paths, repeat them."""
+
 _NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*")
 KEYWORDS: Final = frozenset({"and", "or", "not"})
 """Words of the formula language, which no symbol may be called."""
@@ -400,6 +403,7 @@ def total(dims: Iterable[Dim]) -> Dim:
     return _build(acc, modular)
 
 
+@lru_cache(maxsize=REMEMBERED)
 def multiply(p: Dim, q: Dim) -> Dim:
     """p * q, distributed: Σ a·m times Σ b·n is Σ (a·b)·(m·n)"""
     if isinstance(p, int):
@@ -498,6 +502,7 @@ def _atom_and_constant(dim: Dim) -> tuple[int, Atom, int] | None:
 # --- division by an integer ------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=REMEMBERED)
 def floordiv(p: Dim, q: Dim) -> Dim:
     """⌊p/q⌋, where q != 0"""
     if isinstance(q, Term):
@@ -509,6 +514,7 @@ def floordiv(p: Dim, q: Dim) -> Dim:
     return _floordiv_int(p, q) if q else _zero_division()
 
 
+@lru_cache(maxsize=REMEMBERED)
 def modulo(p: Dim, q: Dim) -> Dim:
     """p % q = p - q·⌊p/q⌋, where q != 0"""
     if isinstance(q, Term):
@@ -665,6 +671,7 @@ def _modulo_int(p: Dim, k: int) -> Dim:
 # --- division by a term ----------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=REMEMBERED)
 def divide(p: Dim, q: Dim) -> tuple[Dim, Dim]:
     """(s, r) with p = s·q + r and no monomial of r divisible by the leading one of q, coefficients included.
 

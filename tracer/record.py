@@ -54,7 +54,7 @@ from .numbers import DataNeeded, Real, Size, size
 from .origins import ModuleNames, here, is_defect, is_ours, of_error
 from .symbolic import OPERATOR_ATTRIBUTES, QUESTIONS, Sizes, SymbolicTensor, answer
 
-MAX_PATHS = 320
+MAX_PATHS = 1024
 MAX_VALUES = 16
 """How many values of a size that is needed as a number are tried on paths of their own."""
 
