@@ -49,7 +49,9 @@ def _is_ordered(value: Any) -> bool:
 def _differs(now: Any, before: Any) -> bool:
     """By identity of the members: tensors have no truth to compare."""
     if isinstance(now, dict):
-        return list(now) != list(before) or any(now[k] is not before[k] for k in now)
+        return len(now) != len(before) or any(
+            a is not b or now[a] is not before[b] for a, b in zip(now, before, strict=True)
+        )
     if isinstance(now, set):
         return bool(now != before)
     return len(now) != len(before) or any(a is not b for a, b in zip(now, before, strict=True))

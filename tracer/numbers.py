@@ -188,7 +188,9 @@ def _comparison(
         if type(other) is float or type(other) is Real:
             return operation(self.real(), other)
         dim = dim_of(other)
-        return other_kind if dim is None else self.run.truth(over_dims(self.term, dim))
+        if dim is None or (type(other) is Size and other.run is not self.run):
+            return other_kind
+        return self.run.truth(over_dims(self.term, dim))
 
     return compare
 
@@ -302,7 +304,8 @@ class Size(torch.SymInt):
         return True
 
     def __hash__(self) -> int:
-        return hash(self.term)
+        """Of this run alone: a cache of the program's that outlives a run holds nothing for the next one."""
+        return hash((id(self.run), self.term))
 
     def __repr__(self) -> str:
         return str(self.term)

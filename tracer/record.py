@@ -62,6 +62,9 @@ REFUSALS = (RuntimeError, ValueError, AssertionError, IndexError, ZeroDivisionEr
 """What an eager run raises for the sake of sizes; anything else is a defect of the program."""
 
 
+_NOT_AGAIN = "the program does not do the same when it is run again"
+
+
 class TargetError(Exception):
     """The target cannot be called as the spec says, or fails for a reason that is no matter of sizes."""
 
@@ -77,6 +80,7 @@ class Decision:
     taken: bool
     forced: bool
     value: int | None = None
+    asked: Formula | None = None  # None for a branch on data
 
 
 def record(
@@ -190,6 +194,7 @@ class Recording:
         self.forks: list[tuple[Decision, ...]] = []
         self.device = _device(target)
         self.names = ModuleNames(target)
+        self._over = False
         self._made: list[Decision] = []
         self._conditions: list[Condition] = []
         self._settled: dict[Formula, bool] = {}
@@ -227,6 +232,9 @@ class Recording:
             # Whatever else a user's program raises is told, with its line, as no matter of sizes.
             who = "the recorder failed: " if is_ours(error) else ""
             end = End("gave-up", f"{who}{type(error).__name__}: {error}", of_error(error, self.names))
+        if end.how != "gave-up" and len(self._made) < len(self.decided):
+            end = End("gave-up", _NOT_AGAIN)
+        self._over = True
         said = self.generator.said
         return Path(
             Program(tuple(self._inputs), tuple(self._nodes), tuple(outputs)),
@@ -279,6 +287,8 @@ class Recording:
     # ---- what sizes ask (numbers.Run)
 
     def truth(self, formula: Formula) -> bool:
+        if self._over:
+            self.give_up("the program keeps a size of an earlier run")
         formula = self.generator.equations.simplify_formula(formula)
         if isinstance(formula, bool):
             return formula
@@ -294,7 +304,8 @@ class Recording:
             step = len(self._made)
             if step < len(self.decided):
                 value = self.decided[step].value
-                assert value is not None, "a repeated run took another way"
+                if value is None:
+                    self.give_up(_NOT_AGAIN)
             else:
                 example = self.oracle.example(self._known())
                 if example is None:
@@ -337,12 +348,14 @@ class Recording:
         step = len(self._made)
         if step < len(self.decided):
             decision = self.decided[step]
+            if decision.asked != formula:
+                self.give_up(_NOT_AGAIN)
         else:
             known = Answer.SOMETIMES if formula is None else self.oracle.decide(formula, self._known())
             forced = known in (Answer.ALWAYS, Answer.NEVER)
-            decision = Decision(known is not Answer.NEVER, forced, value)
+            decision = Decision(known is not Answer.NEVER, forced, value, formula)
             if not forced:
-                self.forks.append((*self._made, Decision(False, False, value)))
+                self.forks.append((*self._made, Decision(False, False, value, formula)))
         self._made.append(decision)
         origin = here(self.names)
         after = len(self.generator.said.constraints)

@@ -148,6 +148,16 @@ def keyed_by_size(x: Tensor) -> Tensor:
     return cache[x.size(0)] if x.shape[0] in cache else x.view(-1, 100)
 
 
+@functools.lru_cache
+def halved(*shape: int) -> tuple[int, ...]:
+    return tuple(size // 2 if size % 2 == 0 else size for size in shape)
+
+
+def cached_by_size(x: Tensor) -> Tensor:
+    """What is cached in one run is not there in the next one, which goes another way."""
+    return x.view(*halved(*x.shape), -1)
+
+
 def divides_by_size(x: Tensor) -> Tensor:
     return x.new_zeros(12 // (x.shape[0] - 3) + 20)
 
@@ -314,6 +324,7 @@ PROGRAMS = [
     Program(list_of_sizes, "x: [b, 3]"),
     Program(float_sizes, "x: [b]", 20),
     Program(keyed_by_size, "x: [b]"),
+    Program(cached_by_size, "x: [b, t]"),
     Program(divides_by_size, "x: [b]", 12),
     Program(mixed_dtype, "x: [a, b]"),
     Program(no_grad, "x: [a, b]"),
@@ -456,6 +467,24 @@ def test_a_defect_that_is_no_matter_of_sizes() -> None:
     assert path.end.how == "gave-up"
     assert "no_such_method" in path.end.reason
     assert path.end.origin.code == "return x.no_such_method()"
+
+
+def test_a_program_that_remembers_its_runs_is_not_followed() -> None:
+    seen: list[Any] = []
+
+    def alternates(x: Tensor) -> Tensor:
+        seen.append(x)
+        return x if len(seen) % 2 and x.shape[0] > 3 else x.view(-1, x.shape[0] // 2)
+
+    def keeps(x: Tensor) -> Tensor:
+        seen.append(x.shape[0])
+        return x if seen[0] > 3 else x.view(-1, 2)
+
+    spec = parse_spec("x: [b]", ())
+    for program in (alternates, keeps):
+        seen.clear()
+        system, _ = record(program, spec, default_rules, Oracle(spec.domain))
+        assert "gave-up" in {path.end.how for path in system.paths}
 
 
 def test_a_symbolic_size_that_reaches_torch_is_a_defect() -> None:
