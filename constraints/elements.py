@@ -403,11 +403,13 @@ def _tensors(values: Any) -> Iterator[Tensor]:
 
 def _embedding(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
     weight = named["weight"]
-    yield named["input"] if "input" in named else named["indices"], weight.shape[0], False
+    if weight.shape:
+        yield named["input"] if "input" in named else named["indices"], weight.shape[0], False
 
 
 def _renormed(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
-    yield named["indices"], named["input"].shape[0], False
+    if named["input"].shape:
+        yield named["indices"], named["input"].shape[0], False
 
 
 def _along_dim(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:

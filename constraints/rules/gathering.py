@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..dims import Dim, minimum
-from ..formula import Formula, all_of, any_of, eq, ge, le, ne
+from ..formula import Formula, all_of, any_of, eq, ge, le, lt, ne
 from ..language import Context, Shape, Tensor, product
 from .common import axis, broadcast, contiguous_strides, is_floating, rank_is
+from .common import axis as axis_of
 from .indexing import same_dtype
 from .layout import empty, nonnegative, text
 from .strides import laid_out, preserved
@@ -189,6 +190,18 @@ def take(c: Context, input: Tensor, index: Tensor) -> Tensor:
     return Tensor(index.shape, input.dtype)
 
 
+def put(c: Context, input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """`[*a], [*k], [*l] -> [*a]` with ∏k = ∏l; all elements are counted, of which there is one if there is an
+    index
+    """
+    integral(c, index, LONG)
+    same_dtype(c, input, source)
+    c.require(eq(index.numel, source.numel), f"put takes an element for each index of {index}, not {source}")
+    some = all_of(ne(size, 0) for size in input.shape if not c.at_least(size, 1))
+    c.require(any_of((some, empty(c, index.shape))), f"nothing can be put into {text(input.shape)}")
+    return Tensor(input.shape, input.dtype, preserved(input.shape, input.layout))
+
+
 def take_along_dim(c: Context, input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """`[*a, n, *z], [*b, k, *y] -> [*broadcast(a, b), k, *broadcast(z, y)]`; without a dim,
     `[*a], [*k] -> [∏k]`
@@ -254,6 +267,41 @@ def nonzero_static(c: Context, input: Tensor, size: Dim, fill_value: int = -1) -
     """`[*d] -> [size, r]` for r dims"""
     nonnegative(c, size, "the size of nonzero_static")
     return Tensor((size, input.rank), "int64")
+
+
+# --- segments --------------------------------------------------------------------------------------------
+
+
+def segment_reduce(
+    c: Context,
+    data: Tensor,
+    reduce: str,
+    lengths: Tensor | None = None,
+    indices: Tensor | None = None,
+    offsets: Tensor | None = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: object = None,
+) -> Tensor:
+    """`[*a, n, *z], lengths [*a, k] or offsets [*a, k + 1] -> [*a, k, *z]`; data decides if they fit n"""
+    if reduce not in ("sum", "prod", "mean", "max", "min"):
+        c.refuse(f"segment_reduce knows no reduction {reduce!r}")
+    segments = lengths if lengths is not None else offsets
+    if segments is None:
+        c.refuse("segment_reduce takes lengths or offsets")
+    at = axis_of(c, axis, data.rank)
+    if segments.rank - 1 != at or not data.shape:
+        c.refuse(f"the last of {segments.rank} dims of the segments is the axis that is reduced, not {axis}")
+    if data.dtype is not None and not is_floating(data.dtype):
+        c.require(empty(c, data.shape), f"segment_reduce does not take {data.dtype}")
+    for n, m in zip(data.shape[:at], segments.shape[:at], strict=True):
+        c.require(eq(n, m), f"there are segments {text(segments.shape)} for {text(data.shape)}")
+    count = segments.shape[at] if lengths is not None else segments.shape[at] - 1
+    c.require(ge(count, 0), f"{text(segments.shape)} are no offsets: the last one says where segments end")
+    if lengths is not None and not unsafe:
+        some = all_of(ne(size, 0) for size in lengths.shape if not c.at_least(size, 1))
+        c.require(some, "segment_reduce takes one segment or more")
+    return Tensor((*data.shape[:at], count, *data.shape[at + 1 :]), data.dtype)
 
 
 # --- unique ----------------------------------------------------------------------------------------------
@@ -472,12 +520,18 @@ def aten_embedding_bag(
     sparse: bool = False,
     per_sample_weights: Tensor | None = None,
     include_last_offset: bool = False,
-    padding_idx: int = -1,
+    padding_idx: Dim | None = -1,
 ) -> tuple[Tensor, ...]:
     """`[v, d], [n], [b] -> [b, d]`, and what the gradient needs: the bag of each index (not to sum), the
     sizes of the bags, and (to find the maximum) the index that each element is from
     """
     rank_is(c, indices, "the indices of embedding_bag", 1)
+    if per_sample_weights is not None:
+        reason = f"weights {text(per_sample_weights.shape)} for indices {text(indices.shape)}"
+        c.require(eq(per_sample_weights.numel, indices.numel), reason)
+    if padding_idx not in (None, -1) and weight.shape:
+        inside = all_of((le(-weight.shape[0], padding_idx), lt(padding_idx, weight.shape[0])))
+        c.require(inside, f"the padding_idx {padding_idx} is none of {weight.shape[0]} embeddings")
     bags = _bags(c, offsets, include_last_offset)
     _bag_table(c, indices, weight, _unread(bags, mode == 2, include_last_offset))
     result = (bags, weight.shape[1])
@@ -515,6 +569,8 @@ RULES: dict[str, Callable[..., Any]] = {
     "scatter_add": scatter_add,
     "scatter_reduce": scatter_reduce,
     "take": take,
+    "put": put,
+    "segment_reduce": segment_reduce,
     "take_along_dim": take_along_dim,
     "masked_select": masked_select,
     "masked_scatter": masked_scatter,

@@ -423,7 +423,50 @@ def index_put(
     return Tensor(input.shape, input.dtype, preserved(input.shape, input.layout))
 
 
+def unsafe_masked_index(
+    c: Context, input: Tensor, mask: Tensor, indices: tuple[Tensor | None, ...], fill: Value
+) -> Tensor:
+    """`input[indices]`, any index being cut to what is in range, where the mask, which broadcasts, is true
+
+    No mask is looked at where the input is empty.
+    """
+    result = _clamped(c, input, indices)
+    if c.choose(empty(c, input.shape), "what is picked from an input that may be empty"):
+        return result
+    return Tensor(broadcast(c, result.shape, mask.shape), input.dtype, result.layout)
+
+
+def unsafe_masked_index_put_accumulate(
+    c: Context, input: Tensor, mask: Tensor, indices: tuple[Tensor | None, ...], values: Tensor
+) -> Tensor:
+    """`input[indices] += values`, any index being cut to what is in range, where the mask is true"""
+    nothing = empty(c, input.shape)
+    if nothing is not True:
+        part = _clamped(c, input, indices)
+        for tensor in (values, mask):
+            _broadcasts_to(c, tensor, part, nothing)
+    return Tensor(input.shape, input.dtype, preserved(input.shape, input.layout))
+
+
+def _broadcasts_to(c: Context, part: Tensor, whole: Tensor, unless: Formula) -> None:
+    """The part broadcasts to the whole, which keeps its shape."""
+    if part.rank > whole.rank:
+        c.require(unless, f"{part} cannot be broadcast to {whole}")
+    for have, want in zip(reversed(part.shape), reversed(whole.shape), strict=False):
+        fits = any_of((eq(have, want), eq(have, 1), unless))
+        c.require(fits, f"{part} cannot be broadcast to {whole}")
+
+
+def _clamped(c: Context, input: Tensor, indices: tuple[Tensor | None, ...]) -> Tensor:
+    """`input[indices]` where no index is out of range, also of a dim of size 0."""
+    at = {i for i, item in enumerate(indices) if item is not None}
+    shape = tuple(maximum(n, 1) if i in at else n for i, n in enumerate(input.shape))
+    return index(c, Tensor(shape, input.dtype), indices)
+
+
 RULES: dict[str, Callable[..., Any]] = {
+    "_unsafe_masked_index": unsafe_masked_index,
+    "_unsafe_masked_index_put_accumulate": unsafe_masked_index_put_accumulate,
     "select": select,
     "slice": slice_,
     "narrow": narrow,

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..dims import Dim, Term, ceildiv, maximum, minimum, total
 from ..formula import divides, eq, ge
-from ..language import Context, Layout, Shape, Tensor
+from ..language import Context, Layout, Shape, Tensor, product
 from .common import axis, promote, same_dim
 from .indexing import a_dim, one_dim, slice_length
 from .layout import at_least_rank, copied, nonnegative, text, unsqueeze, with_strides
@@ -145,6 +145,29 @@ def block_diag(c: Context, *tensors: Tensor) -> Tensor:
     return Tensor((total(b.shape[0] for b in blocks), total(b.shape[1] for b in blocks)), promote(tensors))
 
 
+def chunk_cat(c: Context, tensors: tuple[Tensor, ...], dim: int, num_chunks: Dim) -> Tensor:
+    """`[*a, n, *y], [*a, m, *z], …, k -> [*a, k, ⌈n / k⌉*∏y + ⌈m / k⌉*∏z + …]`; no size may be 0"""
+    if not tensors:
+        c.refuse("_chunk_cat takes at least one tensor")
+    c.require(ge(num_chunks, 1), f"_chunk_cat into {num_chunks} chunks")
+    if len({t.dtype for t in tensors} - {None}) > 1:
+        c.refuse("_chunk_cat takes tensors of one dtype")
+    if not all(t.shape for t in tensors):
+        c.refuse("_chunk_cat takes no scalars")
+    width: Dim = 0
+    at = axis(c, dim, tensors[0].rank)
+    for tensor in tensors:
+        same = axis(c, dim, tensor.rank)
+        if same != at:
+            c.refuse(f"_chunk_cat along dim {dim} of tensors of different rank")
+        for n in tensor.shape:
+            c.require(ge(n, 1), f"_chunk_cat takes tensors with elements, not {tensor}")
+        for a, b in zip(tensors[0].shape[:at], tensor.shape[:at], strict=True):
+            same_dim(c, a, b, f"_chunk_cat along dim {at} takes equal sizes before it: {a} and {b}")
+        width = width + ceildiv(tensor.shape[at], maximum(num_chunks, 1)) * product(tensor.shape[at + 1 :])
+    return Tensor((*tensors[0].shape[:at], num_chunks, width), tensors[0].dtype)
+
+
 # --- splitting -------------------------------------------------------------------------------------------
 
 
@@ -269,6 +292,7 @@ def unbind(c: Context, input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 RULES: dict[str, Callable[..., Any]] = {
+    "_chunk_cat": chunk_cat,
     "cat": cat,
     "stack": stack,
     "hstack": hstack,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..dims import Dim, minimum
-from ..formula import Formula, any_of, eq, ne
+from ..formula import Formula, any_of, eq, ge, ne
 from ..language import Context, Layout, Shape, Tensor
 from .common import axes, broadcast, broadcast_dim, category, promote, rank_is, same_dim
 
@@ -377,6 +377,47 @@ def bilinear(
     return Tensor(shape, dtype)
 
 
+def trilinear(
+    c: Context,
+    i1: Tensor,
+    i2: Tensor,
+    i3: Tensor,
+    expand1: Sequence[int],
+    expand2: Sequence[int],
+    expand3: Sequence[int],
+    sumdim: Sequence[int],
+    unroll_dim: int = 1,
+) -> Tensor:
+    """The product of three tensors, each with dims of size 1 put in, summed over some dims
+
+    The result has the sizes of the last tensor that has a dim of its own there, to which those of others
+    broadcast, or that it is summed with. Along one dim torch goes step by step, as far as the last one does.
+    """
+    rank = i1.rank + len(expand1)
+    nothing = any_of(no_elements(*tensor.shape) for tensor in (i1, i2, i3))
+    sizes: list[list[Dim]] = [[] for _ in range(rank)]
+    for tensor, expand in ((i1, expand1), (i2, expand2), (i3, expand3)):
+        put_in = axes(c, tuple(expand), rank) if expand else ()
+        if tensor.rank + len(put_in) != rank:
+            c.refuse(f"{tensor} does not have {rank} dims with {len(put_in)} put in")
+        given = iter(tensor.shape)
+        for i in range(rank):
+            if i not in put_in:
+                sizes[i].append(next(given))
+    gone = axes(c, tuple(sumdim), rank) if sumdim else ()
+    for i, own in enumerate(map(tuple, sizes)):
+        for size, last in itertools.combinations(own, 2):
+            if i == unroll_dim:
+                fits = ge(size, last) if last is own[-1] else True
+            elif i in gone:
+                fits = any_of((eq(size, last), eq(size, 1), eq(last, 1)))
+            else:
+                fits = any_of((eq(size, last), eq(size, 1), last is not own[-1] and eq(last, 1)))
+            c.require(any_of((fits, nothing)), f"the sizes {size} and {last} must agree")
+    shape = tuple(own[-1] for i, own in enumerate(sizes) if i not in gone)
+    return Tensor(shape, promote((i1, i2, i3)))
+
+
 def trace(c: Context, input: Tensor) -> Tensor:
     """[n, m] -> []"""
     rank_is(c, input, "the matrix", 2)
@@ -389,6 +430,7 @@ RULES: dict[str, Any] = {
     "_addmm_activation": addmm,
     "_int_mm": int_mm,
     "addbmm": addbmm,
+    "_trilinear": trilinear,
     "addmm": addmm,
     "addmv": addmv,
     "addr": addr,

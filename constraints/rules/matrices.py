@@ -12,7 +12,7 @@ from typing import Any
 
 from ..dims import Dim, minimum
 from ..formula import all_of, any_of, eq, ge, ne
-from ..language import Context, Layout, Shape, Tensor
+from ..language import Context, Layout, Shape, Tensor, product
 from .common import axes, axis, broadcast, category, contiguous_strides, promote, rank_is
 
 LAPACK = frozenset({"float32", "float64", "complex64", "complex128"})
@@ -54,6 +54,7 @@ def _matrix(c: Context, tensor: Tensor, name: str = "A", square: bool = False) -
 FACTORS = {
     "_linalg_det": "n n -> , column n n, int32 n",
     "_linalg_eigvals": "n n -> complex n",
+    "_lu_with_info": "n m -> column n m, int32 k, int32",
     "_linalg_slogdet": "n n -> , real, column n n, int32 n",
     "cholesky_inverse": "n n -> column n n",
     "det": "n n -> ",
@@ -226,6 +227,83 @@ def householder_product(c: Context, input: Tensor, tau: Tensor) -> Tensor:
     c.require(ge(m, tau.shape[-1]), f"tau has {tau.shape[-1]} reflections, the matrix only {m} columns")
     c.require(all_of(map(eq, batch, tau.shape[:-1])), "the batch dims of the matrix and of tau must agree")
     return Tensor(input.shape, input.dtype, _columns(input.shape))
+
+
+def ormqr(
+    c: Context, input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False
+) -> Tensor:
+    """[*b, n, m], tau [*b, min(n, m)], [*b, n, k] -> [*b, n, k]; from the right, [*b, k, n] -> [*b, k, n]"""
+    batch, n, m = _matrix(c, input)
+    others, high, wide = _matrix(c, other, "other")
+    if tau.rank != input.rank - 1 or other.rank != input.rank:
+        c.refuse(f"the ranks of {input}, tau {tau} and {other} do not belong together")
+    if len({t.dtype for t in (input, tau, other)} - {None}) > 1:
+        c.refuse("the matrices and tau must have one dtype")
+    c.require(eq(high if left else wide, n), f"a product of an {n} by {n} matrix with {other} does not exist")
+    c.require(eq(tau.shape[-1], minimum(n, m)), f"tau has {tau.shape[-1]} reflections for {n} by {m}")
+    for name, sizes in (("tau", tau.shape[:-1]), ("other", others)):
+        c.require(all_of(map(eq, sizes, batch)), f"{name} has not the batch dims of {input}")
+    return Tensor(other.shape, other.dtype, _columns(other.shape))
+
+
+def ldl_solve(c: Context, LD: Tensor, pivots: Tensor, B: Tensor, hermitian: bool = False) -> Tensor:
+    """[*b, n, n], pivots [*b, n], [*b, n, m] -> [*b, n, m]; the batch dims of either matrix broadcast"""
+    batch, n, _ = _matrix(c, LD, "LD", square=True)
+    others, rows, m = _matrix(c, B, "B")
+    if pivots.dtype is not None and category(pivots.dtype) != 1:
+        c.refuse(f"pivots are integers, not {pivots.dtype}")
+    if pivots.rank != LD.rank - 1:
+        c.refuse(f"the pivots must have one dim less than {LD}, not {pivots}")
+    c.require(all_of(map(eq, pivots.shape, LD.shape)), f"the pivots {pivots} do not fit {LD}")
+    if LD.dtype != B.dtype and None not in (LD.dtype, B.dtype):
+        c.refuse(f"the matrices must have one dtype, not {LD.dtype} and {B.dtype}")
+    c.require(eq(rows, n), f"the system has {n} equations, and B {rows} rows")
+    shape = (*broadcast(c, batch, others), n, m)
+    return Tensor(shape, B.dtype, _columns(shape))
+
+
+def tensorinv(c: Context, A: Tensor, ind: int = 2) -> Tensor:
+    """[*n, *m] with ∏n = ∏m and len(n) = ind -> [*m, *n]"""
+    if ind <= 0:
+        c.refuse(f"ind is positive, not {ind}")
+    if ind > A.rank:
+        c.refuse(f"{A} has fewer than {ind} dims")
+    if A.dtype is not None and A.dtype not in LAPACK:
+        c.refuse(f"A must be float32, float64 or complex, not {A.dtype}")
+    n, m = A.shape[:ind], A.shape[ind:]
+    c.require(eq(product(n), product(m)), f"a matrix of {product(n)} by {product(m)} is not square")
+    return Tensor((*m, *n), A.dtype, Layout.UNKNOWN)
+
+
+def tensorsolve(c: Context, A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
+    """[*n, *m], [*b] with len(n) = len(b) and ∏n = ∏m = ∏b -> [*m]; `dims` of A go to its end before
+
+    Where ∏m = ∏b = 0 there is nothing to solve, whatever n is.
+    """
+    given = A
+    if dims is not None:
+        ends = axes(c, dims, A.rank) if dims != () else ()
+        order = [i for i in range(A.rank) if i not in ends] + list(ends)
+        given = Tensor(tuple(A.shape[i] for i in order), A.dtype)
+    if B.rank > given.rank:
+        c.refuse(f"{A} has fewer dims than {B}")
+    for tensor in (A, B):
+        if tensor.dtype is not None and tensor.dtype not in LAPACK:
+            c.refuse(f"tensorsolve takes float32, float64 or complex, not {tensor.dtype}")
+    if len({A.dtype, B.dtype} - {None}) > 1:
+        c.refuse(f"tensorsolve takes tensors of one dtype, not {A.dtype} and {B.dtype}")
+    n, m = product(given.shape[: B.rank]), given.shape[B.rank :]
+    columns = product(m)
+    c.require(eq(columns, B.numel), f"there are {columns} unknowns for {B}")
+    c.require(any_of((eq(n, columns), eq(columns, 0))), f"a matrix of {n} by {columns} is not square")
+    return Tensor(m, A.dtype)
+
+
+def check_errors(c: Context, info: Tensor, api_name: Any, is_matrix: Any) -> tuple[()]:
+    """int32[*b] -> nothing; it raises where the data is singular"""
+    if info.dtype not in (None, "int32"):
+        c.refuse(f"what LAPACK tells is int32, not {info.dtype}")
+    return ()
 
 
 def pinv(
@@ -607,6 +685,7 @@ def nuclear_norm(c: Context, input: Tensor, dim: Any = (-2, -1), keepdim: bool =
 
 
 RULES: dict[str, Any] = {name: _factor(name, law) for name, law in FACTORS.items()} | {
+    "_linalg_check_errors": check_errors,
     "_linalg_eigh": raw_eigh,
     "_linalg_solve_ex": raw_solve,
     "_linalg_svd": raw_svd,
@@ -617,6 +696,7 @@ RULES: dict[str, Any] = {name: _factor(name, law) for name, law in FACTORS.items
     "linalg_cond": cond,
     "linalg_cross": linalg_cross,
     "linalg_householder_product": householder_product,
+    "linalg_ldl_solve": ldl_solve,
     "linalg_lstsq": lstsq,
     "linalg_lu": lu,
     "linalg_lu_solve": linalg_lu_solve,
@@ -629,6 +709,8 @@ RULES: dict[str, Any] = {name: _factor(name, law) for name, law in FACTORS.items
     "linalg_solve_ex": linalg_solve_ex,
     "linalg_solve_triangular": solve_triangular,
     "linalg_svd": linalg_svd,
+    "linalg_tensorinv": tensorinv,
+    "linalg_tensorsolve": tensorsolve,
     "linalg_vander": linalg_vander,
     "linalg_vecdot": vecdot,
     "linalg_vector_norm": vector_norm,
@@ -638,6 +720,7 @@ RULES: dict[str, Any] = {name: _factor(name, law) for name, law in FACTORS.items
     "norm": norm,
     "nuclear_norm": nuclear_norm,
     "orgqr": householder_product,
+    "ormqr": ormqr,
     "pinverse": pinv,
     "qr": qr,
     "svd": svd,

@@ -94,6 +94,17 @@ def count_nonzero(c: Context, input: Tensor, dim: Axes = None, *more: int) -> Te
     return reduce_axes(c, "count_nonzero", "iiii", False, input, dims, None, None)  # type: ignore[arg-type]
 
 
+def hash_tensor(
+    c: Context, input: Tensor, dim: Axes = None, keepdim: Value = False, mode: int = 0
+) -> Tensor:
+    """[*a, n, *b] -> uint64[*a, *b], where n is not 0"""
+    apply_law(c, "===x", input.dtype, "hash_tensor")
+    if mode != 0:
+        c.refuse(f"hash_tensor knows mode 0 alone, not {mode}")
+    result = reduce_axes(c, "hash_tensor", "====", True, input, dim, keepdim, None)
+    return Tensor(result.shape, "uint64", result.layout)
+
+
 def nanmean(
     c: Context, input: Tensor, dim: Axes = None, keepdim: Value = False, dtype: str | None = None
 ) -> Tensor:
@@ -484,32 +495,6 @@ def cumulative_trapezoid(c: Context, y: Tensor, x: Value = None, dim: int = -1, 
 # Counting and sampling.
 
 
-def histc(c: Context, input: Tensor, bins: Dim = 100, min: Value = 0, max: Value = 0) -> Tensor:
-    """[*a] -> [bins], where bins >= 1"""
-    c.require(ge(bins, 1), f"histc takes one bin or more, not {bins}")
-    return Tensor((bins,), apply_law(c, "xx=x", input.dtype, "histc"))
-
-
-def bincount(c: Context, input: Tensor, weights: Value = None, minlength: Dim = 0) -> Tensor:
-    """[n] -> [m], m >= minlength being what the greatest number asks for; of weights [n], their sums"""
-    apply_law(c, "x=xx", input.dtype, "bincount")
-    if input.rank != 1:
-        c.refuse(f"bincount takes a tensor of rank 1, not {input.rank}")
-    dtype: str | None = "int64"
-    if isinstance(weights, Tensor):
-        if weights.rank != 1:
-            c.refuse(f"bincount takes weights of rank 1, not {weights.rank}")
-        fits = eq(weights.shape[0], input.shape[0])
-        c.require(
-            any_of((eq(input.shape[0], 0), fits)),
-            f"bincount takes a weight for each of {input.shape[0]} numbers",
-        )
-        if c.choose(ge(input.shape[0], 1), "the dtype of bincount"):
-            dtype = weights.dtype if weights.dtype in (None, "float32", "float64") else "float64"
-    c.require(ge(minlength, 0), f"bincount takes minlength >= 0, not {minlength}")
-    return Tensor((c.fresh("bins", minlength, None),), dtype)
-
-
 def multinomial(c: Context, input: Tensor, num_samples: Dim, replacement: Value = False) -> Tensor:
     """[n] or [b, n] -> int64[k] or int64[b, k], where 1 <= k, and k <= n without replacement"""
     apply_law(c, "xx=x", input.dtype, "multinomial")
@@ -571,11 +556,11 @@ CLAUSES: Final[dict[str, RuleFunction]] = {
     "aminmax": aminmax,
     "any": truth("any"),
     "argsort": argsort,
-    "bincount": bincount,
     "bucketize": bucketize,
     "corrcoef": corrcoef,
     "cov": cov,
     "count_nonzero": count_nonzero,
+    "hash_tensor": hash_tensor,
     "cummax": cummax,
     "cummin": cummax,
     "cumulative_trapezoid": cumulative_trapezoid,
@@ -583,7 +568,6 @@ CLAUSES: Final[dict[str, RuleFunction]] = {
     "dist": dist,
     "gradient": gradient,
     "gumbel_softmax": gumbel_softmax,
-    "histc": histc,
     "kthvalue": kthvalue,
     "log_softmax": softmax,
     "mode": mode,

@@ -39,6 +39,11 @@ def bag(*args: Any, **kwargs: Any) -> Case:
 
 
 MIXED = [
+    case("put", T("a b", permute=(1, 0)), long("k l"), T("m")),
+    case("put_", T("a b"), long("k"), T("l"), True, call=torch.Tensor.put_),
+    case("segment_reduce", T("0 b c"), "max", lengths=long("d")),
+    case("segment_reduce", T("a 0 c"), "mean", lengths=long("a d"), axis=1),
+    case("segment_reduce", T("0 b"), "sum", offsets=long("d")),
     case("index_select", T("a b c"), 1, long("k")),
     case("index_select", T("a b c"), -1, long("")),
     case("index_select", T("a"), 0, long("k")),
@@ -101,6 +106,7 @@ MIXED = [
 ]
 
 ACCEPTED = [
+    case("segment_reduce", T("a b c"), "sum", lengths=long("d"), unsafe=True),
     case("gather", T(""), 0, long("k")),
     case("gather", T("a b c", permute=(2, 0, 1)), 0, long("c a b")),
     case("masked_select", T("a b"), T("a b", flag)),
@@ -130,6 +136,7 @@ ACCEPTED = [
 ]
 
 REFUSED = [
+    case("segment_reduce", T("a b"), "sum", lengths=long("a"), axis=1, unsafe=True),
     case("index_select", T("a b"), 2, long("k")),
     case("index_select", T("a b"), 0, long("k l")),
     case("index_select", T("a b"), 0, T("k")),

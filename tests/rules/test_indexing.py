@@ -86,6 +86,12 @@ ACCEPTED = [
 ]
 
 MIXED = [
+    Case("_unsafe_masked_index", aten._unsafe_masked_index, (X, T("k d e", flag), [long("k 1"), long("d")],
+         1.0), where="a b c"),
+    Case("_unsafe_masked_index", aten._unsafe_masked_index, (X, T("k", flag), [None, long("d"), long("e")],
+         1.0), where="a b c"),
+    Case("_unsafe_masked_index_put_accumulate", aten._unsafe_masked_index_put_accumulate,
+         (X, T("k c", flag), [long("k"), long("l")], T("m c")), where="a b c"),
     get(ALL, slice(-5, D("t"), D("k"))),
     get(0, Ellipsis, -1),
     get(D("i-3"), Ellipsis, D("j")),

@@ -32,6 +32,9 @@ def heads(time: str, width: str) -> T:
 
 
 MIXED = [
+    case("_chunk_cat", [T("a b c"), T("d b e")], 0, D("k")),
+    case("_chunk_cat", [T("a b c"), T("d e")], 1, 3),
+    case("_chunk_cat", [T("a b c"), T("d e c")], -2, 2),
     case("cat", [T("a b"), T("c d")], 0),
     case("cat", [T("a b c"), T("d b e"), T("f b c")], -3),
     case("cat", [T("a"), T("b c"), T("d c")], 0),
@@ -96,6 +99,7 @@ ACCEPTED = [
 ]
 
 REFUSED = [
+    case("_chunk_cat", [T("a b"), T("a b", f64)], 0, 2, where="a b"),
     case("cat", []),
     case("cat", [T("a"), T("")]),
     case("cat", [T("a b"), T("a b c")]),

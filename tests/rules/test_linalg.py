@@ -18,6 +18,7 @@ from anyshape.constraints.rules.linalg import RULES
 rules = Rules(RULES) | sums.RULES
 judge = Judge(rules)
 i64, f64, flag = torch.int64, torch.float64, torch.bool
+aten = torch.ops.aten
 
 PRODUCTS = [
     Case("mm", torch.mm, (T("n k"), T("j m"))),
@@ -120,6 +121,9 @@ PRODUCTS = [
     Case("chain_matmul", torch.chain_matmul, (T("n a"),)),
     Case("chain_matmul", torch.chain_matmul, (T("a"), T("a b"))),
     Case("bilinear", F.bilinear, (T("a i"), T("b j"), T("m k l"), T("n"))),
+    Case("_trilinear", aten._trilinear,
+         (T("a b"), T("c d e"), T("a e"), [1, 3], [0], [1, 2], [2, 3])),
+    Case("_trilinear", aten._trilinear, (T("a b"), T("c b e"), T("d e"), [1, -1], [0], [2, 1], [])),
     Case("bilinear", F.bilinear, (T("a b i"), T("a b j"), T("m i j"))),
     Case("bilinear", F.bilinear, (T("i"), T("j"), T("m i j"), T("m"))),
     Case("bilinear", F.bilinear, (T("a b i"), T("a j"), T("m i j"))),

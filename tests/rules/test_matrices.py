@@ -16,7 +16,7 @@ from anyshape.constraints.rules.matrices import FACTORS, RULES
 
 judge = Judge(Rules(RULES), count=20)
 i32, i64, f64, c64 = torch.int32, torch.int64, torch.float64, torch.complex64
-L = torch.linalg
+L, aten = torch.linalg, torch.ops.aten
 
 
 def filled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -41,6 +41,11 @@ def case(op: str, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Case:
 def of_lu(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """`function(LU, pivots, b)` with pivots that a factorisation may have."""
     return lambda lu, pivots, b: function(lu, pivots.clamp(1) if pivots.numel() else pivots, b, **options)
+
+
+def of_ldl(LD: torch.Tensor, pivots: torch.Tensor, b: torch.Tensor) -> Any:
+    """ldl_solve with pivots that a factorisation may have."""
+    return L.ldl_solve(LD, torch.ones_like(pivots), b)
 
 
 def spelt(name: str) -> Callable[..., Any]:
@@ -205,6 +210,33 @@ CASES = [
     case("frobenius_norm", torch.ops.aten.frobenius_norm, T("a b"), [2]),
     case("nuclear_norm", torch.ops.aten.nuclear_norm, T("a b c"), [0, 2]),
     case("nuclear_norm", torch.ops.aten.nuclear_norm, T("a b c"), [0]),
+    case("ormqr", torch.ormqr, T("n m"), T("k"), T("l j")),
+    case("ormqr", torch.ormqr, T("n m"), T("k"), T("j n"), False),
+    case("ormqr", torch.ormqr, T("a n n"), T("b n"), T("c n j")),
+    case("ormqr", torch.ormqr, T("n n"), T("n"), T("n j", f64)),
+    case("ormqr", torch.ormqr, T("n"), T("n"), T("n j")),
+    *(
+        case("linalg_ldl_solve", of_ldl, T("n m"), T("k", i32), T("l j")),
+        case("linalg_ldl_solve", of_ldl, T("a n n"), T("b n", i32), T("a n j")),
+        case("linalg_ldl_solve", of_ldl, T("n n"), T("n", i32), T("a n j")),
+        case("linalg_ldl_solve", of_ldl, T("n n"), T("n", f64), T("n j")),
+        case("linalg_ldl_solve", of_ldl, T("n n"), T("n", i32), T("n j", f64)),
+        case("linalg_ldl_solve", of_ldl, T("n n"), T("n", i32), T("n")),
+    ),
+    case("linalg_tensorinv", L.tensorinv, T("a b c")),
+    case("linalg_tensorinv", L.tensorinv, T("a b a*b"), ind=2),
+    case("linalg_tensorinv", L.tensorinv, T("a b a b")),
+    case("linalg_tensorinv", L.tensorinv, T("a b"), ind=1),
+    case("linalg_tensorinv", L.tensorinv, T("a b"), ind=0),
+    case("linalg_tensorinv", L.tensorinv, T("a b"), ind=3),
+    case("linalg_tensorsolve", L.tensorsolve, T("a b c"), T("d e")),
+    case("linalg_tensorsolve", L.tensorsolve, T("a b a*b"), T("a b")),
+    case("linalg_tensorsolve", L.tensorsolve, T("a a*b b"), T("a b"), dims=(1,)),
+    case("linalg_tensorsolve", L.tensorsolve, T("a a"), T("b"), dims=(2,)),
+    case("linalg_tensorsolve", L.tensorsolve, T("a a"), T("a", f64)),
+    case("linalg_tensorsolve", L.tensorsolve, T("a"), T("a b")),
+    case("_linalg_check_errors", aten._linalg_check_errors, T("n", i32), "inv", is_matrix=False),
+    case("_linalg_check_errors", aten._linalg_check_errors, T("n"), "inv", is_matrix=False),
 ]
 
 
