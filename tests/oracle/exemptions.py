@@ -66,13 +66,15 @@ def stale(
 
 
 def complaints(rows: Sequence[Row], whole: bool) -> list[str]:
-    """What is wrong with a run, a line each; of a `whole` run also which exemptions have become stale."""
+    """What is wrong with a run, a line each; of a `whole` run also what was never judged, and which
+    exemptions have become stale.
+    """
     found = []
     for row in rows:
         if wrong := unexpected(row.entry, row.remarks):
             kinds = ", ".join(f"{n} {kind}" for kind, n in Counter(r.kind for r in wrong).items())
             found.append(f"{row.entry}: {kinds}")
-        if not row.points and not row.remarks and row.entry not in LEFT_OUT:
+        if whole and not row.points and not row.remarks and row.entry not in LEFT_OUT:
             found.append(f"{row.entry}: none of its samples is judged, and no reason is given in LEFT_OUT")
     if whole:
         told = [(row.entry, row.remarks) for row in rows]

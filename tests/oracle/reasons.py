@@ -73,11 +73,18 @@ def _no_bags(sizes: AllSizes) -> bool:
 _BATCH_NORM = _other_than_channels, "weights and statistics are read as if there were one per channel"
 _BAGS = _no_bags, "the first offset is read although there is none"
 
+
+
+def _other_batch(sizes: AllSizes) -> bool:
+    return sizes[0][:-2] != sizes[1][:-2]
+
+
 UNSAFE: Final[dict[str, tuple[Callable[[AllSizes], bool], str]]] = {
     "_batch_norm_with_update": _BATCH_NORM,
     "_native_batch_norm_legit": _BATCH_NORM,
     "_native_batch_norm_legit_no_training": _BATCH_NORM,
     "native_batch_norm": _BATCH_NORM,
+    "_adaptive_avg_pool2d_backward": (_other_batch, "as many images are read as the result has"),
     "lu_unpack": (_other_pivots, "as many pivots are applied as there are, wherever they point"),
     "nn_functional_embedding_bag": _BAGS,
     "_embedding_bag": _BAGS,

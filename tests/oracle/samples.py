@@ -122,12 +122,13 @@ def entries() -> dict[str, Entry]:
     """Everything in torch's databases, by name."""
     named = vars(databases).items()
     lists = [value for name, value in named if name.endswith("op_db") and isinstance(value, list)]
-    found = {CONTROL + info.name: Entry(CONTROL + info.name, info) for info in _control_flow()}
+    found: dict[str, Entry] = {}
     for info in chain.from_iterable(lists):
         found.setdefault(info.formatted_name, Entry(info.formatted_name, info))
     for info in module_db:
         found.setdefault(info.name, Entry(info.name, info))
-    return {**found, CORE: Entry(CORE)}
+    found[CORE] = Entry(CORE)
+    return found | {CONTROL + info.name: Entry(CONTROL + info.name, info) for info in _control_flow()}
 
 
 def _control_flow() -> Iterator[OpInfo]:
@@ -174,9 +175,14 @@ def _operator_samples(entry: Entry) -> Iterator[Sample]:
         yield from _aten(entry.name, info, number, args, kwargs)
         tensors = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         if all(map(_is_plain, tensors)) and any(t.numel() > 1 for t in tensors):
-            strided = sample.noncontiguous()
-            args, kwargs = (strided.input, *strided.args), dict(strided.kwargs)
-            yield Sample(entry.name, "strided", number, info.op, args, kwargs)
+            for strided in (sample.noncontiguous(), sample.transform(_turned)):
+                args, kwargs = (strided.input, *strided.args), dict(strided.kwargs)
+                yield Sample(entry.name, "strided", number, info.op, args, kwargs)
+
+
+def _turned(value: Any) -> Any:
+    """A tensor of the same sizes and elements, whose last axis is not the innermost in memory."""
+    return value.mT.contiguous().mT if isinstance(value, torch.Tensor) and value.dim() > 1 else value
 
 
 def _permuted(call: Callable[..., Any], order: Any, *args: Any, **kwargs: Any) -> Any:
