@@ -199,7 +199,8 @@ class Report:
     @property
     def passes(self) -> bool:
         """Is it proved, or has somebody said of everything that speaks against it that it is known?"""
-        against = [f for f in self.findings if f.severity is not Severity.NOTE]
+        idle = Code.UNUSED_SUPPRESSION
+        against = [f for f in self.findings if f.severity is not Severity.NOTE and f.code is not idle]
         known = bool(against) and all(f.suppressed for f in against)
         return self.verdict is Verdict.PROVED or known
 

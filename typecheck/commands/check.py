@@ -1,48 +1,154 @@
-"""`anyshape check TARGET --input … --assume …`: for which of the declared inputs does a program run?"""
+"""`anyshape check [TARGET]`: for which of the declared inputs does a program run, or each of a project?"""
 
 from __future__ import annotations
 
 import argparse
-import json
+import contextlib
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
+from ...constraints.spec_text import SpecError
+from .. import baseline as baselines
+from ..baseline import Baseline
+from ..cache import Cache, default_folder
+from ..config import ConfigError, Job, Project, find
+from ..project import answer
+from ..render.formats import WRITERS, written
 from ..report import Report
+from ..suppression import suppressed
+from ..target import TargetError
 from ..terminal import coloured, width
-from .common import EXIT_CODES, TARGETS, Commands, add_target, command, running
+from .common import BAD_INPUT, EXIT_CODES, TARGETS, Commands, add_target, command, running_for
+from .errors import told
 
 _EPILOG: Final = f"""\
 {TARGETS}
-Exit codes: 0 proved, 1 refined or refuted, 2 bad usage or input, 3 unknown, 130 interrupted.
+Without TARGET, all targets of the nearest pyproject.toml are checked:
+  [[tool.anyshape.targets]]
+  target = "models/unet.py:UNet"
+  inputs = "x: float32[b, 3, h, w]"
+  assume = ["h % 64 == 0", "w % 64 == 0"]
+
+Results are kept on disk, and found again as long as the program, its inputs and all packages are the same.
+
+Exit codes: 0 proved, or nothing but what is suppressed; 1 refined or refuted; 2 bad usage or input;
+3 unknown; 130 interrupted.
 """
 
 
 def add(commands: Commands) -> None:
     parser = command(commands, "check", "for which of the declared inputs does a program run?", _EPILOG)
-    add_target(parser)
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="of the report (text)")
+    add_target(parser, optional=True)
+    parser.add_argument("--format", choices=("text", *WRITERS), default="text", help="of the report (text)")
+    parser.add_argument("--output", "-o", metavar="FILE", type=Path, help="write the report into a file")
     parser.add_argument("--shapes", action="store_true", help="show the shape of every intermediate value")
     parser.add_argument("--no-replay", action="store_true", help="do not try examples on the real program")
-    parser.set_defaults(run=run)
+    parser.add_argument("--no-cache", action="store_true", help="neither use nor keep results on disk")
+    parser.add_argument("--baseline", metavar="FILE", type=Path, help="findings that are known already")
+    parser.add_argument("--write-baseline", action="store_true", help="note all findings as known")
+    parser.set_defaults(run=run, budget=None)
 
 
 def run(options: argparse.Namespace) -> int:
-    with running(options) as tell:
-        from ..api import check
+    project = find()
+    jobs = _jobs(options, project)
+    output = options.output and options.output.absolute()
+    known = _baseline(options, project)
+    whole = options.target is None
+    folder: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
+    if whole and project is not None:
+        folder = contextlib.chdir(project.root)
+    with folder:
+        reports, failed = _checked(jobs, None if options.no_cache else Cache(default_folder()))
+        if options.write_baseline:
+            return _write(known, suppressed(reports, project, all=False)) or failed
+        shown = suppressed(reports, project, known, all=whole or project is None or not project.jobs)
+        text = _shown(shown, options, whole)
+    _put(text, output)
+    return failed or max((_exit_code(report) for report in shown), key=_SEVERITY.index)
 
-        report = check(
-            options.target,
-            options.inputs,
-            options.assume,
-            budget_s=options.budget,
-            replay=not options.no_replay,
-            progress=tell,
-        )
-    print(_shown(report, options), end="")
-    return EXIT_CODES[report.verdict]
+
+_SEVERITY: Final = (0, 3, 1, BAD_INPUT)
+"""Exit codes, the one that says most about a project last."""
 
 
-def _shown(report: Report, options: argparse.Namespace) -> str:
-    if options.format == "json":
-        return json.dumps(report.to_json(), indent=2) + "\n"
-    return report.to_text(width=width(), colour=coloured(sys.stdout), shapes=options.shapes)
+def _exit_code(report: Report) -> int:
+    return 0 if report.passes else EXIT_CODES[report.verdict]
+
+
+def _jobs(options: argparse.Namespace, project: Project | None) -> Sequence[Job]:
+    """What is asked for on the command line, else what the project lists."""
+    if options.target is None:
+        if options.inputs or options.assume:
+            raise ConfigError("--input and --assume are of one TARGET, and none is named")
+        if project is None or not project.jobs:
+            raise ConfigError("there is nothing to check", "name a TARGET, or list targets in pyproject.toml")
+        return [_with_options(job, options) for job in project.jobs]
+    configured = project.job(options.target) if project and project.root == Path.cwd().resolve() else None
+    if configured is not None and options.inputs is None and not options.assume:
+        return [_with_options(configured, options)]
+    inputs = None if options.inputs is None else tuple(options.inputs)
+    return [_with_options(Job(options.target, inputs, tuple(options.assume)), options)]
+
+
+def _with_options(job: Job, options: argparse.Namespace) -> Job:
+    budget = job.budget_s if options.budget is None else options.budget
+    return Job(job.target, job.inputs, job.assume, budget, job.replay and not options.no_replay)
+
+
+def _baseline(options: argparse.Namespace, project: Project | None) -> Baseline | None:
+    path = options.baseline.absolute() if options.baseline else project.baseline if project else None
+    if options.write_baseline:
+        if path is None:
+            raise ConfigError("--write-baseline needs to know where", "say --baseline FILE as well")
+        return baselines.read(path) if path.exists() else Baseline(path)
+    return None if path is None else baselines.read(path)
+
+
+def _write(known: Baseline | None, reports: Sequence[Report]) -> int:
+    assert known is not None
+    renewed = known.renewed(reports)
+    renewed.write()
+    count = renewed.left.total()
+    print(f"{count} {'finding' if count == 1 else 'findings'} known in {renewed.path}")
+    return 0
+
+
+def _checked(jobs: Sequence[Job], cache: Cache | None) -> tuple[list[Report], int]:
+    """The reports, and the exit code for what could not be checked. One bad target does not stop the others.
+
+    Raises SpecError and TargetError where there is but one.
+    """
+    reports, failed = [], 0
+    for job in jobs:
+        try:
+            with running_for(job.budget_s) as tell:
+                reports.append(answer(job, cache, tell).report)
+        except (SpecError, TargetError) as error:
+            if len(jobs) == 1:
+                raise
+            print(f"{job.target}:\n{told(error)}", file=sys.stderr)
+            failed = BAD_INPUT
+    return reports, failed
+
+
+def _shown(reports: Sequence[Report], options: argparse.Namespace, project: bool) -> str:
+    if options.format != "text":
+        return written(options.format, reports, project=project)
+    from ..render.text import overview, to_text
+
+    colour = options.output is None and coloured(sys.stdout)
+    texts = [to_text(r, width=width(), colour=colour, shapes=options.shapes) for r in reports]
+    return "\n".join((*texts, overview(reports, colour=colour)) if project else texts)
+
+
+def _put(text: str, output: Path | None) -> None:
+    if output is None:
+        print(text, end="")
+        return
+    try:
+        output.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise ConfigError(f"{output} cannot be written: {error.strerror}") from None

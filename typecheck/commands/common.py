@@ -50,9 +50,10 @@ def command(commands: Commands, name: str, question: str, epilog: str) -> argpar
     return parser
 
 
-def add_target(parser: argparse.ArgumentParser) -> None:
+def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """TARGET, its inputs and assumptions, and the seconds that the answer may take."""
-    parser.add_argument("target", metavar="TARGET", help="file.py:Name, package.module:Name or FILE.pt2")
+    help = "file.py:Name, package.module:Name or FILE.pt2"
+    parser.add_argument("target", metavar="TARGET", nargs="?" if optional else None, help=help)
     parser.add_argument(
         "--input", "-i", action="append", metavar="SPEC", dest="inputs", help='"x: float32[b, 3, h, w]"'
     )
@@ -70,10 +71,15 @@ def seconds(text: str) -> float:
     return number
 
 
+def running(options: argparse.Namespace) -> contextlib.AbstractContextManager[Callable[[str], Any]]:
+    """As `running_for`, for the budget among the options."""
+    return running_for(options.budget)
+
+
 @contextlib.contextmanager
-def running(options: argparse.Namespace) -> Iterator[Callable[[str], Any]]:
+def running_for(budget: float) -> Iterator[Callable[[str], Any]]:
     """While the user's program runs: what it prints goes to stderr, and a bar tells what is being done."""
     # A torch without numpy says so at import, which is of no concern here.
     warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
-    with progress(options.budget) as tell, contextlib.redirect_stdout(sys.stderr):
+    with progress(budget) as tell, contextlib.redirect_stdout(sys.stderr):
         yield tell

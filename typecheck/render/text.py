@@ -227,7 +227,11 @@ def _finding(page: _Page, finding: Finding, more: int) -> Iterator[str]:
 
 def _suppressed(page: _Page, count: int) -> Iterator[str]:
     if count:
-        yield page.paint(f"{count} {'finding' if count == 1 else 'findings'} suppressed", "dim")
+        yield page.paint(f"{_findings(count)} suppressed", "dim")
+
+
+def _findings(count: int) -> str:
+    return "1 finding" if count == 1 else f"{count} findings"
 
 
 def _steps(page: _Page, chain: Sequence[Link]) -> Iterator[str]:
@@ -374,9 +378,26 @@ def _shapes(page: _Page, report: Report) -> Iterator[str]:
         yield f"  {shape.op.ljust(op)}  {result.ljust(wide)}  {where}"
 
 
+def overview(reports: Sequence[Report], *, colour: bool = False) -> str:
+    """A line per target: verdict, how many findings it has, and what it is."""
+    page = _Page(100, colour)
+    lines = [page.paint("targets", "bold")]
+    wide = max((len(report.verdict) for report in reports), default=0)
+    for report in reports:
+        open_ones = sum(not f.suppressed and f.severity is not Severity.NOTE for f in report.findings)
+        known = sum(bool(f.suppressed) for f in report.findings)
+        counts = [_findings(open_ones)] * bool(open_ones) + [f"{known} suppressed"] * bool(known)
+        verdict = page.paint(report.verdict.ljust(wide), _OF_VERDICT[report.verdict])
+        told = f"  {page.paint(', '.join(counts), 'dim')}" if counts else ""
+        lines.append(f"  {verdict}  {report.target}{told}")
+    return "\n".join(lines) + "\n"
+
+
 def _effort(page: _Page, report: Report) -> Iterator[str]:
     stats = report.stats
-    if stats:
+    if stats.get("cached"):
+        yield page.paint(f"unchanged since it was checked, in {stats.get('total_s', 0.0):.2f} s", "dim")
+    elif stats:
         queries = int(stats.get("z3_queries", 0))
         solver = f"{queries} z3 queries" if queries else "z3 not needed"
         calls, paths = int(stats.get("nodes", 0)), int(stats.get("paths", 0))
