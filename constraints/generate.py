@@ -166,6 +166,8 @@ class Generator:
             self.learn(known)
 
     def require(self, formula: Formula, reason: str) -> None:
+        if formula is True:  # as nearly all are, of sizes that are numbers
+            return
         formula = implies(self.given, formula)
         if self.equations:
             formula = self.equations.simplify_formula(formula)
@@ -300,7 +302,9 @@ def _show(tensor: Tensor) -> str:
 
 
 def _is_unknown(value: Any) -> bool:
-    return value is Dyn or any(map(_is_unknown, parts_of(value)))
+    if type(value) is tuple or type(value) is Slice:
+        return any(map(_is_unknown, parts_of(value)))
+    return value is Dyn
 
 
 def _anonymous(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
@@ -352,7 +356,9 @@ def generate(
             return taken
 
         generator.count, generator.chooser = count, choose
-        generator.given = all_of(_truth(_resolve(a, values), truth) for a, truth in node.given)
+        generator.given = True
+        if node.given:
+            generator.given = all_of(_truth(_resolve(a, values), truth) for a, truth in node.given)
         positional, named = [], {}
         for name, argument in node.args:
             value = _resolve(argument, values)

@@ -33,18 +33,33 @@ def _interval(dim: Dim, ranges: Ranges, done: dict[Atom, Interval]) -> Interval:
     low: Bound = 0
     high: Bound = 0
     for mono, coefficient in dim.terms:
-        part: Interval = (1, 1)
-        index = 0
-        while index < len(mono):
-            power = mono.count(mono[index])
-            atom = mono[index]
-            if atom not in done:
-                done[atom] = _atom(atom, ranges, done)
-            part = _times(part, _power(done[atom], power))
-            index += power
-        part = _times(part, (coefficient, coefficient))
-        low, high = low + part[0], high + part[1]
+        least, greatest = _product(mono, ranges, done) if mono else (1, 1)
+        if coefficient < 0:
+            least, greatest = greatest, least
+        low, high = low + _scaled(coefficient, least), high + _scaled(coefficient, greatest)
     return low, high
+
+
+def _scaled(coefficient: int, bound: Bound) -> Bound:
+    """Of an infinity only the sign matters: as a float it cannot be multiplied by every integer."""
+    if isinstance(bound, int):
+        return coefficient * bound
+    return bound if coefficient > 0 else -bound
+
+
+def _product(mono: Mono, ranges: Ranges, done: dict[Atom, Interval]) -> Interval:
+    part: Interval | None = None
+    index = 0
+    while index < len(mono):
+        atom = mono[index]
+        if atom not in done:
+            done[atom] = _atom(atom, ranges, done)
+        power = mono.count(atom)
+        factor = _power(done[atom], power) if power > 1 else done[atom]
+        part = factor if part is None else _times(part, factor)
+        index += power
+    assert part is not None, "the monomial is not constant"
+    return part
 
 
 def _atom(atom: Atom, ranges: Ranges, done: dict[Atom, Interval]) -> Interval:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import copy
-from typing import Any
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Any, Final
 
 import torch
 
-_CONTAINERS = (list, dict, set)
+_CONTAINERS: Final = frozenset({list, dict, set, OrderedDict})
 
 
 class ModelState:
@@ -18,9 +19,7 @@ class ModelState:
         if isinstance(target, torch.nn.Module):
             for name, module in target.named_modules():
                 attributes = dict(vars(module))
-                contents = {
-                    k: copy.copy(v) for k, v in attributes.items() if type(v) in _CONTAINERS or _is_ordered(v)
-                }
+                contents = {k: v.copy() for k, v in attributes.items() if type(v) in _CONTAINERS}
                 self._saved.append((name, module, attributes, contents))
 
     def restore(self) -> list[str]:
@@ -29,21 +28,25 @@ class ModelState:
         for name, module, attributes, contents in self._saved:
             prefix = f"{name}." if name else ""
             now = vars(module)
-            for key in now.keys() - attributes.keys():
-                changed.append(prefix + key)
-                del now[key]
-            for key, value in attributes.items():
-                if key not in now or now[key] is not value:
+            if [*map(id, now.values())] != [*map(id, attributes.values())] or now.keys() != attributes.keys():
+                changed += [prefix + key for key in _put_back(now, attributes)]
+            for key, before in contents.items():
+                value = attributes[key]
+                if (value or before) and _differs(value, before):  # most are empty
                     changed.append(prefix + key)
-                    now[key] = value
-                if key in contents and _differs(value, contents[key]):
-                    changed.append(prefix + key)
-                    _refill(value, contents[key])
+                    _refill(value, before)
         return changed
 
 
-def _is_ordered(value: Any) -> bool:
-    return isinstance(value, dict) and type(value).__name__ == "OrderedDict"
+def _put_back(now: dict[str, Any], attributes: dict[str, Any]) -> Iterator[str]:
+    """Makes the attributes what they were; yields the names of those that were not."""
+    for key in now.keys() - attributes.keys():
+        yield key
+        del now[key]
+    for key, value in attributes.items():
+        if key not in now or now[key] is not value:
+            yield key
+            now[key] = value
 
 
 def _differs(now: Any, before: Any) -> bool:

@@ -16,6 +16,7 @@ import numbers
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from types import BuiltinFunctionType
 from typing import Any, Literal, NoReturn
 
@@ -711,7 +712,7 @@ def _match(one: Any, two: Any, first: Mapping[str, int], second: Mapping[str, in
 def _device(target: Any) -> torch.device:
     """Where the model's parameters are; a program without any runs on the CPU."""
     if isinstance(target, torch.nn.Module):
-        for tensor in (*target.parameters(), *target.buffers()):
+        for tensor in chain(target.parameters(), target.buffers()):
             return tensor.device
     return torch.device("cpu")
 
