@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .codes import Code, Severity
     from .dynamic_shapes import DynamicShapes, GivenUp
     from .exporting import Exported, ExportError, export
+    from .inference import Inferred, Relation, infer
     from .report import Accepts, Branch, Finding, Link, Output, Report, Shape, Verdict
     from .target import TargetError
 
@@ -34,6 +35,7 @@ _HOMES = {
     ".codes": "Code Severity",
     ".dynamic_shapes": "DynamicShapes GivenUp",
     ".exporting": "Exported ExportError export",
+    ".inference": "Inferred Relation infer",
     ".report": "Accepts Branch Finding Link Output Report Shape Verdict",
     ".target": "TargetError",
 }
@@ -49,9 +51,11 @@ __all__ = [
     "Fact",
     "Finding",
     "GivenUp",
+    "Inferred",
     "Link",
     "Origin",
     "Output",
+    "Relation",
     "Report",
     "Severity",
     "Shape",
@@ -60,6 +64,7 @@ __all__ = [
     "Verdict",
     "check",
     "export",
+    "infer",
     "parse_spec",
 ]
 

@@ -12,12 +12,17 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ..constraints.spec_text import SpecError
-from .commands import check, explain
+from .commands import check, explain, infer, refine
 from .commands.common import BAD_INPUT, INTERRUPTED, Commands
 from .commands.errors import told
 from .target import TargetError
 
-COMMANDS: Final[tuple[Callable[[Commands], None], ...]] = (check.add, explain.add)
+COMMANDS: Final[tuple[Callable[[Commands], None], ...]] = (
+    check.add,
+    explain.add,
+    refine.add,
+    infer.add,
+)
 """Each adds the parser of one command, in the order of the help text."""
 
 
