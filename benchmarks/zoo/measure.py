@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 
 import torch
 from models import eager
 from models.entry import USUAL
+from torch import nn
 
 from anyshape.constraints.language import Fact
 from anyshape.typecheck import check
@@ -51,15 +52,14 @@ def measure(row: Row, samples: int, budget_s: float) -> Result:
     """Builds the model, checks it, and runs it eagerly at sizes on and around the boundary of what the check
     accepts. Of an undecided model the samples say only whether eager PyTorch runs it.
     """
-    torch.manual_seed(0)
     started = time.perf_counter()
-    model = row.build()
+    fresh = _copies(row)
     built = time.perf_counter()
-    report = check(deepcopy(model), row.inputs, row.assume, budget_s=budget_s, replay=False)
+    report = check(fresh(), row.inputs, row.assume, budget_s=budget_s, replay=False)
     decided = report.verdict != "unknown"
     sampled, agreed, runs, wrong = 0, 0, False, []
     for sizes in chosen(row, report, samples):
-        refusal = eager.refusal(deepcopy(model), row.inputs, sizes)
+        refusal = eager.refusal(fresh(), row.inputs, sizes)
         sampled += 1
         runs |= refusal is None
         if not decided or report.accepts.holds(**sizes) == (refusal is None):
@@ -85,6 +85,21 @@ def measure(row: Row, samples: int, budget_s: float) -> Result:
         check_s=report.stats["total_s"],
         reasons=_messages(report, *STUCK),
     )
+
+
+def _copies(row: Row) -> Callable[[], nn.Module]:
+    """The model, the same each time and as if it had never run: some remember what they saw."""
+
+    def built() -> nn.Module:
+        torch.manual_seed(0)
+        return row.build()
+
+    model = built()
+    try:
+        deepcopy(model)
+    except RuntimeError:  # a parametrisation that cannot be copied
+        return built
+    return lambda: deepcopy(model)
 
 
 def chosen(row: Row, report: Report, count: int) -> list[dict[str, int]]:

@@ -16,7 +16,7 @@ mixnet_s octresnet10_ad2
 """.split()
 ANY_SIZE = """
 resnestabc14 regnetx002 dicenet_wd5 efficientnet_b0 nin_cifar10 rir_cifar10 wrn16_10_cifar10 ror3_56_cifar10
-fractalnet_cifar10 isqrtcovresnet18 resnetd50b
+isqrtcovresnet18 resnetd50b
 """.split()
 DENSE: dict[str, dict[str, Any]] = {
     name: dict(in_size=(64, 64))

@@ -23,14 +23,12 @@ CLASSIFIERS: dict[str, dict[str, Any]] = {
     "efficientnet_v2_s": {},
     "regnet_y_400mf": {},
     "convnext_tiny": {},
-    "swin_t": {},
-    "swin_v2_t": {},
 }
 SEGMENTATION: dict[str, dict[str, Any]] = {
     "fcn_resnet50": dict(weights_backbone=None),
     "deeplabv3_mobilenet_v3_large": dict(weights_backbone=None),
 }
-VIDEO: dict[str, dict[str, Any]] = {"r3d_18": {}, "mc3_18": {}, "r2plus1d_18": {}, "swin3d_t": {}}
+VIDEO: dict[str, dict[str, Any]] = {"r3d_18": {}, "mc3_18": {}, "r2plus1d_18": {}}
 CLIP = "x: float32[b, 3, t, h, w]"
 CLIPS = {"b": (1, 2), "t": (1, 4, 9, 14, 16), "h": (1, 32, 64, 65), "w": (32, 64)}
 
@@ -66,6 +64,13 @@ ROWS = (
         build("torchvision.models.segmentation:lraspp_mobilenet_v3_large", weights_backbone=None),
         "input: float32[b, 3, h, w]",
         AROUND_32,
+    ),
+    Row(
+        "tv_swin",
+        "torchvision",
+        build("torchvision.models:SwinTransformer", [2, 2], 8, [2, 2], [2, 2], [4, 4], num_classes=5),
+        IMAGE,
+        sides(1, 2, 7, 8, 9, 16, 32),
     ),
     Row(
         "tv_vit",

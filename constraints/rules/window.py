@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..dims import Dim, ceildiv, minimum
+from ..elements import extremes
 from ..formula import all_of, any_of, divides, eq, ge, le, lt, ne
 from ..generate import RuleFunction
-from ..language import Context, Layout, Shape, Tensor, product
+from ..language import Context, Layout, Shape, Span, Tensor, product
 from .common import ABSENT, axis, like_input, rank_is, same_dim, strides_of
 from .elementwise import same_dtype
 from .rounding import scaled
@@ -350,13 +351,15 @@ def max_pool(spatial: int, with_indices: bool = False) -> RuleFunction:
         """`[*b, c, *n] -> [*b, c, *windows(n, k, s, p, d)]`, and the same in int64 for the indices."""
         shape = _pool(c, input, spatial, kernel_size, stride, padding, dilation, ceil_mode)
         result = Tensor(shape, input.dtype, like_input(input, shape, input.rank == spatial + 2))
-        return (result, _indices(result)) if with_indices or return_indices else result
+        return (result, _indices(input, spatial, result)) if with_indices or return_indices else result
 
     return rule
 
 
-def _indices(result: Tensor) -> Tensor:
-    return Tensor(result.shape, "int64", result.layout)
+def _indices(input: Tensor, spatial: int, result: Tensor) -> Tensor:
+    """Where each maximum was, counted through the spatial sizes of its input."""
+    last = product(input.shape[-spatial:]) - 1
+    return Tensor(result.shape, "int64", result.layout, Span(0, last, attained=False))
 
 
 def avg_pool(spatial: int) -> RuleFunction:
@@ -447,7 +450,8 @@ def adaptive_pool(spatial: int, maximum: bool = False, mean: bool = False) -> Ru
         contiguous = spatial == 3 or (means is True and input.rank < spatial + 3)
         layout = Layout.CONTIGUOUS if contiguous else like_input(input, shape, input.rank == spatial + 2)
         result = Tensor(shape, input.dtype, layout)
-        return (result, _indices(result)) if maximum and return_indices is not False else result
+        told = maximum and return_indices is not False
+        return (result, _indices(input, spatial, result)) if told else result
 
     return rule
 
@@ -501,7 +505,8 @@ def fractional_max_pool(spatial: int, with_indices: bool = False) -> RuleFunctio
             least = batch[0] if batch else 1
             c.require(all_of((ge(inputs, least), eq(per_input, channels), eq(numbers, spatial))), reason)
         result = Tensor((*batch, channels, *wanted), input.dtype)
-        return (result, _indices(result)) if with_indices or aten or return_indices else result
+        told = with_indices or aten or return_indices
+        return (result, _indices(input, spatial, result)) if told else result
 
     return rule
 
@@ -540,6 +545,9 @@ def max_unpool(spatial: int) -> RuleFunction:
             wanted = _unpooled(c, sizes, kernel_size, stride, padding, output_size)
         for m in wanted:
             c.require(ge(m, 0), f"an output size is negative: {m}")
+        span = extremes(indices)
+        if span is not None and not c.at_least(product(wanted) - 1 - span.high, 0):
+            c.approximate(f"the data decide whether indices up to {span.high} stay below {product(wanted)}")
         shape = (*batch, channels, *wanted)
         layout = Layout.CONTIGUOUS if spatial == 3 else like_input(input, shape, input.rank == spatial + 2)
         return Tensor(shape, input.dtype, layout)

@@ -11,9 +11,9 @@ from rules.differential import Case, D, T, check_case, run_rule
 
 from anyshape.constraints.dims import Dim, sym
 from anyshape.constraints.formula import ge
-from anyshape.constraints.generate import Rules
+from anyshape.constraints.generate import Generator, Rules
 from anyshape.constraints.language import Tensor
-from anyshape.constraints.rules import window
+from anyshape.constraints.rules import default_rules, window
 from anyshape.constraints.system import Domain
 
 RULES = Rules(window.RULES)
@@ -202,3 +202,15 @@ def test_the_judge_refutes_wrong_rules() -> None:
         check_case(case, RULES)
         with pytest.raises(AssertionError):
             check_case(case, wrong)
+
+
+@pytest.mark.parametrize("output, told", [((8, 8), False), ((7, 7), True), ((None, 4), True)])
+def test_indices_of_a_pool_stay_where_they_came_from(output: tuple[int | None, int], told: bool) -> None:
+    """Unpooling to fewer elements than were pooled is for the data to decide."""
+    h = sym("h")
+    generator = Generator(default_rules)
+    image = Tensor((1, 1, 8, 8))
+    _, pooled = generator.call("max_pool2d_with_indices", (image, 2), {})
+    sizes = tuple(h if size is None else size for size in output)
+    generator.call("max_unpool2d", (*pooled, sizes), {})
+    assert any(note.code == "approximate" for note in generator.said.notes) is told
