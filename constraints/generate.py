@@ -248,7 +248,7 @@ class Generator:
         at.
         """
         rule = self.rules.get(op)
-        inplace = rule is None and op.endswith("_") and not op.startswith("_")
+        inplace = rule is None and op.endswith("_") and not op.endswith("__")
         base = op[:-1] if inplace else op
         if inplace:
             rule = self.rules.get(base)
@@ -284,6 +284,8 @@ class Generator:
         """An in-place operator writes into its first argument, whose shape, dtype and strides stay as they
         are.
         """
+        if isinstance(target, tuple) and isinstance(result, tuple) and len(target) == len(result):
+            return tuple(self._in_place(op, *pair) for pair in zip(target, result, strict=True))
         if isinstance(target, Tensor) and isinstance(result, Tensor):
             same: Formula = len(target.shape) == len(result.shape) and all_of(
                 eq(a, b) for a, b in zip(target.shape, result.shape, strict=True)
@@ -373,6 +375,8 @@ def generate(
             reason = f"{note.reason}; what the trace took its result to be stands in for it"
             generator.said.notes.append(Note("approximate", reason, note.node))
         parts = list(leaves(result)) if result is not None and result is not Dyn else [Dyn] * expected
+        if not expected:  # what is written in place, the graph may take no result of
+            parts = []
         if len(parts) != expected:
             generator.require(
                 False, f"{node.op} gives {len(parts)} results where the program takes {expected}"

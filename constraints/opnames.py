@@ -182,6 +182,10 @@ PARAMETERS = MappingProxyType(
         for ops, pairs in {
             "_cdist_backward": "cdist=distances",
             "_pdist_backward": "pdist=distances",
+            "_foreach_add _foreach_clamp_max _foreach_clamp_min _foreach_div _foreach_maximum _foreach_minimum"
+            " _foreach_mul _foreach_sub": "scalar=other scalars=other",
+            "_foreach_addcdiv _foreach_addcmul": "scalars=value",
+            "_foreach_lerp": "weight=weights",
             "asarray": "obj=data",
             "atleast_1d atleast_2d atleast_3d": "self=tensors",
             "conv_tbc_backward": "self=grad",

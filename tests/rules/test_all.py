@@ -13,11 +13,13 @@ import torch.nn.functional as F
 from anyshape.constraints import rules
 from anyshape.constraints.generate import Rules
 from anyshape.constraints.opnames import ALIASES, ATEN_ONLY, canonical
-from anyshape.constraints.rules import FAMILIES, default_rules
+from anyshape.constraints.rules import FAMILIES, control, default_rules
 
 NAMESPACES = (torch, torch.Tensor, F, torch.linalg, torch.special, torch.fft, torch.ops.aten, torch.ops.prims)
-SPELT_OTHERWISE = {*ALIASES.values(), *ATEN_ONLY.values()}
-"""Canonical names that stand for spellings of torch's and are none themselves."""
+SPELT_OTHERWISE = {*ALIASES.values(), *ATEN_ONLY.values(), *control.RULES}
+"""Canonical names that stand for spellings of torch's, or for parts of its higher-order operators, and are
+none themselves.
+"""
 
 
 def without_mathematics(table: Rules) -> list[str]:
