@@ -94,7 +94,7 @@ def compare(op: Operator, term: Dim) -> Formula:
     integer. Of a remainder r = p % k with k > 0, `r <= 0` says `r == 0`, and `r >= 1` says `r != 0`.
     """
     if isinstance(term, int):
-        return {"==": term == 0, "!=": term != 0, ">=": term >= 0}[op]
+        return term == 0 if op == "==" else term >= 0 if op == ">=" else term != 0
     constant = sum(c for mono, c in term.terms if not mono)
     divisor = gcd(*(c for mono, c in term.terms if mono))
     if op == ">=":

@@ -418,6 +418,8 @@ def _example(exported: Exported) -> dict[str, int]:
     """The sizes that the program was exported with, by symbol."""
     found: dict[str, int] = {}
     for given in exported.given:
+        if not given.example:  # a parameter
+            continue
         value = _type(exported.graph, given.operand)
         dims = value.shape if isinstance(value, Tensor) else (value,)
         for dim, number in zip(dims, given.example, strict=False):

@@ -67,6 +67,8 @@ def _get(data: Any, key: str, kind: type[T], default: T | None = None) -> T:
     if type(data) is not dict:
         raise Malformed(f"an object with {key!r} was expected, not {_shown(data)}")
     value = data.get(key)
+    if type(value) is kind:
+        return value
     if value is None:
         if default is None:
             raise Malformed(f"{key!r} is missing in {_shown(data)}")

@@ -66,10 +66,14 @@ class TracedSource:
     def system(self, rules: Rules, oracle: Oracle, clock: Clock) -> tuple[System, list[str]]:
         self.rules = rules
         with clock.step("generate"):
-            return graph_system(self.traced, rules, self.spec), []
+            self._system = graph_system(self.traced, rules, self.spec)
+        return self._system, []
 
     def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
-        return by_rules(graph_system(self.traced, self.rules, at(self.spec, values)))
+        spec = at(self.spec, values)
+        if spec == self.spec:  # it has no symbols
+            return by_rules(self._system)
+        return by_rules(graph_system(self.traced, self.rules, spec))
 
 
 def _read(target: Target) -> Traced:
