@@ -18,7 +18,6 @@ import heapq
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from hashlib import blake2b
 from math import gcd, isqrt
 from re import compile as regex
 from typing import Final, NoReturn, TypeAlias
@@ -927,6 +926,8 @@ def _apply_text(op: str, args: tuple[Dim, ...]) -> str:
 
 def _abbreviated(op: str, text: str) -> str:
     """What stands for an application whose text is too long; nothing reads it back."""
+    from hashlib import blake2b  # which loads OpenSSL
+
     return f"⟨{op} … {blake2b(text.encode(), digest_size=16).hexdigest()}⟩"
 
 

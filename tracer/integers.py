@@ -15,7 +15,7 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -95,7 +95,7 @@ def _takes(module: ModuleType) -> bool:
     return re.search(r"\bis (not )?int\b", source) is None
 
 
-def _modules(target: Any) -> Iterator[ModuleType]:
+def sources_of(target: Any) -> Iterator[ModuleType]:
     """The modules of the user's that the target's code lives in, and the one of torch's own composites."""
     yield torch.nn.functional
     parts = target.modules() if isinstance(target, torch.nn.Module) else (target,)
@@ -108,11 +108,11 @@ def _modules(target: Any) -> Iterator[ModuleType]:
 
 
 @contextlib.contextmanager
-def symbolic_int(target: Any) -> Iterator[None]:
-    """Rebinds `int` in the target's modules, and the roots of `math` wherever they are called by their full
-    names; and unbinds them again.
+def symbolic_int(sources: Iterable[ModuleType]) -> Iterator[None]:
+    """Rebinds `int` in these modules, and the roots of `math` wherever they are called by their full names;
+    and unbinds them again.
     """
-    rebound = [m for m in _modules(target) if "int" not in vars(m) and _takes(m)]
+    rebound = [m for m in sources if "int" not in vars(m) and _takes(m)]
     try:
         for module in rebound:
             module.int = _Integer  # type: ignore[attr-defined]

@@ -16,8 +16,7 @@ import numbers
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from types import BuiltinFunctionType
+from types import BuiltinFunctionType, ModuleType
 from typing import Any, Literal, NoReturn
 
 import torch
@@ -49,7 +48,7 @@ from ..constraints.spec import Declared, Spec
 from ..constraints.system import Answer, Condition, End, Oracle, Path, System
 from .handlers import is_guarded
 from .higher_order import entered
-from .integers import symbolic_int
+from .integers import sources_of, symbolic_int
 from .model_state import ModelState
 from .numbers import DataNeeded, Real, Size, size
 from .origins import ModuleNames, here, is_defect, is_ours, of_error
@@ -102,7 +101,7 @@ def record(
     """
     bind(target, spec.inputs, lambda declared: declared)
     started = time.monotonic()
-    state = ModelState(target)
+    state, subject = ModelState(target), Subject.of(target)
     pending: list[tuple[Decision, ...]] = [()]
     paths: list[Path] = []
     changed: dict[str, None] = {}
@@ -113,7 +112,7 @@ def record(
                 f"{len(pending)} ways through the program were not looked at, after {len(paths)} paths"
             )
             break
-        run = Recording(target, spec, rules, oracle, pending.pop())
+        run = Recording(subject, spec, rules, oracle, pending.pop())
         with collector_at_rest():
             paths.append(run.run())
         pending.extend(run.forks)
@@ -178,23 +177,45 @@ def _place(roots: dict[str, Any], declared: Declared, value: Any) -> None:
         holder = inside
 
 
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The target with what every run of it needs to know, found by walking through its modules once."""
+
+    target: Callable[..., Any]
+    device: torch.device
+    """Where the model's parameters are; a program without any runs on the CPU."""
+    names: ModuleNames
+    parameters: Mapping[int, str]
+    """Names of parameters and buffers, by identity."""
+    sources: tuple[ModuleType, ...]
+    """The Python modules that its code lives in."""
+
+    @classmethod
+    def of(cls, target: Callable[..., Any]) -> Subject:
+        named: dict[str, torch.Tensor] = {}
+        if isinstance(target, torch.nn.Module):
+            named = {**dict(target.named_parameters()), **dict(target.named_buffers())}
+        device = next((tensor.device for tensor in named.values()), torch.device("cpu"))
+        names = {id(tensor): name for name, tensor in named.items()}
+        return cls(target, device, ModuleNames(target), names, tuple(sources_of(target)))
+
+
 class Recording:
     """One run along one path. Implements `numbers.Run` for the sizes that it hands out."""
 
     def __init__(
         self,
-        target: Callable[..., Any],
+        subject: Subject,
         spec: Spec,
         rules: Rules,
         oracle: Oracle,
         decided: tuple[Decision, ...],
     ) -> None:
-        self.target, self.spec, self.oracle = target, spec, oracle
+        self.subject, self.spec, self.oracle = subject, spec, oracle
+        self.device, self.names = subject.device, subject.names
         self.generator = Generator(rules, spec.domain, count=self._count, chooser=self.truth)
         self.decided = decided
         self.forks: list[tuple[Decision, ...]] = []
-        self.device = _device(target)
-        self.names = ModuleNames(target)
         self._over = False
         self._made: list[Decision] = []
         self._conditions: list[Condition] = []
@@ -205,7 +226,6 @@ class Recording:
         self._nodes: list[Node] = []
         self._values: dict[int, Value] = self.generator.said.values
         self._real: dict[int, tuple[torch.Tensor, Tensor, Ref]] = {}
-        self._parameter_names = _parameter_names(target)
 
     # ---- one run
 
@@ -213,10 +233,11 @@ class Recording:
         """Calls the target once and tells what happened."""
         end = End()
         outputs: list[tuple[str, Argument]] = []
-        bound = bind(self.target, self.spec.inputs, self._input)
+        target = self.subject.target
+        bound = bind(target, self.spec.inputs, self._input)
         try:
-            with _entering_composites(), entered(self), symbolic_int(self.target), _Mode(self):
-                result = self.target(*bound.args, **bound.kwargs)
+            with _entering_composites(), entered(self), symbolic_int(self.subject.sources), _Mode(self):
+                result = target(*bound.args, **bound.kwargs)
             outputs = list(self._outputs(result))
         except BadRules:
             raise
@@ -488,7 +509,7 @@ class Recording:
         if found is None:
             with torch._C.DisableTorchFunction():
                 known = value_of(tensor)
-            name = self._parameter_names.get(id(tensor)) or f"constant_{len(self._real)}"
+            name = self.subject.parameters.get(id(tensor)) or f"constant_{len(self._real)}"
             found = self._real[id(tensor)] = tensor, known, self._new_input(name, known, parameter=True)
         return found
 
@@ -709,21 +730,6 @@ def _match(one: Any, two: Any, first: Mapping[str, int], second: Mapping[str, in
     )
 
 
-def _device(target: Any) -> torch.device:
-    """Where the model's parameters are; a program without any runs on the CPU."""
-    if isinstance(target, torch.nn.Module):
-        for tensor in chain(target.parameters(), target.buffers()):
-            return tensor.device
-    return torch.device("cpu")
-
-
-def _parameter_names(target: Any) -> dict[int, str]:
-    if not isinstance(target, torch.nn.Module):
-        return {}
-    named = (*target.named_parameters(), *target.named_buffers())
-    return {id(tensor): name for name, tensor in named}
-
-
 class _Mode(TorchFunctionMode):
     """Catches every torch function while a run is on; what has nothing symbolic among its arguments really
     runs.
@@ -732,7 +738,7 @@ class _Mode(TorchFunctionMode):
     def __init__(self, run: Recording) -> None:
         super().__init__()
         self.run = run
-        self.owned = set(run._parameter_names)
+        self.owned = frozenset(run.subject.parameters)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
