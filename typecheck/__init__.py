@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..constraints.program import Origin
     from ..constraints.spec_text import SpecError, parse_spec
     from .api import check
+    from .asserting import ShapesError, assert_shapes
     from .codes import Code, Severity
     from .dynamic_shapes import DynamicShapes, GivenUp
     from .exporting import Exported, ExportError, export
@@ -32,6 +33,7 @@ _HOMES = {
     "..constraints.program": "Origin",
     "..constraints.spec_text": "SpecError parse_spec",
     ".api": "check",
+    ".asserting": "ShapesError assert_shapes",
     ".codes": "Code Severity",
     ".dynamic_shapes": "DynamicShapes GivenUp",
     ".exporting": "Exported ExportError export",
@@ -59,9 +61,11 @@ __all__ = [
     "Report",
     "Severity",
     "Shape",
+    "ShapesError",
     "SpecError",
     "TargetError",
     "Verdict",
+    "assert_shapes",
     "check",
     "export",
     "infer",
