@@ -227,9 +227,10 @@ def _related(
     """The spec in which symbols that relations define are terms over the others, and what else is assumed."""
     related = tuple(Declared(d.path, _substituted(d.type, judging.meaning)) for d in inputs)
     lines = write_spec(Spec(related, Domain()))
-    known = Known(parse_spec(lines).domain.assumptions)
+    said = parse_spec(lines).domain.assumptions
     wanted = conjuncts(all_of((*(rewrite(f, judging.meaning) for f in domain.assumptions), *judging.needed)))
-    return lines, tuple(str(formula) for formula in wanted if known.ask(formula) is not True)
+    more = [f for f in wanted if f not in said and Known(g for g in wanted if g != f).ask(f) is not True]
+    return lines, tuple(map(str, more))
 
 
 def _definition(formula: Formula, order: Sequence[str]) -> tuple[str, Dim] | None:
