@@ -12,13 +12,14 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ..constraints.spec_text import SpecError
-from .commands import check, explain, infer, refine
+from .commands import check, explain, infer, refine, watch
 from .commands.common import BAD_INPUT, INTERRUPTED, Commands
 from .commands.errors import told
 from .target import TargetError
 
 COMMANDS: Final[tuple[Callable[[Commands], None], ...]] = (
     check.add,
+    watch.add,
     explain.add,
     refine.add,
     infer.add,

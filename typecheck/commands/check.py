@@ -40,6 +40,12 @@ Exit codes: 0 proved, or nothing but what is suppressed; 1 refined or refuted; 2
 
 def add(commands: Commands) -> None:
     parser = command(commands, "check", "for which of the declared inputs does a program run?", _EPILOG)
+    add_options(parser)
+    parser.set_defaults(run=run)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What to check, and how the report is to leave."""
     add_target(parser, optional=True)
     parser.add_argument("--format", choices=("text", *WRITERS), default="text", help="of the report (text)")
     parser.add_argument("--output", "-o", metavar="FILE", type=Path, help="write the report into a file")
@@ -48,10 +54,11 @@ def add(commands: Commands) -> None:
     parser.add_argument("--no-cache", action="store_true", help="neither use nor keep results on disk")
     parser.add_argument("--baseline", metavar="FILE", type=Path, help="findings that are known already")
     parser.add_argument("--write-baseline", action="store_true", help="note all findings as known")
-    parser.set_defaults(run=run, budget=None)
+    parser.set_defaults(budget=None)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace, read: set[str] | None = None) -> int:
+    """Checks and reports; adds to `read` the user's files that the answer depends on."""
     project = find()
     jobs = _jobs(options, project)
     output = options.output and options.output.absolute()
@@ -61,7 +68,8 @@ def run(options: argparse.Namespace) -> int:
     if whole and project is not None:
         folder = contextlib.chdir(project.root)
     with folder:
-        reports, failed = _checked(jobs, None if options.no_cache else Cache(default_folder()))
+        cache = None if options.no_cache else Cache(default_folder())
+        reports, failed = _checked(jobs, cache, set() if read is None else read)
         if options.write_baseline:
             return _write(known, suppressed(reports, project, all=False)) or failed
         shown = suppressed(reports, project, known, all=whole or project is None or not project.jobs)
@@ -116,7 +124,7 @@ def _write(known: Baseline | None, reports: Sequence[Report]) -> int:
     return 0
 
 
-def _checked(jobs: Sequence[Job], cache: Cache | None) -> tuple[list[Report], int]:
+def _checked(jobs: Sequence[Job], cache: Cache | None, read: set[str]) -> tuple[list[Report], int]:
     """The reports, and the exit code for what could not be checked. One bad target does not stop the others.
 
     Raises SpecError and TargetError where there is but one.
@@ -125,7 +133,9 @@ def _checked(jobs: Sequence[Job], cache: Cache | None) -> tuple[list[Report], in
     for job in jobs:
         try:
             with running_for(job.budget_s) as tell:
-                reports.append(answer(job, cache, tell).report)
+                found = answer(job, cache, tell)
+            read.update(found.files)
+            reports.append(found.report)
         except (SpecError, TargetError) as error:
             if len(jobs) == 1:
                 raise
