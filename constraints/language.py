@@ -196,8 +196,8 @@ class Fact:
     """
     exact: bool = True
     residues: tuple[int, tuple[int, ...]] | None = None
-    """`(m, rs)`: the values are all integers from min to max that are one of rs modulo m; None where that says
-    no more than the rest, or is not so.
+    """`(m, rs)`: the values are all integers from min to max that are one of rs modulo m; None where that
+    says no more than the rest, or is not so.
     """
 
 
