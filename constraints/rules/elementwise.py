@@ -378,7 +378,7 @@ def where(c: Context, condition: Tensor, input: Value = None, other: Value = Non
 
 def clamp(c: Context, input: Tensor, min: Value = None, max: Value = None) -> Tensor:
     """[*a], [*b], [*c] -> [*broadcast(a, b, c)]"""
-    bounds = [b for b in (min, max) if b is not None]
+    bounds: list[Value] = [b for b in (min, max) if b is not None]
     if not bounds:
         c.refuse("clamp takes min or max, or both")
     if len({isinstance(b, Tensor) for b in bounds}) > 1:  # one is a number, so a 0-dim tensor counts as one
