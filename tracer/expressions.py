@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from math import inf, isfinite
 from typing import Final, TypeAlias
 
 from ..constraints.dims import Dim
@@ -61,6 +62,22 @@ def _whole(text: Text) -> str:
     return text
 
 
+def _product(*factors: Text) -> Text:
+    """Fractions multiply as such; integers among themselves."""
+    if not any(isinstance(factor, Ratio) for factor in factors):
+        return _infix("*")(*factors)
+    parts = [f if isinstance(f, Ratio) else Ratio(f, "1") for f in factors]
+    return Ratio(_infix("*")(*(p.over for p in parts)), _infix("*")(*(p.under for p in parts)))
+
+
+def _decimal(number: float) -> Ratio:
+    """A float as the fraction that it is; one by which sizes below 2**32 are multiplied exactly."""
+    over, under = number.as_integer_ratio() if isfinite(number) else (0, inf)
+    if abs(over) > 1 << 20 or under > 1 << 20:
+        raise NotRead(f"{number} is a float that products with sizes are rounded for")
+    return Ratio(f"({over})", f"({under})")
+
+
 def _ratio(over: Text, under: Text) -> Ratio:
     return Ratio(_whole(over), _whole(under))
 
@@ -100,7 +117,7 @@ def _formula(text: str) -> Formula:
 
 _CONSTRUCTORS: Final[Mapping[str, Callable[..., Text]]] = {
     "Add": _infix("+"),
-    "Mul": _infix("*"),
+    "Mul": _product,
     "Pow": _pair("**"),
     "PowByNatural": _pair("**"),
     "FloorDiv": _pair("//"),
@@ -113,6 +130,7 @@ _CONSTRUCTORS: Final[Mapping[str, Callable[..., Text]]] = {
     "Min": _call("min"),
     "Max": _call("max"),
     "Identity": _whole,
+    "ToFloat": _whole,
     "Equality": _pair("=="),
     "Unequality": _pair("!="),
     "GreaterThan": _pair(">="),
@@ -123,7 +141,10 @@ _CONSTRUCTORS: Final[Mapping[str, Callable[..., Text]]] = {
     "Or": _infix("or"),
     "Not": lambda part: f"(not {_whole(part)})",
 }
-_SREPR = re.compile(r"\s*(?:(?P<name>[A-Za-z_]\w*)|(?P<int>-?\d+)|(?P<string>'[A-Za-z_]\w*')|(?P<op>[(),=]))")
+_SREPR = re.compile(
+    r"\s*(?:(?P<name>[A-Za-z_]\w*)|(?P<int>-?\d+)|(?P<string>'[A-Za-z_]\w*')|(?P<decimal>'-?\d{1,20}\.\d{1,20}')"
+    r"|(?P<op>[(),=]))"
+)
 
 
 class _Srepr:
@@ -172,6 +193,8 @@ class _Srepr:
             return f"({value})"
         if name == "Symbol":
             return self._symbol()
+        if name == "Float":
+            return self._float()
         build = self._truncate if name == "TruncToInt" else _CONSTRUCTORS.get(name)
         if build is None:
             raise NotRead(f"{name} has no counterpart among dims")
@@ -191,6 +214,13 @@ class _Srepr:
 
     def _truncate(self, value: Text) -> str:
         return _truncate(value, self.ranges)
+
+    def _float(self) -> Ratio:
+        """`'0.5', precision=53)`."""
+        number = float(self._literal("decimal")[1:-1])
+        for text in (",", "precision", "=", "53", ")"):
+            self._expect(text)
+        return _decimal(number)
 
     def _literal(self, kind: str) -> str:
         found, text = self._next()
@@ -228,7 +258,7 @@ def formula_of(srepr: str) -> Formula:
 _BINARY: Final[Mapping[type[ast.operator], Callable[..., Text]]] = {
     ast.Add: _pair("+"),
     ast.Sub: _pair("-"),
-    ast.Mult: _pair("*"),
+    ast.Mult: _product,
     ast.FloorDiv: _pair("//"),
     ast.Mod: _pair("%"),
     ast.Pow: _pair("**"),
@@ -270,6 +300,12 @@ class _Guard:
                 return str(truth)
             case ast.Constant(value=int(number)) if number.bit_length() <= 1024:
                 return f"({number})"
+            case ast.Constant(value=float(number)):
+                return _decimal(number)
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="torch"), attr="sym_float"), args=[arg], keywords=[]
+            ):
+                return _whole(self.read(arg))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return f"(-{_whole(self.read(operand))})"
             case ast.UnaryOp(op=ast.Not(), operand=operand):

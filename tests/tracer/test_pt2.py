@@ -735,6 +735,7 @@ DIMS = [
     (f"CeilToInt(IntTrueDiv({S}, Integer(2)))", "(s0 + 1)//2"),
     (f"TruncToInt(IntTrueDiv({S}, Integer(2)))", "s0//2"),
     (f"FloorToInt(IntTrueDiv(Symbol('u0', integer=True), {S}))", "u0//s0"),
+    (f"TruncToInt(Mul(Float('0.75', precision=53), ToFloat({S})))", "3*s0//4"),
 ]
 # fmt: on
 
@@ -763,7 +764,7 @@ def test_conditions_in_sympys_notation(text: str, formula: str) -> None:
 # fmt: off
 NO_SIZES = [
     "", "s0", "Integer(x)", "Integer(1", "Integer(1))", "Symbol(s0)", "Symbol('a b')",
-    "Float('1.5', precision=53)",
+    "Float('1.5', precision=53)", f"TruncToInt(Mul(Float('0.1', precision=53), {S}))", "Float('1.5')",
     f"IntTrueDiv({S}, Integer(2))", "TruncToInt(IntTrueDiv(Symbol('u0', integer=True), Integer(2)))",
     "exp(Integer(1))", "Integer", "FloorDiv(Integer(1))", "Not()", "Add()", "__import__('os')",
     f"FloorDiv({S}, Integer(0))", f"Pow({S}, {S})", f"Pow(Add({S}, Symbol('s1')), Integer(257))",
@@ -795,6 +796,7 @@ GUARDS = [
     ("2 <= L['x'].size()[0] < 9", "2 <= x_0 < 9"),
     ("math.trunc(L['x'].size()[0] / 2) == 4", "x_0//2 == 4"),
     ("math.ceil(L['n'] / 2) == 4", "(n + 1)//2 == 4"),
+    ("math.trunc(0.5 * torch.sym_float(L['x'].size()[0])) == 4", "x_0//2 == 4"),
     ("max(1, L['n']) > min(L['n'], 5) ** 2", "max(1, n) > min(n, 5)**2"),
     ("8 % L['n'] == 0", "n != 0 and 8 % n == 0"),
     ("True", "True"),
@@ -814,7 +816,7 @@ NO_GUARDS = [
     "L['x'].size()[L['n']] == 1", "L['x'].size(0) == 1", "__import__('os').system('true')",
     "(lambda: 1)() == 1",
     "[n for n in ()] == 1", "L['n'] / 2 == 1", "math.trunc(L['n'] / 2) == 1", "L['n'] is 1", "1.5 == 1",
-    "'a' == 'b'",
+    "'a' == 'b'", "math.trunc(1e999 * L['x'].size()[0]) == 1", "math.trunc(0.1 * L['x'].size()[0]) == 1",
     "L['n'] << 2 == 1", "L['n']**L['n'] == 1", "9**9**9**9 == 1", "1 == 1 if 1 else 2", "(a := 1) == 1", "\0",
     "(" * 3000, "-" * 60_000 + "1", "not " * 20_000 + "True", "1+" * 30_000 + "1 == 1",
     "L" + "[0]" * 20_000, "max() == 1",
