@@ -8,28 +8,23 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Final
 
 from ..constraints.spec_text import SpecError
-from .commands import check, explain, infer, refine, watch
-from .commands.common import BAD_INPUT, INTERRUPTED, Commands
+from .commands.common import BAD_INPUT, INTERRUPTED
 from .commands.errors import told
 from .target import TargetError
 
-COMMANDS: Final[tuple[Callable[[Commands], None], ...]] = (
-    check.add,
-    watch.add,
-    explain.add,
-    refine.add,
-    infer.add,
-)
-"""Each adds the parser of one command, in the order of the help text."""
+COMMANDS: Final = ("check", "watch", "explain", "refine", "infer")
+"""A file of `commands/` each, in the order of the help text. Only the one that is called is imported."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; returns its exit code."""
-    options = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else [*arguments]
+    options = _parser(given[0] if given else "").parse_args(given)
     try:
         code: int = options.run(options)
         sys.stdout.flush()
@@ -51,14 +46,15 @@ def _interrupted() -> int:
     return INTERRUPTED
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(called: str = "") -> argparse.ArgumentParser:
+    """The parser of one command, or of all where none of them is called."""
     parser = argparse.ArgumentParser(
         prog="anyshape",
         description="Proves for which input shapes a PyTorch program runs, before anything runs.",
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for add in COMMANDS:
-        add(commands)
+    for name in (called,) if called in COMMANDS else COMMANDS:
+        import_module(f".commands.{name}", __package__).add(commands)
     return parser
 
 

@@ -11,7 +11,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from anyshape.typecheck import Code
-from anyshape.typecheck.cli import main
+from anyshape.typecheck import commands as package
+from anyshape.typecheck.cli import COMMANDS, main
 from anyshape.typecheck.render.formats import WRITERS
 
 MODELS = """\
@@ -225,3 +226,17 @@ def test_every_code_is_explained(code: Code, capsys: pytest.CaptureFixture[str])
 def test_codes_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain"]) == 0
     assert [line.split()[0] for line in read(capsys).splitlines()] == [code.value for code in Code]
+
+
+# ---- commands
+
+
+def test_every_command_has_a_file_and_every_file_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = Path(package.__file__).parent
+    others = {"__init__", "common", "errors"}
+    assert {path.stem for path in folder.glob("*.py")} - others == set(COMMANDS)
+    with pytest.raises(SystemExit) as caught:
+        main(["--help"])
+    assert caught.value.code == 0
+    listed = [line.split()[0] for line in read(capsys).splitlines() if line.startswith("    ")]
+    assert [name for name in listed if name in COMMANDS] == list(COMMANDS)
