@@ -23,7 +23,7 @@ import torch
 from oracle import core
 from oracle.exemptions import EXEMPTIONS, LEFT_OUT, Exemption
 from oracle.pool import Row, totals
-from oracle.reasons import UNSAFE
+from oracle.reasons import UNCHECKED, UNSAFE
 from oracle.samples import CORE, entries
 
 from anyshape.constraints import rules
@@ -166,7 +166,8 @@ def _exempt() -> str:
     def row(exemption: Exemption) -> str:
         return f"| `{exemption.entry}` | {exemption.kind} | {exemption.reason} |"
 
-    unsafe = "\n".join(f"| `{name}` | {reason} |" for name, (_, reason) in UNSAFE.items())
+    reasons = {**{name: reason for name, (_, reason) in UNSAFE.items()}, **UNCHECKED}
+    unsafe = "\n".join(f"| `{name}` | {reason} |" for name, reason in reasons.items())
     return f"""## Known to differ
 
 Each row says in what, and why. `accepts`: the rule accepts sizes that torch refuses; `refuses`: the other way

@@ -34,7 +34,7 @@ from anyshape.solver.decide import Oracle
 from anyshape.solver.judge import Budget
 from anyshape.tracer.record import record
 
-from .reasons import DATA, NOT_OF_SIZES, UNSAFE
+from .reasons import DATA, NOT_OF_SIZES, UNCHECKED, UNSAFE
 from .samples import Sample
 
 PATHS = {False: 48, True: 320}
@@ -397,7 +397,9 @@ def differs(path: Path, ran: Ran, values: Mapping[str, int]) -> tuple[str, str, 
 def _fit(dim: Dim, size: int, values: dict[str, int]) -> None:
     """A size that the data decides is what makes the dim what torch says it is."""
     unknown = sorted(symbols(dim) - values.keys())
-    if len(unknown) == 1:
+    if len(unknown) == 1 and dim == sym(unknown[0]):
+        values[unknown[0]] = size  # an element, which may be negative
+    elif len(unknown) == 1:
         fits = [n for n in range(size + 1) if evaluate(dim, {**values, unknown[0]: n}) == size]
         values[unknown[0]] = fits[0] if fits else -1
     else:
@@ -479,12 +481,14 @@ def suits(sample: Sample) -> str:
     return ""
 
 
-def is_unsafe(sample: Sample, sizes: list[Any]) -> bool:
+def is_unsafe(sample: Sample, sizes: list[Any], said: list[Said]) -> bool:
     """Would torch read or write memory that is not the call's?"""
     name = sample.entry
     if isinstance(sample.call, torch._ops.OpOverload):
         name = sample.call._schema.name.removeprefix("aten::")
-    return name in UNSAFE and UNSAFE[name][0](sizes)
+    if name in UNCHECKED and all(one.verdict == "refuses" for one in said):
+        return True
+    return name in UNSAFE and UNSAFE[name][0](sample, sizes)
 
 
 def judge(
@@ -532,7 +536,8 @@ def judge(
         if number in skip:
             remark("crash", where, "the process dies", "")
             continue
-        if is_unsafe(sample, sizes):
+        said = said_at(system, values)
+        if is_unsafe(sample, sizes, said):
             made.points += 1
             made.unjudged += 1
             continue
@@ -550,10 +555,11 @@ def judge(
         made.accepted += isinstance(real, Ran)
         made.refused += isinstance(real, Refused)
         agree = True
-        for judged, bindings, name in ((system, values, ""), (concrete, {}, "as it is: ")):
-            if name and number:
-                break
-            verdict = compare(sample, said_at(judged, bindings), real, bindings)
+        told_by = [("", said, values)]
+        if number == 0:
+            told_by.append(("as it is: ", said_at(concrete, {}), {}))
+        for name, said, bindings in told_by:
+            verdict = compare(sample, said, real, bindings)
             if verdict is not None:
                 kind, theirs, ours, rule = verdict
                 remark(kind, name + where, theirs, ours, rule)

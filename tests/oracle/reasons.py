@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
+from .samples import Sample
+
 AllSizes: TypeAlias = "list[Any]"
 """The sizes of a call's tensors, in order."""
+
+Unsafe: TypeAlias = Callable[[Sample, AllSizes], bool]
 
 DATA = (
     (r"index \S+ is out of bounds", "an element of an index tensor"),
@@ -18,6 +22,8 @@ DATA = (
     (r"INDICES element is out of DATA bounds", "an element of an index tensor"),
     (r"Expected idx >= 0 && idx < num_embeddings", "an element of an index tensor"),
     (r"out of range: tried to access index", "an element of an index tensor"),
+    (r"select\(\): index \d+ out of range for tensor of size \[\d+, \d+\] at dim", "a row of a table"),
+    (r"Expected i < index_size to be true", "elements of offsets into bags"),
     (r"sorter index out of range", "an element of an index tensor"),
     (r"allocated size does not match required size", "elements that count repetitions"),
     (r"Target \S+ is out of bounds", "a class that is out of range"),
@@ -28,7 +34,7 @@ DATA = (
     (r"[Pp]ivots (given|passed) to", "elements of the pivots"),
     (r"cov\(\): (weights sum to zero|[af]weights cannot be negative)", "elements of weights"),
     (r"Expected input_lengths to have value at most", "elements that are lengths"),
-    (r"to have size at least \d+ at dimension 1, but got size \d+ for argument #2 'targets'", "likewise"),
+    (r"to have size (at least )?\d+ at dimension \d, but got size \d+ for argument #2 'targets'", "likewise"),
     (r"^RuntimeError: (argument #2 'target' is|target) out of range", "a class that is out of range"),
     (r"U\[\d+,\d+\] is zero", "a matrix without inverse"),
     (r"torch.linalg.ldl_factor: Unknown error", "a matrix of zeros"),
@@ -56,38 +62,61 @@ NOT_OF_SIZES = (
 """Refused for the sake of arguments that are no sizes: a checker of shapes need not refuse it."""
 
 
-def _other_than_channels(sizes: AllSizes) -> bool:
+def _other_than_channels(sample: Sample, sizes: AllSizes) -> bool:
     image, *others = sizes
     return len(image) > 1 and any(len(s) == 1 and s[0] != image[1] for s in others)
 
 
-def _other_pivots(sizes: AllSizes) -> bool:
+def _other_pivots(sample: Sample, sizes: AllSizes) -> bool:
     lu, pivots = sizes[:2]
     return len(lu) > 1 and pivots != (*lu[:-2], min(lu[-2:]))
 
 
-def _no_bags(sizes: AllSizes) -> bool:
-    return any(s == (0,) for s in sizes[1:])
+def _no_bags(sample: Sample, sizes: AllSizes) -> bool:
+    least = 1 if sample.kwargs.get("include_last_offset") else 0
+    return any(len(s) == 1 and s[0] <= least for s in sizes[2:3])
 
 
 _BATCH_NORM = _other_than_channels, "weights and statistics are read as if there were one per channel"
-_BAGS = _no_bags, "the first offset is read although there is none"
+_BAGS = _no_bags, "the first offset, or the last, is read although there is none"
 
 
 
-def _other_batch(sizes: AllSizes) -> bool:
-    return sizes[0][:-2] != sizes[1][:-2]
+def _window_beside_image(sample: Sample, sizes: AllSizes) -> bool:
+    """A dilated window may step over the whole image, from padding to padding; and indices that are given
+    point into the image that they were made for.
+    """
+    if sample.form == "aten":
+        return sizes != [tuple(tensor.shape) for tensor in sample.tensors]
+    dilation = sample.kwargs["dilation"]
+    steps = (dilation,) * 2 if isinstance(dilation, int) else dilation
+    return any(n < step for n, step in zip(sizes[0][-2:], steps, strict=True))
 
 
-UNSAFE: Final[dict[str, tuple[Callable[[AllSizes], bool], str]]] = {
+UNSAFE: Final[dict[str, tuple[Unsafe, str]]] = {
     "_batch_norm_with_update": _BATCH_NORM,
     "_native_batch_norm_legit": _BATCH_NORM,
     "_native_batch_norm_legit_no_training": _BATCH_NORM,
     "native_batch_norm": _BATCH_NORM,
-    "_adaptive_avg_pool2d_backward": (_other_batch, "as many images are read as the result has"),
     "lu_unpack": (_other_pivots, "as many pivots are applied as there are, wherever they point"),
+    "max_pool2d_with_indices_backward": (
+        _window_beside_image,
+        "a window without any element has no index, and the gradient goes wherever an index points",
+    ),
     "nn_functional_embedding_bag": _BAGS,
     "_embedding_bag": _BAGS,
     "_embedding_bag_forward_only": _BAGS,
 }
 """Calls in which torch looks at memory that is not theirs, without asking: what comes of it says nothing."""
+
+_GRADIENT = "a gradient of other sizes than the result's is read as if it had those"
+
+UNCHECKED: Final = dict.fromkeys(
+    """
+    _adaptive_avg_pool2d_backward avg_pool2d_backward convolution_backward max_pool2d_with_indices_backward
+    native_group_norm_backward native_layer_norm_backward
+    """.split(),
+    _GRADIENT,
+)
+"""Kernels that trust their caller: they are run only where the rule accepts, so its refusals stand untried.
+"""
