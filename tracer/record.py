@@ -52,7 +52,7 @@ from .integers import sources_of, symbolic_int
 from .model_state import ModelState
 from .numbers import DataNeeded, Real, Size, size
 from .origins import ModuleNames, here, is_defect, is_ours, of_error
-from .symbolic import OPERATOR_ATTRIBUTES, QUESTIONS, Sizes, SymbolicTensor, answer
+from .symbolic import ABOUT_DATA, OPERATOR_ATTRIBUTES, QUESTIONS, Sizes, SymbolicTensor, answer
 
 MAX_PATHS = 1024
 MAX_VALUES = 16
@@ -513,6 +513,11 @@ class Recording:
             found = self._real[id(tensor)] = tensor, known, self._new_input(name, known, parameter=True)
         return found
 
+    def lifted(self, tensor: torch.Tensor) -> SymbolicTensor:
+        """A real tensor on the meta device, which has no data, as one of which no data are known."""
+        _, known, ref = self._real_tensor(tensor)
+        return SymbolicTensor(self, known, ref, tensor.dtype)
+
     def _ref(self, tensor: torch.Tensor) -> Ref:
         return tensor.ref if isinstance(tensor, SymbolicTensor) else self._real_tensor(tensor)[2]
 
@@ -746,6 +751,8 @@ class _Mode(TorchFunctionMode):
             return self.run.call(func, args, kwargs)
         if self._writes_to_model(func, args):
             return args[0]
+        if getattr(func, "__name__", "") in ABOUT_DATA and args and args[0].is_meta:
+            return self.run.call(func, (self.run.lifted(args[0]), *args[1:]), kwargs)
         return func(*args, **kwargs)
 
     def _writes_to_model(self, func: Any, args: Any) -> bool:

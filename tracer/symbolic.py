@@ -254,6 +254,9 @@ OPERATOR_ATTRIBUTES = {
     "imag": "imag",
 }
 
+ABOUT_DATA = frozenset("item tolist __bool__ is_nonzero __int__ __index__ __float__".split())
+"""Questions that only data can answer."""
+
 # Methods and functions that ask and compute nothing.
 QUESTIONS: dict[str, Callable[..., Any]] = {
     "size": one_size,
@@ -311,4 +314,4 @@ def answer(name: str) -> Callable[..., Any] | None:
     return ATTRIBUTES.get(name) or (_plain(name) if name in PLAIN_ATTRIBUTES else None)
 
 
-__all__ = ["OPERATOR_ATTRIBUTES", "QUESTIONS", "Size", "Sizes", "SymbolicTensor", "answer"]
+__all__ = ["ABOUT_DATA", "OPERATOR_ATTRIBUTES", "QUESTIONS", "Size", "Sizes", "SymbolicTensor", "answer"]
