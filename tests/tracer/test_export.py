@@ -31,7 +31,7 @@ from anyshape.tracer.graph import Traced, retype, system
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent / "fixtures"))
 from make import PROGRAMS, UNet
-from oracle import disagreements
+from noted_sizes import disagreements
 
 FIXTURES = Path(__file__).parent / "fixtures"
 AUTO = Dim.AUTO

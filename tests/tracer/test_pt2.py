@@ -37,7 +37,7 @@ from anyshape.tracer.expressions import NotRead, dim_of, formula_of, guard
 from anyshape.tracer.graph import Traced, retype, system
 
 sys.path.insert(0, str(Path(__file__).parent))
-from oracle import disagreements
+from noted_sizes import disagreements
 
 FIXTURES = Path(__file__).parent / "fixtures"
 MODEL = "a/models/model.json"

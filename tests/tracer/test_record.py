@@ -306,6 +306,27 @@ def sizes_before_a_real_shape(x: Tensor) -> Tensor:
     return weight.expand((x.shape[0],) + weight.shape[-1:]) + x + torch.zeros(named)  # noqa: RUF005 (a torch.Size)
 
 
+def sizes_in_tensors(x: Tensor) -> Tensor:
+    chunks = torch.div(x.shape[0], 4, rounding_mode="trunc")
+    shortest = torch.tensor(min(x.shape[0], 6))
+    return x.view(chunks, 4, 3)[: shortest - 4].reshape(shortest.item() - 4, -1)
+
+
+def where_as_a_method(x: Tensor, y: Tensor) -> Tensor:
+    return torch.full_like(x, 0.0).where(x > 0, y).view(-1, 6)
+
+
+def counts_what_a_mask_takes(x: Tensor) -> Tensor:
+    lengths = (x > 0).sum(1)
+    assert lengths.max().item() <= x.shape[1]
+    return x.view(-1, 2)
+
+
+def from_the_end(x: Tensor) -> Tensor:
+    positions = torch.arange(x.shape[0])
+    return torch.ones(7, 2)[positions[-x.shape[1] :]]
+
+
 PROGRAMS = [
     Program(scaled_by_a_decimal, "x: [b]", 60),
     Program(square_grid, "x: [b]", 40),
@@ -324,6 +345,10 @@ PROGRAMS = [
     Program(list_of_sizes, "x: [b, 3]"),
     Program(float_sizes, "x: [b]", 20),
     Program(keyed_by_size, "x: [b]"),
+    Program(sizes_in_tensors, "x: [b, 3]", 20),
+    Program(where_as_a_method, "x: [a, b]; y: [c, b]"),
+    Program(counts_what_a_mask_takes, "x: [a, b]"),
+    Program(from_the_end, "x: [a, b]", 12),
     Program(cached_by_size, "x: [b, t]"),
     Program(divides_by_size, "x: [b]", 12),
     Program(mixed_dtype, "x: [a, b]"),
