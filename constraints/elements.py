@@ -156,7 +156,11 @@ def _monotone(law: Callable[[Dim], Dim]) -> Callable[[Tensor], Elements]:
 
     def apply(tensor: Tensor) -> Elements:
         span = extremes(tensor)
-        return UNTRACKED if span is None else Span(law(span.low), law(span.high), span.attained)
+        if span is None:
+            return UNTRACKED
+        if span.low == span.high:
+            return Affine(law(span.low))
+        return Span(law(span.low), law(span.high), span.attained)
 
     return apply
 
@@ -166,6 +170,37 @@ def _floor_divide(named: Named, result: Tensor) -> Elements:
     if isinstance(tensor, Tensor) and isinstance(divisor, int) and divisor > 0:
         return _monotone(lambda d: d // divisor)(tensor)
     return UNTRACKED
+
+
+def _summed(named: Named, result: Tensor) -> Elements:
+    """A sum of n elements between 0 and h is between 0 and n*h: a count of what a mask takes, for one."""
+    tensor = _first(named)
+    span, dim = extremes(tensor), named.get("dim")
+    if span is None or span.low != 0 or tensor.rank == 0:
+        return UNTRACKED
+    axes = range(tensor.rank) if dim in (None, ()) else dim if isinstance(dim, tuple) else (dim,)
+    return Span(0, span.high * product([tensor.shape[axis] for axis in axes]), span.attained)
+
+
+def _greatest(named: Named, result: Tensor) -> Elements:
+    """The greatest element, or the least, is between them."""
+    span = extremes(_first(named))
+    return UNTRACKED if span is None else Span(span.low, span.high, attained=False)
+
+
+def _div(named: Named, result: Tensor) -> Elements:
+    """Of what is not negative, a quotient rounded to zero is rounded down, too."""
+    span = extremes(named["input"]) if isinstance(named["input"], Tensor) else None
+    rounding = named.get("rounding_mode")
+    if rounding == "floor" or (rounding == "trunc" and span is not None and not _from_the_end(span.low)):
+        return _floor_divide(named, result)
+    return UNTRACKED
+
+
+def _given(named: Named, result: Tensor) -> Elements:
+    """`torch.tensor(n)`"""
+    value = named["data"] if "data" in named else named.get("s")
+    return elements_of(value) if isinstance(value, Tensor) else constant(value)
 
 
 def _remainder(named: Named, result: Tensor) -> Elements:
@@ -290,17 +325,22 @@ def indexed_elements(tensor: Tensor, items: tuple[Any, ...]) -> Elements:
             case Slice(begin, _, stride) if isinstance(begin, int | Term | None) and isinstance(
                 stride, int | None
             ):
-                offset: Dim = begin or 0
-                if isinstance(begin, int) and begin < 0:
-                    offset = maximum(size + begin, 0)
+                offset: Dim = 0 if begin is None else begin
+                if _from_the_end(offset):
+                    offset = maximum(size + offset, 0)
                 start = start + step * offset
                 kept.append(step * (stride or 1))
             case int() | Term() if not isinstance(item, bool):
-                start = start + step * (size + item if isinstance(item, int) and item < 0 else item)
+                start = start + step * (size + item if _from_the_end(item) else item)
             case _:
                 return UNTRACKED
     rank = len(kept)
     return Affine(start, tuple((i - rank, step) for i, step in enumerate(kept) if step))
+
+
+def _from_the_end(index: Dim) -> bool:
+    """Is the index negative? Of a term over sizes, where each of its coefficients is (`-t`)."""
+    return index < 0 if isinstance(index, int) else all(factor < 0 for _, factor in index.terms)
 
 
 def _getitem(named: Named, result: Tensor) -> Elements:
@@ -334,6 +374,7 @@ ElementLaw: TypeAlias = Callable[[Named, Tensor], Elements]
 
 ELEMENTS: Mapping[str, ElementLaw] = {
     "arange": _arange,
+    **dict.fromkeys("tensor as_tensor scalar_tensor".split(), _given),
     **dict.fromkeys("zeros zeros_like new_zeros".split(), lambda named, result: Affine(0)),
     **dict.fromkeys("ones ones_like new_ones".split(), lambda named, result: Affine(1)),
     **dict.fromkeys(
@@ -361,8 +402,11 @@ ELEMENTS: Mapping[str, ElementLaw] = {
     ),
     "mul": _mul,
     "cumsum": _cumsum,
+    "sum": _summed,
+    **dict.fromkeys("amax amin max min".split(), _greatest),
     "neg": lambda named, result: _scaled(_first(named).elements, -1),
     "floor_divide": _floor_divide,
+    "div": _div,
     "remainder": _remainder,
     "clamp": _clamp,
     "clamp_min": _clamp,
@@ -373,6 +417,8 @@ ELEMENTS: Mapping[str, ElementLaw] = {
     "slice": _slice,
     "select": _select,
     "narrow": _narrow,
+    "prims::iota": lambda named, result: Affine(named["start"], ((-1, named["step"]),)),
+    "prims::convert_element_type": _same,
 }
 
 

@@ -16,7 +16,7 @@ from .elements import require_in_range, with_elements
 from .equations import Equations
 from .formula import And, Compare, Formula, Or, all_of, eq, ge, implies, le, negate
 from .intervals import Bounds
-from .language import Constraint, Context, Dyn, Generated, Note, Refused, Slice, Tensor, Value
+from .language import Affine, Constraint, Context, Dyn, Generated, Note, Refused, Slice, Tensor, Value
 from .opnames import IGNORED, SYNONYMS, parameters
 from .program import Argument, Program, Ref, parts_of
 from .system import Domain
@@ -28,6 +28,10 @@ RESHAPING = frozenset(
     "as_strided_ resize_ resize_as_ set_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_".split()
 )
 """In-place operators that change the shape of the tensor; every other has to leave it as it is."""
+
+
+SIZES = frozenset("size shape sizes pad output_size length num_samples".split())
+"""Parameters that take sizes."""
 
 
 class BadCall(TypeError):
@@ -262,6 +266,7 @@ class Generator:
             return _anonymous(args, kwargs), None
         if any(map(_is_unknown, named.values())):
             return named, Dyn
+        named = {key: self._numbers(value, key in SIZES) for key, value in named.items()}
         try:
             require_in_range(self, base, named)
             result = with_elements(base, named, rule(self, named))
@@ -276,6 +281,18 @@ class Generator:
         except Refused as refusal:
             self.require(False, str(refusal))
             return named, Dyn
+
+    def _numbers(self, value: Value, sizes: bool) -> Value:
+        """An argument in which torch reads 0-dim tensors as numbers: sizes, and the bounds of slices."""
+        match value:
+            case tuple() if any(isinstance(part, Tensor | Slice | tuple) for part in value):
+                return tuple(self._numbers(part, sizes) for part in value)
+            case Slice(start, stop, step):
+                return Slice(*(_element(part) for part in (start, stop, step)))
+            case Tensor() if sizes and value.rank == 0:
+                known = _element(value)
+                return self.fresh("data", None, None) if isinstance(known, Tensor) else known
+        return value
 
     def _no_rule(self, op: str, error: BadCall) -> None:
         self.said.notes.append(Note("no-rule", f"{op}: {error}", self.node))
@@ -301,6 +318,13 @@ class Generator:
 
 def _show(tensor: Tensor) -> str:
     return f"[{', '.join(map(str, tensor.shape))}]"
+
+
+def _element(value: Value) -> Value:
+    """The element of a 0-dim tensor, where sizes decide it; every other value as it is."""
+    if isinstance(value, Tensor) and value.rank == 0 and isinstance(value.elements, Affine):
+        return value.elements.start
+    return value
 
 
 def _is_unknown(value: Any) -> bool:

@@ -413,6 +413,10 @@ class Recording:
         question = QUESTIONS.get(name)
         if question is not None and args and isinstance(args[0], SymbolicTensor):
             return question(self, *args, **kwargs)
+        if func is torch.Tensor.where:  # its tensor is not the condition
+            args, kwargs = (), {**dict(zip(("input", "condition", "other"), args, strict=False)), **kwargs}
+        if name in _MAKES_TENSORS and not any(isinstance(a, torch.Tensor) for a in (*args, *kwargs.values())):
+            args = (self.operator("scalar_tensor", (args[0],), {"dtype": torch.int64}), *args[1:])
         # torch's own functions in C++ are those of ATen, also where a Python function has the same name.
         spelling = f"aten.{name}" if type(func) is BuiltinFunctionType else name
         return self.operator(spelling, args, kwargs, func)
@@ -768,6 +772,8 @@ class _Mode(TorchFunctionMode):
         return in_place and bool(args) and id(args[0]) in self.owned
 
 
+# Functions of torch that make a tensor of two numbers.
+_MAKES_TENSORS = frozenset("add div divide floor_divide mul multiply sub subtract true_divide".split())
 _SYMBOLIC = frozenset({SymbolicTensor, Size, Real})
 
 

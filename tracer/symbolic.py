@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ..constraints.dims import Dim
+from ..constraints.elements import extremes
 from ..constraints.formula import all_of, any_of, eq
-from ..constraints.language import Dynamic, Layout, Tensor, product
+from ..constraints.language import Affine, Dynamic, Layout, Tensor, product
 from ..constraints.program import Ref
 from ..constraints.rules.common import contiguous_strides
 from .numbers import Size, size
@@ -185,10 +186,14 @@ def is_contiguous(run: Recording, x: SymbolicTensor, memory_format: Any = torch.
 
 
 def item(run: Recording, x: SymbolicTensor) -> Any:
-    """The one element of a tensor: its number is data."""
+    """The one element of a tensor: its number is data, if sizes do not decide it."""
     value = known(run, x)
     run.require(eq(product(value.shape), 1), "item() needs a tensor of one element")
-    return run.datum(value.dtype)
+    span = extremes(value) if value.dtype is not None and value.dtype.startswith(("int", "uint")) else None
+    if span is None:
+        return run.datum(value.dtype)
+    decided = isinstance(value.elements, Affine)
+    return size(run, span.low if decided else run.generator.fresh("data", span.low, span.high))
 
 
 def tolist(run: Recording, x: SymbolicTensor) -> Any:

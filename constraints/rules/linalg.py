@@ -10,10 +10,10 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from ..dims import Dim, minimum
-from ..formula import Formula, any_of, eq, ge, ne
+from ..dims import Dim, ceildiv, maximum, minimum
+from ..formula import Formula, all_of, any_of, divides, eq, ge, ne, negate
 from ..language import Context, Layout, Shape, Tensor
-from .common import axes, broadcast, broadcast_dim, category, promote, rank_is, same_dim
+from .common import axes, broadcast, broadcast_dim, category, promote, rank_is, same_dim, strides_of
 
 NO_PRODUCTS = frozenset({"bool", "uint16", "uint32", "uint64"})
 """Dtypes for which no product is implemented: such a call runs only where there is nothing to multiply."""
@@ -377,6 +377,69 @@ def bilinear(
     return Tensor(shape, dtype)
 
 
+def grouped_mm(
+    c: Context,
+    input: Tensor,
+    mat2: Tensor,
+    offs: Tensor | None = None,
+    bias: Tensor | None = None,
+    out_dtype: str | None = None,
+) -> Tensor:
+    """A product per group: `[m, k] @ [g, k, n] -> [m, n]`, its rows split at offs, an int32[g]
+
+    Likewise `[g, m, k] @ [k, n] -> [m, n]`; `[m, k] @ [j, n] -> [g, m, n]`; and of two batches, which have no
+    offsets, `[g, m, k] @ [g, k, n] -> [g, m, n]`. Rows, or columns, must begin at multiples of 16 bytes,
+    and those of the result do.
+    """
+    both = input, mat2
+    for matrix in both:
+        if matrix.rank not in (2, 3):
+            c.refuse(f"a grouped product takes matrices and batches of them, not {matrix}")
+        if matrix.dtype is not None and matrix.dtype not in GROUPED:
+            c.refuse(f"a grouped product takes float32, float16 and bfloat16, not {matrix.dtype}")
+        c.require(_aligned(c, matrix), f"rows or columns of {matrix} do not begin at multiples of 16 bytes")
+    if None not in (input.dtype, mat2.dtype) and input.dtype != mat2.dtype:
+        c.refuse(f"a grouped product takes one dtype, not {input.dtype} and {mat2.dtype}")
+    if bias is not None or out_dtype not in (None, input.dtype):
+        c.refuse("a grouped product takes no bias and gives the dtype of its operands")
+    if input.rank + mat2.rank > 4:  # of two matrices torch takes what the offsets say
+        _inner(c, input.shape[-1], mat2.shape[-2], "the first", "the second")
+    batches = [matrix.shape[0] for matrix in both if matrix.rank == 3]
+    if (offs is None) != (len(batches) == 2):
+        c.refuse("a grouped product takes offsets, but for two batches of matrices, which have none")
+    if offs is not None:
+        if offs.rank != 1 or offs.dtype not in ("int32", None):
+            c.refuse(f"offsets are one row of int32, not {offs}")
+        batches.append(offs.shape[0])
+    for groups in batches[1:]:
+        c.require(eq(batches[0], groups), f"there are {batches[0]} groups, and {groups}")
+    rows, columns = input.shape[-2], mat2.shape[-1]
+    step = _alignment(input) * ceildiv(columns, _alignment(input))
+    if len({matrix.rank for matrix in both}) == 2:
+        return Tensor((rows, columns), input.dtype, (step, 1))
+    return Tensor((batches[0], rows, columns), input.dtype, (rows * step, step, 1))
+
+
+GROUPED = {"float32": 4, "float16": 8, "bfloat16": 8}
+"""Dtypes of grouped products, and how many elements 16 bytes hold."""
+
+
+def _alignment(matrix: Tensor) -> int:
+    return GROUPED[matrix.dtype or "float32"]
+
+
+def _aligned(c: Context, matrix: Tensor) -> Formula:
+    """Column by column, or else row by row, without overlap, and each begins at a multiple of 16 bytes."""
+    strides, align = strides_of(matrix), _alignment(matrix)
+    if strides is None or not all(c.at_least(n, 1) for n in matrix.shape[1:]):
+        c.approximate(f"the strides of {matrix} are not known, and have to be those of rows or columns")
+        return True
+    (*_, rows, columns), (*_, down, along) = matrix.shape, strides
+    by_columns = all_of((eq(down, 1), ge(along, maximum(rows, 1))))
+    by_rows = all_of((negate(by_columns), eq(along, 1), ge(down, columns)))
+    return any_of((all_of((by_columns, divides(align, along))), all_of((by_rows, divides(align, down)))))
+
+
 def trilinear(
     c: Context,
     i1: Tensor,
@@ -427,6 +490,7 @@ def trace(c: Context, input: Tensor) -> Tensor:
 
 
 RULES: dict[str, Any] = {
+    "_grouped_mm": grouped_mm,
     "_addmm_activation": addmm,
     "_int_mm": int_mm,
     "addbmm": addbmm,

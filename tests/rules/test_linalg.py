@@ -17,8 +17,13 @@ from anyshape.constraints.rules.linalg import RULES
 
 rules = Rules(RULES) | sums.RULES
 judge = Judge(rules)
-i64, f64, flag = torch.int64, torch.float64, torch.bool
+i64, i32, f16, f64, flag = torch.int64, torch.int32, torch.float16, torch.float64, torch.bool
 aten = torch.ops.aten
+
+
+def grouped(*operands: T, where: str = "") -> Case:
+    return Case("_grouped_mm", torch._grouped_mm, operands, where=where)
+
 
 PRODUCTS = [
     Case("mm", torch.mm, (T("n k"), T("j m"))),
@@ -110,6 +115,15 @@ PRODUCTS = [
     Case("tensordot", torch.tensordot, (T("a b"), T("b a")), {"dims": 3}),
     Case("tensordot", torch.tensordot, (T("a k", flag), T("k b", flag)), {"dims": 1}),
     Case("tensordot", torch.ops.aten.tensordot, (T("a k"), T("j b"), [1], [0])),
+    grouped(T("m 8"), T("g 8 n"), T("h", i32), where="g m n"),
+    grouped(T("m k"), T("g n j", permute=(0, 2, 1)), T("g", i32), where="g k n j"),
+    grouped(T("m 8", f16), T("g n 8", f16, permute=(0, 2, 1)), T("g", i32), where="g n"),
+    grouped(T("g m 8"), T("8 4*n"), T("h", i32), where="m n"),
+    grouped(T("m 4*k"), T("n 4*j", permute=(1, 0)), T("g", i32), where="m k j n"),
+    grouped(T("g m 8"), T("h n 8", permute=(0, 2, 1)), where="g h m n"),
+    grouped(T("m 8"), T("g 8 4")),
+    grouped(T("m 8"), T("g 8 4"), T("g")),
+    grouped(T("m 8", f64), T("g 8 4", f64), T("g", i32)),
     Case("kron", torch.kron, (T("a b"), T("x y z", i64))),
     Case("kron", torch.kron, (T(""), T("x y"))),
     Case("linalg_multi_dot", torch.linalg.multi_dot, ([T("n a"), T("b c"), T("d m")],)),
