@@ -28,7 +28,7 @@ from ...solver.refine import fact_formula
 from ...tracer.expressions import NotRead
 from .answering import forget_answers
 from .knowledge import hints_of, known, symbols_of
-from .terms import size_of, to_sympy, to_sympy_size
+from .terms import Writer, size_of
 
 SECONDS: Final = 2.0
 """What it may take to find out which facts follow from what the ShapeEnv knows."""
@@ -71,9 +71,9 @@ def feed(
     proved = tuple(f for f in formulas if judge.ask(f, given) is Answer.ALWAYS)
     checked = tuple(f for f in formulas if f not in proved)
     _takes_checks(shape_env, checked)
-    told = [(f, _in_torch(f, shape_env), f in checked) for f in formulas]
-    for formula, condition, check in told:
-        _state(shape_env, formula, condition, check)
+    writer = Writer(symbols_of(shape_env), ranges_of((*given, *formulas)))
+    for formula, condition in [(f, _in_torch(f, writer)) for f in formulas]:
+        _state(shape_env, formula, condition, formula in checked)
     forget_answers()
     return Fed(proved, checked)
 
@@ -130,9 +130,9 @@ def _takes_checks(shape_env: ShapeEnv, checked: tuple[Formula, ...]) -> None:
         raise FeedbackError(f"the ShapeEnv takes no more guards, and nothing would check {all_of(checked)}")
 
 
-def _in_torch(formula: Formula, shape_env: ShapeEnv) -> Any:
+def _in_torch(formula: Formula, writer: Writer) -> Any:
     try:
-        return to_sympy(formula, symbols_of(shape_env))
+        return writer.formula(formula)
     except NotRead as error:
         raise FeedbackError(f"{formula} cannot be said in torch's terms: {error}") from None
 
@@ -173,7 +173,7 @@ def _equalities(formula: Formula, shape_env: ShapeEnv) -> Iterator[tuple[str, An
         if atom.text == latest and abs(factor) == 1:
             other = sym(latest) - factor * formula.term
             if latest not in symbols(other):
-                yield latest, to_sympy_size(other, own)
+                yield latest, Writer(own).size(other)
 
 
 def _congruence(formula: Formula) -> tuple[str, int, int] | None:

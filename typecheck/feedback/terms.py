@@ -10,8 +10,9 @@ import sympy
 import torch
 from torch.utils._sympy import functions as theirs
 
-from ...constraints.dims import Atom, Dim, Symbol, coefficients
+from ...constraints.dims import Atom, Dim, Mono, Symbol, coefficients
 from ...constraints.formula import And, Compare, Formula, Or
+from ...constraints.intervals import Ranges, interval
 from ...tracer import expressions
 from ...tracer.expressions import NotRead
 
@@ -48,48 +49,49 @@ def size_of(value: int | torch.SymInt | sympy.Expr | str) -> Dim | None:
     return value if isinstance(value, int) else dim_of(value)
 
 
-Symbols = Mapping[str, sympy.Symbol]
+class Writer:
+    """Writes dims and formulas in torch's own terms."""
 
+    def __init__(self, symbols: Mapping[str, sympy.Symbol], ranges: Ranges | None = None) -> None:
+        self.symbols, self.ranges = symbols, ranges or {}
 
-def to_sympy(formula: Formula, symbols: Symbols) -> Any:
-    """The condition in torch's own terms. Raises NotRead where it has none."""
-    match formula:
-        case bool():
-            return sympy.true if formula else sympy.false
-        case And(parts):
-            return sympy.And(*(to_sympy(part, symbols) for part in parts))
-        case Or(parts):
-            return sympy.Or(*(to_sympy(part, symbols) for part in parts))
-        case Compare(op, term):
-            left = tuple((mono, c) for mono, c in term.terms if c > 0)
-            right = tuple((mono, -c) for mono, c in term.terms if c < 0)
-            return _COMPARE[op](_sum(left, symbols), _sum(right, symbols))
+    def formula(self, formula: Formula) -> Any:
+        """The condition as sympy has it. Raises NotRead where it has none."""
+        match formula:
+            case bool():
+                return sympy.true if formula else sympy.false
+            case And(parts):
+                return sympy.And(*map(self.formula, parts))
+            case Or(parts):
+                return sympy.Or(*map(self.formula, parts))
+            case Compare(op, term):
+                left = tuple((mono, c) for mono, c in term.terms if c > 0)
+                right = tuple((mono, -c) for mono, c in term.terms if c < 0)
+                return _COMPARE[op](self._sum(left), self._sum(right))
 
+    def size(self, dim: Dim) -> Any:
+        """The dim as sympy has it. Raises NotRead where it has none."""
+        return self._sum(coefficients(dim))
 
-def to_sympy_size(dim: Dim, symbols: Symbols) -> Any:
-    """The size in torch's own terms. Raises NotRead where it has none."""
-    return _sum(coefficients(dim), symbols)
+    def _sum(self, terms: tuple[tuple[Mono, int], ...]) -> Any:
+        return sympy.Add(*(sympy.Mul(c, *map(self._atom, mono)) for mono, c in terms))
 
+    def _atom(self, atom: Atom) -> Any:
+        if isinstance(atom, Symbol):
+            return self.symbols[atom.name]
+        if atom.op not in _APPLY:
+            raise NotRead(f"{atom.op} has no counterpart in torch")
+        apply = _APPLY[atom.op]
+        if atom.op == "%" and self._natural(*atom.args):
+            apply = theirs.Mod
+        return apply(*map(self.size, atom.args))
 
-def _sum(terms: tuple[tuple[tuple[Atom, ...], int], ...], symbols: Symbols) -> Any:
-    return sympy.Add(*(sympy.Mul(c, *(_atom(atom, symbols) for atom in mono)) for mono, c in terms))
-
-
-def _atom(atom: Atom, symbols: Symbols) -> Any:
-    if isinstance(atom, Symbol):
-        return symbols[atom.name]
-    if atom.op not in _APPLY:
-        raise NotRead(f"{atom.op} has no counterpart in torch")
-    return _APPLY[atom.op](*(to_sympy_size(arg, symbols) for arg in atom.args))
-
-
-def _modulo(dividend: Any, divisor: Any) -> Any:
-    """torch's `Mod` is for what is not negative, and what it knows most about."""
-    natural = dividend.is_nonnegative and divisor.is_positive
-    return (theirs.Mod if natural else theirs.PythonMod)(dividend, divisor)
+    def _natural(self, dividend: Dim, divisor: Dim) -> bool:
+        """torch's `Mod` is for what is not negative, and what it knows most about."""
+        return interval(dividend, self.ranges)[0] >= 0 and interval(divisor, self.ranges)[0] >= 1
 
 
 _COMPARE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {"==": sympy.Eq, "!=": sympy.Ne, ">=": sympy.Ge}
 _APPLY: Final[Mapping[str, Callable[..., Any]]] = {
-    "//": theirs.FloorDiv, "%": _modulo, "min": theirs.Min, "max": theirs.Max,
+    "//": theirs.FloorDiv, "%": theirs.PythonMod, "min": theirs.Min, "max": theirs.Max,
 }
