@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import pickle
+import subprocess
+import sys
 from collections import namedtuple
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +28,7 @@ from anyshape.constraints.dims import Term, evaluate, sym, symbols
 from anyshape.constraints.formula import all_of, holds
 from anyshape.constraints.formula_text import parse_formula
 from anyshape.constraints.syntax import parse_dim
+from anyshape.typecheck.cli import main
 from anyshape.typecheck.dim_specs import (
     LARGEST,
     Bounds,
@@ -680,6 +684,54 @@ def test_no_sizes_left_is_told(relation: str) -> None:
     spec = DimSpec(shape("h", "w"), {"h": Bounds(2, 64), "w": Bounds(2, 64)}, (parse_formula(relation),))
     with pytest.raises(DimSpecError, match=r"no sizes|is left"):
         lower(spec)
+
+
+# ---- the command line
+
+
+def test_the_command_converts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "spec.json"
+    path.write_text(json.dumps(ours_json(relations=["dx % 4 == 0", "dx != 8"])))
+    assert main(["spec", str(path), "--to", "torch"]) == 1
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["dynamic_shapes"] == [["4*_dx", 3]]
+    assert printed.err == "anyshape: lost: the relation _dx != 2\n"
+    path.write_text(json.dumps(spec_json()))
+    assert main(["spec", str(path)]) == 0
+    assert json.loads(capsys.readouterr().out) == ours_json()
+
+
+def test_the_command_reads_the_standard_input(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps(spec_json()).encode())))
+    assert main(["spec", "-", "--to", "torch"]) == 0
+    assert json.loads(capsys.readouterr().out) == spec_json()
+
+
+@pytest.mark.parametrize("content, part", [
+    (b"{", "no JSON"), (None, "cannot be read"), (b'{"dynamic_shapes": ["dx"], "dims": {}}', "'dx'"),
+])
+def test_the_command_tells_of_bad_specs(
+    content: bytes | None, part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "spec.json"
+    if content is not None:
+        path.write_bytes(content)
+    assert main(["spec", str(path)]) == 2
+    told = capsys.readouterr().err
+    assert part in told and "Traceback" not in told
+
+
+def test_the_command_needs_no_torch(tmp_path: Path) -> None:
+    path = tmp_path / "spec.json"
+    path.write_text(json.dumps(spec_json()))
+    source = (
+        "import sys; from anyshape.typecheck.cli import main\n"
+        f"assert main(['spec', {str(path)!r}, '--to', 'torch']) == 0\n"
+        "assert not {'torch', 'z3', 'sympy'} & sys.modules.keys()\n"
+    )
+    subprocess.run([sys.executable, "-c", source], check=True, stdout=subprocess.DEVNULL)
 
 
 def test_relations_go_to_json_and_back() -> None:

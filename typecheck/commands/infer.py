@@ -6,12 +6,14 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ...constraints.formula import free_symbols
-from ..inference import Inferred, Relation, Status
 from ..terminal import coloured, width
 from .common import EXIT_CODES, Commands, command, running, seconds
+
+if TYPE_CHECKING:
+    from ..inference import Inferred, Relation, Status
 
 _EPILOG: Final = """\
 TARGET is file.py:Name, package.module:Name or a saved .pt2, as for `anyshape check`.
