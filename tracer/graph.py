@@ -34,6 +34,7 @@ from ..constraints.formula import Formula, comparisons, divides, eq, free_symbol
 from ..constraints.generate import BadCall, Rule, Rules, generate
 from ..constraints.language import Constraint, Context, Dyn, Dynamic, Layout, Number, Tensor, Value
 from ..constraints.program import Node, Program
+from ..constraints.rules.sizes import assert_scalar
 from ..constraints.spec import Declared, InputPath, Spec
 from ..constraints.spec_text import SpecError, suggestion
 from ..constraints.system import Path, System
@@ -115,7 +116,8 @@ def system(traced: Traced, rules: Rules, spec: Spec | None = None) -> System:
     """
     if spec is not None:
         traced = retype(traced, spec)
-    rules = _careful(rules, {node.op for node in traced.program.nodes})
+    limits = frozenset(limit.formula for limit in traced.limits)
+    rules = _careful(rules + {"_assert_scalar": _asserts(limits)}, {node.op for node in traced.program.nodes})
     said = generate(
         traced.program,
         rules,
@@ -345,6 +347,18 @@ def in_autocast(c: Context, input: Value, dtype: str | None = None) -> Value:
 
 
 ASSERTIONS: Final = frozenset({"_assert_scalar", "sym_constrain_range", "sym_constrain_range_for_size"})
+
+
+def _asserts(limits: frozenset[Formula]) -> Callable[..., Value]:
+    """The rule of an assertion. One that repeats a limit of the trace asks nothing: it would go on as if that
+    held, and what an operator needs in the same words would not be told.
+    """
+
+    def rule(c: Context, input: Formula | Number | Dim, assert_msg: str = "") -> tuple[()]:
+        """The condition holds."""
+        return () if input in limits else assert_scalar(c, input, assert_msg)
+
+    return rule
 
 
 def _told(traced: Traced, constraint: Constraint, node: Node) -> Constraint:

@@ -4,8 +4,9 @@ The accepted sizes are known before torch traces, so the example, the `dynamic_s
 program follow from them:
 
 1. The example has sizes that the tracer does not mistake for something special (example_sizes.py).
-2. torch traces (tracing.py), with dims of the largest spec in its language where sizes share one or are
-   multiples, and with all others automatic.
+2. torch traces (tracing.py). It is told which sizes vary and between which bounds, and is left to find out
+   how they hang together: named dims that share or derive add nothing that is not known already, and make
+   torch give up where it cannot follow the proof.
 3. The graph is checked under the sizes of its inputs alone (program_needs.py): where it needs more than the
    model does, the trace has put something in, and that much is given up and told.
 4. So are equations that torch made of sizes: a number may stand in the graph for one of them. Other guards
@@ -26,10 +27,10 @@ import torch
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
-from ..constraints.dims import Dim, substitute, sym, symbols
+from ..constraints.dims import Dim, sym
 from ..constraints.formula import Compare, Formula, all_of, conjuncts, eq, negate
 from ..constraints.generate import Rules
-from ..constraints.language import Fact, Tensor
+from ..constraints.language import Fact
 from ..constraints.spec import Spec
 from ..constraints.spec_text import Inputs, SpecError
 from ..constraints.system import Answer
@@ -46,11 +47,11 @@ from .dynamic_shapes import DynamicShapes, GivenUp, of_report, tree_of
 from .example_sizes import example_sizes
 from .inner_sizes import bounding, inner_sizes, paths_of
 from .program_checks import install
-from .program_needs import Requirement, needs
+from .program_needs import Needs, Requirement, needs
 from .report import Report
 from .target import TargetError
 from .torch_dims import to_torch
-from .tracing import traced
+from .tracing import Trace, traced
 from .trial import show
 
 SECONDS: Final = 20.0
@@ -86,7 +87,9 @@ class Exported:
     shapes: DynamicShapes
     """The largest spec in torch's language; the program may take more than it says."""
     accepts: Formula
-    """The sizes that the program takes, exactly, among those that the assumptions declare."""
+    """The sizes that the program takes, among those that the assumptions declare: exactly, unless `given_up`
+    names a check that formulas cannot say.
+    """
     exact: bool
     """Are those all the sizes that the model takes?"""
     given_up: tuple[GivenUp, ...]
@@ -123,14 +126,14 @@ def export(
     Raises SpecError and TargetError as `check` does; TargetError where no declared sizes run; ExportError
     where torch cannot trace the model.
     """
+    if isinstance(model, ExportedProgram) or str(model).endswith(".pt2"):
+        raise TargetError("this is exported already", "export takes a model or a function")
     tell = progress or (lambda step: None)
     assumed = [assume] if isinstance(assume, str) else [*assume]
     examined = examine(model, inputs, assumed, budget_s=budget_s, rules=rules, progress=tell)
     if finite is not None:
         assumed += bounding(examined.report, finite)
         examined = examine(model, inputs, assumed, budget_s=budget_s, rules=rules, progress=tell)
-    if examined.target.kind != "python":
-        raise TargetError(f"{examined.target.name} is exported already", "export takes a model or a function")
     tell("export")
     found = _Exporting(examined, default_rules() if rules is None else rules, tell).exported()
     if finite is None:
@@ -161,22 +164,15 @@ class _Exporting:
         sizes = example_sizes(self.shapes.box, self.spec, paths)
         fill = self._fill(sizes)
         attempts: list[Attempt] = []
-        for how, careful, said in (
-            ("the dims of the spec", True, self._of_spec),
-            ("every dim automatic", True, self._automatic),
-            ("every dim automatic, 0 and 1 apart", False, self._automatic),
-        ):
-            if said == self._of_spec and not self.shapes.exact:
-                continue  # sizes that no Dim says would be lost
+        spec = DimSpec(tree_of(self.spec, self._varies, self._varies))
+        for how, oblivious in (("no size is special", True), ("0 and 1 are special", False)):
             given = example_inputs.arguments(self.model, self.spec, sizes, fill)
-            dims = {n: b for n, b in self.shapes.spec.dims.items() if said == self._of_spec}
-            spec = DimSpec(tree_of(self.spec, said, self._automatic), dims)
             try:
-                program = traced(self.model, given, to_torch(spec, *given, self.model)[0], careful)
+                trace = traced(self.model, given, to_torch(spec, *given, self.model)[0], oblivious)
             except Exception as error:  # noqa: BLE001 (torch raises anything; it is told)
                 attempts.append(Attempt(how, sizes, f"{type(error).__name__}: {error}"))
                 continue
-            return self._finished(program, sizes, fill, (*attempts, Attempt(how, sizes)))
+            return self._finished(trace, sizes, fill, (*attempts, Attempt(how, sizes)))
         said_by_torch = "; ".join(f"{a.how}: {a.error.splitlines()[0]}" for a in attempts)
         raise ExportError(f"torch.export cannot trace {self.report.target}", said_by_torch)
 
@@ -192,21 +188,10 @@ class _Exporting:
             return fill
         raise TargetError(f"{self.report.target} fails at {show(sizes)}: {failed}") from failed
 
-    def _of_spec(self, dim: Dim) -> Size:
-        """A size as the spec has it; one that nothing else is tied to is left to torch, which is more apt to
-        follow it where it is not told.
-        """
-        size = substitute(dim, self.shapes.box.sizes)
-        if isinstance(size, int):
-            return size
-        uses = [d for i in self.spec.inputs if isinstance(i.type, Tensor) for d in i.type.shape]
-        shared = [d for d in uses if symbols(substitute(d, self.shapes.box.sizes)) & symbols(size)]
-        return Hint("AUTO") if len(shared) == 1 and str(size) in symbols(size) else size
-
-    def _automatic(self, dim: Dim) -> Size:
-        """A size as torch finds it, unless it is always the same."""
+    def _varies(self, dim: Dim) -> Size:
+        """What torch is told of a size: its bounds, or the number that it always is."""
         known = self._fact(self.wanted)(dim)
-        return known.remainder if known.divisor == 0 else Hint("AUTO")
+        return known.remainder if known.divisor == 0 else Hint("AUTO", max(known.min or 0, 0), known.max)
 
     def _fact(self, formulas: Sequence[Formula]) -> Callable[[Dim], Fact]:
         return lambda dim: fact(self.judge, (*self.domain, *formulas), dim)
@@ -214,11 +199,12 @@ class _Exporting:
     # --- what the program takes
 
     def _finished(
-        self, program: ExportedProgram, sizes: Mapping[str, int], fill: str, attempts: tuple[Attempt, ...]
+        self, trace: Trace, sizes: Mapping[str, int], fill: str, attempts: tuple[Attempt, ...]
     ) -> Exported:
         self.tell("verify")
+        program = trace.program
         try:
-            found = needs(program, self.spec, self.wanted, self.rules, SECONDS)
+            found = needs(trace, self.spec, self.wanted, self.rules, SECONDS)
         except (GraphError, SpecError) as error:
             raise ExportError(f"the exported program cannot be read: {error}") from error
         asked = self._new(found.graph, self.wanted)
@@ -233,8 +219,9 @@ class _Exporting:
                 self.judge, self.spec.domain, [*self.wanted, *(r.formula for r in taken)]
             )
             whole = all_of((*self.domain, *conjuncts(accepted)))
-            checks = install(program, self.spec, whole, self._fact([accepted]), found.unread)
-            trial = _Trial(self, program, fill, accepted)
+            fact = self._fact([accepted])
+            checks = install(program, self.spec, whole, fact, found.unread)
+            trial = _Trial(self, program, fill, accepted, not certain)
             wrong = trial.differs([negate(r.formula) for r in dropped])
             if not wrong:
                 break
@@ -242,10 +229,11 @@ class _Exporting:
             dropped = []
         else:
             raise ExportError(f"the exported program is not the model: {wrong}")
-        given_up = tuple(self._given_up(taken))
+        given_up = (*self._given_up(self._needed(taken)), *_uncertain(found))
+        exact = certain and self._is_all(accepted)
         return Exported(
-            program, self.report, self.shapes, accepted, self._is_all(accepted), given_up, checks, sizes,
-            attempts, tuple(trial.same), tuple(trial.refused),
+            program, self.report, self.shapes, accepted, exact, given_up, checks, sizes, attempts,
+            tuple(trial.same), tuple(trial.refused),
         )  # fmt: skip
 
     def _new(self, asked: Sequence[Requirement], given: Sequence[Formula]) -> list[Requirement]:
@@ -256,6 +244,16 @@ class _Exporting:
             if self.judge.ask(requirement.formula, known) is not Answer.ALWAYS:
                 found.append(requirement)
         return found
+
+    def _needed(self, taken: Sequence[Requirement]) -> list[Requirement]:
+        """Without those that follow from the others, long ones first."""
+        kept = [*taken]
+        for requirement in sorted(taken, key=lambda r: -len(str(r.formula))):
+            others = [r.formula for r in kept if r is not requirement]
+            known = (*self.domain, *self.wanted, *others)
+            if self.judge.ask(requirement.formula, known) is Answer.ALWAYS:
+                kept.remove(requirement)
+        return kept
 
     def _fixes(self, formula: Formula) -> bool:
         """Does a check of the trace make a number of a size, or one of two? Then the graph may have it so."""
@@ -268,7 +266,7 @@ class _Exporting:
 
     def _is_all(self, accepted: Formula) -> bool:
         known = (*self.domain, *conjuncts(self.report.accepts.formula))
-        return self.report.accepts.exact and self.judge.ask(accepted, known) is Answer.ALWAYS
+        return self.judge.ask(accepted, known) is Answer.ALWAYS
 
     def _given_up(self, taken: Sequence[Requirement]) -> Iterator[GivenUp]:
         yield from (g for g in self.shapes.given_up if g.cause == "way")
@@ -278,14 +276,25 @@ class _Exporting:
             yield GivenUp("trace", str(requirement.formula), str(requirement.formula), reason)
 
 
+def _uncertain(found: Needs) -> Iterator[GivenUp]:
+    """What the program may refuse, and formulas cannot say."""
+    for guard in found.unread:
+        yield GivenUp("trace", "", guard, f"the trace holds only where {guard}")
+    if not found.certain:
+        yield GivenUp("trace", "", "", "the graph may need more of its sizes than is known")
+
+
 # ---- the program next to the model
 
 
 class _Trial:
     """Runs the program and the model at the same sizes."""
 
-    def __init__(self, of: _Exporting, program: ExportedProgram, fill: str, accepted: Formula) -> None:
-        self.of, self.fill, self.accepted = of, fill, accepted
+    def __init__(
+        self, of: _Exporting, program: ExportedProgram, fill: str, accepted: Formula, more: bool
+    ) -> None:
+        """`more`: the program may refuse more than the formula says."""
+        self.of, self.fill, self.accepted, self.more = of, fill, accepted, more
         self.module = program.module()
         self.same: list[dict[str, int]] = []
         self.refused: list[dict[str, int]] = []
@@ -297,6 +306,8 @@ class _Trial:
             actual = self._run(self.module, sizes)
             if isinstance(expected, Exception):
                 continue  # for the sake of the data: an index out of range
+            if isinstance(actual, Exception) and self.more:
+                continue
             if isinstance(actual, Exception):
                 return f"at {show(sizes)} it raises {type(actual).__name__}: {actual}"
             if not _equal(expected, actual) and _equal(expected, self._run(self.of.model, sizes)):

@@ -46,16 +46,15 @@ def install(
 ) -> tuple[str, ...]:
     """Makes the program refuse all inputs but those that fit the spec with accepted sizes.
 
-    `fact` says what the formula says of a dim; `guards` are conditions of the trace's own that stay. The
-    assertions of the trace about sizes of inputs are removed.
-    Returns the conditions that the program checks now, as Python over `L['x'].size()[0]`.
+    `fact` says what the formula says of a dim; `guards` are conditions of the trace's own that stay, and so
+    do the assertions of its graph. Returns the conditions that the program checks now, as Python over
+    `L['x'].size()[0]`.
     """
     inputs = _Inputs(program, spec)
     conditions = [*inputs.conditions(accepted)]
     program._range_constraints = inputs.ranges(fact)
     program._guards_code = [*map(inputs.python, conditions), *guards]
     graph = program.graph_module.graph
-    _remove_assertions(graph)
     _Writer(graph, inputs).write(conditions)
     program.graph_module.recompile()
     return tuple(program._guards_code)
@@ -157,31 +156,6 @@ def _of_root(expr: Any, low: int, high: float) -> Iterator[tuple[Any, int, float
 
 
 # ---- the graph
-
-
-def _remove_assertions(graph: Graph) -> None:
-    """Removes what the trace asserts of the sizes of inputs, and what served to compute it alone."""
-    for node in reversed([*graph.nodes]):
-        asserts = node.target is ASSERT and _of_inputs(node.args[0])
-        idle = node.op == "call_function" and not node.users and node.target in _ARITHMETIC
-        if asserts or idle:
-            graph.erase_node(node)
-
-
-_ARITHMETIC: Final = frozenset({
-    SIZE, operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.neg,
-    operator.pow, operator.eq, operator.ne, operator.ge, operator.le, operator.gt, operator.lt,
-    torch.sym_min, torch.sym_max, torch.sym_not, torch.sym_float, torch.sym_int, torch.sym_ite,
-})  # fmt: skip
-
-
-def _of_inputs(condition: Any) -> bool:
-    """Does a condition depend on no size that the data decides?"""
-    value = condition.meta.get("val") if isinstance(condition, Node) else condition
-    if not isinstance(value, torch.SymBool | torch.SymInt):
-        return True
-    env = value.node.shape_env
-    return not any(env.is_unbacked_symint(symbol) for symbol in value.node.expr.free_symbols)
 
 
 class _Writer:

@@ -8,22 +8,26 @@ question to the graph: its operators are checked like any other program, under t
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from torch.export import ExportedProgram
 
-from ..constraints.formula import Formula, all_of, conjuncts, free_symbols
+from ..constraints.dims import Dim, Term
+from ..constraints.formula import And, Compare, Formula, Or, conjuncts
 from ..constraints.generate import Rules
-from ..constraints.language import Constraint
-from ..constraints.program import Origin
-from ..constraints.spec import Spec
-from ..constraints.system import Domain, Path, System
+from ..constraints.language import Tensor
+from ..constraints.program import Origin, Ref
+from ..constraints.spec import InputPath, Spec
+from ..constraints.system import Domain, Path
 from ..solver.decide import decide
 from ..solver.judge import Budget
 from ..tracer import export
-from ..tracer.graph import ASSERTIONS
+from ..tracer.expressions import NotRead, guard
+from ..tracer.graph import ASSERTIONS, flat, retype
 from ..tracer.graph import system as graph_system
+from .tracing import Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,37 +44,43 @@ class Needs:
     """What a program asks of the sizes of its inputs."""
 
     graph: tuple[Requirement, ...]
-    """What its operators need, and the structure of its inputs: sizes that are one symbol, or numbers."""
-    checks: tuple[Requirement, ...]
-    """What the trace has put in front: guards, ranges and assertions."""
-    unread: tuple[str, ...]
-    """Guards that formulas cannot say."""
-    certain: bool
-    """False where an operator's law is not known: the graph may need more."""
+    """What its operators need and its graph asserts, and the structure of its inputs: sizes that are one
+    symbol, or numbers.
+    """
+    checks: tuple[Requirement, ...] = ()
+    """What the trace has put in front: guards and ranges."""
+    unread: tuple[str, ...] = ()
+    """Guards that formulas cannot say, as Python."""
+    certain: bool = True
+    """False where an operator's law is not known, or an assertion of the graph: it may need more."""
 
 
-def needs(
-    program: ExportedProgram, spec: Spec, given: Sequence[Formula], rules: Rules, seconds: float
-) -> Needs:
+def needs(trace: Trace, spec: Spec, given: Sequence[Formula], rules: Rules, seconds: float) -> Needs:
     """What the program needs where the given formulas hold.
 
     Raises SpecError where the spec does not fit the program, GraphError where its graph is damaged.
     """
     domain = Domain(spec.domain.symbols, tuple(dict.fromkeys((*spec.domain.assumptions, *given))))
     narrowed = Spec(spec.inputs, domain)
-    whole = export.read(program)
-    full = graph_system(whole, rules, narrowed)
-    bare = graph_system(export.read(_without_checks(program)), rules, narrowed)
-    names = frozenset(domain.symbols)
-    structure = {c.formula for path in bare.paths for c in path.constraints if c.kind == "trace"}
-    decision = decide(_unasserted(bare, names), Budget(seconds))
+    program = trace.program
+    whole = retype(export.read(program), narrowed)
+    bare = retype(export.read(_without_checks(program)), narrowed)
+    lines: dict[Formula, Requirement] = {}
+    for text, origin in trace.lines.items():
+        if (formula := _formula(text, narrowed)) is not None:
+            lines[formula] = Requirement(formula, f"torch guards {text}", origin)
+    structure = {limit.formula for limit in bare.limits}
+    system = graph_system(bare, rules)
+    decision = decide(system, Budget(seconds))
     asked = [Requirement(r.needs, r.reason, r.origin) for r in (*decision.trace, *decision.residual)]
-    checks = [r for path in full.paths for r in _checks(path, names) if r.formula not in structure]
+    if decision.verdict == "refuted":
+        asked = [Requirement(False, "its operators run for no sizes")]
+    checks = [Requirement(f, c.reason) for c in whole.limits for f in conjuncts(c.formula)]
     return Needs(
-        tuple(asked) if decision.verdict != "refuted" else (Requirement(False, "it runs for no sizes"),),
-        tuple(checks),
+        tuple(_told(r, lines) for r in asked),
+        tuple(_told(r, lines) for r in checks if r.formula not in structure),
         whole.unread,
-        decision.verdict != "unknown" and decision.exact,
+        decision.verdict != "unknown" and decision.exact and _legible(system.paths[0]),
     )
 
 
@@ -81,25 +91,34 @@ def _without_checks(program: ExportedProgram) -> ExportedProgram:
     return bare
 
 
-def _unasserted(system: System, names: frozenset[str]) -> System:
-    """The system without what is asserted of the sizes of inputs."""
-    paths = []
-    for path in system.paths:
-        kept = tuple(c for c in path.constraints if not _is_assertion(path, c, names))
-        paths.append(
-            Path(path.program, path.values, kept, path.notes, path.conditions, path.end, path.unbacked)
-        )
-    return System(system.domain, tuple(paths), system.incomplete)
+def _told(requirement: Requirement, lines: Mapping[Formula, Requirement]) -> Requirement:
+    """With the line at which torch decided it, where no other is known."""
+    return requirement if requirement.origin.file else lines.get(requirement.formula, requirement)
 
 
-def _is_assertion(path: Path, constraint: Constraint, names: frozenset[str]) -> bool:
-    asserted = constraint.node >= 0 and path.program.nodes[constraint.node].op in ASSERTIONS
-    return asserted and free_symbols(constraint.formula) <= names
+def _formula(text: str, spec: Spec) -> Formula | None:
+    """A guard as a formula over the symbols of the spec."""
+    declared = {flat(d.path): d.type for d in spec.inputs}
+
+    def source(path: InputPath, axis: int | None) -> Dim:
+        value = declared.get(flat(path))
+        found = value.shape[axis] if isinstance(value, Tensor) and axis is not None else value
+        if isinstance(found, int | Term) and not isinstance(found, bool):
+            return found
+        raise NotRead("a guard on something that is no size")
+
+    try:
+        return guard(text, source, dict.fromkeys(spec.domain.symbols, (0, inf)))
+    except (NotRead, IndexError):
+        return None
 
 
-def _checks(path: Path, names: frozenset[str]) -> Iterator[Requirement]:
-    for constraint in path.constraints:
-        if constraint.kind == "trace" or _is_assertion(path, constraint, names):
-            origin = path.program.nodes[constraint.node].origin if constraint.node >= 0 else Origin()
-            for formula in conjuncts(all_of((constraint.formula,))):
-                yield Requirement(formula, constraint.reason, origin)
+def _legible(path: Path) -> bool:
+    """Is each assertion of the graph a condition that the rules have understood?"""
+    return all(
+        isinstance(path.values[argument.id], bool | Compare | And | Or)
+        for node in path.program.nodes
+        if node.op in ASSERTIONS
+        for _, argument in node.args[:1]
+        if isinstance(argument, Ref)
+    )

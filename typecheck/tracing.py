@@ -6,35 +6,80 @@ import contextlib
 import io
 import logging
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch._C import DispatchKey
 from torch.export import ExportedProgram
 from torch.fx.experimental import _config
+from torch.fx.experimental.symbolic_shapes import ShapeEnv, ShapeGuardPythonPrinter
 
+from ..constraints.program import Origin
+from ..tracer.origins import ModuleNames, here
 from .example_inputs import Arguments
 
 aten = torch.ops.aten
 
 
-def traced(model: Any, given: Arguments, dynamic_shapes: Any, careful: bool) -> ExportedProgram:
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A program, and the lines of the model at which torch made its guards."""
+
+    program: ExportedProgram
+    lines: Mapping[str, Origin]
+    """By the text of the guard, `L['x'].size()[0] % 4 == 0`."""
+
+
+def traced(model: Any, given: Arguments, dynamic_shapes: Any, oblivious: bool) -> Trace:
     """The model as torch exports it. What torch logs, prints and warns of is kept quiet, not what it raises.
 
-    `careful`: sizes are treated as if nothing were known of them, 0 and 1 like others, and what cannot be
-    decided is left to run time. A few of torch's own functions cannot be traced in this way.
+    `oblivious`: sizes of 0 and 1 are treated like others. A few of torch's own functions cannot be traced so.
+
+    What torch cannot decide becomes a guard, and is not left to run time
+    (`prefer_deferred_runtime_asserts_over_guards`): there it loses conditions on fractions of sizes, and the
+    program is wrong without a word.
     """
     module = model if isinstance(model, torch.nn.Module) else _Function(model)
-    with _quiet(), recurrent_shapes(), _config.patch(backed_size_oblivious=careful):  # type: ignore[attr-defined]
-        return torch.export.export(
-            module,
-            given[0],
-            given[1],
-            dynamic_shapes=dynamic_shapes,
-            strict=False,
-            prefer_deferred_runtime_asserts_over_guards=careful,
+    with (
+        _quiet(),
+        recurrent_shapes(),
+        _noting_lines(ModuleNames(module)) as noted,
+        _config.patch(backed_size_oblivious=oblivious),  # type: ignore[attr-defined]
+    ):
+        program = torch.export.export(
+            module, given[0], given[1], dynamic_shapes=dynamic_shapes, strict=False
         )
+    return Trace(program, {_python(program, guard): origin for guard, origin in noted.items()})
+
+
+@contextlib.contextmanager
+def _noting_lines(names: ModuleNames) -> Iterator[dict[Any, Origin]]:
+    """While this lasts each guard, an expression of sympy's, is noted with the line that is being traced."""
+    noted: dict[Any, Origin] = {}
+    log = ShapeEnv._log_guard
+
+    def noting(self: ShapeEnv, prefix: str, guard: Any, forcing_spec: bool) -> None:
+        noted.setdefault(guard, here(names))
+        log(self, prefix, guard, forcing_spec)
+
+    ShapeEnv._log_guard = noting  # type: ignore[method-assign,assignment]
+    try:
+        yield noted
+    finally:
+        ShapeEnv._log_guard = log  # type: ignore[method-assign]
+
+
+def _python(program: ExportedProgram, guard: Any) -> str:
+    """A guard as torch writes it; by its own text where it is about something else than inputs."""
+    for node in program.graph.nodes:
+        env = getattr(getattr(node.meta.get("val"), "fake_mode", None), "shape_env", None)
+        if env is not None and guard.free_symbols <= env.var_to_sources.keys():
+            sources = env.var_to_sources
+            text: str = ShapeGuardPythonPrinter(sources, lambda s: s.name, sources).doprint(guard)
+            return text
+    return str(guard)
 
 
 class _Function(torch.nn.Module):

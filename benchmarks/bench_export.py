@@ -1,0 +1,185 @@
+"""Models exported at the first try, beside torch's own loop of named dims and suggested fixes.
+
+    python benchmarks/bench_export.py [--only PATTERN] [--catalogue] [--seconds 400] [--fresh] [--table]
+
+Each model of `tests/models` (with `--catalogue` those of the catalogue, as far as their packages are
+installed) is exported both ways in a process of its own, and both programs are run next to the model at the
+ends of their ranges. Results are kept in `build/bench_export/`, and what is there is not measured again
+unless `--fresh` says so. `benchmarks/export.md` is written from all of them; `--table` does only that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import re
+import sys
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE.parent / "tests"), str(HERE)]  # `models` is what tests/ calls by that name
+
+import torch  # noqa: E402
+from exports import Outcome, Side, measure  # noqa: E402
+from models.zoo import ZOO  # noqa: E402
+from tqdm import tqdm  # noqa: E402
+from zoo import workers  # noqa: E402
+from zoo.catalogue import BY_HAND, CATALOGUE  # noqa: E402
+from zoo.row import Row  # noqa: E402
+
+RESULTS = HERE.parent / "build" / "bench_export"
+PAGE = HERE / "export.md"
+OWN = tuple(
+    Row(e.name, "torch", e.build, e.inputs, e.probe, e.assume) for e in ZOO if e.verdict != "refuted"
+)
+GIB = 6.0
+
+ABOUT = """\
+# Exported at the first try
+
+Written by `python benchmarks/bench_export.py`. Each model is exported by `anyshape.typecheck.export`, and by
+torch itself: with a named `Dim` for each symbol, and then with the fixes that torch suggests
+(`refine_dynamic_shapes_from_suggested_fixes`), until it exports or is stuck, in at most six attempts. Both
+get the same example, whose sizes anyshape has chosen. Models that torch cannot export at fixed sizes, either,
+are listed at the end.
+
+*At the boundary*: both programs are run next to the eager model at up to 40 sizes each, at the ends of what
+either claims to take and just beyond, one size at a time and several at once. `exact` says that the program
+takes what eager takes there and refuses what eager refuses; `2 tighter` that it refused two that eager runs,
+`1 looser` that it took one that eager refuses.
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", metavar="PATTERN", default="", help="of names, as a regular expression")
+    parser.add_argument("--catalogue", action="store_true", help="the models of public packages, too")
+    parser.add_argument("--seconds", type=float, default=400.0, help="that a model may take (400)")
+    parser.add_argument("--fresh", action="store_true", help="measure again what is there")
+    parser.add_argument("--table", action="store_true", help="only write the page")
+    options = parser.parse_args()
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.CRITICAL)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    rows = (*OWN, *(CATALOGUE if options.catalogue else BY_HAND))
+    chosen = [row for row in rows if re.search(options.only, row.name)]
+    if not options.table:
+        _measure([row for row in chosen if options.fresh or not _file(row).exists()], options.seconds)
+    outcomes = [_read(_file(row)) for row in rows if _file(row).exists()]
+    PAGE.write_text(page(outcomes))
+    print(f"{PAGE}: {len(outcomes)} models")
+
+
+def _file(row: Row) -> Path:
+    return RESULTS / f"{row.name}.json"
+
+
+def _read(file: Path) -> Outcome:
+    data = json.loads(file.read_text())
+    sides = {side: Side(**{k: _tuple(v) for k, v in data[side].items()}) for side in ("ours", "torch")}
+    return Outcome(**{**data, **sides})
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _measure(rows: Sequence[Row], seconds: float) -> None:
+    missing = workers.preload(rows)
+    there = [row for row in rows if row.package not in missing]
+    limits = workers.Limits(seconds, GIB)
+    with tqdm(total=len(there)) as bar:
+        for result in workers.run(there, 1, limits, measure):  # type: ignore[arg-type]
+            outcome = result if isinstance(result, Outcome) else _failed(result)
+            (RESULTS / f"{outcome.name}.json").write_text(json.dumps(asdict(outcome), indent=1))
+            bar.set_description(outcome.name)
+            bar.update()
+
+
+def _failed(result: Any) -> Outcome:
+    return Outcome(result.name, result.package, failure=result.failure)
+
+
+# ---- the page
+
+
+def page(outcomes: Sequence[Outcome]) -> str:
+    """The page, in Markdown."""
+    measured = [o for o in outcomes if not o.failure and not o.unexportable]
+    lines = [ABOUT, *_summary(measured), "", *_table(measured), "", *_details(measured), ""]
+    lines += _list("Not exported by torch at fixed sizes, either", ((o, o.unexportable) for o in outcomes))
+    lines += _list("Not measured", ((o, o.failure) for o in outcomes))
+    return "\n".join(lines)
+
+
+def _summary(outcomes: Sequence[Outcome]) -> list[str]:
+    count = len(outcomes)
+    sides = {"anyshape": [o.ours for o in outcomes], "torch's loop": [o.torch for o in outcomes]}
+    lines = [
+        f"torch {torch.__version__}, {count} models.", "",
+        "| | anyshape | torch's loop |", "| --- | --- | --- |",
+    ]  # fmt: skip
+    told = {
+        "exported": lambda s: s.exported,
+        "at the first try": lambda s: s.exported and s.attempts == 1,
+        "exact at the boundary": lambda s: s.exact,
+        "tighter than eager somewhere": lambda s: bool(s.tighter),
+        "looser than eager somewhere": lambda s: bool(s.looser),
+    }
+    for what, holds in told.items():
+        found = [sum(map(holds, side)) for side in sides.values()]
+        lines.append(f"| {what} | {' | '.join(f'{n} ({100 * n // max(count, 1)} %)' for n in found)} |")
+    plain = sum(not o.spec_exports for o in outcomes)
+    told_of_plain = "with `report.dynamic_shapes`, and nothing else of ours but the example"
+    return [*lines, "", f"Plain `torch.export.export` {told_of_plain}: {plain} of {count}."]
+
+
+def _table(outcomes: Iterable[Outcome]) -> list[str]:
+    lines = [
+        "| model | accepted sizes | attempts | at the boundary | torch: attempts | ranges | boundary |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for o in outcomes:
+        ours = str(o.ours.attempts) if o.ours.exported else "none"
+        theirs = str(o.torch.attempts) if o.torch.exported else f"{o.torch.attempts}, stuck"
+        cells = [o.name, _code(o.accepts), ours, _boundary(o.ours)]
+        cells += [theirs, _code(o.torch.takes), _boundary(o.torch)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _boundary(side: Side) -> str:
+    if not side.exported:
+        return "–"
+    counts = {"tighter": len(side.tighter), "looser": len(side.looser)}
+    return ", ".join(f"{n} {what}" for what, n in counts.items() if n) or "exact"
+
+
+def _code(text: str) -> str:
+    short = text if len(text) <= 90 else text[:88] + " …"
+    return f"`{short.replace('|', '∣')}`" if text else ""
+
+
+def _details(outcomes: Iterable[Outcome]) -> list[str]:
+    lines = ["## Where a program of ours is not what the model is", ""]
+    for o in outcomes:
+        if not o.ours.exported:
+            lines.append(f"- {o.name}: {o.ours.error}")
+        elif not o.ours.exact:
+            why = "; ".join(o.ours.given_up) or "nothing was given up"
+            lines.append(f"- {o.name} takes {_code(o.ours.takes)}: {why}")
+    return lines
+
+
+def _list(title: str, told: Iterable[tuple[Outcome, str]]) -> list[str]:
+    items = [f"- {outcome.name}: {text}" for outcome, text in told if text]
+    return [f"## {title}", "", *items, ""] if items else []
+
+
+if __name__ == "__main__":
+    main()

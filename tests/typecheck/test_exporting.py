@@ -1,0 +1,370 @@
+"""Exported programs take the sizes that eager PyTorch takes, and refuse those that it refuses."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from anyshape.constraints.dims import sym
+from anyshape.constraints.formula import eq, ge
+from anyshape.constraints.formula_text import parse_formula
+from anyshape.constraints.spec_text import parse_spec
+from anyshape.solver.boxes import Box, Root
+from anyshape.typecheck import Exported, ExportError, TargetError, export, exporting
+from anyshape.typecheck.example_inputs import arguments
+from anyshape.typecheck.example_sizes import example_sizes
+from anyshape.typecheck.program_needs import Needs, Requirement
+
+Sizes = Mapping[str, int]
+
+
+def ran(target: Callable[..., Any], inputs: str, sizes: Sizes, like: Any) -> bool:
+    args, kwargs = arguments(like, parse_spec(inputs), sizes, "zeros")
+    try:
+        target(*args, **kwargs)
+    except Exception:  # noqa: BLE001 (a program refuses with anything)
+        return False
+    return True
+
+
+def grid(**values: Iterable[int]) -> list[dict[str, int]]:
+    points: list[dict[str, int]] = [{}]
+    for name, choices in values.items():
+        points = [{**point, name: value} for point in points for value in choices]
+    return points
+
+
+def wrong(found: Exported, model: Any, inputs: str, points: Iterable[Sizes]) -> list[str]:
+    """Sizes at which the program and the model do not agree on whether they run."""
+    module = found.program.module()
+    return [
+        f"{dict(sizes)}: the model {'runs' if ran(model, inputs, sizes, model) else 'refuses'}"
+        for sizes in points
+        if ran(module, inputs, sizes, model) != ran(model, inputs, sizes, model)
+    ]
+
+
+# ---- models
+
+
+class View(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.view(-1, 4, x.shape[1])
+
+
+class Holds(nn.Module):
+    """Runs where a condition holds of the first sizes of its inputs."""
+
+    def __init__(self, condition: Callable[..., bool]) -> None:
+        super().__init__()
+        self.condition = condition
+
+    def forward(self, x: Tensor, y: Tensor | None = None) -> Tensor:
+        if y is None:
+            assert self.condition(x.shape[0])
+            return torch.relu(x)
+        assert self.condition(x.shape[0], y.shape[0])
+        return x.sum() + y.sum()
+
+
+class Unet(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.down = nn.Conv2d(1, 2, 2, stride=2)
+        self.up = nn.ConvTranspose2d(2, 1, 2, stride=2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cat([x, self.up(self.down(x))], dim=1)
+
+
+class Tagger(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(4, 3, bidirectional=True, num_layers=2)
+        self.gru = nn.GRU(6, 2, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y, _ = self.lstm(x)
+        z, _ = self.gru(y.transpose(0, 1))
+        return z.reshape(z.shape[0] * z.shape[1], 2)
+
+
+class Pooled(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.max_pool1d(x, x.shape[-1]).squeeze(-1)
+
+
+class Branches(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x[:7] if x.shape[0] > 7 else x * 2
+
+
+class Repeats(nn.Module):
+    def forward(self, x: Tensor, n: int) -> Tensor:
+        return x.repeat(n, 1)
+
+
+class Nested(nn.Module):
+    def forward(self, batch: dict[str, Tensor], masks: list[Tensor], *, scale: float = 1.0) -> Tensor:
+        return batch["a"] * scale + masks[0] @ masks[1]
+
+
+class Rounds(nn.Module):
+    """Scales by half of a size, rounded: the number is written into a trace."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * int(x.shape[0] * 0.5)
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    model: nn.Module
+    inputs: str
+    points: tuple[dict[str, int], ...]
+    assume: tuple[str, ...] = ()
+    exact: bool = True
+
+
+def case(name: str, model: nn.Module, inputs: str, points: list[dict[str, int]], *assume: str) -> Case:
+    return Case(name, model, inputs, tuple(points), assume)
+
+
+B = grid(b=range(1, 24))
+BC = grid(b=range(1, 9), c=range(1, 9))
+CASES = [
+    case("rows", View(), "x: [b, 3]", B),
+    case("hole", Holds(lambda b: b != 7), "x: [b, 3]", B),
+    case("residues", Holds(lambda b: b % 4 <= 2), "x: [b, 3]", B),
+    case("quotient", Holds(lambda b: b // 4 == 2), "x: [b, 3]", B),
+    case("square", Holds(lambda b: (b * b) % 4 == 0), "x: [b, 3]", B),
+    case("sum", Holds(lambda b, c: b + c == 8), "x: [b, 3]; y: [c, 3]", BC),
+    case("order", Holds(lambda b, c: b < c <= 7), "x: [b, 3]; y: [c, 3]", BC),
+    case("product", Holds(lambda b, c: b * c % 4 == 0), "x: [b, 3]; y: [c, 3]", BC),
+    case("ratio", Holds(lambda b, c: 2 * b == 3 * c), "x: [b, 3]; y: [c, 3]", BC),
+    case("unet", Unet(), "x: [b, 1, h, w]", grid(b=(1, 2), h=range(1, 8), w=(1, 2, 3, 4))),
+    case("recurrent", Tagger(), "x: [t, b, 4]", grid(t=range(1, 9), b=(1, 2, 3))),
+    case("integer", Repeats(), "x: [b, 3]; n: int", grid(b=(1, 2, 5), n=range(1, 5))),
+    case("nested", Nested(), 'batch["a"]: [a, c]; masks[0]: [a, b]; masks[1]: [b, c]; scale=0.5',
+         grid(a=(1, 2, 3), b=(1, 2), c=(1, 2, 3))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("given", CASES, ids=lambda c: c.name)
+def test_takes_what_eager_takes(given: Case) -> None:
+    found = export(given.model, given.inputs, given.assume)
+    assert [a.error for a in found.attempts] == [""], "at the first try"
+    assert found.exact and not found.given_up
+    assert found.tried
+    assert wrong(found, given.model, given.inputs, given.points) == []
+
+
+def test_a_program_with_other_checks_is_seen() -> None:
+    """The comparison above fails where the program is not what the model is."""
+    model = View()
+    found = export(model, "x: [b, 3]")
+    found.program._guards_code = ["L['x'].size()[0] >= 9"]
+    assert wrong(found, model, "x: [b, 3]", B)
+
+
+def test_what_torch_leaves_out() -> None:
+    """torch itself does not hold a size `4*s` to be a multiple of 4: 9 rows are taken."""
+    model = nn.ReLU()
+    dims = ({0: 4 * torch.export.Dim("_b", min=1, max=16)},)
+    theirs = torch.export.export(model, (torch.zeros(8, 3),), dynamic_shapes=dims)
+    assert ran(theirs.module(), "input: [b, 3]", {"b": 9}, model)
+    found = export(model, "input: [4*k, 3]", "k <= 16")
+    assert [n for n in range(70) if ran(found.program.module(), "input: [b, 3]", {"b": n}, model)] == [
+        *range(4, 65, 4)
+    ]
+
+
+# ---- what survives
+
+
+def saved(found: Exported) -> Any:
+    buffer = io.BytesIO()
+    torch.export.save(found.program, buffer)
+    return torch.export.load(io.BytesIO(buffer.getvalue()))
+
+
+@pytest.mark.parametrize("name", ["rows", "hole", "sum", "unet", "recurrent", "nested"])
+def test_checks_survive_saving(name: str) -> None:
+    given = next(c for c in CASES if c.name == name)
+    module = saved(export(given.model, given.inputs, given.assume)).module()
+    for sizes in given.points:
+        eager = ran(given.model, given.inputs, sizes, given.model)
+        assert ran(module, given.inputs, sizes, given.model) == eager, sizes
+
+
+def test_relations_survive_decompositions() -> None:
+    """Not the conditions in Python, which torch makes anew; the assertions in the graph."""
+    model = Holds(lambda b, c: b + c == 8 and b != 3)
+    found = export(model, "x: [b, 3]; y: [c, 3]")
+    found.program._guards_code = []
+    module = found.program.run_decompositions().module()
+    for sizes in grid(b=range(2, 7), c=range(2, 7)):
+        b, c = sizes["b"], sizes["c"]
+        assert ran(module, "x: [b, 3]; y: [c, 3]", sizes, model) == (b + c == 8 and b != 3), sizes
+
+
+def test_a_saved_program_says_what_it_takes() -> None:
+    from anyshape.typecheck import check
+
+    found = export(View(), "x: [b, 3]")
+    report = check(found.program, "x: [b, 3]", replay=False)
+    assert report.accepts.holds(b=8) and not report.accepts.holds(b=9)
+
+
+# ---- ranges
+
+
+def test_ranges_are_tight() -> None:
+    found = export(Holds(lambda b: 3 <= b * b <= 80), "x: [b, 3]")
+    ((_, known),) = found.program.range_constraints.items()
+    assert (int(known.lower), int(known.upper)) == (2, 8)
+    # torch itself looks at no bound below 3
+    assert not ran(found.program.module(), "x: [b, 3]", {"b": 1}, Holds(bool))
+
+
+def test_finite_bounds_for_every_size() -> None:
+    found = export(Unet(), "x: [b, 1, h, w]", finite={"b": 4, "h": 64, "w": 32})
+    bounds = {size: (known.min, known.max) for size, known in found.sizes.items()}
+    assert bounds["b"] == (1, 4) and bounds["h//2"] == (1, 32)
+    assert all(low is not None and high is not None for low, high in bounds.values())
+    assert found.exact
+    assert export(Unet(), "x: [b, 1, h, w]", finite=16).sizes["h"].max == 16
+
+
+# ---- what a trace fixes
+
+
+def test_what_the_trace_fixes_is_given_up_and_told() -> None:
+    model = Pooled()
+    found = export(model, "x: [b, 3, t]")
+    assert not found.exact
+    assert {g.cause for g in found.given_up} == {"trace"}
+    assert "torch.max_pool1d(x, x.shape[-1])" in str(found.given_up[0])
+    t = found.example["t"]
+    module = found.program.module()
+    assert [n for n in range(1, 40) if ran(module, "x: [b, 3, t]", {"b": 2, "t": n}, model)] == [t]
+
+
+def test_one_way_is_traced() -> None:
+    model = Branches()
+    found = export(model, "x: [b, 3]")
+    assert [g.cause for g in found.given_up] == ["way"]
+    module = found.program.module()
+    assert [b for b in range(1, 20) if ran(module, "x: [b, 3]", {"b": b}, model)] == [*range(8, 20)]
+
+
+def test_numbers_in_the_graph_keep_their_guards() -> None:
+    """The graph runs for all sizes, and is right for those alone that round to the number in it."""
+    model = Rounds()
+    found = export(model, "x: [n, 3]")
+    module = found.program.module()
+    for n in range(1, 40):
+        x = torch.ones(n, 3)
+        try:
+            result = module(x)
+        except Exception:  # noqa: BLE001 (refused)
+            continue
+        assert torch.equal(result, model(x)), n
+
+
+def test_a_guard_that_matters_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is taken for one that does not, the results of program and model differ, and it comes back."""
+    model = Rounds()
+    real = exporting.needs
+
+    def careless(*args: Any) -> Needs:
+        found = real(*args)
+        return Needs(found.graph, (Requirement(ge(sym("n"), 5), ""),))
+
+    monkeypatch.setattr(exporting, "needs", careless)
+    with pytest.raises(ExportError, match="the results differ"):
+        export(model, "x: [n, 3]")
+
+
+# ---- what cannot be exported
+
+
+class Result:
+    def __init__(self, value: Tensor) -> None:
+        self.value = value
+
+
+class Wraps(nn.Module):
+    def forward(self, x: Tensor) -> Result:
+        return Result(torch.relu(x))
+
+
+class OfData(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * 2 if bool((x > 0).all()) else x
+
+
+@pytest.mark.parametrize("model, part", [(Wraps(), "Result"), (OfData(), "data-dependent")])
+def test_what_torch_cannot_trace(model: nn.Module, part: str) -> None:
+    with pytest.raises(ExportError, match="cannot trace") as caught:
+        export(model, "x: [b, 3]")
+    assert part in str(caught.value)
+
+
+def test_what_never_runs() -> None:
+    with pytest.raises(TargetError, match="none of the declared inputs"):
+        export(Holds(lambda b: b > 9), "x: [b, 3]", "b <= 8")
+
+
+def test_what_is_exported_already() -> None:
+    program = torch.export.export(nn.ReLU(), (torch.zeros(3),))
+    with pytest.raises(TargetError, match="already"):
+        export(program)
+
+
+# ---- examples
+
+
+def test_examples_are_nothing_special() -> None:
+    box = Box({"b": sym("b"), "h": 16 * sym("_h")}, (Root("b", 1, None), Root("_h", 1, 9)))
+    spec = parse_spec("x: [b, 3, h]")
+    sizes = example_sizes(box, spec, [])
+    assert sizes["b"] >= 2 and sizes["h"] % 16 == 0 and 16 < sizes["h"] < 144
+    assert len({*sizes.values(), 3}) == 3
+
+
+def test_examples_on_which_inner_sizes_coincide_are_avoided() -> None:
+    from anyshape.typecheck.api import examine
+
+    class Windows(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv1d(2, 2, 5)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.conv(self.conv(x))
+
+    examined = examine(Windows(), "x: [b, 2, t]", replay=False)
+    shapes = examined.report.dynamic_shapes
+    assert shapes is not None
+    sizes = example_sizes(shapes.box, examined.spec, examined.system.paths)
+    b, t = sizes["b"], sizes["t"]
+    assert len({b, 2, t, t - 4, t - 8}) == 5 and t - 8 >= 2
+
+
+def test_an_example_may_have_to_be_special() -> None:
+    assert example_sizes(Box({"b": 1}, ()), parse_spec("x: [b]"), []) == {"b": 1}
+
+
+def test_a_condition_as_python() -> None:
+    found = export(Holds(lambda b, c: b == c or c == 1), "x: [b, 3]; y: [c, 3]", ["b >= 2", "c >= 2"])
+    assert "L['x'].size()[0] == L['y'].size()[0]" in found.checks or eq(sym("b"), sym("c")) == found.accepts
+    assert parse_formula(str(found.accepts)) == found.accepts
+    assert math.isfinite(len(found.tried))
