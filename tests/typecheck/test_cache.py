@@ -61,8 +61,18 @@ def cli(*arguments: str) -> dict[str, Any]:
 ARGUMENTS = ("model.py:f", "-i", "x: float32[b, h]")
 
 
+def twice() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Two runs, and not a moment in which somebody was at work on anyshape itself."""
+    for attempt in range(5):
+        before = caching._own_files.__wrapped__()
+        found = cli(*ARGUMENTS, "--budget", f"{30 + attempt}"), cli(*ARGUMENTS, "--budget", f"{30 + attempt}")
+        if caching._own_files.__wrapped__() == before:
+            return found
+    raise AssertionError("the files of anyshape keep changing")
+
+
 def test_a_second_run_is_answered_without_torch(folder: Path) -> None:
-    first, second = cli(*ARGUMENTS), cli(*ARGUMENTS)
+    first, second = twice()
     assert (first["cached"], second["cached"]) == (False, True)
     assert "torch" in first["modules"]
     assert not {"torch", "z3", "sympy", "numpy", "networkx"} & {*second["modules"]}
@@ -72,13 +82,15 @@ def test_a_second_run_is_answered_without_torch(folder: Path) -> None:
 
 def test_a_second_run_takes_little_time(folder: Path) -> None:
     """Under 0.3 s on a machine that does nothing else. On one that does, seconds of the processor count."""
-    cli(*ARGUMENTS)
-    before = os.times()
-    for _ in range(3):
+    for _ in range(5):
         cli(*ARGUMENTS)
-    after = os.times()
-    spent = after.children_user + after.children_system - before.children_user - before.children_system
-    assert spent / 3 < 0.6
+        before = os.times()
+        cached = cli(*ARGUMENTS)["cached"]
+        after = os.times()
+        if cached:  # else somebody was at work on anyshape itself
+            break
+    assert cached
+    assert after.children_user + after.children_system - before.children_user - before.children_system < 0.6
 
 
 # what is done between two runs, and whether the answer of the first still stands
