@@ -334,7 +334,7 @@ class Recording:
                     self.give_up(f"{term} is needed as a number, and no example of it was found")
                 value = evaluate(term, {**dict.fromkeys(free_symbols(eq(term, 0)), 1), **example})
             settled = eq(term, value)
-            if isinstance(settled, bool) or self._settled.get(settled) or self._branch(settled, value):
+            if isinstance(settled, bool) or self._branch(settled, value):
                 return value
         return self.give_up(f"{term} is needed as a number; {MAX_VALUES} values of it were tried")
 
@@ -454,7 +454,7 @@ class Recording:
             result = self._fallback(func, args, kwargs)
         results: list[int] = []
         if "out" in named:
-            result = _into(result, named["out"])
+            result = self._into(result, named["out"])
         written = _written(op, args, kwargs)
         lifted = self._lift(result, op, ids, results, written)
         if isinstance(written, SymbolicTensor) and not results and isinstance(written.value, Tensor):
@@ -464,6 +464,17 @@ class Recording:
             op, tuple((k, self._argument(v, ids)) for k, v in arguments.items()), tuple(results), origin
         )
         return lifted
+
+    def _into(self, value: Value, out: Value) -> Value:
+        """A result as it stands in `out=`: of its dtype, and laid out as it was where its sizes stay."""
+        if isinstance(value, tuple) and isinstance(out, tuple):
+            wanted = f"{len(value)} results are written into an `out=` of {len(out)}"
+            self.generator.require(len(value) == len(out), wanted)
+            return tuple(map(self._into, value, out)) if len(value) == len(out) else value
+        if isinstance(value, Tensor) and isinstance(out, Tensor):
+            layout = out.layout if out.shape == value.shape else Layout.UNKNOWN
+            return dataclasses.replace(value, dtype=out.dtype, layout=layout)
+        return value
 
     def _raise_if_caught(self, before: int, error: type[Exception]) -> None:
         """Where the program would catch a refusal, what the call requires is a branch: one path raises."""
@@ -669,16 +680,6 @@ def _written(op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if op == "setitem" or (op.endswith("_") and not op.endswith("__")):
         return args[0] if args else kwargs.get("input")
     return None
-
-
-def _into(value: Value, out: Value) -> Value:
-    """A result as it stands in `out=`: of its dtype, and laid out as it was where its sizes stay."""
-    if isinstance(value, tuple) and isinstance(out, tuple) and len(value) == len(out):
-        return tuple(map(_into, value, out))
-    if isinstance(value, Tensor) and isinstance(out, Tensor):
-        layout = out.layout if out.shape == value.shape else Layout.UNKNOWN
-        return dataclasses.replace(value, dtype=out.dtype, layout=layout)
-    return value
 
 
 def _leaves(value: Any) -> Iterator[Any]:

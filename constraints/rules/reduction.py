@@ -41,7 +41,8 @@ def wanted_dtype(c: Context, law: str, input: Tensor, dtype: str | None, operati
     """The dtype that is asked for, to which the input is converted first, or the one that the law gives."""
     if dtype is None:
         return apply_law(c, law, input.dtype, operation)
-    return apply_law(c, law, dtype, operation)
+    apply_law(c, law, dtype, operation)  # it may refuse the dtype
+    return dtype
 
 
 # Reductions to numbers. The first table reduces several axes, the second a single one.
