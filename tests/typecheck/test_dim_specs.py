@@ -105,6 +105,46 @@ def test_both_schemas_read_back(shapes: Any, args: tuple[Any, ...], kwargs: dict
     assert from_json(_dump_dynamic_shapes(shapes, args, kwargs, to_dict=True)) == loads(json.dumps(ours))
 
 
+@st.composite
+def exports(draw: st.DrawFn) -> tuple[Any, tuple[Any, ...]]:
+    """Shapes and inputs as `torch.export` takes them, of those that torch's dump is right about."""
+    roots = [dx, dy, dz]
+
+    def size(example: int) -> Any:
+        root = draw(st.sampled_from(roots))
+        derived = draw(st.integers(1, 3)) * root + draw(st.integers(1, 3))
+        return draw(st.sampled_from([root, derived, example, None, Dim.AUTO, Dim.DYNAMIC, Dim.STATIC]))
+
+    def inputs(level: int) -> tuple[Any, Any]:
+        kind = draw(st.sampled_from(["tensor", "tensor", "plain", *(["list", "dict"] if level else [])]))
+        if kind == "plain":
+            return draw(st.sampled_from([3, 0.5, "text", None])), None
+        if kind == "tensor":
+            example = tensor(*draw(st.lists(st.integers(1, 5), max_size=3)))
+            sizes = [size(n) for n in example.shape]
+            by_index = {i: s for i, s in enumerate(sizes) if draw(st.booleans())}
+            return example, draw(st.sampled_from([sizes, tuple(sizes), by_index, None]))
+        parts = [inputs(level - 1) for _ in range(draw(st.integers(1, 2)))]
+        if kind == "list":
+            return [p for p, _ in parts], [s for _, s in parts]
+        named = dict(zip("ab", parts, strict=False))
+        return {k: p for k, (p, _) in named.items()}, {k: s for k, (_, s) in named.items()}
+
+    given = [inputs(2) for _ in range(draw(st.integers(1, 3)))]
+    shapes = [said for _, said in given]
+    return draw(st.sampled_from([tuple(shapes), shapes, dict(zip("xyz", shapes, strict=False))])), tuple(
+        value for value, _ in given
+    )
+
+
+@given(exports())
+@settings(max_examples=100, deadline=None)
+def test_the_bytes_are_torchs_for_any_such_export(case: tuple[Any, tuple[Any, ...]]) -> None:
+    shapes, args = case
+    ours, lost = to_torch_json(from_torch(shapes, args))
+    assert json.dumps(ours) == json.dumps(_dump_dynamic_shapes(shapes, args, to_dict=True)) and not lost
+
+
 def comparable(shapes: Any) -> Any:
     """Shapes with the dims as (name, min, max); torch's own are compared by identity."""
     if isinstance(shapes, dict):
@@ -635,6 +675,15 @@ def test_the_fuzzer_sees_another_exception() -> None:
 
 
 # ---- what torch cannot say
+
+
+def test_a_size_that_decreases_is_a_size() -> None:
+    with pytest.raises(NotImplementedError):
+        32 - dx
+    spec = from_json({"dynamic_shapes": [["dx", "32 - dx"]], "dims": {"dx": DX}})
+    assert spec.shapes == Items((shape("dx", "32 - dx"),)) and loads(json.dumps(to_json(spec))) == spec
+    (((_, other),), lost) = to_torch(spec)
+    assert (other.min, other.max) == (16, 28) and lost  # the range of 32 - dx, not that it is 32 - dx
 
 
 # sizes, dims, relations -> sizes in torch's terms, dims, what is lost
