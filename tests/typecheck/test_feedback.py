@@ -195,6 +195,14 @@ def test_multiples_of_multiples() -> None:
     assert feed(own.env, {str(s): Fact(None, None, 12)}).checked == ()
 
 
+def test_two_multiples_at_once() -> None:
+    own = Own((24,))
+    s = own.tensors[0].shape[0].node.expr
+    fed = feed(own.env, {}, [parse_formula(f"{s} % 4 == 0"), parse_formula(f"{s} % 6 == 0")])
+    assert len(fed.checked) == 2 and own.knows(sympy.Eq(Mod(s, 4), 0)) is True
+    assert [str(f) for f in feed(own.env, {str(s): Fact(None, None, 12)}).checked] == []  # the guards say so
+
+
 def test_an_equality_of_inputs() -> None:
     own = Own((8,), (17,))
     x, y = own.tensors

@@ -59,7 +59,8 @@ def feed(
 
     `names` says which size a name in the facts means: `{"h": x.shape[2]}`. Any other name is that of a symbol
     of the ShapeEnv itself. That an input's size is a multiple is a replacement only in a ShapeEnv of one's
-    own: torch's exporter and compiler cannot say in a guard what k is, and with them it is a guard alone.
+    own: torch's exporter and compiler cannot say in a guard what k is, and with them it is a guard alone. The
+    guards of such a ShapeEnv speak of the sources that its inputs were made with.
 
     Raises FeedbackError where the facts exclude the sizes that the ShapeEnv was made with, contradict what it
     knows, speak of sizes that it does not have, or could not be checked any more.
@@ -198,8 +199,10 @@ def _congruence(formula: Formula) -> tuple[str, int, int] | None:
 
 
 def _replace_by_multiple(shape_env: ShapeEnv, name: str, modulus: int, residue: int, check: Any) -> None:
-    """s -> m*k + r with a new symbol k, which is s // m."""
+    """s -> m*k + r with a new symbol k, which is s // m; a symbol that is replaced already stays as it is."""
     symbol = symbols_of(shape_env)[name]
+    if symbol in shape_env.replacements:
+        return
     values = shape_env.var_to_range[symbol]
     low, high = (int(end) if isinstance(end, sympy.Integer) else None for end in (values.lower, values.upper))
     ends = (
