@@ -163,6 +163,8 @@ class Generator:
     bounds: Bounds = field(init=False)
     """What is certain where the next call is made: the domain, and what the calls so far required."""
     equations: Equations = field(default_factory=Equations)
+    _trues: dict[int, tuple[Tensor, Term]] = field(default_factory=dict)
+    """Masks by identity, each with how many of its elements are true."""
 
     def __post_init__(self) -> None:
         self.bounds = Bounds(self.domain.ranges)
@@ -223,6 +225,13 @@ class Generator:
         self.bounds.learn(known)
         return size
 
+    def trues(self, mask: Tensor) -> Term:
+        """The tensor itself is the key: another one with the same elements is another mask."""
+        known = self._trues.get(id(mask))
+        if known is None:
+            known = self._trues[id(mask)] = mask, self.fresh("true", 0, mask.numel)
+        return known[1]
+
     def at_least(self, dim: Dim, bound: int) -> bool:
         return self.bounds.at_least(dim, bound)
 
@@ -268,6 +277,8 @@ class Generator:
             return named, Dyn
         named = {key: self._numbers(value, key in SIZES) for key, value in named.items()}
         try:
+            if inplace or base == "setitem":
+                self._written(next(iter(named.values())))
             require_in_range(self, base, named)
             result = with_elements(base, named, rule(self, named))
             if self.equations:
@@ -281,6 +292,11 @@ class Generator:
         except Refused as refusal:
             self.require(False, str(refusal))
             return named, Dyn
+
+    def _written(self, target: Value) -> None:
+        """A mask that is written into, which others may be views of, makes masks count anew."""
+        if isinstance(target, Tensor) and target.dtype in ("bool", "uint8", None):
+            self._trues.clear()
 
     def _numbers(self, value: Value, sizes: bool) -> Value:
         """An argument in which torch reads 0-dim tensors as numbers: sizes, and the bounds of slices."""

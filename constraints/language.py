@@ -155,6 +155,9 @@ class Context(Protocol):
     def fresh(self, hint: str, low: Dim | None, high: Dim | None) -> Term:
         """A size that the data decides, between the bounds (both included)."""
 
+    def trues(self, mask: Tensor) -> Term:
+        """How many elements of a mask are true, which the data decides; of one mask always the same."""
+
     def at_least(self, dim: Dim, bound: int) -> bool:
         """Is dim >= bound for every input in the declared domain? False also where intervals cannot tell."""
 

@@ -235,7 +235,8 @@ def boolean(c: Context, mask: Tensor) -> None:
 def masked_select(c: Context, input: Tensor, mask: Tensor) -> Tensor:
     """`[*a], [*b] -> [k]`, where data decides k <= ∏broadcast(a, b)"""
     boolean(c, mask)
-    size = c.fresh("selected", 0, product(broadcast(c, input.shape, mask.shape)))
+    shape = broadcast(c, input.shape, mask.shape)
+    size = c.trues(mask) if shape == mask.shape else c.fresh("selected", 0, product(shape))
     return Tensor((size,), input.dtype)
 
 
@@ -251,7 +252,7 @@ def nonzero(c: Context, input: Tensor, as_tuple: bool = False) -> Tensor | tuple
 
     A column of the result lies in memory as one.
     """
-    size = c.fresh("nonzero", 0, input.numel)
+    size = c.trues(input) if input.dtype == "bool" else c.fresh("nonzero", 0, input.numel)
     if as_tuple:
         return (Tensor((size,), "int64"),) * max(input.rank, 1)
     shape = (size, input.rank)

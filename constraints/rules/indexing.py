@@ -8,7 +8,7 @@ from typing import Any
 
 from ..dims import Dim, Term, ceildiv, maximum, minimum
 from ..formula import And, Compare, Formula, Or, all_of, any_of, eq, ge, le, lt
-from ..language import Context, Dyn, Ellipses, Layout, Number, Shape, Slice, Tensor, Value, product
+from ..language import Context, Dyn, Ellipses, Layout, Number, Shape, Slice, Tensor, Value
 from .common import axis, broadcast
 from .layout import copied, empty, nonnegative, replaced, text, with_strides
 from .strides import preserved, quotient, strides_of
@@ -265,7 +265,7 @@ def _part(c: Context, item: Any, source: Iterator[tuple[Dim, Dim | None]]) -> It
         case Mask(shape, true):
             yield _mask_part(c, shape, true, source)
         case Tensor(shape, dtype) if dtype in MASKS:
-            yield _mask_part(c, shape, c.fresh("true", 0, product(shape)), source)
+            yield _mask_part(c, shape, c.trues(item), source)
         case Indices(shape, values):
             yield Picked(shape, next(source)[0], values=values)
         case Tensor(shape, dtype, layout) if dtype in INDICES and shape:

@@ -312,6 +312,13 @@ def sizes_in_tensors(x: Tensor) -> Tensor:
     return x.view(chunks, 4, 3)[: shortest - 4].reshape(shortest.item() - 4, -1)
 
 
+def written_where_a_mask_is(x: Tensor, y: Tensor) -> Tensor:
+    mask = x > 0
+    x[mask] = y[mask] * 2
+    x[mask] -= 1
+    return x.view(-1, 3)
+
+
 def where_as_a_method(x: Tensor, y: Tensor) -> Tensor:
     return torch.full_like(x, 0.0).where(x > 0, y).view(-1, 6)
 
@@ -346,6 +353,7 @@ PROGRAMS = [
     Program(float_sizes, "x: [b]", 20),
     Program(keyed_by_size, "x: [b]"),
     Program(sizes_in_tensors, "x: [b, 3]", 20),
+    Program(written_where_a_mask_is, "x: [a, b]; y: [c, b]"),
     Program(where_as_a_method, "x: [a, b]; y: [c, b]"),
     Program(counts_what_a_mask_takes, "x: [a, b]"),
     Program(from_the_end, "x: [a, b]", 12),
@@ -492,6 +500,18 @@ def test_a_defect_that_is_no_matter_of_sizes() -> None:
     assert path.end.how == "gave-up"
     assert "no_such_method" in path.end.reason
     assert path.end.origin.code == "return x.no_such_method()"
+
+
+def test_a_mask_that_was_written_into_counts_anew() -> None:
+    def changes(x: Tensor, y: Tensor) -> Tensor:
+        mask = x > 0
+        taken = y[mask]
+        mask.view(-1).logical_not_()
+        x[mask] = taken
+        return x
+
+    system = trace(changes, "x: [a, b]; y: [a, b]")
+    assert any("true" in str(c.formula) for p in system.paths for c in p.constraints)
 
 
 def test_a_program_that_remembers_its_runs_is_not_followed() -> None:
