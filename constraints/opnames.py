@@ -108,7 +108,7 @@ ALIASES = MappingProxyType(
     }
 )
 
-ATEN = ("aten.", "aten::", "prims.", "prims::")
+ATEN = ("aten.", "aten::")
 
 ATEN_ONLY = MappingProxyType(
     {
@@ -206,6 +206,17 @@ PARAMETERS = MappingProxyType(
             "split split_copy": "split_size=split_size_or_sections split_sizes=split_size_or_sections",
             "tensor_split": f"{_SECTIONS} tensor_indices_or_sections=indices_or_sections",
             "tensordot": "a=input b=other dims_self=dims",
+            "prims::broadcast_in_dim prims::collapse prims::collapse_view prims::conj prims::convert_element_type"
+            " prims::copy_strided prims::copy_to prims::device_put prims::full_like prims::item prims::reshape"
+            " prims::rev prims::split_dim prims::squeeze prims::transpose prims::view_of prims::view_of_dtype"
+            " prims::as_strided": "a=input",
+            "prims::empty_permuted prims::full": "shape=size",
+            "prims::empty_strided": "shape=size strides=stride",
+            "prims::fft_c2c": "forward=last",
+            "prims::fill": "value=other",
+            "prims::fft_c2r": "last_dim_size=last",
+            "prims::fft_r2c": "onesided=last",
+            "prims::resize": "a=input shape=size",
         }.items()
         for op in ops.split()
     }

@@ -794,7 +794,6 @@ CLAUSES: Final[dict[str, RuleFunction]] = {
     "complex": complex,
     "conj": identity,
     "conj_physical": conj_physical,
-    "convert_element_type": convert,
     "copy": copy,
     "copy_": copy_,
     "detach": identity,

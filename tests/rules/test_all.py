@@ -15,7 +15,7 @@ from anyshape.constraints.generate import Rules
 from anyshape.constraints.opnames import ALIASES, ATEN_ONLY, canonical
 from anyshape.constraints.rules import FAMILIES, control, default_rules
 
-NAMESPACES = (torch, torch.Tensor, F, torch.linalg, torch.special, torch.fft, torch.ops.aten, torch.ops.prims)
+NAMESPACES = (torch, torch.Tensor, F, torch.linalg, torch.special, torch.fft, torch.ops.aten)
 SPELT_OTHERWISE = {*ALIASES.values(), *ATEN_ONLY.values(), *control.RULES}
 """Canonical names that stand for spellings of torch's, or for parts of its higher-order operators, and are
 none themselves.
@@ -37,8 +37,14 @@ def unreachable(table: Rules) -> list[str]:
 
 def unknown_to_torch(table: Rules) -> list[str]:
     """Neither a name of torch's, nor what some spelling stands for, nor an operator on sizes."""
-    known = {op for op in table if any(hasattr(space, op) for space in NAMESPACES)}
+    known = {op for op in table if any(hasattr(space, op) for space in NAMESPACES) or _is_registered(op)}
     return [op for op in table if op not in known | SPELT_OTHERWISE and not op.startswith("sym_")]
+
+
+def _is_registered(op: str) -> bool:
+    """Is it an operator of another namespace than ATen's?"""
+    namespace, _, name = op.partition("::")
+    return hasattr(getattr(torch.ops, namespace), name) if name else False
 
 
 LAWS = [without_mathematics, without_context, unreachable, unknown_to_torch]

@@ -67,6 +67,19 @@ def aten() -> Iterator[tuple[str, str, Signature]]:
             yield f"aten.{name}", rule, signature
 
 
+def prims() -> Iterator[tuple[str, str, Signature]]:
+    """torch's primitives, which are registered in Python."""
+    for name in dir(torch.ops.prims):
+        for overload in getattr(getattr(torch.ops.prims, name), "overloads", list)():
+            schema = getattr(getattr(torch.ops.prims, name), overload)._schema
+            if (rule := rule_of(canonical(f"prims.{name}.{overload}"))) is not None:
+                yield f"prims.{name}", rule, Signature(
+                    tuple(a.name for a in schema.arguments if not a.kwarg_only),
+                    tuple(a.name for a in schema.arguments if a.kwarg_only),
+                    frozenset(a.name for a in schema.arguments if not a.has_default_value()),
+                )
+
+
 # --- stubs -----------------------------------------------------------------------------------------------
 
 STUBS = {"_C/_VariableFunctions.pyi": "", "_C/_nn.pyi": "", "_C/__init__.pyi": "TensorBase"}
@@ -162,7 +175,7 @@ def misfits(rule: str, signature: Signature) -> Iterator[str]:
             yield str(error)
 
 
-@pytest.mark.parametrize("source, least", [(aten, 1700), (stubs, 1300), (pythonic, 80)])
+@pytest.mark.parametrize("source, least", [(aten, 1700), (prims, 110), (stubs, 1300), (pythonic, 80)])
 def test_signatures_bind(source: Any, least: int) -> None:
     found = list(source())
     assert len(found) > least
