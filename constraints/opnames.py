@@ -176,14 +176,16 @@ IGNORED = frozenset(
 """Parameters that say nothing about shapes; a rule that does read one names it."""
 
 _SECTIONS = "sections=indices_or_sections indices=indices_or_sections"
+_OF_A = """as_strided broadcast_in_dim collapse collapse_view conj convert_element_type copy_strided copy_to
+device_put full_like item reshape rev split_dim squeeze transpose view_of view_of_dtype""".split()
 PARAMETERS = MappingProxyType(
     {
         op: MappingProxyType(dict(pair.split("=") for pair in pairs.split()))
         for ops, pairs in {
             "_cdist_backward": "cdist=distances",
             "_pdist_backward": "pdist=distances",
-            "_foreach_add _foreach_clamp_max _foreach_clamp_min _foreach_div _foreach_maximum _foreach_minimum"
-            " _foreach_mul _foreach_sub": "scalar=other scalars=other",
+            "_foreach_add _foreach_clamp_max _foreach_clamp_min _foreach_div": "scalar=other scalars=other",
+            "_foreach_maximum _foreach_minimum _foreach_mul _foreach_sub": "scalar=other scalars=other",
             "_foreach_addcdiv _foreach_addcmul": "scalars=value",
             "_foreach_lerp": "weight=weights",
             "asarray": "obj=data",
@@ -206,10 +208,7 @@ PARAMETERS = MappingProxyType(
             "split split_copy": "split_size=split_size_or_sections split_sizes=split_size_or_sections",
             "tensor_split": f"{_SECTIONS} tensor_indices_or_sections=indices_or_sections",
             "tensordot": "a=input b=other dims_self=dims",
-            "prims::broadcast_in_dim prims::collapse prims::collapse_view prims::conj prims::convert_element_type"
-            " prims::copy_strided prims::copy_to prims::device_put prims::full_like prims::item prims::reshape"
-            " prims::rev prims::split_dim prims::squeeze prims::transpose prims::view_of prims::view_of_dtype"
-            " prims::as_strided": "a=input",
+            " ".join(f"prims::{op}" for op in _OF_A): "a=input",
             "prims::empty_permuted prims::full": "shape=size",
             "prims::empty_strided": "shape=size strides=stride",
             "prims::fft_c2c": "forward=last",
