@@ -16,7 +16,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 import torch
@@ -107,20 +107,46 @@ def sources_of(target: Any) -> Iterator[ModuleType]:
             yield module
 
 
+class AnotherSource(BaseException):
+    """Code outside the sources asks Python's own `int` for a size: the run starts again, with that module
+    among them.
+    """
+
+    def __init__(self, module: ModuleType) -> None:
+        self.module = module
+
+
+def calls_int(frame: FrameType) -> ModuleType | None:
+    """The user's module whose code in this frame speaks of `int`, where the name can be rebound in it."""
+    code, names = frame.f_code, frame.f_globals
+    module = sys.modules.get(names.get("__name__", ""))
+    if module is None or vars(module) is not names or "int" in names or "int" not in code.co_names:
+        return None
+    return module if not is_inner(code.co_filename) and _takes(module) else None
+
+
 @contextlib.contextmanager
 def symbolic_int(sources: Iterable[ModuleType]) -> Iterator[None]:
-    """Rebinds `int` in these modules, and the roots of `math` wherever they are called by their full names;
-    and unbinds them again.
+    """Rebinds `int` in these modules, and the roots of `math` there and wherever they are called by their
+    full names; and unbinds them again.
     """
+    sources = tuple(sources)
     rebound = [m for m in sources if "int" not in vars(m) and _takes(m)]
+    roots = [(math, name, name) for name in _ROOTS] + [
+        (module, alias, name)
+        for module in sources
+        for alias, value in vars(module).items()
+        for name, plain in _PLAIN.items()
+        if value is plain
+    ]
     try:
         for module in rebound:
             module.int = _Integer  # type: ignore[attr-defined]
-        for name, root in _ROOTS.items():
-            setattr(math, name, root)
+        for module, alias, name in roots:
+            setattr(module, alias, _ROOTS[name])
         yield
     finally:
-        for name, root in _PLAIN.items():
-            setattr(math, name, root)
+        for module, alias, name in roots:
+            setattr(module, alias, _PLAIN[name])
         for module in rebound:
             del module.int

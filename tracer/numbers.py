@@ -10,8 +10,10 @@ Python insists on a number (`range(n)`, `int(n)`, a list index), the run is aske
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from fractions import Fraction
+from types import FrameType
 from typing import Any, Protocol
 
 import torch
@@ -30,6 +32,9 @@ class Run(Protocol):
 
     def number(self, term: Term) -> int:
         """The value of a size, on the path that is being recorded."""
+
+    def plain_int(self, frame: FrameType) -> None:
+        """Python's own `int` is called in this frame for a size, which it will make a number."""
 
     def coin(self) -> bool:
         """The outcome of a branch on data, on the path that is being recorded."""
@@ -276,9 +281,15 @@ class Size(torch.SymInt):
         return bool(self != 0)
 
     def __int__(self) -> int:
+        self.run.plain_int(sys._getframe(1))
         return self.run.number(self.term)
 
-    __index__ = __int__
+    def __index__(self) -> int:
+        return self.run.number(self.term)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        """What NumPy, which calls this, makes of a size: a number, since programs ask for the dtype."""
+        return sys.modules["numpy"].array(self.run.number(self.term), dtype=dtype)
 
     def __float__(self) -> float:
         return float(int(self))
@@ -558,6 +569,8 @@ class Real(torch.SymFloat):
         return float(self.compute())
 
     def __int__(self) -> int:
+        if self.ratio is not None or self.square is not None:
+            self.run.plain_int(sys._getframe(1))
         whole: int = math.trunc(self)
         return int(whole)
 

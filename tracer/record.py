@@ -16,7 +16,7 @@ import numbers
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import BuiltinFunctionType, ModuleType
+from types import BuiltinFunctionType, FrameType, ModuleType
 from typing import Any, Literal, NoReturn
 
 import torch
@@ -48,7 +48,7 @@ from ..constraints.spec import Declared, Spec
 from ..constraints.system import Answer, Condition, End, Oracle, Path, System
 from .handlers import is_guarded
 from .higher_order import entered
-from .integers import sources_of, symbolic_int
+from .integers import AnotherSource, calls_int, sources_of, symbolic_int
 from .model_state import ModelState
 from .numbers import DataNeeded, Real, Size, size
 from .origins import ModuleNames, here, is_defect, is_ours, of_error
@@ -113,8 +113,14 @@ def record(
             )
             break
         run = Recording(subject, spec, rules, oracle, pending.pop())
-        with collector_at_rest():
-            paths.append(run.run())
+        try:
+            with collector_at_rest():
+                paths.append(run.run())
+        except AnotherSource as found:
+            subject = dataclasses.replace(subject, sources=(*subject.sources, found.module))
+            pending.append(run.decided)
+            state.restore()
+            continue
         pending.extend(run.forks)
         changed.update(dict.fromkeys(state.restore()))
         if progress:
@@ -337,6 +343,13 @@ class Recording:
             if isinstance(settled, bool) or self._branch(settled, value):
                 return value
         return self.give_up(f"{term} is needed as a number; {MAX_VALUES} values of it were tried")
+
+    def plain_int(self, frame: FrameType) -> None:
+        """Python's own `int` insists on a number, which a module that gets another one does not need."""
+        module = calls_int(frame)
+        if module is not None and module not in self.subject.sources:
+            self._over = True
+            raise AnotherSource(module)
 
     def coin(self) -> bool:
         return self._branch(None, None)

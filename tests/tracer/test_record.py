@@ -7,10 +7,13 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
+import importlib
 import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import sqrt
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -319,6 +322,19 @@ def written_where_a_mask_is(x: Tensor, y: Tensor) -> Tensor:
     return x.view(-1, 3)
 
 
+def in_numpy(x: Tensor) -> Tensor:
+    import numpy
+
+    sizes = numpy.asarray(x.shape)
+    assert numpy.issubdtype(sizes.dtype, numpy.integer)
+    return x.view(-1, int(sizes.max()))
+
+
+def roots_by_name(x: Tensor) -> Tensor:
+    side = int(sqrt(x.shape[0]))
+    return x.view(side, -1, 2)
+
+
 def where_as_a_method(x: Tensor, y: Tensor) -> Tensor:
     return torch.full_like(x, 0.0).where(x > 0, y).view(-1, 6)
 
@@ -354,6 +370,8 @@ PROGRAMS = [
     Program(keyed_by_size, "x: [b]"),
     Program(sizes_in_tensors, "x: [b, 3]", 20),
     Program(written_where_a_mask_is, "x: [a, b]; y: [c, b]"),
+    Program(in_numpy, "x: [a, b]", 5, ("a <= 5", "b <= 5")),
+    Program(roots_by_name, "x: [b, 3]", 20),
     Program(where_as_a_method, "x: [a, b]; y: [c, b]"),
     Program(counts_what_a_mask_takes, "x: [a, b]"),
     Program(from_the_end, "x: [a, b]", 12),
@@ -512,6 +530,21 @@ def test_a_mask_that_was_written_into_counts_anew() -> None:
 
     system = trace(changes, "x: [a, b]; y: [a, b]")
     assert any("true" in str(c.formula) for p in system.paths for c in p.constraints)
+
+
+def test_int_in_modules_that_the_target_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`int(size)` stays symbolic wherever the user's code says it, and the modules are left as they were."""
+    (tmp_path / "rounds_sizes.py").write_text("def half(n):\n    return tuple(int(x / 2) for x in [n])[0]\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("rounds_sizes")
+
+    def target(x: Tensor) -> Tensor:
+        return x.view(module.half(x.shape[0]), -1)
+
+    system = trace(target, "x: [b, 2]", "b >= 2")
+    assert len(system.paths) == 1
+    assert all(runs(system, b=b) == eager(target, "x: [b, 2]", b=b) for b in range(2, 20))
+    assert "int" not in vars(module)
 
 
 def test_a_program_that_remembers_its_runs_is_not_followed() -> None:
