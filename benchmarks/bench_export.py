@@ -48,7 +48,7 @@ torch itself: with a named `Dim` for each symbol, and then with the fixes that t
 get the same example, whose sizes anyshape has chosen. Models that torch cannot export at fixed sizes, either,
 are listed at the end.
 
-*At the boundary*: both programs are run next to the eager model at up to 40 sizes each, at the ends of what
+*At the boundary*: both programs are run next to the eager model at up to 32 sizes each, at the ends of what
 either claims to take and just beyond, one size at a time and several at once. `exact` says that the program
 takes what eager takes there and refuses what eager refuses; `2 tighter` that it refused two that eager runs,
 `1 looser` that it took one that eager refuses.
