@@ -21,10 +21,10 @@ from ..solver.boxes import Box, Root
 NUMBERS: Final = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 3, 6, 10, 12, 14, 15, 4, 2)
 """Values of a root, best first: primes, so that sums and products of different ones differ."""
 STEPS: Final = (1, 2, 3, 4, 5, 7, 10, 13, 16)
-"""How far above its least value a root is tried."""
-ATTEMPTS: Final = 160
+"""How far above its least value a root is tried, and above twice and three times that value,"""
+ATTEMPTS: Final = 200
 TERMS: Final = 400
-"""How many examples are tried, and how many sizes inside the program are looked at for each."""
+"""and how many examples are tried, and how many sizes inside the program are looked at for each."""
 LARGE: Final = 2_000_000
 """Elements of all inputs together that an example should not exceed."""
 
@@ -49,8 +49,9 @@ def example_sizes(box: Box, spec: Spec, paths: Iterable[Path]) -> dict[str, int]
 
 def _pool(root: Root) -> Iterator[int]:
     """Numbers within the range of a root, away from its ends as far as it is wide enough."""
-    high = root.high if root.high is not None else max(root.low + STEPS[-1], max(NUMBERS))
-    wanted = (*NUMBERS, *(root.low + step for step in STEPS), high - 1, root.low, high)
+    high = root.high if root.high is not None else max(3 * root.low + STEPS[-1], max(NUMBERS))
+    above = (k * root.low + step for k in (1, 2, 3) for step in STEPS)
+    wanted = (*NUMBERS, *above, high - 1, root.low, high)
     yield from dict.fromkeys(n for n in wanted if root.low <= n <= high)
 
 
