@@ -7,7 +7,7 @@ from typing import Any
 
 from ..dims import Dim, minimum
 from ..formula import Formula, all_of, any_of, eq, ge, le, lt, ne
-from ..language import Context, Shape, Tensor, product
+from ..language import Context, Number, Shape, Tensor, product
 from .common import axis, broadcast, contiguous_strides, is_floating, rank_is
 from .common import axis as axis_of
 from .indexing import same_dtype
@@ -238,6 +238,17 @@ def masked_select(c: Context, input: Tensor, mask: Tensor) -> Tensor:
     shape = broadcast(c, input.shape, mask.shape)
     size = c.trues(mask) if shape == mask.shape else c.fresh("selected", 0, product(shape))
     return Tensor((size,), input.dtype)
+
+
+def left_aligned(c: Context, t: Tensor, mask: Tensor, mask_check: bool = True) -> Number:
+    """`[b, n, d], bool[b, n]`: do the true elements of each row come first? The data decides."""
+    boolean(c, mask)
+    rank_is(c, t, "the input", 3)
+    rank_is(c, mask, "the mask", 2)
+    for i in range(2):
+        c.require(eq(mask.shape[i], t.shape[i]), f"a mask {mask} of {t}: sizes {i} must agree")
+    c.require(ge(mask.shape[1], 1), "the rows of the mask are empty")
+    return Number("bool")
 
 
 def masked_scatter(c: Context, input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
@@ -560,6 +571,7 @@ def one_hot(c: Context, input: Tensor, num_classes: Dim = -1) -> Tensor:
 
 
 RULES: dict[str, Callable[..., Any]] = {
+    "_nested_tensor_from_mask_left_aligned": left_aligned,
     "index_select": index_select,
     "index_add": index_add,
     "index_reduce": index_reduce,

@@ -39,6 +39,7 @@ def bag(*args: Any, **kwargs: Any) -> Case:
 
 
 MIXED = [
+    case("_nested_tensor_from_mask_left_aligned", T("b n d"), T("a m", flag)),
     case("put", T("a b", permute=(1, 0)), long("k l"), T("m")),
     case("put_", T("a b"), long("k"), T("l"), True, call=torch.Tensor.put_),
     case("segment_reduce", T("0 b c"), "max", lengths=long("d")),
@@ -136,6 +137,9 @@ ACCEPTED = [
 ]
 
 REFUSED = [
+    case("_nested_tensor_from_mask_left_aligned", T("b n"), T("b n", flag)),
+    case("_nested_tensor_from_mask_left_aligned", T("b n d"), T("b n d", flag)),
+    case("_nested_tensor_from_mask_left_aligned", T("b n d"), T("b n")),
     case("segment_reduce", T("a b"), "sum", lengths=long("a"), axis=1, unsafe=True),
     case("index_select", T("a b"), 2, long("k")),
     case("index_select", T("a b"), 0, long("k l")),
