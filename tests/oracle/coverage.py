@@ -24,7 +24,7 @@ from oracle import core
 from oracle.exemptions import EXEMPTIONS, LEFT_OUT, Exemption
 from oracle.pool import Row, totals
 from oracle.reasons import UNCHECKED, UNSAFE
-from oracle.samples import CORE, entries
+from oracle.samples import CONTROL, CORE, PRIMS, entries
 
 from anyshape.constraints import rules
 from anyshape.constraints.generate import Rules
@@ -93,8 +93,17 @@ def page(made: dict[str, Any], zoo: dict[str, Any] | None = None) -> str:
     return "\n".join(part for part in (*parts, _zoo(zoo) if zoo else "") if part)
 
 
+KINDS = {
+    "operator": "operators of `op_db` and the databases beside it",
+    "module": "modules of `module_db`",
+    "control": "higher-order operators of `hop_db`",
+}
+
+
 def kind_of(entry: str) -> str:
-    return "module" if entry.startswith("nn.") else "core" if entry == CORE else "operator"
+    if entry in (CORE, PRIMS):
+        return entry
+    return "module" if entry.startswith("nn.") else "control" if entry.startswith(CONTROL) else "operator"
 
 
 def _head(made: dict[str, Any]) -> str:
@@ -107,7 +116,7 @@ def _head(made: dict[str, Any]) -> str:
     judged = [name for name, row in found.items() if row["points"]]
     exact = [name for name in judged if not found[name]["remarks"]]
     rows = []
-    for kind, told in (("operator", "operators of `op_db`"), ("module", "modules of `module_db`")):
+    for kind, told in KINDS.items():
         of_kind = [name for name in entries() if kind_of(name) == kind]
         counts = (len(of_kind), len({*of_kind} & {*judged}), len({*of_kind} & {*exact}))
         rows.append(f"| {told} | " + " | ".join(f"{n:,}" for n in counts) + " |")

@@ -24,6 +24,8 @@ DATA = (
     (r"out of range: tried to access index", "an element of an index tensor"),
     (r"select\(\): index \d+ out of range for tensor of size \[\d+, \d+\] at dim", "a row of a table"),
     (r"Expected i < index_size to be true", "elements of offsets into bags"),
+    (r"Expected all rows of lengths along axis to sum to data.size", "elements that are lengths"),
+    (r"Expected segment_length >= 0", "elements of offsets of segments"),
     (r"sorter index out of range", "an element of an index tensor"),
     (r"allocated size does not match required size", "elements that count repetitions"),
     (r"Target \S+ is out of bounds", "a class that is out of range"),
@@ -77,7 +79,13 @@ def _no_bags(sample: Sample, sizes: AllSizes) -> bool:
     return any(len(s) == 1 and s[0] <= least for s in sizes[2:3])
 
 
+def _other_segments(sample: Sample, sizes: AllSizes) -> bool:
+    data, segments = sizes
+    return data != tuple(sample.tensors[0].shape) or segments[:-1] != data[: len(segments) - 1]
+
+
 _BATCH_NORM = _other_than_channels, "weights and statistics are read as if there were one per channel"
+_SEGMENTS = _other_segments, "lengths and offsets are followed past the end of the data"
 _BAGS = _no_bags, "the first offset, or the last, is read although there is none"
 
 
@@ -98,6 +106,9 @@ UNSAFE: Final[dict[str, tuple[Unsafe, str]]] = {
     "_native_batch_norm_legit": _BATCH_NORM,
     "_native_batch_norm_legit_no_training": _BATCH_NORM,
     "native_batch_norm": _BATCH_NORM,
+    "_segment_reduce_lengths": _SEGMENTS,
+    "_segment_reduce_offsets": _SEGMENTS,
+    "segment_reduce": _SEGMENTS,
     "lu_unpack": (_other_pivots, "as many pivots are applied as there are, wherever they point"),
     "max_pool2d_with_indices_backward": (
         _window_beside_image,

@@ -10,6 +10,7 @@ import contextlib
 import io
 import random
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
@@ -41,6 +42,9 @@ CONTROL = "control_"
 
 CORE = "core ATen"
 """The entry of core operators that no other comes down to."""
+
+PRIMS = "prims"
+"""The entry of `torch.ops.prims`, which the references of operators in `torch._refs` come down to."""
 
 Form = Literal["function", "method", "in-place", "out", "aten", "strided", "dtype", "module", "error"]
 
@@ -87,7 +91,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Entry:
-    """An operator of `op_db`, a module of `module_db`, or `CORE`."""
+    """An operator of `op_db`, a module of `module_db`, `CORE` or `PRIMS`."""
 
     name: str
     info: Any = None
@@ -99,7 +103,8 @@ class Entry:
         elif isinstance(self.info, OpInfo):
             yield from _operator_samples(self)
         else:
-            for number, (call, args, kwargs) in enumerate(core.calls()):
+            calls = core.calls() if self.name == CORE else _prims()
+            for number, (call, args, kwargs) in enumerate(calls):
                 yield Sample(self.name, "aten", number, call, args, kwargs)
 
     def errors(self) -> Iterator[Sample]:
@@ -127,7 +132,7 @@ def entries() -> dict[str, Entry]:
         found.setdefault(info.formatted_name, Entry(info.formatted_name, info))
     for info in module_db:
         found.setdefault(info.name, Entry(info.name, info))
-    found[CORE] = Entry(CORE)
+    found |= {CORE: Entry(CORE), PRIMS: Entry(PRIMS)}
     return found | {CONTROL + info.name: Entry(CONTROL + info.name, info) for info in _control_flow()}
 
 
@@ -145,12 +150,19 @@ def dtype_of(info: OpInfo) -> torch.dtype | None:
 # ---- operators
 
 
+def _drawn(info: OpInfo, dtype: torch.dtype) -> Iterator[Any]:
+    """The samples as they are made. (`info.sample_inputs` seeds every generator, and searches the stack for
+    the test that asks, once per sample.)
+    """
+    return iter(info.sample_inputs_func(info, "cpu", dtype, False))
+
+
 def _operator_samples(entry: Entry) -> Iterator[Sample]:
     info = entry.info
     dtype = dtype_of(info)
     if dtype is None:
         return
-    drawn = list(info.sample_inputs("cpu", dtype, set_seed=False))
+    drawn = list(_drawn(info, dtype))
     for number, sample in enumerate(drawn):
         args, kwargs = (sample.input, *sample.args), dict(sample.kwargs)
         call = info.op
@@ -159,7 +171,7 @@ def _operator_samples(entry: Entry) -> Iterator[Sample]:
         yield Sample(entry.name, "function", number, call, args, kwargs)
     for other in DTYPES:
         if other is not dtype and info.supports_dtype(other, "cpu"):
-            of_dtype = islice(info.sample_inputs("cpu", other, set_seed=False), SPELT)
+            of_dtype = islice(_drawn(info, other), SPELT)
             for number, sample in enumerate(of_dtype):
                 args, kwargs = (sample.input, *sample.args), dict(sample.kwargs)
                 yield Sample(entry.name, "dtype", number, info.op, args, kwargs)
@@ -193,7 +205,7 @@ def _operator_errors(entry: Entry) -> Iterator[Sample]:
     info = entry.info
     if info.error_inputs_func is None:
         return
-    for number, error in enumerate(info.error_inputs("cpu")):
+    for number, error in enumerate(info.error_inputs_func(info, "cpu")):
         sample = error.sample_input
         yield Sample(entry.name, "error", number, info.op, (sample.input, *sample.args), dict(sample.kwargs))
 
@@ -260,6 +272,21 @@ def _aten(
     for func, own, named in seen.calls:
         if func.namespace in ("aten", "prims"):
             yield Sample(name, "aten", number, func, own, named)
+
+
+def _prims() -> Iterator[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]]:
+    """The first calls of each of them that the references' first samples come down to."""
+    count: Counter[str] = Counter()
+    for info in databases.python_ref_db:
+        dtype = dtype_of(info)
+        drawn = [] if dtype is None else islice(_drawn(info, dtype), 1)
+        for sample in drawn:
+            with _Calls() as seen:
+                eager(info.op, (sample.input, *sample.args), dict(sample.kwargs))
+            for func, args, kwargs in seen.calls:
+                count[str(func)] += 1
+                if func.namespace == "prims" and count[str(func)] <= SPELT:
+                    yield func, args, kwargs
 
 
 # ---- modules
