@@ -82,10 +82,12 @@ class Box:
     def rank(self) -> tuple[int, ...]:
         """How large the box is; larger is better. Of numbers those are preferred that are no 0 or 1."""
         ends = {r.name: r.low if r.high is None else r.high for r in self.roots}
+        at_0, at_1 = ({r.name: value for r in self.roots} for value in (0, 1))
         return (
             sum(r.high is None for r in self.roots),
             prod(_range(r).count for r in self.roots),
             -sum(isinstance(s, int) for s in self.sizes.values()),
+            -sum(evaluate(s, at_1) - evaluate(s, at_0) for s in self.sizes.values()),  # the steps
             -sum(isinstance(s, int) and s < 2 for s in self.sizes.values()),
             -max((evaluate(s, ends) for s in self.sizes.values()), default=0),
         )

@@ -63,8 +63,8 @@ CHOSEN = [
     ("ab", "2*a == 4*b + 1 or a == 3", "a = 3; 1 <= b", True),
     ("ab", "b == a + 5 and a % 3 == 1", "a = 3*_a + 1, b = 3*_a + 6; 0 <= _a", True),
     ("bc", "b == c or b == 1 or c == 1", "c = b; 1 <= b", False),
-    ("ab", "b == a*a", "a = 1, b = 1", False),
-    ("abc", "c == a + b", "a = 1, c = b + 1; 1 <= b", False),
+    ("ab", "b == a*a", "a = 2, b = 4", False),
+    ("abc", "c == a + b", "a = 2, c = b + 2; 1 <= b", False),
     ("kmpt", "k + m == p + t", "p = k, t = m; 1 <= k, 1 <= m", False),
     ("ntk", "min(n, t) % k == 0", "k = 1; 1 <= n, 1 <= t", False),
     ("btcs", "b*t == c*s and t <= 128", "c = b, s = t; 1 <= b, 1 <= t <= 128", False),
@@ -88,7 +88,7 @@ WANTED = [
     ("h", "h >= 7", "h//2 + h//3", "h = 6*_h; 2 <= _h"),
     ("h", "h <= 9", "10 - h", None),
     ("h", "True", "h*h", None),
-    ("bt", "True", "b*t", "b = 1; 1 <= t"),
+    ("bt", "True", "b*t", "t = 2; 1 <= b"),
     ("h", "h % 2 == 1", "2*h + 3", "h = 2*_h + 1; 0 <= _h"),
 ]
 
