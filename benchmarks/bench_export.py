@@ -32,6 +32,8 @@ from zoo import workers  # noqa: E402
 from zoo.catalogue import BY_HAND, CATALOGUE  # noqa: E402
 from zoo.row import Row  # noqa: E402
 
+from anyshape.typecheck import export  # noqa: E402
+
 RESULTS = HERE.parent / "build" / "bench_export"
 PAGE = HERE / "export.md"
 OWN = tuple(
@@ -90,6 +92,8 @@ def _tuple(value: Any) -> Any:
 
 
 def _measure(rows: Sequence[Row], seconds: float) -> None:
+    torch.set_num_threads(1)  # a process that is forked does not inherit threads
+    export(torch.nn.ReLU(), "input: [b, 3]")  # imports what every worker needs
     missing = workers.preload(rows)
     there = [row for row in rows if row.package not in missing]
     limits = workers.Limits(seconds, GIB)

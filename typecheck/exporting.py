@@ -19,6 +19,7 @@ program follow from them:
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -28,7 +29,7 @@ from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
 from ..constraints.dims import Dim, sym
-from ..constraints.formula import Compare, Formula, all_of, conjuncts, eq, negate
+from ..constraints.formula import Compare, Formula, all_of, any_of, conjuncts, eq, free_symbols, ne, negate
 from ..constraints.generate import Rules
 from ..constraints.language import Fact
 from ..constraints.spec import Spec
@@ -56,6 +57,8 @@ from .trial import show
 
 SECONDS: Final = 20.0
 """What questions to the solver may take, each time."""
+EFFORT: Final = 300_000
+"""Z3's resource units for sizes at which to run the program."""
 POINTS: Final = 12
 """At how many sizes, at most, the program is run next to the model,"""
 LARGE: Final = 4_000_000
@@ -210,25 +213,25 @@ class _Exporting:
         asked = self._new(found.graph, self.wanted)
         extra = self._new(found.checks, [*self.wanted, *(r.formula for r in asked)])
         certain = found.certain and self.report.accepts.exact and not found.unread
-        kept = [r for r in extra if not certain or self._fixes(r.formula)]
-        dropped = [r for r in extra if r not in kept]
+        together = [r.formula for r in extra]
+        kept = [r for r in extra if not certain or self._fixes(r.formula, together)]
         before = copy.deepcopy(program.graph_module.graph)
-        for stay in (kept, extra):
-            taken = [*asked, *stay]
-            accepted = simplify(
-                self.judge, self.spec.domain, [*self.wanted, *(r.formula for r in taken)]
-            )
+        while True:
+            taken = [*asked, *kept]
+            dropped = [r for r in extra if r not in kept]
+            accepted = simplify(self.judge, self.spec.domain, [*self.wanted, *(r.formula for r in taken)])
             whole = all_of((*self.domain, *conjuncts(accepted)))
-            fact = self._fact([accepted])
-            checks = install(program, self.spec, whole, fact, found.unread)
+            checks = install(program, self.spec, whole, self._fact([accepted]), found.unread)
             trial = _Trial(self, program, fill, accepted, not certain)
-            wrong = trial.differs([negate(r.formula) for r in dropped])
-            if not wrong:
+            back = [r for r in dropped if not trial.agree_where(negate(r.formula))]
+            if not back and not trial.wrong:
+                trial.at_the_ends()
+            if trial.wrong and not dropped:
+                raise ExportError(f"the exported program is not the model: {trial.wrong}")
+            if not back and not trial.wrong:
                 break
+            kept += dropped if trial.wrong else back
             program.graph_module.graph = copy.deepcopy(before)
-            dropped = []
-        else:
-            raise ExportError(f"the exported program is not the model: {wrong}")
         given_up = (*self._given_up(self._needed(taken)), *_uncertain(found))
         exact = certain and self._is_all(accepted)
         return Exported(
@@ -255,14 +258,16 @@ class _Exporting:
                 kept.remove(requirement)
         return kept
 
-    def _fixes(self, formula: Formula) -> bool:
-        """Does a check of the trace make a number of a size, or one of two? Then the graph may have it so."""
+    def _fixes(self, formula: Formula, together: Sequence[Formula]) -> bool:
+        """Does a check of the trace, with all others, make a number of a size, or one size of two? Then the
+        graph may have it so.
+        """
         if not isinstance(formula, Compare) or formula.op == "==":
             return True
         if formula.op == "!=":
             return False
-        at_its_end = (*self.domain, *self.wanted, formula, negate(eq(formula.term, 0)))
-        return self.judge.satisfiable(at_its_end) == "unsat"
+        not_at_its_end = (*self.domain, *self.wanted, *together, negate(eq(formula.term, 0)))
+        return self.judge.satisfiable(not_at_its_end) != "sat"
 
     def _is_all(self, accepted: Formula) -> bool:
         known = (*self.domain, *conjuncts(self.report.accepts.formula))
@@ -296,28 +301,54 @@ class _Trial:
         """`more`: the program may refuse more than the formula says."""
         self.of, self.fill, self.accepted, self.more = of, fill, accepted, more
         self.module = program.module()
+        self.wrong = ""
+        """How the two differ, where they do."""
         self.same: list[dict[str, int]] = []
         self.refused: list[dict[str, int]] = []
 
-    def differs(self, regions: Sequence[Formula]) -> str:
-        """How the two differ, or nothing. `regions` are sizes that are looked at first."""
-        for sizes in self._points(regions):
-            expected = self._run(self.of.model, sizes)
-            actual = self._run(self.module, sizes)
-            if isinstance(expected, Exception):
-                continue  # for the sake of the data: an index out of range
-            if isinstance(actual, Exception) and self.more:
-                continue
-            if isinstance(actual, Exception):
-                return f"at {show(sizes)} it raises {type(actual).__name__}: {actual}"
-            if not _equal(expected, actual) and _equal(expected, self._run(self.of.model, sizes)):
-                return f"at {show(sizes)} the results differ"
-            self.same.append(sizes)
-        for sizes in self._outside():
+    def agree_where(self, region: Formula) -> bool:
+        """Do the two agree at some accepted sizes of a region? Yes if there are none."""
+        given = (*self.of.domain, self.accepted, region)
+        if self.of.judge.satisfiable(given, (), EFFORT) == "unsat":
+            return True
+        first = next(self._found([given], 1), None)
+        if first is None:
+            return False
+        elsewhere = any_of(ne(sym(name), first[name]) for name in sorted(free_symbols(region)))
+        return all(self._agrees(sizes) for sizes in (first, *self._found([(*given, elsewhere)], 1)))
+
+    def at_the_ends(self) -> None:
+        """Runs both at the ends of each range, while there is time, and the program beyond them."""
+        started = time.monotonic()
+        ends = []
+        for name in self.of.spec.domain.symbols:
+            known = self.of._fact([self.accepted])(sym(name))
+            wished = () if known.min is None else (known.min, known.min + known.divisor)
+            ends += [eq(sym(name), end) for end in (*wished, known.max) if end is not None]
+        for sizes in self._found([(*self.of.domain, self.accepted, end) for end in ends], POINTS):
+            if time.monotonic() - started < SECONDS:
+                self._agrees(sizes)
+        refusals = [(*self.of.domain, negate(f)) for f in conjuncts(self.accepted)]
+        for sizes in self._found(refusals, POINTS):
             if not isinstance(self._run(self.module, sizes), Exception):
-                return f"at {show(sizes)} it runs"
+                self.wrong = f"at {show(sizes)} it runs"
             self.refused.append(sizes)
-        return ""
+
+    def _agrees(self, sizes: dict[str, int]) -> bool:
+        """Do both do the same at these accepted sizes? Where they do not for sure, `wrong` says so."""
+        expected = self._run(self.of.model, sizes)
+        actual = self._run(self.module, sizes)
+        if isinstance(expected, Exception):
+            return False  # for the sake of the data: an index out of range
+        if isinstance(actual, Exception):
+            if not self.more:
+                self.wrong = f"at {show(sizes)} it raises {type(actual).__name__}: {actual}"
+            return False
+        if not _equal(expected, actual) and _equal(expected, self._run(self.of.model, sizes)):
+            self.wrong = f"at {show(sizes)} the results differ"
+            return False
+        self.same.append(sizes)
+        return True
 
     def _run(self, target: Any, sizes: Mapping[str, int]) -> Any:
         """What is returned, or raised."""
@@ -330,26 +361,12 @@ class _Trial:
                 raised = raised or error
         return raised
 
-    def _points(self, regions: Sequence[Formula]) -> Iterator[dict[str, int]]:
-        """Accepted sizes: in the regions, and at both ends of each range."""
-        of = self.of
-        wishes = [*regions]
-        for name in of.spec.domain.symbols:
-            known = of._fact([self.accepted])(sym(name))
-            ends = [] if known.min is None else [known.min, known.min + known.divisor]
-            wishes += [eq(sym(name), end) for end in (*ends, known.max) if end is not None]
-        yield from self._found([(*of.domain, self.accepted, wish) for wish in wishes])
-
-    def _outside(self) -> Iterator[dict[str, int]]:
-        """Sizes that fit the spec and are not accepted."""
-        refusals = [(*self.of.domain, negate(f)) for f in conjuncts(self.accepted)]
-        yield from self._found(refusals)
-
-    def _found(self, wishes: Iterable[tuple[Formula, ...]]) -> Iterator[dict[str, int]]:
+    def _found(self, wishes: Iterable[tuple[Formula, ...]], most: int) -> Iterator[dict[str, int]]:
+        """Sizes that satisfy each wish, as far as there are such sizes, and not too large."""
         seen: list[dict[str, int]] = []
         names = self.of.spec.domain.symbols
         for given in wishes:
-            if len(seen) >= POINTS or self.of.judge.satisfiable(given, names, 300_000) != "sat":
+            if len(seen) >= most or self.of.judge.satisfiable(given, names, EFFORT) != "sat":
                 continue
             model = {name: self.of.judge.model[name] for name in names}
             sizes = examples.polished(model, given, self.of.judge.known(given), names)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from anyshape.constraints.dims import sym
-from anyshape.constraints.formula import eq, ge
+from anyshape.constraints.formula import eq, ge, le
 from anyshape.constraints.formula_text import parse_formula
 from anyshape.constraints.spec_text import parse_spec
 from anyshape.solver.boxes import Box, Root
@@ -291,6 +291,30 @@ def test_a_guard_that_matters_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exporting, "needs", careless)
     with pytest.raises(ExportError, match="the results differ"):
         export(model, "x: [n, 3]")
+
+
+def test_bounds_that_leave_one_size_are_an_equation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of the two alone could be dropped: the graph of a ReLU needs neither."""
+    real = exporting.needs
+
+    def bounded(*args: Any) -> Needs:
+        found = real(*args)
+        return Needs(found.graph, (Requirement(ge(sym("n"), 5), ""), Requirement(le(sym("n"), 5), "")))
+
+    monkeypatch.setattr(exporting, "needs", bounded)
+    assert str(export(nn.ReLU(), "input: [n, 3]").accepts) == "n == 5"
+
+
+def test_bounds_that_nothing_needs_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = exporting.needs
+
+    def bounded(*args: Any) -> Needs:
+        found = real(*args)
+        return Needs(found.graph, (Requirement(ge(sym("n"), 2), ""), Requirement(le(sym("n"), 63), "")))
+
+    monkeypatch.setattr(exporting, "needs", bounded)
+    found = export(nn.ReLU(), "input: [n, 3]")
+    assert found.exact and {1, 64} <= {sizes["n"] for sizes in found.tried}
 
 
 # ---- what cannot be exported
