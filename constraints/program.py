@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from typing import Any, TypeAlias
 
-from .dims import Term
+from .dims import Dim, Term
 from .formula import And, Compare, Or, all_of, any_of
 from .language import (
     UNTRACKED,
@@ -85,12 +85,28 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class Iteration:
+    """Nodes `start` to `stop - 1` stand for every iteration of a loop from `first` to `count - 1`.
+
+    Their values speak of the iteration by the symbol `index`. What an iteration takes over from the one before
+    it comes from nodes `carried`, whose argument is what the first of them is given.
+    """
+
+    index: str
+    first: int
+    count: Dim
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """Inputs, nodes in an order in which every value is made before it is used, and outputs by name."""
 
     inputs: tuple[Input, ...]
     nodes: tuple[Node, ...]
     outputs: tuple[tuple[str, Argument], ...]
+    iterations: tuple[Iteration, ...] = ()
 
     def verify(self) -> None:
         """The laws of the IR. Raises IllFormed with the first that is broken.
@@ -98,6 +114,7 @@ class Program:
         1. Every id is made once: by one input or one node.
         2. A node and an output use only ids that were made before.
         3. The argument names of a node differ, and so do the names of inputs.
+        4. Iterations lie within the nodes, and of two that overlap one lies within the other.
         """
         made: set[int] = set()
         for given in self.inputs:
@@ -117,6 +134,12 @@ class Program:
             for ref in refs(argument):
                 if ref.id not in made:
                     raise IllFormed(f"output {name}: value {ref.id} is never made")
+        for one in self.iterations:
+            if not 0 <= one.start <= one.stop <= len(self.nodes):
+                raise IllFormed(f"the iteration {one.index} spans nodes {one.start} to {one.stop}")
+            for other in self.iterations:
+                if one.start < other.start < one.stop < other.stop:
+                    raise IllFormed(f"the iterations {one.index} and {other.index} overlap")
 
 
 class IllFormed(ValueError):
@@ -251,6 +274,7 @@ def to_json(program: Program) -> dict[str, Any]:
         "inputs": [[i.id, i.name, _pack(i.type), i.parameter] for i in program.inputs],
         "nodes": nodes,
         "outputs": [[name, _pack(argument)] for name, argument in program.outputs],
+        "iterations": [[i.index, i.first, _pack(i.count), i.start, i.stop] for i in program.iterations],
         "origins": [list(astuple(o)) for o in table],
     }
 
@@ -274,6 +298,7 @@ def from_json(data: Any) -> Program:
                 for n in data["nodes"]
             ),
             tuple((name, _unpack(argument)) for name, argument in data["outputs"]),
+            tuple(Iteration(i, first, _unpack(n), *nodes) for i, first, n, *nodes in data.get("iterations", ())),
         )
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise IllFormed(f"this is not a program of anyshape: {error!r}") from error

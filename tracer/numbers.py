@@ -33,14 +33,17 @@ class Run(Protocol):
     def number(self, term: Term) -> int:
         """The value of a size, on the path that is being recorded."""
 
-    def plain_int(self, frame: FrameType) -> None:
-        """Python's own `int` is called in this frame for a size, which it will make a number."""
+    def insists(self, frame: FrameType) -> None:
+        """In this frame something of Python's makes a size a number."""
 
     def coin(self) -> bool:
         """The outcome of a branch on data, on the path that is being recorded."""
 
     def simplified(self, dim: Dim) -> Dim:
         """The dim, rewritten by what is known to be equal on the path that is being recorded."""
+
+    def varies(self, dim: Dim) -> bool:
+        """Does the dim stand for many numbers at once: for those of all iterations of a loop?"""
 
     def require(self, formula: Formula, reason: str) -> None:
         """The program raises unless this holds."""
@@ -281,10 +284,11 @@ class Size(torch.SymInt):
         return bool(self != 0)
 
     def __int__(self) -> int:
-        self.run.plain_int(sys._getframe(1))
+        self.run.insists(sys._getframe(1))
         return self.run.number(self.term)
 
     def __index__(self) -> int:
+        self.run.insists(sys._getframe(1))
         return self.run.number(self.term)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
@@ -316,15 +320,19 @@ class Size(torch.SymInt):
 
     def __hash__(self) -> int:
         """Of this run alone: a cache of the program's that outlives a run holds nothing for the next one."""
-        return hash((id(self.run), self.term))
+        return hash((id(self.run), self._written()))
 
     def __repr__(self) -> str:
-        return str(self.term)
+        return str(self._written())
 
     __str__ = __repr__
 
     def __format__(self, spec: str) -> str:
-        return str(self.term)
+        return str(self._written())
+
+    def _written(self) -> Dim:
+        """As a key or a text: one name for one number, which an index of all iterations is not."""
+        return int(self) if self.run.varies(self.term) else self.term
 
     def __deepcopy__(self, memo: Any) -> Any:
         return self
@@ -570,7 +578,7 @@ class Real(torch.SymFloat):
 
     def __int__(self) -> int:
         if self.ratio is not None or self.square is not None:
-            self.run.plain_int(sys._getframe(1))
+            self.run.insists(sys._getframe(1))
         whole: int = math.trunc(self)
         return int(whole)
 

@@ -20,7 +20,10 @@ _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _OUR_FOLDERS: tuple[str, ...] = tuple(
     os.path.join(_OURS, part, "") for part in ("tracer", "constraints", "solver", "typecheck")
 )
-_NO_TRACER = tuple(os.path.join(_OURS, part, "") for part in ("constraints", "solver"))
+_NEVER_REFUSING = (
+    *(os.path.join(_OURS, part, "") for part in ("constraints", "solver")),
+    *(os.path.join(_OURS, "tracer", f"{part}.py") for part in ("cells", "heap", "laws", "ledger", "loops")),
+)
 _INNER: tuple[str, ...] = (
     os.path.join(os.path.dirname(torch.__file__), ""),
     contextlib.__file__,
@@ -36,6 +39,11 @@ def is_inner(filename: str) -> bool:
     user?
     """
     return filename.startswith(_INNER)
+
+
+def is_of_package(filename: str) -> bool:
+    """Does the file belong to this package?"""
+    return filename.startswith(_OUR_FOLDERS)
 
 
 def _origin(code: CodeType, instruction: int, line: int, module: str) -> Origin:
@@ -124,7 +132,7 @@ def is_defect(error: BaseException) -> bool:
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
     if isinstance(error, RecursionError) or "SymInt" in str(error):
         return True
-    return frame.f_code.co_filename.startswith(_NO_TRACER)
+    return frame.f_code.co_filename.startswith(_NEVER_REFUSING)
 
 
 def is_ours(error: BaseException) -> bool:

@@ -24,7 +24,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 
 from ..constraints.collector import collector_at_rest
-from ..constraints.dims import Dim, Term, evaluate
+from ..constraints.dims import Dim, Term, evaluate, symbols
 from ..constraints.formula import Formula, eq, free_symbols, holds, negate
 from ..constraints.generate import BadRules, Generator, Rules
 from ..constraints.language import (
@@ -43,15 +43,18 @@ from ..constraints.language import (
     Value,
 )
 from ..constraints.opnames import canonical
-from ..constraints.program import Argument, Input, Node, Program, Ref
+from ..constraints.program import Argument, Node, Program, Ref
 from ..constraints.spec import Declared, Spec
 from ..constraints.system import Answer, Condition, End, Oracle, Path, System
 from .handlers import is_guarded
 from .higher_order import entered
-from .integers import AnotherSource, calls_int, sources_of, symbolic_int
+from .ledger import Ledger
+from .loops import Loops, NotSummarised, Plans
 from .model_state import ModelState
 from .numbers import DataNeeded, Real, Size, size
 from .origins import ModuleNames, here, is_defect, is_ours, of_error
+from .sequences import COUNTED, SEVERAL, Repeated, counted, iterate, joined, lazy, physical, settled
+from .stand_ins import AnotherSource, calls_builtins, sources_of, symbolic_builtins
 from .symbolic import ABOUT_DATA, OPERATOR_ATTRIBUTES, QUESTIONS, Sizes, SymbolicTensor, answer
 
 MAX_PATHS = 1024
@@ -101,7 +104,7 @@ def record(
     """
     bind(target, spec.inputs, lambda declared: declared)
     started = time.monotonic()
-    state, subject = ModelState(target), Subject.of(target)
+    state, subject, plans = ModelState(target), Subject.of(target), Plans()
     pending: list[tuple[Decision, ...]] = [()]
     paths: list[Path] = []
     changed: dict[str, None] = {}
@@ -112,16 +115,17 @@ def record(
                 f"{len(pending)} ways through the program were not looked at, after {len(paths)} paths"
             )
             break
-        run = Recording(subject, spec, rules, oracle, pending.pop())
+        run = Recording(subject, spec, rules, oracle, pending.pop(), plans)
         try:
             with collector_at_rest():
                 paths.append(run.run())
+            pending.extend(run.forks)
         except AnotherSource as found:
             subject = dataclasses.replace(subject, sources=(*subject.sources, found.module))
-            pending.append(run.decided)
-            state.restore()
-            continue
-        pending.extend(run.forks)
+            pending, paths = [()], []
+        except NotSummarised as failed:
+            plans.change(failed)
+            pending, paths = [()], []
         changed.update(dict.fromkeys(state.restore()))
         if progress:
             progress(len(paths))
@@ -206,7 +210,7 @@ class Subject:
         return cls(target, device, ModuleNames(target), names, tuple(sources_of(target)))
 
 
-class Recording:
+class Recording(Ledger):
     """One run along one path. Implements `numbers.Run` for the sizes that it hands out."""
 
     def __init__(
@@ -216,22 +220,17 @@ class Recording:
         rules: Rules,
         oracle: Oracle,
         decided: tuple[Decision, ...],
+        plans: Plans,
     ) -> None:
-        self.subject, self.spec, self.oracle = subject, spec, oracle
+        generator = Generator(rules, spec.domain, count=self._count, chooser=self.truth)
+        super().__init__(spec.domain, oracle, generator)
+        self.subject, self.spec = subject, spec
         self.device, self.names = subject.device, subject.names
-        self.generator = Generator(rules, spec.domain, count=self._count, chooser=self.truth)
+        self.loops = Loops(self, plans)
         self.decided = decided
         self.forks: list[tuple[Decision, ...]] = []
         self._over = False
         self._made: list[Decision] = []
-        self._conditions: list[Condition] = []
-        self._settled: dict[Formula, bool] = {}
-        self._given: list[Formula] = list(spec.domain.assumptions)
-        self._seen_constraints = 0
-        self._inputs: list[Input] = []
-        self._nodes: list[Node] = []
-        self._values: dict[int, Value] = self.generator.said.values
-        self._real: dict[int, tuple[torch.Tensor, Tensor, Ref]] = {}
 
     # ---- one run
 
@@ -242,7 +241,7 @@ class Recording:
         target = self.subject.target
         bound = bind(target, self.spec.inputs, self._input)
         try:
-            with _entering_composites(), entered(self), symbolic_int(self.subject.sources), _Mode(self):
+            with _entering_composites(), entered(self), symbolic_builtins(self.subject.sources), _Mode(self):
                 result = target(*bound.args, **bound.kwargs)
             outputs = list(self._outputs(result))
         except BadRules:
@@ -260,16 +259,20 @@ class Recording:
             # Whatever else a user's program raises is told, with its line, as no matter of sizes.
             who = "the recorder failed: " if is_ours(error) else ""
             end = End("gave-up", f"{who}{type(error).__name__}: {error}", of_error(error, self.names))
+        finally:
+            failure = self.loops.finish()
+        if failure is not None:
+            raise failure
         if end.how != "gave-up" and len(self._made) < len(self.decided):
             end = End("gave-up", _NOT_AGAIN)
         self._over = True
         said = self.generator.said
         return Path(
-            Program(tuple(self._inputs), tuple(self._nodes), tuple(outputs)),
-            self._values,
+            Program(tuple(self.inputs), tuple(self.nodes), tuple(outputs), tuple(self.iterations)),
+            self.values,
             tuple(said.constraints),
             tuple(said.notes),
-            tuple(self._conditions),
+            tuple(self.conditions),
             end,
             tuple(said.unbacked.items()),
         )
@@ -277,7 +280,7 @@ class Recording:
     def _input(self, declared: Declared) -> Any:
         value = declared.type
         if isinstance(value, Tensor | Dynamic):
-            ref = self._new_input(declared.name, value)
+            ref = self.new_input(declared.name, value)
             dtype = value.dtype if isinstance(value, Tensor) and value.dtype else "float32"
             return SymbolicTensor(self, value, ref, getattr(torch, dtype))
         return self._passed(value)
@@ -290,12 +293,6 @@ class Recording:
             return Real(self, None, None)
         return size(self, value) if isinstance(value, Term) else value
 
-    def _new_input(self, name: str, value: Value, parameter: bool = False) -> Ref:
-        ref = Ref(len(self._values))
-        self._values[ref.id] = value
-        self._inputs.append(Input(ref.id, name, value, parameter))
-        return ref
-
     def _outputs(self, result: Any, name: str = "") -> Iterator[tuple[str, Argument]]:
         """The leaves of what the target returned, named by their place: `logits`, `0`, `hidden[1]`."""
         if dataclasses.is_dataclass(result) and not isinstance(result, type) and not isinstance(result, dict):
@@ -303,6 +300,12 @@ class Recording:
         if isinstance(result, Mapping):
             for key, part in result.items():
                 yield from self._outputs(part, f"{name}.{key}" if name else str(key))
+        elif type(result) in SEVERAL:
+            for place, part in enumerate(physical(result)):
+                if type(part) is Repeated:
+                    yield from self._outputs(part.at(0), f"{name}[{place}…]")
+                else:
+                    yield from self._outputs(part, f"{name}[{place}]")
         elif isinstance(result, list | tuple) and type(result) is not Sizes:
             fields = getattr(result, "_fields", range(len(result)))
             for key, part in zip(fields, result, strict=True):
@@ -320,14 +323,20 @@ class Recording:
         formula = self.generator.equations.simplify_formula(formula)
         if isinstance(formula, bool):
             return formula
-        if formula in self._settled:
-            return self._settled[formula]
+        self.loops.forget_none(free_symbols(formula))
+        if formula in self.settled:
+            return self.settled[formula]
         return self._branch(formula, None)
 
-    def simplified(self, dim: Dim) -> Dim:
-        return self.generator.equations.simplify(dim)
+    def varies(self, dim: Dim) -> bool:
+        return self.loops.varies(dim)
 
     def number(self, term: Term) -> int:
+        self.loops.forget_none(free_symbols(eq(term, 0)))
+        if self.loops.supposing:
+            return self._suppose_number(term)
+        if self.loops.varies(term):
+            self.give_up(f"{term} is needed as a number")
         for _ in range(MAX_VALUES):
             step = len(self._made)
             if step < len(self.decided):
@@ -335,18 +344,21 @@ class Recording:
                 if value is None:
                     self.give_up(_NOT_AGAIN)
             else:
-                example = self.oracle.example(self._known())
-                if example is None:
-                    self.give_up(f"{term} is needed as a number, and no example of it was found")
-                value = evaluate(term, {**dict.fromkeys(free_symbols(eq(term, 0)), 1), **example})
-            settled = eq(term, value)
-            if isinstance(settled, bool) or self._branch(settled, value):
+                value = self._example_of(term)
+            equal = eq(term, value)
+            if isinstance(equal, bool) or self._branch(equal, value):
                 return value
         return self.give_up(f"{term} is needed as a number; {MAX_VALUES} values of it were tried")
 
-    def plain_int(self, frame: FrameType) -> None:
-        """Python's own `int` insists on a number, which a module that gets another one does not need."""
-        module = calls_int(frame)
+    def _example_of(self, term: Term) -> int:
+        example = self.oracle.example(self.known())
+        if example is None:
+            self.give_up(f"{term} is needed as a number, and no example of it was found")
+        return evaluate(term, {**dict.fromkeys(free_symbols(eq(term, 0)), 1), **example})
+
+    def insists(self, frame: FrameType) -> None:
+        """Something of Python's insists on a number, which a module that gets another one does not need."""
+        module = calls_builtins(frame)
         if module is not None and module not in self.subject.sources:
             self._over = True
             raise AnotherSource(module)
@@ -360,13 +372,17 @@ class Recording:
         """
         if formula is True:
             return
-        self.generator.node = len(self._nodes)
-        self._nodes.append(Node("require", (("condition", formula),), (), here(self.names)))
+        self.generator.node = len(self.nodes)
+        self.nodes.append(Node("require", (("condition", formula),), (), here(self.names)))
         before = len(self.generator.said.constraints)
         self.generator.require(formula, reason)
         self._raise_if_caught(before, ZeroDivisionError)
 
     def give_up(self, reason: str) -> NoReturn:
+        """Ends the run; in a loop that is being summarised, only the attempt at that."""
+        loop = self.loops.summarising
+        if loop is not None:
+            loop.fail(reason)
         raise GaveUp(reason)
 
     def datum(self, dtype: str | None) -> Any:
@@ -380,39 +396,49 @@ class Recording:
         return Real(self, None, None)
 
     def _branch(self, formula: Formula | None, value: int | None) -> bool:
-        step = len(self._made)
+        loops = self.loops
+        loops.raise_failure()
+        if loops.supposing:
+            return self._suppose(formula)
+        turning, step = loops.turning(formula), len(self._made)
+        known = Answer.SOMETIMES
+        if formula is not None and (turning is not None or step >= len(self.decided)):
+            known = self.oracle.decide(formula, self.known())
+        forced = known in (Answer.ALWAYS, Answer.NEVER)
+        if turning is not None and not forced:
+            return turning.way(formula)
         if step < len(self.decided):
             decision = self.decided[step]
             if decision.asked != formula:
                 self.give_up(_NOT_AGAIN)
         else:
-            known = Answer.SOMETIMES if formula is None else self.oracle.decide(formula, self._known())
-            forced = known in (Answer.ALWAYS, Answer.NEVER)
             decision = Decision(known is not Answer.NEVER, forced, value, formula)
             if not forced:
                 self.forks.append((*self._made, Decision(False, False, value, formula)))
         self._made.append(decision)
-        origin = here(self.names)
-        after = len(self.generator.said.constraints)
-        self._conditions.append(Condition(formula, decision.taken, origin, decision.forced, after))
-        if formula is not None:
-            self._settled[formula] = decision.taken
-            self._settled[negate(formula)] = not decision.taken
-            if not decision.forced:
-                self._given.append(formula if decision.taken else negate(formula))
-                self.generator.learn(self._given[-1])
+        self.branch(Condition(formula, decision.taken, here(self.names), decision.forced))
         return decision.taken
 
-    def _known(self) -> tuple[Formula, ...]:
-        """What holds here: the domain, the branches taken, and what the calls so far required."""
-        constraints = self.generator.said.constraints
-        fresh = constraints[self._seen_constraints :]
-        self._given.extend(c.formula for c in fresh if c.formula is not False)
-        self._seen_constraints = len(constraints)
-        return (*self._given, *self.generator.said.unbacked.values())
+    def _suppose(self, formula: Formula | None) -> bool:
+        """A branch on which only a guess depends: any way that is possible."""
+        if formula is None:
+            return True
+        taken = self.judged(formula) is not Answer.NEVER
+        self.assume(formula if taken else negate(formula))
+        return taken
+
+    def _suppose_number(self, term: Term) -> int:
+        value = self._example_of(term)
+        self.assume(eq(term, value))
+        return value
 
     def _count(self, dim: Dim) -> int:
         return dim if isinstance(dim, int) else self.number(dim)
+
+    def iterate(self, tensor: SymbolicTensor, frame: FrameType) -> Iterator[Any]:
+        """The rows of a tensor, for the code that the frame runs."""
+        rows = lazy(tensor)
+        return iterate(rows, frame) if rows is not None else iter(tensor.unbind(0))
 
     # ---- calls
 
@@ -449,34 +475,51 @@ class Recording:
 
     def operator(self, spelling: str, args: tuple[Any, ...], kwargs: dict[str, Any], func: Any = None) -> Any:
         """Applies the rule of an operator, writes the node down and returns what the program gets."""
+        self.loops.raise_failure()
         op = canonical(spelling)
+        if op in COUNTED and (several := COUNTED[op](args, kwargs)) is not None:
+            return several
+        args, kwargs, counts = counted(self, op, args, kwargs)
         if op in ("getitem", "setitem"):
             args = (args[0], _index(args[1]), *args[2:])
         ids: dict[int, Ref] = {}
         values = tuple(self._lower(a, ids) for a in args)
         named = {k: self._lower(v, ids) for k, v in kwargs.items()}
         generator = self.generator
-        generator.node = index = len(self._nodes)
+        generator.node = index = len(self.nodes)
         origin = here(self.names)
         # The node's place is taken before its rule runs, so that branches inside the rule come after it.
-        self._nodes.append(Node(op, (), (), origin))
+        self.nodes.append(Node(op, (), (), origin))
         before = len(generator.said.constraints)
         arguments, result = generator.call(op, values, named)
-        self._raise_if_caught(before, RuntimeError)
+        self._raise_if_caught(before, IndexError if op in _INDEXING else RuntimeError)
         if result is None:
             result = self._fallback(func, args, kwargs)
+        if counts and isinstance(result, Tensor):
+            result = joined(op, arguments, counts, result)
+            arguments = {**arguments, "counts": counts}
         results: list[int] = []
         if "out" in named:
             result = self._into(result, named["out"])
         written = _written(op, args, kwargs)
+        before_writing = written.value if isinstance(written, SymbolicTensor) else None
         lifted = self._lift(result, op, ids, results, written)
         if isinstance(written, SymbolicTensor) and not results and isinstance(written.value, Tensor):
             # Some elements were written over (`x[i] = v`), in a way that is not followed.
             written.value = dataclasses.replace(written.value, elements=written.value.elements and UNTRACKED)
-        self._nodes[index] = Node(
+        if before_writing is not None:
+            self._check_written(op, written, before_writing)
+        self.nodes[index] = Node(
             op, tuple((k, self._argument(v, ids)) for k, v in arguments.items()), tuple(results), origin
         )
         return lifted
+
+    def _check_written(self, op: str, tensor: SymbolicTensor, before: Tensor | Dynamic) -> None:
+        """Loops take tensors for values: which of two that are equal stands where is not followed."""
+        if self.loops.summarising and isinstance(before, Tensor) and before.elements not in (None, UNTRACKED):
+            self.give_up(f"{op} writes into a tensor of indices")
+        if _other_sizes(before, tensor.value) and (self.loops.summarising or id(tensor) in self.loops.met):
+            self.give_up(f"{op} changes the shape of a tensor in place")
 
     def _into(self, value: Value, out: Value) -> Value:
         """A result as it stands in `out=`: of its dtype, and laid out as it was where its sizes stay."""
@@ -496,19 +539,25 @@ class Recording:
         if fresh and is_guarded(Recording.run.__code__):
             if self._seen_constraints > before:
                 self.give_up("a call that branches on sizes is made where its refusal would be caught")
-            for constraint in self.generator.retract(before):
+            fresh = self.generator.retract(before)
+            self.learn_anew()
+            for constraint in fresh:
                 if not self.truth(constraint.formula):
                     raise error(constraint.reason)
 
     def _lower(self, value: Any, ids: dict[int, Ref]) -> Any:
         """A Python value as a rule sees it; `ids` remembers which values are tensors of the program."""
         if isinstance(value, SymbolicTensor):
+            self._no_ended(value.value)
             ids[id(value.value)] = value.ref
             return value.value
         if value is None or type(value) in (bool, int, float, str, complex):
             return value
         if type(value) is Size:
+            self._no_ended(value.term)
             return value.term
+        if type(value) in SEVERAL:
+            value = tuple(settled(value))
         if isinstance(value, torch.Tensor):
             _, known, ref = self._real_tensor(value)
             ids[id(known)] = ref
@@ -529,16 +578,24 @@ class Recording:
             return float(value)
         return str(value)
 
+    def _no_ended(self, value: Value) -> None:
+        """A loop that is over has left nothing behind that speaks of its iterations."""
+        if self.loops.ended:
+            dims = value.shape if isinstance(value, Tensor) else (value,)
+            for dim in dims:
+                if isinstance(dim, Term):
+                    self.loops.forget_none(symbols(dim))
+
     def _real_tensor(self, tensor: torch.Tensor) -> tuple[torch.Tensor, Tensor, Ref]:
         """A parameter, a buffer or a constant of the program; the tensor is kept alive, so that its id stays
         its own.
         """
-        found = self._real.get(id(tensor))
+        found = self.real.get(id(tensor))
         if found is None:
             with torch._C.DisableTorchFunction():
                 known = value_of(tensor)
-            name = self.subject.parameters.get(id(tensor)) or f"constant_{len(self._real)}"
-            found = self._real[id(tensor)] = tensor, known, self._new_input(name, known, parameter=True)
+            name = self.subject.parameters.get(id(tensor)) or f"constant_{len(self.real)}"
+            found = self.real[id(tensor)] = tensor, known, self.new_input(name, known, parameter=True)
         return found
 
     def lifted(self, tensor: torch.Tensor) -> SymbolicTensor:
@@ -564,8 +621,7 @@ class Recording:
         if isinstance(value, Tensor | Dynamic):
             if id(value) in ids and isinstance(value, Tensor):
                 value = dataclasses.replace(value)
-            ref = Ref(len(self._values))
-            self._values[ref.id] = value
+            ref = self.new_value(value)
             results.append(ref.id)
             if isinstance(written, SymbolicTensor):
                 written.value, written.ref = value, ref
@@ -586,9 +642,7 @@ class Recording:
             return Real(self, None, None)
         if value is None or isinstance(value, float | str):
             return value
-        ref = Ref(len(self._values))
-        self._values[ref.id] = value
-        results.append(ref.id)
+        results.append(self.new_value(value).id)
         if isinstance(value, Term):
             return Size(self, value)
         return value if isinstance(value, int) else self.truth(value)
@@ -628,7 +682,7 @@ class Recording:
 
     def _examples(self) -> Iterator[dict[str, int]]:
         """Two assignments that satisfy what is known, of distinct primes where these do."""
-        known = self._known()
+        known = self.known()
         names = sorted({n for f in known for n in free_symbols(f)} | set(self.spec.domain.symbols))
         found = 0
         for start in (3, 4, 5, 6):
@@ -641,6 +695,15 @@ class Recording:
         small = self.oracle.example(known) if found == 0 else None
         if small is not None:
             yield {**dict.fromkeys(names, 1), **small}
+
+
+_INDEXING = frozenset({"getitem", "setitem", "select"})
+"""Operators that raise IndexError where they refuse."""
+def _other_sizes(before: Tensor | Dynamic, after: Tensor | Dynamic) -> bool:
+    """Has the shape changed, or the strides?"""
+    if not isinstance(before, Tensor) or not isinstance(after, Tensor):
+        return before is not after
+    return before.shape != after.shape or before.layout != after.layout
 
 
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97)
@@ -788,13 +851,13 @@ class _Mode(TorchFunctionMode):
 
 # Functions of torch that make a tensor of two numbers.
 _MAKES_TENSORS = frozenset("add div divide floor_divide mul multiply sub subtract true_divide".split())
-_SYMBOLIC = frozenset({SymbolicTensor, Size, Real})
+_SYMBOLIC = frozenset({SymbolicTensor, Repeated, Size, Real})
 
 
 def _is_symbolic(arguments: Any) -> bool:
     for a in arguments:
         kind = type(a)
-        if kind in _SYMBOLIC:
+        if kind in _SYMBOLIC or kind in SEVERAL:
             return True
         if isinstance(a, list | tuple) and _is_symbolic(a):  # a torch.Size, too: sizes and a real shape added
             return True

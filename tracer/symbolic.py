@@ -7,7 +7,6 @@ answered here.
 
 from __future__ import annotations
 
-import dis
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -104,13 +103,8 @@ class SymbolicTensor(torch.Tensor):
         return run.operator(name, args, kwargs or {})
 
     def __iter__(self) -> Iterator[Any]:
-        """`a, b = x` says how many parts it takes; any other iteration needs the size as a number."""
-        sizes = shape(self.run, self)
-        frame = sys._getframe(1)
-        step = next((i for i in dis.get_instructions(frame.f_code) if i.offset == frame.f_lasti), None)
-        if sizes and step is not None and step.opname == "UNPACK_SEQUENCE" and sizes[0] != step.argval:
-            raise ValueError(f"{step.argval} values are unpacked from a dimension of size {sizes[0]}")
-        return iter(self.unbind(0))
+        """`a, b = x` says how many parts it takes, a `for` over many may be summarised."""
+        return self.run.iterate(self, sys._getframe(1))
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return f"SymbolicTensor({self.value})"
@@ -123,10 +117,10 @@ def _run_of(args: Any, kwargs: Any) -> Recording:
     todo = [args, kwargs or {}]
     while todo:
         item = todo.pop()
-        if type(item) is SymbolicTensor:
+        if isinstance(item, SymbolicTensor):
             return item.run
         if isinstance(item, list | tuple):
-            todo.extend(item)
+            todo.extend(list.__iter__(item) if isinstance(item, list) else tuple.__iter__(item))
         elif isinstance(item, dict):
             todo.extend(item.values())
     raise TypeError("no symbolic tensor among the arguments")

@@ -20,7 +20,6 @@ UNDECIDED = {
     "unpatchify": "int(n ** 0.5) is tried value by value",
     "hf_swin": "its windows shrink with the image, and branch at every block",
     "diffusers_unet2d_condition": "each skip forks where its sizes may differ, more often than is looked at",
-    "hf_mamba": "a loop over the sequence, whose length is not bounded",
 }
 # Entries with a finding `approximate`, though the accepted set is right, each with what is not followed.
 APPROXIMATE = {

@@ -1,0 +1,1200 @@
+"""Loops over a size, program by program: each is compared with eager runs at every small length, zero
+included: which sizes are accepted, and the shapes of what is returned.
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import itertools
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from anyshape.constraints.dims import Term, evaluate
+from anyshape.constraints.formula import holds
+from anyshape.constraints.language import Tensor as Known
+from anyshape.constraints.program import Ref, from_json, to_json
+from anyshape.constraints.rules import default_rules
+from anyshape.constraints.spec_text import parse_spec
+from anyshape.constraints.system import Path, System
+from anyshape.solver.decide import Oracle
+from anyshape.tracer.record import bind, record
+
+UPTO = 8
+REFUSALS = (RuntimeError, ValueError, AssertionError, IndexError, ZeroDivisionError)
+
+
+def trace(target: Any, inputs: str, *assume: str) -> System:
+    spec = parse_spec(inputs, assume)
+    system, _ = record(target, spec, default_rules, Oracle(spec.domain))
+    for path in system.paths:
+        path.program.verify()
+        assert from_json(to_json(path.program)) == path.program
+    return system
+
+
+def eager(target: Any, inputs: str, values: dict[str, int]) -> list[tuple[int, ...]] | None:
+    """The shapes that the program returns at these sizes; None where it refuses them."""
+    def build(declared: Any) -> Any:
+        kind = declared.type
+        if isinstance(kind, Known):
+            dtype = getattr(torch, kind.dtype or "float32")
+            return torch.ones([evaluate(d, values) for d in kind.shape], dtype=dtype)
+        return evaluate(kind, values) if isinstance(kind, Term) else kind
+
+    bound = bind(target, parse_spec(inputs, ()).inputs, build)
+    try:
+        result = target(*bound.args, **bound.kwargs)
+    except REFUSALS:
+        return None
+    return [tuple(t.shape) for t in leaves(result)]
+
+
+def leaves(result: Any) -> Iterator[Tensor]:
+    if isinstance(result, Tensor):
+        yield result
+    elif isinstance(result, list | tuple):
+        for part in result:
+            yield from leaves(part)
+
+
+def recorded(path: Path, values: dict[str, int]) -> list[tuple[int, ...]] | None:
+    """What the path says of these sizes."""
+    if path.end.how == "raised" or not all(holds(c.formula, values) for c in path.constraints):
+        return None
+    results = (path.values[a.id] for _, a in path.program.outputs if isinstance(a, Ref))
+    return [tuple(evaluate(d, values) for d in r.shape) for r in results if isinstance(r, Known)]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program, and whether its loop is summarised; if not, some lengths may be left open."""
+
+    target: Any
+    inputs: str = "x: [b, n, 4]"
+    assume: tuple[str, ...] = ("0 <= n",)
+    summarised: bool = True
+    refuses: bool = False
+    """Are there lengths that the program refuses?"""
+    upto: int = UPTO
+
+    @property
+    def name(self) -> str:
+        return getattr(self.target, "__name__", type(self.target).__name__)
+
+
+def disagreements(case: Case) -> list[str]:
+    """Where the recording and eager runs differ; and whether the loop is summarised as it should be."""
+    system = trace(case.target, case.inputs, *case.assume)
+    found = []
+    open_paths = [p for p in system.paths if p.end.how == "gave-up"]
+    iterated = any(p.program.iterations for p in system.paths)
+    if case.summarised and (open_paths or system.incomplete or not iterated):
+        found.append(f"not summarised: {[p.end.reason for p in open_paths]} {system.incomplete}")
+    if not case.summarised and iterated:
+        found.append("summarised, and should not be")
+    names = system.domain.symbols
+    sizes = [range(case.upto + 1) if name == "n" else (1, 2, 3) for name in names]
+    for combination in itertools.product(*sizes):
+        values = dict(zip(names, combination, strict=True))
+        if not all(holds(a, values) for a in system.domain.assumptions):
+            continue
+        taken = [p for p in system.paths if holds(p.premise, values)]
+        if not taken or any(p.end.how == "gave-up" or p.unbacked for p in taken):
+            if case.summarised:
+                found.append(f"{values} takes no path, or an open one")
+            continue
+        expected = eager(case.target, case.inputs, values)
+        if len({str(p.premise) for p in taken}) > 1:
+            found.append(f"{values} takes several paths: {[str(p.premise) for p in taken]}")
+        said = [recorded(path, values) for path in taken]
+        if any(s != expected for s in said):
+            found.append(f"{values}: eager says {expected}, the recording {said}")
+        if expected is None and not case.refuses:
+            found.append(f"{values} is refused by eager")
+    return found
+
+
+# --- recurrent nets as people write them -----------------------------------------------------------------
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = nn.GRUCell(4, 6)
+        self.lstm = nn.LSTMCell(4, 6)
+        self.linear = nn.Linear(6, 4)
+        self.mix = nn.Linear(4, 4)
+
+
+class Stacked(Recurrent):
+    def forward(self, x: Tensor) -> Tensor:
+        h = x.new_zeros(x.size(0), 6)
+        outs = []
+        for t in range(x.size(1)):
+            h = self.cell(x[:, t], h)
+            outs.append(h)
+        return torch.stack(outs, dim=1)
+
+
+class Concatenated(Recurrent):
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.zeros(x.shape[0], 6)
+        c = torch.zeros_like(h)
+        outs = []
+        for t in range(x.shape[1]):
+            h, c = self.lstm(x[:, t, :], (h, c))
+            outs += [h.unsqueeze(1)]
+        return torch.cat(outs, 1)
+
+
+class InPlace(Recurrent):
+    def forward(self, x: Tensor) -> Tensor:
+        out = torch.zeros(x.size(0), x.size(1), 6)
+        h = torch.zeros(x.size(0), 6)
+        for t in range(x.size(1)):
+            h = self.cell(x[:, t], h)
+            out[:, t] = h
+        return out
+
+
+class Unbound(Recurrent):
+    def forward(self, x: Tensor) -> Tensor:
+        h, outs = None, []
+        for row in x.unbind(1):
+            h = self.cell(row, h)
+            outs.append(h)
+        return torch.stack(outs, 1)
+
+
+class Enumerated(Recurrent):
+    def forward(self, x: Tensor) -> Tensor:
+        h, out = None, torch.zeros(x.size(0), x.size(1), 6)
+        for t, row in enumerate(x.transpose(0, 1)):
+            h = self.cell(row, h)
+            out[:, t, :] = h
+        return out
+
+
+class Zipped(Recurrent):
+    def forward(self, x: Tensor) -> Tensor:
+        h, outs = None, []
+        for a, b in zip(x.unbind(1), self.mix(x).unbind(1), strict=True):
+            h = self.cell(a + b, h)
+            outs.append(h)
+        return torch.stack(outs, 1)
+
+
+class Bidirectional(Recurrent):
+    def forward(self, x: Tensor) -> Tensor:
+        n = x.size(1)
+        h = g = None
+        forth, back = [], []
+        for t in range(n):
+            h = self.cell(x[:, t], h)
+            forth.append(h)
+        for t in reversed(range(n)):
+            g = self.cell(x[:, t], g)
+            back.append(g)
+        back = back[::-1]
+        return torch.cat([torch.stack(forth, 1), torch.stack(back, 1)], -1)
+
+
+class BackwardsInFront(Recurrent):
+    def forward(self, x: Tensor) -> Tensor:
+        h, outs = None, []
+        for t in range(x.size(1) - 1, -1, -1):
+            h = self.cell(x[:, t], h)
+            outs.insert(0, h)
+        return torch.stack(outs, 1)
+
+
+class Layers(nn.Module):
+    """Loops over time within a loop over layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cells = nn.ModuleList([nn.GRUCell(4, 4) for _ in range(3)])
+
+    def forward(self, x: Tensor) -> Tensor:
+        for cell in self.cells:
+            h, outs = torch.zeros(x.size(0), 4), []
+            for t in range(x.size(1)):
+                h = cell(x[:, t], h)
+                outs.append(h)
+            x = torch.stack(outs, 1)
+        return x
+
+
+class LayersInside(nn.Module):
+    """A loop over layers within one over time, with a list of states."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cells = nn.ModuleList([nn.GRUCell(4, 4) for _ in range(3)])
+
+    def forward(self, x: Tensor) -> tuple[Tensor, list[Tensor]]:
+        states = [x.new_zeros(x.size(0), 4) for _ in self.cells]
+        outs = []
+        for t in range(x.size(1)):
+            h = x[:, t]
+            for i, cell in enumerate(self.cells):
+                h = states[i] = cell(h, states[i])
+            outs.append(h)
+        return torch.stack(outs, 1), states
+
+
+def comprehension(x: Tensor) -> Tensor:
+    return torch.stack([x[:, t].relu() for t in range(x.size(1))], dim=1)
+
+
+def generator_expression(x: Tensor) -> Tensor:
+    return torch.stack(tuple(row.tanh() for row in x.unbind(1)), dim=1)
+
+
+def summed(x: Tensor) -> Tensor:
+    return sum(x[:, t] * 2 for t in range(x.size(1)))
+
+
+def summed_rows(x: Tensor) -> Tensor:
+    return sum(x.unbind(1), start=x.new_zeros(4))
+
+
+def over_rows(x: Tensor) -> Tensor:
+    total = torch.zeros(4)
+    for row in x:
+        total = total + row.sum(0)
+    return total
+
+
+def splits(x: Tensor) -> Tensor:
+    return torch.cat([part * 2 for part in torch.split(x, 1, dim=1)], dim=1)
+
+
+def to_tuple(x: Tensor) -> Tensor:
+    outs = ()
+    for row in x.unbind(1):
+        outs = outs + (row.exp(),)  # noqa: RUF005
+    return torch.stack(outs)
+
+
+def tuple_of_list(x: Tensor) -> Tensor:
+    outs = []
+    for t in range(x.size(1)):
+        outs.append(x[:, t : t + 1])
+    return torch.cat(tuple(outs), dim=1).view(x.shape)
+
+
+def scan(x: Tensor) -> Tensor:
+    """A selective scan, as Mamba's."""
+    n = x.shape[1]
+    state, outs = torch.zeros(x.shape[0], 4, 4), []
+    for i in range(n):
+        state = x[:, i, :, None] * state + x[:, i, None, :]
+        y = torch.matmul(state, x[:, i, :].unsqueeze(-1))
+        outs.append(y[:, :, 0])
+    return torch.stack(outs, dim=-1).transpose(1, 2) + x
+
+
+def two_lists(x: Tensor) -> tuple[Tensor, Tensor]:
+    a, b = [], []
+    for t in range(x.size(1)):
+        a.append(x[:, t])
+        b.append((x[:, t], x[:, t, :2]))
+    return torch.stack(a), b[-1][1]
+
+
+def slstm(x: Tensor) -> Tensor:
+    """States in a dict, and a step in a function of its own."""
+    def step(row: Tensor, state: dict[str, Tensor]) -> dict[str, Tensor]:
+        m = torch.maximum(row + state["m"], row)
+        return {"c": state["c"] * m.exp() + row, "n": state["n"] + 1, "m": m}
+
+    state = {k: torch.zeros(x.size(0), 4) for k in "cnm"}
+    out = torch.empty_like(x)
+    for t in range(x.size(1)):
+        state = step(x[:, t], state)
+        out[:, t] = state["c"] / state["n"]
+    return out
+
+
+RECURRENT = [
+    *(Case(kind(), refuses=True) for kind in (
+        Stacked, Concatenated, Unbound, Zipped, Bidirectional, BackwardsInFront, Layers, LayersInside)),
+    *(Case(kind()) for kind in (InPlace, Enumerated)),
+    *(Case(f, refuses=True) for f in (
+        comprehension, generator_expression, splits, to_tuple, tuple_of_list, scan, two_lists)),
+    Case(summed_rows),
+    Case(slstm),
+    Case(over_rows, "x: [n, b, 4]"),
+    Case(over_rows, "x: [n, b, 3]", refuses=True),
+]
+
+
+@pytest.mark.parametrize("case", RECURRENT, ids=lambda c: c.name)
+def test_recurrent(case: Case) -> None:
+    assert disagreements(case) == []
+
+
+# --- ranges and indices ----------------------------------------------------------------------------------
+
+
+def from_one(x: Tensor) -> Tensor:
+    h = x[:, 0]
+    for t in range(1, x.size(1)):
+        h = h + x[:, t]
+    return h
+
+
+def every_second(x: Tensor) -> Tensor:
+    outs = []
+    for t in range(0, x.size(1), 2):
+        outs.append(x[:, t])
+    return torch.stack(outs, 1)
+
+
+def every_second_pair(x: Tensor) -> Tensor:
+    """Fails where the length is odd."""
+    outs = []
+    for t in range(0, x.size(1), 2):
+        outs.append(x[:, t] + x[:, t + 1])
+    return torch.stack(outs, 1)
+
+
+def windows(x: Tensor) -> Tensor:
+    return torch.stack([x[:, t : t + 3].sum(1) for t in range(x.size(1) - 2)], 1)
+
+
+def halves(x: Tensor) -> Tensor:
+    total = x.new_zeros(())
+    for t in range(x.size(1) // 2):
+        total = total + (x[:, t] * x[:, t + x.size(1) // 2]).sum()
+    return total
+
+
+def causal(x: Tensor) -> Tensor:
+    out = torch.zeros_like(x)
+    for i in range(x.size(1)):
+        scores = torch.einsum("bd,btd->bt", x[:, i], x[:, : i + 1]).softmax(-1)
+        out[:, i] = torch.einsum("bt,btd->bd", scores, x[:, : i + 1])
+    return out
+
+
+def one_too_far(x: Tensor) -> Tensor:
+    total = 0
+    for i in range(x.size(1)):
+        total = total + x[:, i + 1]
+    return total
+
+
+def looks_ahead(x: Tensor) -> Tensor:
+    """The index is off by one from the second iteration on."""
+    h = x[:, 0]
+    for i in range(x.size(1)):
+        if i > 0:
+            h = h + x[:, i + 1]
+    return h
+
+
+def table(x: Tensor, y: Tensor) -> Tensor:
+    """Rows of y, of which there may be too few."""
+    total = x.new_zeros(4)
+    for i in range(x.size(1)):
+        total = total + y[i]
+    return total
+
+
+def in_groups(x: Tensor) -> Tensor:
+    """The body asks that something is divisible."""
+    h = x.new_zeros(x.size(0), 2, x.size(2) // 2)
+    for t in range(x.size(1)):
+        h = h + x[:, t].view(x.size(0), 2, -1)
+    return h
+
+
+def skips_the_first(x: Tensor) -> Tensor:
+    previous, total = None, torch.zeros(x.size(0), 4)
+    for t, row in enumerate(x.unbind(1)):
+        if t > 0:
+            total = total + row * previous
+        previous = row
+    return total
+
+
+def first_is_other(x: Tensor) -> Tensor:
+    h = None
+    for t in range(x.size(1)):
+        h = x[:, t] if h is None else torch.maximum(h, x[:, t])
+    return h if h is not None else x
+
+
+def length_after(x: Tensor) -> Tensor:
+    outs = []
+    for t in range(x.size(1)):
+        outs.append(x[:, t])
+    assert len(outs) == x.size(1)
+    return torch.cat(outs, -1).view(x.size(0), len(outs), -1)
+
+
+def last_of_list(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    outs = []
+    for t in range(x.size(1)):
+        outs.append(x[:, t] * 2)
+    return outs[-1], outs[0], outs[1]
+
+
+def pieces_of_list(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    outs = [x[:, :0].sum(1)]
+    for t in range(x.size(1)):
+        outs.append(x[:, t] * 2)
+    return torch.stack(outs[1:], 1), torch.stack(outs[:-1], 1), torch.stack(outs, 1)
+
+
+def list_in_loop(x: Tensor) -> Tensor:
+    """A second loop goes over the list that the first has filled."""
+    outs = []
+    for t in range(x.size(1)):
+        outs.append(x[:, t].relu())
+    total = 0
+    for out in outs:
+        total = total + out
+    for t in range(x.size(1)):
+        total = total + outs[t]
+    return total
+
+
+def popped(x: Tensor) -> Tensor:
+    outs = []
+    for t in range(x.size(1)):
+        outs.append(x[:, t])
+    outs.pop()
+    return torch.stack(outs)
+
+
+def nested_ranges(x: Tensor) -> Tensor:
+    total = x.new_zeros(x.size(0))
+    for i in range(x.size(1)):
+        for j in range(x.size(2)):
+            total = total + x[:, i, j]
+    return total
+
+
+def triangle(x: Tensor) -> Tensor:
+    total = x.new_zeros(x.size(0), 4)
+    for i in range(x.size(1)):
+        for j in range(i):
+            total = total + x[:, i] * x[:, j]
+    return total
+
+
+def dynamic_programme(x: Tensor) -> Tensor:
+    """Rows of a table, each from the one above."""
+    n, m = x.shape
+    above = x.new_zeros(m + 1)
+    for i in range(n):
+        row = [x.new_zeros(())]
+        for j in range(m):
+            row.append(torch.maximum(above[j + 1], row[-1]) + x[i, j])
+        above = torch.stack(row)
+    return above
+
+
+def modulo(x: Tensor) -> Tensor:
+    h = x.new_zeros(x.size(0), 4)
+    for i in range(x.size(1)):
+        if i % 3 == 0:
+            h = h + x[:, i]
+        else:
+            h = h - x[:, i]
+    return h
+
+
+def first_ones_differ(x: Tensor) -> Tensor:
+    h = x.new_zeros(x.size(0), 4)
+    for i in range(x.size(1)):
+        if i < 4:
+            continue
+        h = h + x[:, i - 4]
+    return h
+
+
+def counts(x: Tensor) -> Tensor:
+    seen = 0
+    for t in range(x.size(1)):
+        seen += x[:, t].size(1)
+    return x.new_zeros(seen)
+
+
+def two_steps_per_iteration(x: Tensor) -> Tensor:
+    at, outs = 0, []
+    for _ in range(x.size(1) // 2):
+        outs.append(x[:, at : at + 2].sum(1))
+        at += 2
+    return torch.stack(outs, 1)
+
+
+def grows(x: Tensor) -> Tensor:
+    out = x[:, :0]
+    for t in range(x.size(1)):
+        out = torch.cat([out, x[:, t : t + 1]], dim=1)
+    return out
+
+
+def grows_by_two(x: Tensor) -> Tensor:
+    memory = x[:, :1]
+    for t in range(x.size(1)):
+        memory = torch.cat([memory, x[:, t : t + 1], memory[:, -1:]], dim=1)
+    return memory
+
+
+def grows_by_more(x: Tensor) -> Tensor:
+    """1, 3, 6, …: no multiple of the index."""
+    out = x[:, :0]
+    for t in range(x.size(1)):
+        out = torch.cat([out, x[:, : t + 1]], dim=1)
+    return out
+
+
+def doubles(x: Tensor) -> Tensor:
+    for _ in range(x.size(1)):
+        x = torch.cat([x, x], dim=2)
+    return x
+
+
+def turns(x: Tensor) -> Tensor:
+    for _ in range(x.size(0)):
+        x = x.t()
+    return x
+
+
+def turns_and_needs(x: Tensor) -> Tensor:
+    """Fails in the third iteration, if at all: where the matrix is not square."""
+    y = x
+    for i in range(x.size(0)):
+        y = y.t()
+        if i == 2:
+            y = y + torch.zeros(x.size(0), x.size(1))
+    return y
+
+
+def leaves_early(x: Tensor) -> Tensor:
+    h = x[:, 0]
+    for t in range(x.size(1)):
+        if t == 3:
+            break
+        h = h + x[:, t]
+    return h
+
+
+def returns_early(x: Tensor) -> Tensor:
+    for t in range(x.size(1)):
+        if t == 2:
+            return x[:, t]
+    return x[:, 0]
+
+
+def leaves_at_once(x: Tensor) -> Tensor:
+    h = x[:, :1].sum(1)
+    for t in range(x.size(1)):
+        h = h + x[:, t]
+        break
+    else:
+        h = h.sum(1)
+    return h
+
+
+def otherwise(x: Tensor) -> Tensor:
+    for _t in range(x.size(1)):
+        x = x + 1
+    else:
+        x = x.flatten()
+    return x
+
+
+def raises_late(x: Tensor) -> Tensor:
+    for t in range(x.size(1)):
+        if t >= 1:
+            raise ValueError("one step only")
+    return x
+
+
+def raises_for_long(x: Tensor) -> Tensor:
+    for t in range(x.size(1)):
+        assert t < 5, "at most five steps"
+    return x
+
+
+def refuses_all(x: Tensor) -> Tensor:
+    for t in range(x.size(1)):
+        x = x @ x[0, t]
+    return x
+
+
+def tries(x: Tensor) -> Tensor:
+    total = x.new_zeros(x.size(0), 4)
+    for t in range(x.size(1)):
+        try:
+            total = total + x[:, t + 2]
+        except IndexError:
+            total = total + 1
+    return total
+
+
+def on_data(x: Tensor) -> Tensor:
+    h = x.new_zeros(x.size(0), 4)
+    for t in range(x.size(1)):
+        if x[:, t].sum() > 0:
+            h = h + x[:, t]
+        else:
+            h = h * 2
+    return h
+
+
+def data_decides_the_size(x: Tensor) -> Tensor:
+    outs = []
+    for t in range(x.size(1)):
+        outs.append(x[:, t][x[:, t] > 0])
+    return torch.cat(outs)
+
+
+RANGES = [
+    Case(from_one, refuses=True),
+    Case(every_second, refuses=True),
+    Case(every_second_pair, refuses=True),
+    Case(windows, refuses=True),
+    Case(halves),
+    Case(causal),
+    Case(one_too_far, refuses=True),
+    Case(looks_ahead, refuses=True),
+    Case(table, "x: [b, n, 4]; y: [m, 4]", ("0 <= n", "0 <= m"), refuses=True),
+    Case(in_groups, "x: [b, n, d]", refuses=True),
+    *map(Case, (skips_the_first, first_is_other, modulo, first_ones_differ, counts, nested_ranges)),
+    Case(triangle),
+    *(Case(f, refuses=True) for f in (length_after, last_of_list, two_steps_per_iteration)),
+    Case(pieces_of_list, refuses=True),
+    Case(list_in_loop, assume=("1 <= n",)),
+    Case(popped, refuses=True),
+    Case(nested_ranges, "x: [b, n, m]", ("0 <= n", "0 <= m")),
+    Case(dynamic_programme, "x: [n, m]", ("0 <= n", "0 <= m")),
+    Case(grows),
+    Case(grows_by_two, refuses=True),
+    Case(grows_by_more, summarised=False),
+    Case(doubles, summarised=False, upto=5),
+    Case(turns, "x: [n, m]", summarised=False),
+    Case(turns_and_needs, "x: [n, m]", summarised=False, refuses=True),
+    Case(leaves_early, refuses=True, summarised=False),
+    Case(returns_early, refuses=True, summarised=False),
+    Case(leaves_at_once, summarised=False),
+    Case(otherwise),
+    Case(raises_late, refuses=True, summarised=False),
+    Case(raises_for_long, refuses=True, summarised=False),
+    Case(refuses_all, refuses=True),
+    Case(tries),
+    Case(on_data),
+    Case(data_decides_the_size, summarised=False),
+]
+
+
+@pytest.mark.parametrize("case", RANGES, ids=lambda c: c.name)
+def test_ranges(case: Case) -> None:
+    assert disagreements(case) == []
+
+
+# --- programs that hide state ----------------------------------------------------------------------------
+#
+# Each does something else in the third or the fourth iteration, by a state that is kept somewhere. The
+# recording has to see it, or to try length by length.
+
+
+def odd(x: Tensor) -> Tensor:
+    """What the programs below do in one iteration: nothing for 4 columns, and for others a refusal."""
+    return x @ torch.zeros(4, 4)
+
+
+class InSelf(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.count = 0
+        for _ in range(x.size(1)):
+            self.count += 1
+            if self.count == 3:
+                x = odd(x)
+        return x
+
+
+class InBuffer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.state = {"history": [0]}
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.state["history"] = [0]
+        for _ in range(x.size(1)):
+            self.state["history"][0] += 1
+            if self.state["history"][0] % 4 == 3:
+                x = odd(x)
+        return x
+
+
+class InPrivateSlot:
+    __slots__ = ("n",)
+
+    def __init__(self) -> None:
+        self.n = 0
+
+    def __call__(self) -> int:
+        self.n += 1
+        return self.n
+
+
+def in_slot(x: Tensor) -> Tensor:
+    tick = InPrivateSlot()
+    for _ in range(x.size(1)):
+        if tick() == 3:
+            x = odd(x)
+    return x
+
+
+def in_closure(x: Tensor) -> Tensor:
+    n = 0
+
+    def tick() -> int:
+        nonlocal n
+        n += 1
+        return n
+
+    for _ in range(x.size(1)):
+        if tick() == 3:
+            x = odd(x)
+    return x
+
+
+def _maker() -> Callable[[], int]:
+    n = 0
+
+    def tick() -> int:
+        nonlocal n
+        n += 1
+        return n
+
+    return tick
+
+
+TICKS: dict[str, Callable[[], int]] = {}
+
+
+def in_foreign_closure(x: Tensor) -> Tensor:
+    TICKS["one"] = _maker()
+    for _ in range(x.size(1)):
+        if TICKS["one"]() == 3:
+            x = odd(x)
+    return x
+
+
+COUNT = 0
+
+
+def in_global(x: Tensor) -> Tensor:
+    global COUNT
+    COUNT = 0
+    for _ in range(x.size(1)):
+        COUNT += 1
+        if COUNT == 3:
+            x = odd(x)
+    return x
+
+
+def _counting(to: list[int] = []) -> int:  # noqa: B006
+    to.append(len(to))
+    return len(to)
+
+
+def in_default(x: Tensor) -> Tensor:
+    _counting.__defaults__[0].clear()
+    for _ in range(x.size(1)):
+        if _counting() == 3:
+            x = odd(x)
+    return x
+
+
+def _marked() -> int:
+    _marked.calls = getattr(_marked, "calls", 0) + 1  # type: ignore[attr-defined]
+    return _marked.calls  # type: ignore[attr-defined,no-any-return]
+
+
+def in_function_attribute(x: Tensor) -> Tensor:
+    _marked.calls = 0  # type: ignore[attr-defined]
+    for _ in range(x.size(1)):
+        if _marked() == 3:
+            x = odd(x)
+    return x
+
+
+class InClass(nn.Module):
+    calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        InClass.calls = 0
+        for _ in range(x.size(1)):
+            type(self).calls += 1
+            if self.calls == 3:
+                x = odd(x)
+        return x
+
+
+def by_index(x: Tensor) -> Tensor:
+    seen: dict[int, Tensor] = {}
+    for t in range(x.size(1)):
+        seen[t] = x[:, t]
+        if len(seen) == 3:
+            x = odd(x)
+    return x
+
+
+def among_indices(x: Tensor) -> Tensor:
+    for t in range(x.size(1)):
+        if t in {2, 5}:
+            x = odd(x)
+    return x
+
+
+def by_name(x: Tensor) -> Tensor:
+    for t in range(x.size(1)):
+        if f"step {t}" == "step 2":
+            x = odd(x)
+    return x
+
+
+def by_length(x: Tensor) -> Tensor:
+    outs = []
+    for _ in range(x.size(1)):
+        outs.append(x)
+        if len(outs) == 3:
+            x = odd(x)
+    return x
+
+
+def in_generator(x: Tensor) -> Tensor:
+    def ticks() -> Iterator[bool]:
+        yield False
+        yield False
+        yield True
+        while True:
+            yield False
+
+    tick = ticks()
+    for _ in range(x.size(1)):
+        if next(tick):
+            x = odd(x)
+    return x
+
+
+def in_iterator(x: Tensor) -> Tensor:
+    ticks = itertools.count()
+    for _ in range(x.size(1)):
+        if next(ticks) == 2:
+            x = odd(x)
+    return x
+
+
+def beside_it(x: Tensor) -> Tensor:
+    """The counter runs in an iterator of C code around the range."""
+    for _, tick in itertools.zip_longest(range(x.size(1)), [1, 2], fillvalue=0):
+        if tick == 0:
+            x = odd(x)
+    return x
+
+
+def in_iterator_of_list(x: Tensor) -> Tensor:
+    ticks = iter([1, 2, 3, 4, 5, 6, 7, 8, 9])
+    for _ in range(x.size(1)):
+        if next(ticks) == 3:
+            x = odd(x)
+    return x
+
+
+def in_deque(x: Tensor) -> Tensor:
+    ticks = collections.deque([0, 0, 1, 0])
+    for _ in range(x.size(1)):
+        ticks.rotate(-1)
+        if ticks[0]:
+            x = odd(x)
+    return x
+
+
+def in_random_state(x: Tensor) -> Tensor:
+    source = random.Random(0)
+    for _ in range(x.size(1)):
+        if source.random() > 0.8:
+            x = odd(x)
+    return x
+
+
+def in_bytes(x: Tensor) -> Tensor:
+    ticks = bytearray(1)
+    for _ in range(x.size(1)):
+        ticks[0] += 1
+        if ticks[0] == 3:
+            x = odd(x)
+    return x
+
+
+def in_set(x: Tensor) -> Tensor:
+    seen: set[int] = set()
+    for _ in range(x.size(1)):
+        seen.add(len(seen))
+        if len(seen) == 3:
+            x = odd(x)
+    return x
+
+
+def in_text(x: Tensor) -> Tensor:
+    seen = ""
+    for _ in range(x.size(1)):
+        seen += "."
+        if seen == "...":
+            x = odd(x)
+    return x
+
+
+def in_tensor(x: Tensor) -> Tensor:
+    count = torch.zeros((), dtype=torch.long)
+    for _ in range(x.size(1)):
+        count += 1
+        if count == 3:
+            x = odd(x)
+    return x
+
+
+def in_new_tensors(x: Tensor) -> Tensor:
+    count = torch.zeros(())
+    for _ in range(x.size(1)):
+        count = count + 1
+        if float(count) == 3:
+            x = odd(x)
+    return x
+
+
+def in_float(x: Tensor) -> Tensor:
+    share = 1.0
+    for _ in range(x.size(1)):
+        share /= 2
+        if share == 0.125:
+            x = odd(x)
+    return x
+
+
+@functools.cache
+def _remembered(key: int) -> list[int]:
+    return [key]
+
+
+def in_cache(x: Tensor) -> Tensor:
+    _remembered.cache_clear()
+    for t in range(x.size(1)):
+        _remembered(t)
+        if _remembered.cache_info().currsize == 3:
+            x = odd(x)
+    return x
+
+
+def in_partial(x: Tensor) -> Tensor:
+    count = functools.partial(_counting, [])
+    for _ in range(x.size(1)):
+        if count() == 3:
+            x = odd(x)
+    return x
+
+
+class Squares:
+    """Its length is no multiple of the index."""
+
+    def __init__(self) -> None:
+        self.items = [0]
+
+    def grow(self) -> int:
+        self.items = self.items + self.items
+        return len(self.items)
+
+
+def in_growing_list(x: Tensor) -> Tensor:
+    items = Squares()
+    for _ in range(x.size(1)):
+        if items.grow() == 8:
+            x = odd(x)
+    return x
+
+
+def in_swapped_variables(x: Tensor) -> Tensor:
+    a, b, c = 1, 0, 0
+    for _ in range(x.size(1)):
+        a, b, c = c, a, b
+        if c == 1:
+            x = odd(x)
+    return x
+
+
+def fibonacci(x: Tensor) -> Tensor:
+    a, b = 0, 1
+    for _ in range(x.size(1)):
+        a, b = b, a + b
+        if b == 5:
+            x = odd(x)
+    return x
+
+
+def turned_around(x: Tensor) -> Tensor:
+    y = x[0]
+    for _ in range(x.size(1)):
+        y = y.t()
+    return y @ torch.zeros(4, 4)
+
+
+def by_identity(x: Tensor) -> Tensor:
+    a, b, c = [0], [1], [2]
+    third = c
+    for _ in range(x.size(1)):
+        a, b, c = b, c, a
+        if a is third:
+            x = odd(x)
+    return x
+
+
+def in_exception(x: Tensor) -> Tensor:
+    error = ValueError(0)
+    for _ in range(x.size(1)):
+        error.args = (error.args[0] + 1,)
+        if error.args == (3,):
+            x = odd(x)
+    return x
+
+
+def in_attribute_of_tensor(x: Tensor) -> Tensor:
+    x.count = 0  # type: ignore[attr-defined]
+    y = x
+    for _ in range(x.size(1)):
+        x.count += 1  # type: ignore[attr-defined]
+        if x.count == 3:  # type: ignore[attr-defined]
+            y = odd(y)
+    return y
+
+
+def in_array(x: Tensor) -> Tensor:
+    numpy = pytest.importorskip("numpy")
+    ticks = numpy.zeros(1, dtype=int)
+    for _ in range(x.size(1)):
+        ticks[0] += 1
+        if int(ticks[0]) == 3:
+            x = odd(x)
+    return x
+
+
+def left_behind(x: Tensor) -> Tensor:
+    """A function keeps the index of the last iteration."""
+    last: list[Callable[[], int]] = [lambda: 0]
+    for t in range(x.size(1)):
+        last[0] = (lambda kept: lambda: kept)(t)
+    return x.new_zeros(last[0]() + 1)
+
+
+def kept_prefix(x: Tensor) -> Tensor:
+    """What one iteration leaves to the next has a size of its own."""
+    kept = x[:, :1]
+    for t in range(x.size(1)):
+        kept = kept.sum(1, keepdim=True) * x[:, : t + 1]
+    return kept
+
+
+def two_back(x: Tensor) -> Tensor:
+    """Refused from three columns on: what an iteration is given is the one before the last."""
+    a = b = x[:, :1]
+    for t in range(x.size(1)):
+        a, b = b, x[:, : t + 1]
+        x = x + (a.size(1) - b.size(1) + 1) * 0
+        a = a.expand(-1, b.size(1), -1)
+    return a
+
+
+def in_try(x: Tensor) -> Tensor:
+    table = [1, 2]
+    for t in range(x.size(1)):
+        try:
+            table[t]
+        except IndexError:
+            x = odd(x)
+    return x
+
+
+class Stateful(nn.Module):
+    """An object of another kind in the third iteration."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.step: Any = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.step = self.first
+        for _ in range(x.size(1)):
+            x = self.step(x)
+        return x
+
+    def first(self, x: Tensor) -> Tensor:
+        self.step = self.second
+        return x
+
+    def second(self, x: Tensor) -> Tensor:
+        self.step = self.third
+        return x
+
+    def third(self, x: Tensor) -> Tensor:
+        return odd(x)
+
+
+class Hooked(nn.Module):
+    """The state is in a hook of a module that the body calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Identity()
+        self.inner.register_forward_hook(self)  # type: ignore[arg-type]
+        self.calls: list[int] = []
+
+    def __call__(self, *args: Any) -> Any:
+        if len(args) == 3:
+            self.calls.append(0)
+            return odd(args[2]) if sum(1 for _ in self.calls) == 3 else None
+        return super().__call__(*args)
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls = []
+        for _ in range(x.size(1)):
+            x = self.inner(x)
+        return x
+
+
+HIDING = [
+    InSelf(), InBuffer(), in_slot, in_closure, in_foreign_closure, in_global, in_default,
+    in_function_attribute, InClass(), by_index, among_indices, by_name, by_length, in_generator, in_iterator,
+    beside_it, in_iterator_of_list, in_deque, in_random_state, in_bytes, in_set, in_text, in_tensor,
+    in_new_tensors, in_float, in_cache, in_partial, in_growing_list, in_swapped_variables, fibonacci,
+    turned_around, by_identity, in_exception, in_attribute_of_tensor, in_array, left_behind, kept_prefix,
+    two_back, in_try, Stateful(), Hooked(),
+]
+
+
+@pytest.mark.parametrize("program", HIDING, ids=lambda p: getattr(p, "__name__", type(p).__name__))
+@pytest.mark.parametrize("columns", [4, 3])
+def test_hidden_state(program: Any, columns: int) -> None:
+    """Right, or left open: what is said of a length is what eager does there."""
+    case = Case(program, f"x: [b, n, {columns}]", refuses=True)
+    found = disagreements(case)
+    assert [line for line in found if not line.startswith("not summarised") and "open" not in line] == []

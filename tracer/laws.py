@@ -1,0 +1,139 @@
+"""The law of a loop: what the state of the program is before each iteration, as a function of its number.
+
+A law is guessed from two states, one iteration apart, and checked against the state that any iteration
+leaves. What it says may grow less: where it turns out that strides differ from what it said of them, it says
+nothing of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from ..constraints.dims import Dim, substitute, sym
+from .cells import SEQUENCES, Cell, runs, weakened
+
+
+class Unlike(Exception):
+    """Two states differ in what may not differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Things:
+    """What there was before the loop, and what there is before iteration p, by identity.
+
+    The program may hold a thing from before the loop in places that the body does not see, so it matters
+    which of them stands where. Of what an iteration makes itself, only that it is new.
+    """
+
+    at_start: Mapping[int, Any]
+    before: Mapping[int, Any]
+
+    def same(self, before: Any, found: Any) -> bool:
+        if before is found:
+            return True
+        is_new = id(found) not in self.before and id(found) not in self.at_start
+        return is_new and id(before) not in self.at_start
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """What a cell is before iteration k: its dims, with k in them, and what it holds."""
+
+    dims: tuple[Dim, ...]
+    children: tuple[Law, ...]
+    cell: Cell
+    """As it was found before iteration p, or less than that."""
+    by_runs: bool = False
+    """A list that grows: `dims` are how many equal elements stand side by side, `children` one of each."""
+    weak: bool = False
+    """A tensor whose strides, or elements, are not said."""
+
+    def seen(self, found: Cell) -> Cell:
+        """A cell as far as the law speaks of it."""
+        return weakened(found, self.cell.fixed[-1] is not None) if self.weak else found
+
+    def at(self, k: str, value: Dim) -> tuple[Dim, ...]:
+        return tuple(substitute(d, {k: value}) for d in self.dims)
+
+
+class Knowledge(Protocol):
+    """What is known of dims where two states are compared."""
+
+    def simplified(self, dim: Dim) -> Dim:
+        """The dim, rewritten by what is known to be equal."""
+
+    def equal(self, a: Dim, b: Dim) -> bool:
+        """Are the two certainly equal?"""
+
+
+class Nothing:
+    """Nothing is known: what is equal is written in one way."""
+
+    def simplified(self, dim: Dim) -> Dim:
+        return dim
+
+    def equal(self, a: Dim, b: Dim) -> bool:
+        return a == b
+
+
+def guess(before: Cell, after: Cell, k: str, first: int, known: Knowledge) -> tuple[Law, Cell]:
+    """The law of which `before` is the state for k = first, and `after` the one for first + 1; and the latter
+    as the law sees it.
+
+    A number d that has become e is d + (e - d) * (k - first) before iteration k.
+    """
+    weak = before.fixed != after.fixed
+    if weak:
+        tracked = before.fixed[-1] is not None, after.fixed[-1] is not None
+        before, after = weakened(before, tracked[1]), weakened(after, tracked[0])
+    if before.fixed != after.fixed:
+        raise Unlike(before.trail)
+    by_runs = before.fixed in SEQUENCES and len(before.children) != len(after.children)
+    old, new = (gathered(before, known), gathered(after, known)) if by_runs else (before, after)
+    if (len(old.dims), len(old.children)) != (len(new.dims), len(new.children)):
+        raise Unlike(before.trail)
+    pairs = (guess(a, b, k, first, known) for a, b in zip(old.children, new.children, strict=True))
+    children, seen = tuple(zip(*pairs, strict=True)) or ((), ())
+    dims = tuple(
+        d if known.equal(d, e) else d + (known.simplified(e) - known.simplified(d)) * (sym(k) - first)
+        for d, e in zip(old.dims, new.dims, strict=True)
+    )
+    return Law(dims, children, before, by_runs, weak), replace(new, children=seen)
+
+
+def gathered(cell: Cell, known: Knowledge) -> Cell:
+    """A list as how many equal members stand side by side, and one of each."""
+    found = runs(cell.children, known.simplified)
+    return replace(cell, dims=tuple(n for n, _ in found), children=tuple(one for _, one in found))
+
+
+def check(
+    law: Law, found: Cell, k: str, value: Dim, things: Things, known: Knowledge
+) -> tuple[Law, Cell]:
+    """The law, if it says of k = value what was found, or one that says less, if that does; and what was
+    found, as the law sees it.
+
+    Raises Unlike where there is no such law.
+    """
+    found = law.seen(found)
+    if law.cell.fixed != found.fixed and weakened(law.cell).fixed[:-1] == weakened(found).fixed[:-1]:
+        cell = weakened(law.cell, found.fixed[-1] is not None)
+        law = replace(law, dims=law.dims[: len(cell.dims)], cell=cell, weak=True)
+        found = law.seen(found)
+    if law.cell.fixed != found.fixed or not things.same(law.cell.itself, found.itself):
+        raise Unlike(found.trail)
+    if law.by_runs:
+        found = gathered(found, known)
+    expected = law.at(k, value)
+    if (len(expected), len(law.children)) != (len(found.dims), len(found.children)):
+        raise Unlike(found.trail)
+    if not all(known.equal(a, b) for a, b in zip(expected, found.dims, strict=True)):
+        raise Unlike(found.trail)
+    pairs = zip(law.children, found.children, strict=True)
+    checked = [check(child, member, k, value, things, known) for child, member in pairs]
+    children = tuple(child for child, _ in checked)
+    if any(a is not b for a, b in zip(children, law.children, strict=True)):
+        law = replace(law, children=children)
+    return law, replace(found, children=tuple(member for _, member in checked))

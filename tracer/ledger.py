@@ -1,0 +1,227 @@
+"""What a run has written down, and what it knows: the program, its branches and constraints, up to here.
+
+A run that looks ahead (`loops.py`) marks where it stands, goes on, and takes back what it has written, what
+it has learnt, or both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import torch
+
+from ..constraints.dims import Dim
+from ..constraints.equations import Equations
+from ..constraints.formula import Formula, conjuncts, eq, negate
+from ..constraints.generate import Generator
+from ..constraints.intervals import Bounds
+from ..constraints.language import Constraint, Note, Tensor, Value
+from ..constraints.program import Input, Iteration, Node, Ref, refs
+from ..constraints.system import Answer, Condition, Domain, Oracle
+
+Said = TypeVar("Said", Constraint, Note)
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How much has been written down of each kind."""
+
+    nodes: int
+    inputs: int
+    values: int
+    constraints: int
+    notes: int
+    unbacked: int
+    conditions: int
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A position, and what was known there."""
+
+    position: Position
+    given: tuple[Formula, ...]
+    settled: Mapping[Formula, bool]
+
+
+class Ledger:
+    """What a run has written down, and what it knows of sizes."""
+
+    def __init__(self, domain: Domain, oracle: Oracle, generator: Generator) -> None:
+        self.domain, self.oracle, self.generator = domain, oracle, generator
+        self.inputs: list[Input] = []
+        self.nodes: list[Node] = []
+        self.values: dict[int, Value] = generator.said.values
+        self.conditions: list[Condition] = []
+        self.iterations: list[Iteration] = []
+        self.real: dict[int, tuple[torch.Tensor, Tensor, Ref]] = {}
+        """Parameters, buffers and constants that the program has used, by identity: kept alive, so that each
+        id stays its own.
+        """
+        self.settled: dict[Formula, bool] = {}
+        """Conditions that have been decided on this path."""
+        self._given: list[Formula] = [*domain.assumptions]
+        self._seen_constraints = 0
+        self._made_values = 0
+        self._indices: set[str] = set()
+
+    # ---- writing
+
+    def new_value(self, value: Value) -> Ref:
+        ref = Ref(self._made_values)
+        self._made_values += 1
+        self.values[ref.id] = value
+        return ref
+
+    def new_input(self, name: str, value: Value, parameter: bool = False) -> Ref:
+        ref = self.new_value(value)
+        self.inputs.append(Input(ref.id, name, value, parameter))
+        return ref
+
+    def index(self, name: str) -> str:
+        """A symbol for the iterations of a loop, named after its variable."""
+        while name in self._indices or name in self.domain.symbols or name[-1:].isdigit():
+            name += "_"  # sizes that data decide end in digits
+        self._indices.add(name)
+        return name
+
+    def branch(self, condition: Condition) -> None:
+        """A branch is taken here."""
+        self.conditions.append(replace(condition, after=len(self.generator.said.constraints)))
+        if condition.formula is not None:
+            self._settle(condition.formula, condition.taken)
+            if not condition.forced:
+                self._learn(condition.formula if condition.taken else negate(condition.formula))
+
+    def require_instead(self, constraint: Constraint, formula: Formula) -> None:
+        """What a node requires, said otherwise."""
+        self.generator.node = constraint.node
+        self.generator.require(formula, constraint.reason)
+
+    # ---- knowing
+
+    def known(self) -> tuple[Formula, ...]:
+        """What holds here: the domain, the branches taken, and what the calls so far required."""
+        constraints = self.generator.said.constraints
+        fresh = constraints[self._seen_constraints :]
+        self._given.extend(c.formula for c in fresh if c.formula is not False)
+        self._seen_constraints = len(constraints)
+        return (*self._given, *self.generator.said.unbacked.values())
+
+    def judged(self, formula: Formula, more: Sequence[Formula] = ()) -> Answer:
+        """What is known of the formula here, and given some more."""
+        formula = self.generator.equations.simplify_formula(formula)
+        if isinstance(formula, bool):
+            return Answer.ALWAYS if formula else Answer.NEVER
+        return self.oracle.decide(formula, (*self.known(), *more))
+
+    def certain(self, formula: Formula) -> bool:
+        return self.judged(formula) is Answer.ALWAYS
+
+    def simplified(self, dim: Dim) -> Dim:
+        """The dim, rewritten by what is known to be equal."""
+        return self.generator.equations.simplify(dim)
+
+    def equal(self, a: Dim, b: Dim) -> bool:
+        """Are the two certainly equal?"""
+        return a == b or self.certain(eq(a, b))
+
+    def assume(self, formula: Formula) -> None:
+        """From here on the formula holds, until what is known here is forgotten."""
+        for part in conjuncts(formula):
+            self._settle(part, True)
+        self._learn(formula)
+
+    def _settle(self, formula: Formula, truth: bool) -> None:
+        self.settled[formula], self.settled[negate(formula)] = truth, not truth
+
+    def _learn(self, formula: Formula) -> None:
+        self.known()
+        self._given.append(formula)
+        self.generator.learn(formula)
+
+    # ---- going back
+
+    @property
+    def position(self) -> Position:
+        said = self.generator.said
+        return Position(
+            len(self.nodes),
+            len(self.inputs),
+            self._made_values,
+            len(said.constraints),
+            len(said.notes),
+            len(said.unbacked),
+            len(self.conditions),
+            len(self.iterations),
+        )
+
+    def mark(self) -> Mark:
+        self.known()
+        return Mark(self.position, tuple(self._given), dict(self.settled))
+
+    def erase(self, mark: Mark) -> None:
+        """Takes back what was written down of the program since the mark."""
+        at, said = mark.position, self.generator.said
+        del self.nodes[at.nodes :], self.inputs[at.inputs :], self.iterations[at.iterations :]
+        del said.notes[at.notes :]
+        for name in [*said.unbacked][at.unbacked :]:
+            del said.unbacked[name]
+        for id in range(at.values, self._made_values):
+            self.values.pop(id, None)
+        self.real = {key: known for key, known in self.real.items() if known[2].id < at.values}
+
+    def forget(self, mark: Mark) -> None:
+        """Takes back what was required, branched on and learnt since the mark."""
+        del self.generator.said.constraints[mark.position.constraints :]
+        del self.conditions[mark.position.conditions :]
+        self._given, self.settled = [*mark.given], dict(mark.settled)
+        self._seen_constraints = mark.position.constraints
+        self.learn_anew()
+
+    def start_again(self, mark: Mark) -> None:
+        """Takes back everything since the mark but the branches that this path has taken."""
+        taken = [c for c in self.conditions[mark.position.conditions :] if not c.forced]
+        self.erase(mark)
+        self.forget(mark)
+        for condition in taken:
+            self.branch(condition)
+
+    def learn_anew(self) -> None:
+        """Learns all that is known again, after some of it was taken back."""
+        self.generator.bounds, self.generator.equations = Bounds(self.domain.ranges), Equations()
+        for known in self.known():
+            self.generator.learn(known)
+
+    def calls_since(self, mark: Mark) -> tuple[str, ...]:
+        return tuple(node.op for node in self.nodes[mark.position.nodes :])
+
+    def said_since(self, mark: Mark) -> tuple[list[tuple[int, Constraint]], list[Condition]]:
+        """The constraints since the mark, each with its place, and the branches."""
+        first = mark.position.constraints
+        constraints = enumerate(self.generator.said.constraints[first:], first)
+        return [*constraints], self.conditions[mark.position.conditions :]
+
+    def drop_unused(self, start: Position, stop: Position, used: set[int]) -> None:
+        """Drops the nodes between two positions whose results no later node uses, nor anything else."""
+        later = self.nodes[stop.nodes :]
+        used = used | {r.id for node in later for _, argument in node.args for r in refs(argument)}
+        between = self.nodes[start.nodes : stop.nodes]
+        kept = [node for node in between if not used.isdisjoint(node.results)]
+        for id in {r for node in between for r in node.results} - {r for node in kept for r in node.results}:
+            del self.values[id]
+        self.nodes[start.nodes :] = [*kept, *later]
+        back, said = len(between) - len(kept), self.generator.said
+        said.constraints[:] = _moved(said.constraints, stop.nodes, back)
+        said.notes[:] = _moved(said.notes, stop.nodes, back)
+        for place in range(start.iterations, len(self.iterations)):
+            one = self.iterations[place]
+            self.iterations[place] = replace(one, start=one.start - back, stop=one.stop - back)
+
+
+def _moved(said: list[Said], first: int, back: int) -> list[Said]:
+    """What is said of nodes from `first` on, which now stand further in front."""
+    return [replace(one, node=one.node - back) if one.node >= first else one for one in said]

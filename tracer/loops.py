@@ -1,0 +1,644 @@
+"""Loops over a size: the body runs once for all iterations, if it can be shown to stand for them.
+
+**The argument.** The loop makes elements 0 to N - 1, N a dim. The first p iterations run as they are (p is
+1, or 2 where the second still differs). Then a *law* is guessed: what the state of the program (`heap.py`)
+is before iteration k, for p <= k <= N. It may vary with k in sizes and numbers only, by k times something
+fixed; how far is read off one more iteration, which is run for the guess alone and leaves no trace. Then the
+state is made what the law says of a new symbol k, the body runs with element k, knowing of k only that p <=
+k <= N - 1, and afterwards the state has to be what the law says of k + 1. The law holds for k = p by
+construction, so by induction it holds throughout: each iteration does what the recorded one does, with its
+own k, and after the last the state is the law's for N, also where N is p.
+
+**What a run of the body needs for that.** It has to go the same way for every k. A branch on k that the
+oracle decides for all k does. One that it does not decide is taken both ways, each in a run of the body of
+its own, and either has to lead to the law for k + 1; so is a branch on data. A branch on sizes alone forks
+the path, as everywhere. What an operator requires of k is required of all k: `forall.py` says it without k.
+What holds in the body only is forgotten after it.
+
+**When it fails**, in whatever way, `NotSummarised` ends the run, and the recording starts again, with two
+iterations before the law, or with the values of N one by one, as any number that a program asks for. So a
+loop that is left by `break`, whose state does not fit a law, or cannot be seen, is no worse off than without
+this.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+
+import torch
+
+from ..constraints.dims import Dim, Term, sym, symbols
+from ..constraints.forall import for_all
+from ..constraints.formula import (
+    Formula,
+    all_of,
+    any_of,
+    conjuncts,
+    free_symbols,
+    ge,
+    implies,
+    le,
+    negate,
+    rewrite,
+)
+from ..constraints.language import Constraint, Dynamic, Tensor
+from ..constraints.program import Iteration, Node, Ref
+from ..constraints.system import Answer
+from . import control, higher_order, sequences
+from .cells import LASTING, Cell, Place, alike, runs, with_sizes
+from .heap import Called, Function, Unseen, function_of, look, walk
+from .laws import Knowledge, Law, Nothing, Things, Unlike, check, guess
+from .ledger import Mark, Position
+from .numbers import Real, size
+from .origins import here, is_inner, is_of_package
+from .sequences import Handle, Lazy, Repeated, RepeatingTuple, instruction, instructions, physical, refill
+from .symbolic import SymbolicTensor
+
+if TYPE_CHECKING:
+    from .record import Recording
+
+T = TypeVar("T")
+
+PEELED: Final = 1
+MOST_PEELED: Final = 2
+"""How many iterations run as they are, before the law, at the first attempt and at the last."""
+MAX_WAYS: Final = 8
+"""How many ways through a body are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A `for` in the program: the code, and the offset of its instruction."""
+
+    code: CodeType
+    offset: int
+
+
+class NotSummarised(BaseException):
+    """The recording has to start again, with another plan for this loop. No Exception: programs catch those.
+    """
+
+    def __init__(self, site: Site, reason: str, called: Called) -> None:
+        super().__init__(reason)
+        self.site, self.called = site, called
+
+
+class Plans:
+    """What earlier attempts have taught of each loop."""
+
+    def __init__(self) -> None:
+        self._peeled: dict[Site, int] = {}
+        self._called: dict[Site, dict[Function, dict[str, Any]]] = {}
+
+    def peeled(self, site: Site) -> int | None:
+        """How many iterations run as they are before the law; None for all of them."""
+        found = self._peeled.get(site, PEELED)
+        return found if found <= MOST_PEELED else None
+
+    def called(self, site: Site) -> Called:
+        """What the body is known to call."""
+        return self._called.get(site, {})
+
+    def change(self, failed: NotSummarised) -> None:
+        """Another attempt: as before, if it has come out only now what the body calls, whose state counts.
+        """
+        known = self._called.setdefault(failed.site, {})
+        if failed.called.keys() <= known.keys():
+            self._peeled[failed.site] = self._peeled.get(failed.site, PEELED) + 1
+        known.update(failed.called)
+
+
+class Stage(Enum):
+    """What the iteration is run for that the body is in."""
+
+    ITSELF = auto()
+    GUESS = auto()
+    ALL = auto()
+
+
+# --- one loop --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A branch in the body that goes either way, and the way that it went; None for a branch on data."""
+
+    formula: Formula | None
+    taken: bool
+    after: int
+    """How many constraints of the path come before it."""
+
+    @property
+    def known(self) -> Formula:
+        return True if self.formula is None else self.formula if self.taken else negate(self.formula)
+
+
+class Loop:
+    """One execution of a `for` over a symbolic sequence."""
+
+    def __init__(self, run: Recording, sequence: Lazy, site: Site, frame: FrameType) -> None:
+        self.run, self.sequence, self.site = run, sequence, site
+        self.count = run.simplified(sequence.count)
+        self.index = ""
+        self.stage: Stage | None = None
+        """None before the first iteration and after the last."""
+        self.called: dict[Function, dict[str, Any]] = {}
+        self.turns: list[Turn] = []
+        self._planned: list[bool] = []
+        self._ways: list[list[bool]] = []
+        self._looked_at = 0
+        self._things = Things({}, {})
+        self._maker: FrameType | None = frame
+        self._frames: tuple[FrameType, ...] = ()
+        self._elements: Iterator[Any] | None = None
+        self.gathers: FrameType | None = None
+        """The frame of the list comprehension that the loop is, which keeps what it gathers out of sight."""
+        self._gathered: list[Stage] = []
+        """For each iteration what it was run for."""
+
+    # ---- what Python asks
+
+    def step(self, handle: Handle, frame: FrameType) -> Any:
+        """The next element. Raises StopIteration after the last."""
+        if self._elements is None:
+            self._elements = self._begin(handle, frame)
+        elif self._frames and frame is not self._frames[0]:
+            self.fail("its iterator is used elsewhere")
+        return next(self._elements)
+
+    def left(self) -> None:
+        """The program has let go of the iterator."""
+        if self.stage in (Stage.GUESS, Stage.ALL):
+            self.run.loops.failure = NotSummarised(self.site, "the loop is left before its end", self.called)
+        self._end()
+
+    def fail(self, reason: str) -> NoReturn:
+        failure = self.run.loops.failure = NotSummarised(self.site, reason, self.called)
+        raise failure  # again at the next call, should the program catch everything
+
+    def _begin(self, handle: Handle, frame: FrameType) -> Iterator[Any]:
+        maker, self._maker = self._maker, None
+        peeled = self.run.loops.plans.peeled(self.site)
+        frames = maker and _driven_by(handle, self.site, maker, frame)
+        if not frames or peeled is None or isinstance(self.count, int):
+            return self.sequence.all()
+        self._frames = frames
+        self.called = {function_of(f.f_code): f.f_globals for f in frames}
+        self.called.update(self.run.loops.plans.called(self.site))
+        self.gathers = frames[-1] if frames[-1].f_code.co_name == "<listcomp>" else None
+        self.index = self.run.index(_target(frame))
+        return self._iterations(self.count, peeled)
+
+    def _end(self) -> None:
+        self.stage = None
+        self.run.loops.leave(self)
+        self._frames, self.gathers = (), None
+
+    # ---- the iterations
+
+    def _iterations(self, n: Term, first: int) -> Iterator[Any]:
+        run, k = self.run, self.index
+        run.loops.enter(self)
+        start = self._look()
+        for i in range(first):
+            if not run.truth(ge(n, i + 1)):
+                return self._end()
+            yield from self._element(i, Stage.ITSELF)
+        if run.judged(ge(n, first + 1)) is not Answer.NEVER:
+            law, found, calls = yield from self._guess(n, first)
+            self._things = Things(start.value, law.cell.value)
+            whole = run.mark()
+            self._ways = [[]]
+            while self._ways:
+                self._planned, self.turns = self._ways.pop(), []
+                begun = run.position
+                self._make(law, found, sym(k), carry=True)
+                mark = run.mark()
+                run.assume(ge(sym(k), first))
+                run.assume(le(sym(k), n - 1))
+                yield from self._element(sym(k), Stage.ALL)
+                weaker, found = self._check(law, sym(k) + 1, run)
+                if weaker is not law:
+                    law, self._ways = weaker, [[]]
+                    run.start_again(whole)
+                    continue
+                nested = run.position.iterations > mark.position.iterations
+                if not self.turns and not nested and calls != run.calls_since(mark):
+                    self.fail("one iteration calls what another does not")
+                self._conclude(mark, begun, found, n, first)
+            self._make(law, found, n, carry=False)
+            run.loops.met |= _tensors(found)
+            run.loops.ended[k] = self.site
+        return self._end()
+
+    def _guess(self, n: Term, first: int) -> Generator[Any, None, tuple[Law, Cell, tuple[str, ...]]]:
+        """The law, from one more iteration, of which nothing but the state is left, and what that called."""
+        run = self.run
+        before, mark = self._look(), run.mark()
+        run.assume(ge(n, first + 1))
+        yield from self._element(first, Stage.GUESS)
+        after = self._look()
+        law, found = self._attempt(lambda: guess(before, after, self.index, first, run))
+        calls = run.calls_since(mark)
+        run.erase(mark)
+        run.forget(mark)
+        return law, found, calls
+
+    def _element(self, k: Dim, stage: Stage) -> Iterator[Any]:
+        """Element k, for which the body then runs."""
+        self.stage = stage
+        self._gathered.append(stage)
+        yield self.sequence.at(k)
+        self.stage = Stage.ITSELF
+
+    def _look(self) -> Cell:
+        """The state of the program, as far as the body can see."""
+        try:
+            with torch._C.DisableTorchFunction():
+                return walk(self.run, self._frames, self.called)
+        except Unseen as reason:
+            self.fail(f"{reason} cannot be seen")
+
+    def _check(self, law: Law, value: Dim, known: Knowledge) -> tuple[Law, Cell]:
+        """Looks whether the state is the law's, or that of a law that says less."""
+        found = self._look()
+        return self._attempt(lambda: check(law, found, self.index, value, self._things, known))
+
+    def _attempt(self, compare: Callable[[], T]) -> T:
+        try:
+            return compare()
+        except Unlike as trail:
+            self.fail(f"{trail} goes on in a way that is not understood")
+
+    # ---- making the state what the law says
+
+    def _make(self, law: Law, found: Cell, value: Dim, carry: bool) -> None:
+        """Makes the state, as it was found last, what the law says for k = value; and looks whether it is.
+
+        To carry is to give each tensor that an iteration leaves to the next a node of its own.
+        """
+        self._write(law, found, value, carry)
+        self._grow(law, found, value)
+        if self._check(law, value, Nothing())[0] is not law:
+            self.fail("the state cannot be made what it should be")
+
+    def _write(self, law: Law, cell: Cell, value: Dim, carry: bool) -> None:
+        for child, member in zip(law.children, cell.children, strict=True):
+            self._write(child, member, value, carry)
+        if law.by_runs:
+            return
+        dims = law.at(self.index, value)
+        if dims != cell.dims or law.cell.fixed != cell.fixed:
+            self._put(cell, self._made(law, law.seen(cell), dims, carry))
+        elif carry and cell.ref != law.cell.ref:
+            cell.value.ref = self._carried(law.cell, cell.value.value)
+
+    def _put(self, cell: Cell, value: Any) -> None:
+        if cell.place is None:
+            self.fail(f"{cell.trail} changes where it cannot be written to")
+        self.run.loops.remember(cell.place)
+        cell.place.write(value)
+
+    def _made(self, law: Law, cell: Cell, dims: tuple[Dim, ...], carry: bool) -> Any:
+        """The value of the cell with other numbers in it."""
+        run, old = self.run, cell.value
+        match cell.fixed[0]:
+            case "int":
+                return size(run, dims[0])
+            case "quotient of sizes":
+                p, q = dims
+                return Real(run, (p, q), lambda: int(size(run, p)) / int(size(run, q)))
+            case "tensor":
+                tensor = with_sizes(cell.fixed, dims)
+                ref = self._carried(law.cell if carry else cell, tensor)
+                return SymbolicTensor(run, tensor, ref, old.dtype)
+            case "repeated":
+                return Repeated.times(run, dims[0], old.one)
+        self.fail(f"{cell.trail} changes in a way that is not understood")
+
+    def _carried(self, first: Cell, value: Tensor | Dynamic) -> Ref:
+        """A tensor that the loop carries from one iteration to the next; `first` is what it begins with."""
+        assert first.ref is not None
+        ref = self.run.new_value(value)
+        self.run.nodes.append(Node("carried", (("input", first.ref),), (ref.id,), here(self.run.names)))
+        return ref
+
+    def _grow(self, law: Law, cell: Cell, value: Dim) -> None:
+        """Fills lists that grow, after all that they hold has been written."""
+        if not law.by_runs:
+            for child, member in zip(law.children, cell.children, strict=True):
+                self._grow(child, member, value)
+            return
+        counts = law.at(self.index, value)
+        members = _members(self.run, [*zip(counts, cell.children, strict=True)])
+        if isinstance(cell.value, list):
+            self.run.loops.remember_list(cell.value)
+            refill(cell.value, members)
+        else:
+            self._put(cell, RepeatingTuple(members))
+
+    # ---- what the body has said
+
+    def way(self, formula: Formula | None) -> bool:
+        """A branch that does not go one way in all iterations: this time one of the two."""
+        step = len(self.turns)
+        taken = self._planned[step] if step < len(self._planned) else True
+        if step >= len(self._planned):
+            self._ways.append([*(turn.taken for turn in self.turns), False])
+            self._looked_at += 1
+            if self._looked_at >= MAX_WAYS:
+                self.fail("there are too many ways through the body")
+        turn = Turn(formula, taken, self.run.position.constraints)
+        self.turns.append(turn)
+        if formula is not None:
+            self.run.assume(turn.known)
+        return taken
+
+    def _conclude(self, mark: Mark, start: Position, found: Cell, n: Term, first: int) -> None:
+        """What the body said of k, it said of all k; what it learnt of k is forgotten."""
+        run = self.run
+        if run.position.unbacked != mark.position.unbacked:
+            self.fail("the data decides a size in the body")
+        run.drop_unused(start, mark.position, {*_refs(found)})
+        said, conditions = run.said_since(mark)
+        run.forget(mark)
+        for place, constraint in said:
+            while conditions and conditions[0].after <= place:
+                run.branch(conditions.pop(0))
+            guards = [turn.known for turn in self.turns if turn.after <= place]
+            formula = implies(all_of(guards), constraint.formula)
+            run.require_instead(constraint, self._for_all(formula, n, first, constraint))
+        for condition in conditions:
+            run.branch(condition)
+        run.iterations.append(Iteration(self.index, first, n, start.nodes, run.position.nodes))
+
+    def _for_all(self, formula: Formula, n: Term, first: int, of: Constraint) -> Formula:
+        """The formula for all k with first <= k <= n - 1, of which there may be none.
+
+        Where it holds for k = first - 1 as well, it holds for all from there if it holds for those, and of
+        these there is one: no case is left to tell apart.
+        """
+        run, k = self.run, self.index
+        none: Formula = run.judged(le(n, first)) is not Answer.NEVER and le(n, first)
+        before = rewrite(formula, {k: first - 1})
+        whole: Formula | None
+        if run.judged(before) is Answer.ALWAYS:
+            if before == formula:
+                return True
+            whole = for_all(formula, k, first - 1, n - 1)
+        else:
+            whole = for_all(formula, k, first, n - 1)
+            whole = None if whole is None else any_of((none, whole))
+        if whole is not None:
+            return all_of(part for part in conjuncts(whole) if run.judged(part) is not Answer.ALWAYS)
+        if run.judged(formula, (ge(sym(k), first), le(sym(k), n - 1))) is Answer.ALWAYS:
+            return True
+        self.fail(f"{of.reason}: not understood for all iterations")
+
+    # ---- list comprehensions
+
+    def close(self, gathered: list[Any]) -> None:
+        """What a list comprehension has gathered, with one element for all that one iteration stands for."""
+        if len(gathered) != len(self._gathered):
+            self.fail("not every iteration gives an element")
+        stages = [*zip(gathered, self._gathered, strict=True)]
+        members = [element for element, stage in stages if stage is Stage.ITSELF]
+        of_all = [element for element, stage in stages if stage is Stage.ALL]
+        if of_all:
+            members.append(Repeated.times(self.run, self.count - len(members), of_all[-1]))
+        with torch._C.DisableTorchFunction():
+            cells = [look(self.run, element) for element in (*members, *of_all)]
+        for cell in cells[len(members) :]:
+            same = alike(cells[len(members) - 1].children[0], cell, self.run.simplified)
+            if not same or _mentions(cell, self.index):
+                self.fail("the elements of a list comprehension differ in shape")
+        self.run.loops.remember_list(gathered)
+        refill(gathered, _members(self.run, runs(cells[: len(members)], self.run.simplified)))
+
+
+def _members(run: Recording, found: list[tuple[Dim, Cell]]) -> Iterator[Any]:
+    """The members of a list, from how many equal ones stand side by side."""
+    for count, one in found:
+        element = one.value if one.place is None else one.place.read()
+        if isinstance(count, int):
+            yield from [element] * count
+        else:
+            yield Repeated.times(run, count, element)
+
+
+def _mentions(cell: Cell, k: str) -> bool:
+    return any(k in symbols(d) for d in cell.dims) or any(_mentions(child, k) for child in cell.children)
+
+
+def _tensors(cell: Cell) -> dict[int, SymbolicTensor]:
+    """The tensors in a state, by identity."""
+    own = {id(cell.value): cell.value} if cell.ref is not None else {}
+    return own | {key: t for child in cell.children for key, t in _tensors(child).items()}
+
+
+def _refs(cell: Cell) -> Iterator[int]:
+    """The tensors in a state."""
+    if cell.ref is not None:
+        yield cell.ref.id
+    for child in cell.children:
+        yield from _refs(child)
+
+
+def _target(frame: FrameType) -> str:
+    """The variable that a `for` assigns to; a word of its own for several."""
+    code = instructions(frame.f_code)
+    following = next(i for i in code.values() if i.offset > frame.f_lasti and i.opname != "EXTENDED_ARG")
+    name = str(following.argval) if following.opname.startswith("STORE_") else ""
+    return name if name.isascii() and name.isidentifier() and name not in _WORDS else "step"
+
+
+_WORDS: Final = {"min", "max", "isqrt", "and", "or", "not"}
+"""What means something in the text of a dim."""
+
+
+def _driven_by(
+    handle: Handle, site: Site, maker: FrameType, frame: FrameType
+) -> tuple[FrameType, ...] | None:
+    """The frames whose code is the body of the loop; None where it is not known to be a `for`, or not alone.
+
+    `for` makes an iterator and steps it at once, in one frame; a comprehension is given it as its argument.
+    A generator expression is part of the loop that consumes it, which has to be one of this package's own:
+    one in C, or one that consumes something else besides, has state of its own.
+    """
+    code = frame.f_code
+    if instruction(frame).opname != "FOR_ITER":
+        return None
+    loops = [i.offset for i in instructions(code).values() if i.opname == "FOR_ITER"]
+    if frame is maker:
+        following = (i for i in instructions(code).values() if i.offset > site.offset)
+        if next(i.offset for i in following if i.opname != "EXTENDED_ARG") != frame.f_lasti:
+            return None
+    elif frame.f_locals.get(".0") is not handle or frame.f_lasti != loops[0]:
+        return None
+    frames = [frame]
+    while frames[-1].f_code.co_flags & inspect.CO_GENERATOR:
+        outer = frames[-1].f_back
+        if outer is None or outer.f_code.co_filename != sequences.__file__:
+            return None
+        if instruction(outer).opname != "FOR_ITER":
+            return None
+        frames.append(outer)
+    code = frames[-1].f_code
+    suspended = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+    gathers = code.co_name in ("<setcomp>", "<dictcomp>") or (code.co_name == "<listcomp>" and len(loops) > 1)
+    return None if code.co_flags & suspended or gathers else tuple(frames)
+
+
+_PACKAGE: Final = __name__.partition(".")[0] + "."
+_GOING_THROUGH: Final = {control.__file__, higher_order.__file__}
+_CONSUMING: Final = ("symbolic_list", "symbolic_sum", "<listcomp>", "__torch_function__")
+"""Files and functions of this package that call what the program gives them."""
+
+
+def _is_programs(frame: FrameType, run: CodeType) -> bool:
+    """Is it the program that makes the call, and not this package in order to record one? `run` is what
+    called the program.
+    """
+    if frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+        return False
+    outer = frame.f_back
+    while outer is not None:
+        code = outer.f_code
+        through = code.co_filename in _GOING_THROUGH or code.co_name in _CONSUMING
+        if is_of_package(code.co_filename) and not through:
+            return code is run
+        outer = outer.f_back
+    return True
+
+
+# --- all loops of a run ----------------------------------------------------------------------------------
+
+
+class Loops:
+    """The loops of one run that are under way."""
+
+    def __init__(self, run: Recording, plans: Plans) -> None:
+        self.run, self.plans = run, plans
+        self.failure: NotSummarised | None = None
+        """Why the run has to end, where that could not be raised when it came up."""
+        self.ended: dict[str, Site] = {}
+        """Indices of loops that are over: no size should speak of them any more."""
+        self.met: dict[int, SymbolicTensor] = {}
+        """Tensors that loops have left behind, by identity."""
+        self._active: list[Loop] = []
+        self._closing: list[tuple[FrameType, Loop]] = []
+        self._undo: dict[tuple[int, Any], Callable[[], object]] = {}
+        self._kept: list[Any] = []
+        self._profiler: Any = None
+
+    def iterator(self, value: Lazy, frame: FrameType) -> Handle:
+        """The iterator of a `for` that begins in the frame."""
+        return Handle(Loop(self.run, value, Site(frame.f_code, frame.f_lasti), frame))
+
+    @property
+    def summarising(self) -> Loop | None:
+        """The innermost loop whose body is run for more than an iteration."""
+        return next((loop for loop in reversed(self._active) if loop.stage in (Stage.GUESS, Stage.ALL)), None)
+
+    @property
+    def supposing(self) -> bool:
+        """Is what runs now run for a guess only?"""
+        return any(loop.stage is Stage.GUESS for loop in self._active)
+
+    def turning(self, formula: Formula | None) -> Loop | None:
+        """The loop in whose iterations a branch may go different ways, if that is possible."""
+        loop = next((loop for loop in reversed(self._active) if loop.stage is Stage.ALL), None)
+        if loop is None or formula is None:
+            return loop
+        indices = {other.index for other in self._active if other.stage is Stage.ALL}
+        return None if indices.isdisjoint(free_symbols(formula)) else loop
+
+    def varies(self, dim: Dim) -> bool:
+        """Does the dim speak of an index, of which there is no number?"""
+        return any(loop.stage is Stage.ALL and loop.index in symbols(dim) for loop in self._active)
+
+    def raise_failure(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+    def forget_none(self, names: frozenset[str]) -> None:
+        """Fails where something has been kept out of sight that speaks of the iterations of a loop."""
+        for name in names & self.ended.keys():
+            raise NotSummarised(self.ended[name], "the body has left something behind that was not seen", {})
+
+    # ---- what is called while a loop is under way
+
+    def enter(self, loop: Loop) -> None:
+        if not self._active and not self._closing:
+            self._profiler = sys.getprofile()
+            sys.setprofile(self._seen)
+        self._active.append(loop)
+
+    def leave(self, loop: Loop) -> None:
+        if loop in self._active:
+            self._active.remove(loop)
+            if loop.gathers is not None:
+                self._closing.append((loop.gathers, loop))
+            self._rest()
+
+    def _rest(self) -> None:
+        if not self._active and not self._closing and sys.getprofile() == self._seen:
+            sys.setprofile(self._profiler)
+
+    def _seen(self, frame: FrameType, event: str, result: Any) -> None:
+        """A profiler's function: what is called, and what list comprehensions return."""
+        if event == "call":
+            code = frame.f_code
+            function = function_of(code)
+            news = [loop for loop in self._active if function not in loop.called]
+            if news and not is_inner(code.co_filename) and _is_programs(frame, type(self.run).run.__code__):
+                for loop in news:
+                    loop.called[function] = frame.f_globals
+        elif event == "return" and self._closing and self._closing[-1][0] is frame:
+            _, loop = self._closing.pop()
+            self._rest()
+            try:
+                loop.close(result)
+            except NotSummarised as failure:
+                self.failure = failure
+
+    # ---- what is undone at the end
+
+    def remember(self, place: Place) -> None:
+        """What stands there will be written over, and is put back when the run ends."""
+        if isinstance(place, LASTING):
+            key = id(place.holder), place.name
+            if key not in self._undo:
+                self._kept.append(place.holder)
+                self._undo[key] = functools.partial(place.write, place.read())
+
+    def remember_list(self, target: list[Any]) -> None:
+        key = id(target), refill
+        if key not in self._undo:
+            self._kept.append(target)
+            self._undo[key] = functools.partial(refill, target, physical(target))
+
+    def finish(self) -> NotSummarised | None:
+        """Ends all loops, and puts back what was written; what the program itself has written stays.
+
+        Says why the run does not count, if so.
+        """
+        left = self.summarising
+        if left is not None and self.failure is None:
+            self.failure = NotSummarised(left.site, "the loop is left before its end", left.called)
+        for loop in self._active:
+            loop.stage = None
+        self._active.clear()
+        self._closing.clear()
+        self._rest()
+        for undo in reversed(self._undo.values()):
+            undo()
+        self._undo.clear()
+        return self.failure

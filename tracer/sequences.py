@@ -1,0 +1,569 @@
+"""Sequences whose length is a size: `range(n)`, the rows of a tensor, a list that a summarised loop has
+filled.
+
+Python's own take a number for their length, so that a symbolic one would have to be tried value by value.
+These say their length as a dim and make their elements on demand. A `for` over one is handed to the
+recording (`loops.py`), which may run its body once for all iterations; everything else that wants a number
+is given one, on a path of its own, as everywhere.
+
+A list that a summarised loop has filled stays the object that it was, since the program may hold it in many
+places: it becomes a `Repeating`, whose members are elements and, in the place of many, a `Repeated`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import ctypes
+import dis
+import functools
+import inspect
+import operator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import CodeType, FrameType, GeneratorType
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+
+import torch
+
+from ..constraints.dims import Dim, Term, ceildiv, maximum, minimum, total
+from ..constraints.formula import all_of, eq, ge, lt
+from ..constraints.language import Layout, Tensor
+from .numbers import Size, dim_of, size
+from .symbolic import SymbolicTensor
+
+if TYPE_CHECKING:
+    from .record import Recording
+
+At: TypeAlias = Callable[[Dim], Any]
+"""Makes the element at an index, which is 0 for the first."""
+
+
+# --- sequences that are made on demand -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lazy:
+    """`count` elements, none where that is negative."""
+
+    run: Recording
+    count: Dim
+    at: At
+
+    def __iter__(self) -> Iterator[Any]:
+        return iterate(self, sys._getframe(1))
+
+    def __reversed__(self) -> Lazy:
+        return Lazy(self.run, self.count, lambda k: self.at(self.count - 1 - k))
+
+    def __len__(self) -> int:
+        return int(length(self))
+
+    def __bool__(self) -> bool:
+        return self.run.truth(ge(self.count, 1))
+
+    def __getitem__(self, key: Any) -> Any:
+        return [*self.all()][key] if type(key) is slice else self.at(_index(self.run, key, self.count))
+
+    def all(self) -> Iterator[Any]:
+        """The elements, as many as a number for `count` says."""
+        for k in builtins.range(int(size(self.run, self.count))):
+            yield self.at(k)
+
+
+def length(lazy: Lazy) -> Any:
+    """How many elements there are, as the program sees it."""
+    return size(lazy.run, maximum(lazy.count, 0) if isinstance(lazy.count, Term) else max(lazy.count, 0))
+
+
+def _index(run: Recording, key: Any, count: Dim) -> Dim:
+    """A place counted from the front. Raises IndexError, as the program would, where there is no such one.
+    """
+    at = dim_of(key)
+    if at is None:
+        raise TypeError(f"list indices must be integers or slices, not {type(key).__name__}")
+    if not run.truth(ge(at, 0)):
+        at = at + count
+    if not run.truth(all_of((ge(at, 0), lt(at, count)))):
+        raise IndexError("list index out of range")
+    return at
+
+
+def lazy(value: Any) -> Lazy | None:
+    """What an iteration over the value goes through, where only a dim says how much that is."""
+    if type(value) is Lazy:
+        return value
+    if type(value) in (Repeating, RepeatingTuple):
+        several: _Several = value
+        return several.lazy()
+    if type(value) is SymbolicTensor and isinstance(value.value, Tensor) and value.value.shape:
+        rows = value.run.simplified(value.value.shape[0])
+        return _slices(value, 0, rows, 1) if isinstance(rows, Term) else None
+    return None
+
+
+def iterate(value: Lazy, frame: FrameType) -> Iterator[Any]:
+    """The iterator for the code that `frame` runs: a `for` may be summarised, `a, b = x` says how many."""
+    step = instruction(frame)
+    if step.opname == "GET_ITER":
+        return value.run.loops.iterator(value, frame)
+    if step.opname == "UNPACK_SEQUENCE":
+        if not value.run.truth(eq(value.count, step.argval)):
+            raise ValueError(f"{step.argval} values are unpacked from {value.count}")
+        return (value.at(k) for k in builtins.range(step.argval))
+    return value.all()
+
+
+def instruction(frame: FrameType) -> dis.Instruction:
+    """What the frame is executing."""
+    return instructions(frame.f_code)[frame.f_lasti]
+
+
+@functools.lru_cache(maxsize=512)
+def instructions(code: CodeType) -> dict[int, dis.Instruction]:
+    """By offset in bytes."""
+    return {i.offset: i for i in dis.get_instructions(code)}
+
+
+# --- slices of a tensor ----------------------------------------------------------------------------------
+
+
+def _slices(tensor: SymbolicTensor, dim: int, count: Dim, width: int, keep: bool = False) -> Lazy:
+    """`[*a, n, *z]` as n of `[*a, *z]`; or, kept, as count of `[*a, width, *z]`."""
+    run = tensor.run
+
+    def at(k: Dim) -> Any:
+        if keep:
+            return run.operator("narrow", (tensor, dim, size(run, k * width), width), {})
+        return run.operator("select", (tensor, dim, size(run, k)), {})
+
+    return Lazy(run, count, at)
+
+
+def unbound(x: SymbolicTensor, dim: Any = 0) -> RepeatingTuple | None:
+    """`x.unbind(dim)`, where only a dim says how many there are."""
+    where = _axis(x, dim)
+    return None if where is None else _tuple(_slices(x, where[0], where[1], 1))
+
+
+def split(x: SymbolicTensor, split_size_or_sections: Any, dim: Any = 0) -> RepeatingTuple | None:
+    """`x.split(k, dim)`, where only a dim says how many there are, and all are of one size."""
+    where, width = _axis(x, dim), split_size_or_sections
+    if where is None or type(width) is not int or width < 1:
+        return None
+    at, n = where
+    even = width == 1 or x.run.certain(eq(n % width, 0))
+    return _tuple(_slices(x, at, n // width, width, keep=True)) if even and x.run.truth(ge(n, 1)) else None
+
+
+def _axis(x: SymbolicTensor, dim: Any) -> tuple[int, Dim] | None:
+    """The axis and its size, if that is symbolic."""
+    value = x.value
+    if not isinstance(value, Tensor) or type(dim) is not int or not -value.rank <= dim < value.rank:
+        return None
+    n = x.run.simplified(value.shape[dim])
+    return (dim % value.rank, n) if isinstance(n, Term) else None
+
+
+def _tuple(of: Lazy) -> RepeatingTuple:
+    return RepeatingTuple([Repeated.of(of.run, of.count, of.at)])
+
+
+def _by_signature(make: Callable[..., RepeatingTuple | None]) -> Callable[[Any, Any], RepeatingTuple | None]:
+    def several(args: tuple[Any, ...], kwargs: dict[str, Any]) -> RepeatingTuple | None:
+        try:
+            bound = inspect.signature(make).bind(*args, **kwargs)
+        except TypeError:
+            return None
+        return make(*bound.args, **bound.kwargs) if type(bound.args[0]) is SymbolicTensor else None
+
+    return several
+
+
+COUNTED: Mapping[str, Callable[[Any, Any], RepeatingTuple | None]] = {
+    "unbind": _by_signature(unbound),
+    "split": _by_signature(split),
+}
+"""Operators that give as many results as a size says. (None: as many as their rules say.)"""
+
+
+# --- lists and tuples with more members than they hold ---------------------------------------------------
+
+
+class Repeated(SymbolicTensor):
+    """Stands in a list for `count` elements, one after the other; `one` is the element where all are alike.
+
+    It is a tensor only so that torch's C++ code, which looks at the members of a list before anything else
+    does, lets the list pass.
+    """
+
+    count: Dim
+    at: At
+    alike: bool
+    one: Any
+
+    @classmethod
+    def of(cls, run: Recording, count: Dim, at: At, alike: bool = False, one: Any = None) -> Repeated:
+        self: Repeated = torch.Tensor._make_wrapper_subclass(cls, [], device=run.device)
+        self.run, self.count, self.at, self.alike, self.one = run, count, at, alike, one
+        return self
+
+    @classmethod
+    def times(cls, run: Recording, count: Dim, one: Any) -> Repeated:
+        return cls.of(run, count, lambda k: one, True, one)
+
+    @property
+    def value(self) -> NoReturn:  # type: ignore[override]
+        self.run.give_up("what a loop has put into a list is used in a way that is not followed")
+
+    ref = value
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+        return f"{self.count} × {self.one}"
+
+
+class _Several:
+    """What lists and tuples have in common whose members may stand for many."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def __init__(self, members: Iterable[Any]) -> None: ...
+
+    def lazy(self) -> Lazy | None:
+        """None where a number says how many elements there are after all."""
+        members = physical(self)
+        runs = [m for m in members if type(m) is Repeated]
+        if not runs:
+            return None
+        run = runs[0].run
+        return Lazy(run, total(map(count_of, members)), functools.partial(_element, run, members))
+
+    def __iter__(self) -> Iterator[Any]:
+        whole = self.lazy()
+        return iter(physical(self)) if whole is None else iterate(whole, sys._getframe(1))
+
+    def __reversed__(self) -> Iterator[Any]:
+        whole = self.lazy()
+        return iter(physical(self)[::-1]) if whole is None else iter(reversed(whole))
+
+    def __len__(self) -> int:
+        whole = self.lazy()
+        return builtins.len(physical(self)) if whole is None else builtins.len(whole)
+
+    def __bool__(self) -> bool:
+        whole = self.lazy()
+        return bool(physical(self)) if whole is None else bool(whole)
+
+    def __getitem__(self, key: Any) -> Any:
+        whole = self.lazy()
+        if whole is None:
+            return physical(self)[key]
+        return whole[key] if type(key) is not slice else type(self)(_sliced(whole.run, physical(self), key))
+
+    def __add__(self, other: Any) -> Any:
+        return type(self)((*physical(self), *physical(other)))
+
+    def __radd__(self, other: Any) -> Any:
+        return type(self)((*physical(other), *physical(self)))
+
+
+def physical(several: Any) -> tuple[Any, ...]:
+    """The members as they are held."""
+    return (*(list if isinstance(several, list) else tuple).__iter__(several),)
+
+
+def count_of(member: Any) -> Dim:
+    return member.count if type(member) is Repeated else 1
+
+
+def _element(run: Recording, members: Sequence[Any], k: Dim) -> Any:
+    """The element at place k, which is known to be one of them."""
+    for member in members[:-1]:
+        n = count_of(member)
+        if run.truth(lt(k, n)):
+            return _at(member, k)
+        k = k - n
+    return _at(members[-1], k)
+
+
+def _at(member: Any, k: Dim) -> Any:
+    return member.at(k) if type(member) is Repeated else member
+
+
+def _sliced(run: Recording, members: tuple[Any, ...], key: slice) -> Iterable[Any]:
+    """`[::-1]`, `[a:]`, `[:-b]`, `[a:-b]` of what is held; any other slice asks for numbers."""
+    first, last = key.start or 0, -(key.stop or 0)
+    if key.step == -1 and key.start is key.stop is None:
+        return (_backwards(m) for m in members[::-1])
+    plain = type(first) is int and type(last) is int and key.step in (None, 1) and key.stop != 0
+    if not plain or first < 0 or last < 0:
+        return [*_one_by_one(members)][key]
+    rest = _without(run, members, first)
+    return _without(run, rest[::-1], last)[::-1]
+
+
+def _backwards(member: Any) -> Any:
+    if type(member) is not Repeated or member.alike:
+        return member
+    return Repeated.of(member.run, member.count, lambda k: member.at(member.count - 1 - k))
+
+
+def _without(run: Recording, members: Sequence[Any], n: int) -> list[Any]:
+    """What is left when n elements are dropped, beginning with the first member."""
+    left = [*members]
+    while n and left:
+        member = left[0]
+        if type(member) is not Repeated:
+            del left[0]
+            n -= 1
+        elif not run.truth(ge(member.count, 1)):
+            del left[0]
+        elif not member.alike:
+            return _without(run, [*_one_by_one(left)], n)
+        else:
+            left[0] = Repeated.times(run, member.count - 1, member.one)
+            n -= 1
+    return left
+
+
+def settled(several: Any) -> list[Any]:
+    """Every element by itself, as many as numbers for the sizes say."""
+    return [*_one_by_one(physical(several))]
+
+
+def _one_by_one(members: Iterable[Any]) -> Iterator[Any]:
+    for member in members:
+        if type(member) is Repeated:
+            yield from Lazy(member.run, member.count, member.at).all()
+        else:
+            yield member
+
+
+class RepeatingTuple(_Several, tuple[Any, ...]):
+    """A tuple whose members may stand for many."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return (*settled(self),) == other
+
+    def __hash__(self) -> int:
+        return hash((*settled(self),))
+
+
+class Repeating(_Several, list[Any]):
+    """A list whose members may stand for many.
+
+    `append`, `extend`, `insert` at the front, `pop` at either end, `reverse` and `copy` need not know how
+    many; all other methods ask for numbers, and find an ordinary list.
+    """
+
+    __slots__ = ()
+
+    def copy(self) -> Repeating:
+        return Repeating(physical(self))
+
+    def __iadd__(self, other: Any) -> Any:
+        self.extend(other)
+        return self
+
+    def extend(self, other: Any) -> None:
+        list.extend(self, physical(other) if isinstance(other, list | tuple) else other)
+
+    def insert(self, index: Any, value: Any) -> None:
+        if index != 0:
+            refill(self, settled(self))
+        list.insert(self, index, value)
+
+    def pop(self, index: Any = -1) -> Any:
+        if self and type(index) is int and index in (0, -1):
+            members = physical(self)
+            found = self[index]
+            run = next((m.run for m in members if type(m) is Repeated), None)
+            if run is not None:
+                step = 1 if index == 0 else -1
+                refill(self, _without(run, members[::step], 1)[::step])
+                return found
+        return _after_settling("pop")(self, index)
+
+    def reverse(self) -> None:
+        refill(self, (_backwards(m) for m in physical(self)[::-1]))
+
+
+def _after_settling(name: str) -> Callable[..., Any]:
+    method = getattr(list, name)
+
+    @functools.wraps(method)
+    def call(self: Repeating, *args: Any, **options: Any) -> Any:
+        refill(self, settled(self))
+        return method(self, *args, **options)
+
+    return call
+
+
+for _name in (
+    "remove index count sort clear __setitem__ __delitem__ __contains__ __eq__ __ne__ __lt__ __le__ __gt__ "
+    "__ge__ __mul__ __rmul__ __imul__ __repr__"
+).split():
+    setattr(Repeating, _name, _after_settling(_name))
+
+
+def refill(target: list[Any], members: Iterable[Any]) -> None:
+    """Gives a list other members, and the type that fits them: `Repeating` if one of them stands for many.
+
+    The type of an object may be changed to one of the same layout, as assigning to `__class__` does between
+    classes that are written in Python. Of a `list` Python refuses it, since an instance of a type of C might
+    be shared; a list is not.
+    """
+    members = [*members]
+    list.__setitem__(target, slice(None), members)
+    kind = Repeating if any(type(m) is Repeated for m in members) else list
+    if type(target) is not kind:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(kind))
+        before = type(target)
+        ctypes.c_void_p.from_address(id(target) + _TYPE_OFFSET).value = id(kind)
+        ctypes.pythonapi.Py_DecRef(ctypes.py_object(before))
+
+
+_TYPE_OFFSET = object.__basicsize__ - ctypes.sizeof(ctypes.c_void_p)
+"""Every object ends what all objects have with the address of its type."""
+
+
+SEVERAL = (Repeating, RepeatingTuple)
+
+
+def counted(
+    run: Recording, op: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any], tuple[Dim, ...]]:
+    """The arguments of a call without members that stand for many.
+
+    For `cat` and `stack`, of each how many there are; for all other operators there are as many as numbers
+    say.
+    """
+    if not any(type(a) in SEVERAL for a in (*args, *kwargs.values())):
+        return args, kwargs, ()
+    counts: tuple[Dim, ...] = ()
+    if op in ("cat", "stack") and args and type(args[0]) in SEVERAL:
+        members = physical(args[0])
+        if all(type(m) is not Repeated or isinstance(m.one, SymbolicTensor) for m in members):
+            members = tuple(m for m in members if type(m) is not Repeated or run.truth(ge(m.count, 1)))
+            counts = tuple(map(count_of, members))
+            args = ([m.one if type(m) is Repeated else m for m in members], *args[1:])
+    plain = tuple(settled(a) if type(a) in SEVERAL else a for a in args)
+    return plain, {k: settled(v) if type(v) in SEVERAL else v for k, v in kwargs.items()}, counts
+
+
+def joined(op: str, named: Mapping[str, Any], counts: tuple[Dim, ...], once: Tensor) -> Tensor:
+    """What `cat` or `stack` makes of tensors of which each stands `counts` times, from what it makes of them
+    once.
+    """
+    tensors = [t for t in next(iter(named.values())) if isinstance(t, Tensor)]
+    at = named.get("dim", 0) % once.rank
+    parts = (t.shape[at] if op == "cat" and t.rank == once.rank else int(op == "stack") for t in tensors)
+    size_there = total(count * part for count, part in zip(counts, parts, strict=True))
+    layout = once.layout if once.layout is Layout.CONTIGUOUS else Layout.UNKNOWN
+    return replace(once, shape=(*once.shape[:at], size_there, *once.shape[at + 1 :]), layout=layout)
+
+
+# --- what stands for Python's names ----------------------------------------------------------------------
+
+
+def symbolic_range(*args: Any) -> Any:
+    """`range` of sizes."""
+    run: Any = next((a.run for a in args if type(a) is Size), None)
+    if run is None or not 1 <= len(args) <= 3:
+        return builtins.range(*args)
+    start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1) if len(args) == 2 else args
+    step = int(step)
+    low, high = dim_of(start), dim_of(stop)
+    if low is None or high is None or step == 0:
+        return builtins.range(*args)
+    count = ceildiv(high - low, step) if step > 0 else ceildiv(low - high, -step)
+    return Lazy(run, count, lambda k: size(run, low + step * k))
+
+
+def symbolic_len(x: Any, /) -> Any:
+    """`len`, which of a symbolic sequence or a tensor is a size."""
+    found = lazy(x)
+    return builtins.len(x) if found is None else length(found)
+
+
+def symbolic_enumerate(iterable: Any, start: Any = 0) -> Any:
+    found = lazy(iterable)
+    if found is None:
+        return builtins.enumerate(iterable, start)
+    run, first = found.run, dim_of(operator.index(start) if type(start) is not Size else start)
+    assert first is not None
+    return Lazy(run, found.count, lambda k: (size(run, k + first), found.at(k)))
+
+
+def symbolic_zip(*iterables: Any, strict: bool = False) -> Any:
+    """As long as the shortest; strictly, all have to be of one length."""
+    found = [lazy(i) for i in iterables]
+    all_lazy = [f for f in found if f is not None]
+    if not found or len(all_lazy) < len(found):
+        return builtins.zip(*iterables, strict=strict)
+    first, *others = all_lazy
+    if strict and not first.run.truth(all_of(eq(first.count, other.count) for other in others)):
+        raise ValueError("zip() argument 2 is shorter or longer than argument 1")
+    count = first.count if strict else minimum(*(f.count for f in all_lazy))
+    return Lazy(first.run, count, lambda k: (*(f.at(k) for f in all_lazy),))
+
+
+def symbolic_reversed(x: Any, /) -> Any:
+    found = lazy(x)
+    return builtins.reversed(x) if found is None else reversed(found)
+
+
+def symbolic_list(x: Any = (), /) -> Any:
+    found = lazy(x)
+    if type(x) in (Repeating, RepeatingTuple):
+        return Repeating(physical(x))
+    if found is not None:
+        return Repeating([Repeated.of(found.run, found.count, found.at)])
+    return [element for element in x] if _expression(x) else builtins.list(x)  # noqa: C416
+
+
+def symbolic_tuple(x: Any = (), /) -> Any:
+    members = symbolic_list(x)
+    return RepeatingTuple(physical(members)) if type(members) is Repeating else builtins.tuple(members)
+
+
+def symbolic_sum(x: Any, /, start: Any = 0) -> Any:
+    """`sum`, by a loop that can be summarised."""
+    if lazy(x) is None and not _expression(x):
+        return builtins.sum(x, start)
+    result = start
+    for element in x:
+        result = result + element
+    return result
+
+
+def _expression(x: Any) -> bool:
+    """Is it a generator expression, `(f(y) for y in ys)`, over a symbolic sequence?"""
+    if type(x) is not GeneratorType or x.gi_code.co_name != "<genexpr>" or x.gi_frame is None:
+        return False
+    return getattr(x.gi_frame.f_locals.get(".0"), "symbolic", False) is True
+
+
+class Handle:
+    """The iterator of a `for` over a symbolic sequence.
+
+    It is all that the running program holds of the loop, so when it goes, the loop has been left.
+    """
+
+    symbolic = True
+
+    def __init__(self, loop: Any) -> None:
+        self.loop = loop
+
+    def __iter__(self) -> Handle:
+        return self
+
+    def __next__(self) -> Any:
+        return self.loop.step(self, sys._getframe(1))
+
+    def __del__(self) -> None:
+        self.loop.left()

@@ -1,0 +1,179 @@
+"""What stands for Python's own names while a program is recorded.
+
+Some of Python's functions and types insist on numbers: `int(n)`, `range(n)`, `len(rows)`. Of a size, each
+can give what a dim can say. So their names are rebound, in the modules that the target's code lives in, to
+stand-ins that pass sizes through and are Python's own in every other respect.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import functools
+import inspect
+import math
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import FrameType, FunctionType, ModuleType
+from typing import Any, Final
+
+import torch
+
+from . import sequences
+from .integers import ROOTS, symbolic_int
+from .origins import is_inner, is_of_package
+
+
+class _TypeStandIn(type):
+    """`isinstance`, comparison and attributes are those of the type that it stands for."""
+
+    real: type
+    call: Callable[..., Any]
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return cls.call(*args, **kwargs)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, cls.real)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, cls.real)
+
+    def __eq__(cls, other: object) -> bool:
+        return other is cls.real or other is cls
+
+    def __hash__(cls) -> int:
+        return hash(cls.real)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(cls.real, name)
+
+    def __getitem__(cls, parameters: Any) -> Any:
+        return cls.real[parameters]  # type: ignore[index]
+
+    def __repr__(cls) -> str:
+        return repr(cls.real)
+
+    def __or__(cls, other: Any) -> Any:
+        return cls.real | other
+
+    def __ror__(cls, other: Any) -> Any:
+        return other | cls.real
+
+
+def _of_type(real: type, call: Callable[..., Any]) -> Any:
+    return _TypeStandIn(real.__name__, (), {"real": real, "call": staticmethod(call)})
+
+
+STAND_INS: Final[Mapping[str, Any]] = {
+    "int": _of_type(builtins.int, symbolic_int),
+    "range": _of_type(builtins.range, sequences.symbolic_range),
+    "enumerate": _of_type(builtins.enumerate, sequences.symbolic_enumerate),
+    "zip": _of_type(builtins.zip, sequences.symbolic_zip),
+    "reversed": _of_type(builtins.reversed, sequences.symbolic_reversed),
+    "list": _of_type(builtins.list, sequences.symbolic_list),
+    "tuple": _of_type(builtins.tuple, sequences.symbolic_tuple),
+    "len": sequences.symbolic_len,
+    "sum": sequences.symbolic_sum,
+}
+_NAMES: Final = "|".join(STAND_INS)
+_TOLD_APART: Final = re.compile(
+    rf"\bis (?:not )?({_NAMES})\b|\bcase ({_NAMES})\([^)]|\bdtype *= *({_NAMES})\b"
+)
+"""Where a stand-in of a type is not as good as the type: identity, patterns with a member, arguments of C
+code.
+"""
+
+
+@functools.cache
+def _taken(module: ModuleType) -> frozenset[str]:
+    """The names that cannot be rebound in this module."""
+    try:
+        source = inspect.getsource(module)
+    except (OSError, TypeError):
+        return frozenset(STAND_INS)
+    return frozenset(name for found in _TOLD_APART.finditer(source) for name in found.groups() if name)
+
+
+def sources_of(target: Any) -> list[ModuleType]:
+    """The modules of the user's that the target's code lives in, those of functions that they import from
+    their own package, and the one of torch's own composites.
+    """
+    parts = target.modules() if isinstance(target, torch.nn.Module) else (target,)
+    names = [getattr(t, "__module__", None) for part in parts for t in (type(part), part)]
+    found: dict[str, ModuleType] = {}
+    todo = sorted({n for n in names if isinstance(n, str)})
+    while todo:
+        name = todo.pop()
+        module = sys.modules.get(name)
+        file = getattr(module, "__file__", None)
+        if module is None or not file or is_inner(file) or name in found:
+            continue
+        found[name] = module
+        package = name.partition(".")[0]
+        todo += sorted(n for n in _imported(module) if n.partition(".")[0] == package and n not in found)
+    return [torch.nn.functional, *found.values()]
+
+
+@functools.cache
+def _imported(module: ModuleType) -> frozenset[str]:
+    """The modules whose functions the module has imported by name."""
+    functions = (f for f in vars(module).values() if isinstance(f, FunctionType))
+    return frozenset(f.__module__ for f in functions if f.__module__)
+
+
+class AnotherSource(BaseException):
+    """Code outside the sources makes a size a number: the run starts again, with that module among them.
+    """
+
+    def __init__(self, module: ModuleType) -> None:
+        self.module = module
+
+
+def calls_builtins(frame: FrameType) -> ModuleType | None:
+    """The user's module whose code runs in this frame, if a name that it speaks of can be rebound in it."""
+    outer: FrameType | None = frame
+    while outer is not None and is_of_package(outer.f_code.co_filename):
+        outer = outer.f_back
+    if outer is None or is_inner(outer.f_code.co_filename):
+        return None
+    module = sys.modules.get(outer.f_globals.get("__name__", ""))
+    if module is None or vars(module) is not outer.f_globals:
+        return None
+    return module if _free(module) & {*outer.f_code.co_names} else None
+
+
+def _free(module: ModuleType) -> frozenset[str]:
+    """The names that can be rebound in this module: of all but the user's `int` alone."""
+    root = module.__name__.partition(".")[0]
+    mine = root not in (*sys.stdlib_module_names, "torch", "numpy")
+    return frozenset((STAND_INS.keys() if mine else {"int"}) - vars(module).keys() - _taken(module))
+
+
+@contextlib.contextmanager
+def symbolic_builtins(sources: Iterable[ModuleType]) -> Iterator[None]:
+    """Rebinds Python's names in these modules, and the roots of `math` there and wherever they are called by
+    their full names; and unbinds them again.
+    """
+    sources = tuple(sources)
+    rebound = [(module, name) for module in sources for name in _free(module)]
+    plain = {name: getattr(math, name) for name in ROOTS}
+    roots = [(math, name, name) for name in ROOTS] + [
+        (module, alias, name)
+        for module in sources
+        for alias, value in vars(module).items()
+        for name, function in plain.items()
+        if value is function
+    ]
+    try:
+        for module, name in rebound:
+            setattr(module, name, STAND_INS[name])
+        for module, alias, name in roots:
+            setattr(module, alias, ROOTS[name])
+        yield
+    finally:
+        for module, alias, name in roots:
+            setattr(module, alias, plain[name])
+        for module, name in rebound:
+            delattr(module, name)
