@@ -875,11 +875,12 @@ def _entering_composites() -> Iterator[None]:
     While recording they do not, so that their own Python code runs, with its checks, and its calls are what
     is recorded.
     """
+    import torch._lowrank
     import torch._tensor
     import torch.functional
     import torch.nn.functional
 
-    modules = (torch.overrides, torch._tensor, torch.functional, torch.nn.functional)
+    modules = (torch.overrides, torch._lowrank, torch._tensor, torch.functional, torch.nn.functional)
     saved = [(m, n, getattr(m, n)) for m in modules for n in _CHECKS if hasattr(m, n)]
     try:
         for module, name, _ in saved:

@@ -6,10 +6,10 @@ from math import factorial
 from typing import Any, cast
 
 from ..dims import Dim, Term, maximum, minimum
-from ..formula import eq, ge, lt
+from ..formula import all_of, any_of, eq, ge, gt, le, lt
 from ..generate import RuleFunction
 from ..language import Context, Number, Shape, Tensor, Value, product
-from .common import DEFAULTS, category, channels_last, contiguous_strides, promote, rank_is
+from .common import DEFAULTS, axis, category, channels_last, contiguous_strides, promote, rank_is
 from .elementwise import pointwise_layout
 from .rounding import steps
 
@@ -217,6 +217,41 @@ def arange(
     return Tensor((size,), dtype)
 
 
+def inclusive_range(
+    c: Context, start: Any, end: Any, step: Any = 1, dtype: str | None = None
+) -> Tensor:
+    """`start, end, step -> [floor((end - start) / step) + 1]`; the end may not lie against the step."""
+    if all(isinstance(n, int | Term) for n in (start, end, step)):
+        length = end - start
+        same_way = any_of((all_of((gt(step, 0), ge(length, 0))), all_of((lt(step, 0), le(length, 0)))))
+        c.require(same_way, f"{end} cannot be reached from {start} by {step}")
+        return Tensor((length // (1 if step == 0 else step) + 1,), dtype or "float32")
+    if all(isinstance(n, int | float) for n in (start, end, step)):
+        if step == 0 or (end - start) * step < 0:
+            c.refuse(f"{end} cannot be reached from {start} by {step}")
+        return Tensor((int((end - start) / step + 1),), dtype or "float32")
+    c.approximate("how many numbers there are in a range of floats and sizes is not followed")
+    return Tensor((c.fresh("range", 1, None),), dtype or "float32")
+
+
+def shape_as_tensor(c: Context, input: Tensor) -> Tensor:
+    """`[*d] -> int64[the number of dims]`"""
+    return Tensor((input.rank,), "int64")
+
+
+def dim_arange(c: Context, like: Tensor, dim: int) -> Tensor:
+    """`[*a, n, *z] -> int64[n]`"""
+    at = axis(c, dim, like.rank)
+    return Tensor((like.shape[at] if like.shape else 1,), "int64")
+
+
+def dep_token(
+    c: Context, dtype: str | None = None, memory_format: str | None = None
+) -> Tensor:
+    """`-> []`, which assertions are tied to"""
+    return Tensor((), dtype or "float32")
+
+
 def linspace(
     c: Context, start: Any, end: Any, steps: Any, base: float = 10.0, dtype: str | None = None
 ) -> Tensor:
@@ -339,6 +374,10 @@ RULES: dict[str, RuleFunction] = {
     **dict.fromkeys(("tensor", "as_tensor"), tensor),
     "asarray": asarray,
     "scalar_tensor": scalar_tensor,
+    "range": inclusive_range,
+    "_shape_as_tensor": shape_as_tensor,
+    "_dim_arange": dim_arange,
+    "_make_dep_token": dep_token,
     "arange": arange,
     "linspace": linspace,
     "logspace": linspace,

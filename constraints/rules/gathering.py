@@ -394,6 +394,21 @@ def aten_unique_consecutive(
     return unique_all(c, input, dim)
 
 
+def unique_without_counts(
+    c: Context, input: Tensor, sorted: bool = True, return_inverse: bool = False
+) -> tuple[Tensor, Tensor]:
+    """`unique_all` without the last part; a second one that is not asked for is `[0]`"""
+    values, inverse, _ = unique2(c, input, sorted, return_inverse)
+    return values, inverse
+
+
+def unique_dim_consecutive(
+    c: Context, input: Tensor, dim: int, return_inverse: bool = False, return_counts: bool = False
+) -> tuple[Tensor, ...]:
+    """`unique_all` along a dim: all of it"""
+    return unique_all(c, input, dim)
+
+
 def unique_dim(
     c: Context,
     input: Tensor,
@@ -594,7 +609,9 @@ RULES: dict[str, Callable[..., Any]] = {
     "unique": unique,
     "unique_consecutive": unique_consecutive,
     "_unique2": unique2,
+    "_unique": unique_without_counts,
     "unique_dim": unique_dim,
+    "unique_dim_consecutive": unique_dim_consecutive,
     "_unique_consecutive": aten_unique_consecutive,
     "embedding": embedding,
     "aten_embedding": aten_embedding,

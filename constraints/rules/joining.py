@@ -168,6 +168,11 @@ def chunk_cat(c: Context, tensors: tuple[Tensor, ...], dim: int, num_chunks: Dim
     return Tensor((*tensors[0].shape[:at], num_chunks, width), tensors[0].dtype)
 
 
+def flatten_dense_tensors(c: Context, tensors: tuple[Tensor, ...]) -> Tensor:
+    """`[*a], [*b], … -> [∏a + ∏b + …]`"""
+    return cat(c, tuple(Tensor((t.numel,), t.dtype) for t in tensors))
+
+
 # --- splitting -------------------------------------------------------------------------------------------
 
 
@@ -293,6 +298,7 @@ def unbind(c: Context, input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 
 RULES: dict[str, Callable[..., Any]] = {
     "_chunk_cat": chunk_cat,
+    "flatten_dense_tensors": flatten_dense_tensors,
     "cat": cat,
     "stack": stack,
     "hstack": hstack,

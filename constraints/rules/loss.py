@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from math import inf
 from typing import Any, Final
 
-from ..dims import Dim, total
+from ..dims import Dim, maximum, total
 from ..formula import Formula, all_of, any_of, eq, ge, le, ne
 from ..generate import RuleFunction
 from ..language import Context, Layout, Shape, Tensor, Value
 from .common import axis, broadcast, category, promote
 from .elementwise import apply_law, pointwise, same_dtype, sub
+from .linalg import linear
 from .reduction import not_empty, reduced
 
 Weight = Tensor | None
@@ -483,6 +484,83 @@ def ctc_loss(
     return finish(c, mode_of(c, None, None, reduction), Tensor((batch,) if batched else (), dtype))
 
 
+def ctc_loss_forward(
+    c: Context,
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Value,
+    target_lengths: Value,
+    blank: Dim = 0,
+    zero_infinity: Value = False,
+) -> tuple[Tensor, Tensor]:
+    """[t, n, c], targets, lengths -> [n], and for the derivative [n, t, 2*s + 1], s the longest target"""
+    losses = ctc_loss(c, log_probs, targets, input_lengths, target_lengths, blank, "none")
+    if isinstance(target_lengths, tuple) and target_lengths:
+        longest: Dim = maximum(*target_lengths)  # type: ignore[arg-type]
+    else:
+        longest = c.fresh("longest", 0, targets.shape[-1])
+    steps = log_probs.shape[0]
+    batch = log_probs.shape[1:-1]
+    return losses, Tensor((*batch, steps, 2 * longest + 1), losses.dtype, Layout.UNKNOWN)
+
+
+def _scores(c: Context, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """[n, d], [k, d], [k] -> [n, k], where k is not 0 unless n is"""
+    scores = linear(c, input, weight, bias)
+    if bias is not None:
+        fits = eq(bias.numel, weight.shape[0])
+        c.require(fits, f"the bias has {bias.numel} numbers for {weight.shape[0]} classes")
+    some = any_of((ge(scores.shape[-1], 1), eq(scores.shape[0], 0)))
+    c.require(some, "a cross entropy is of one class or more")
+    return scores
+
+
+def linear_cross_entropy_chunked(
+    c: Context,
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    linear_bias: Tensor | None,
+    weight: Tensor | None,
+    reduction: str,
+    ignore_index: Value,
+    label_smoothing: Value,
+    batch_chunk_size: Value,
+    acc_policy: Value,
+    acc_dtype: Value,
+    allow_retain_graph: bool,
+    compute_input_grad: bool,
+    compute_linear_weight_grad: bool,
+    compute_linear_bias_grad: bool,
+) -> tuple[Tensor, ...]:
+    """[n, d], [k, d], classes [n], [k], [k] -> [], and the derivatives that are asked for"""
+    scores = _scores(c, input, linear_weight, linear_bias)
+    loss = cross_entropy(c, scores, target, weight, reduction=reduction, label_smoothing=label_smoothing)
+    return (
+        loss,
+        Tensor(input.shape if compute_input_grad else (0, 0), input.dtype),
+        Tensor(linear_weight.shape if compute_linear_weight_grad else (0, 0), linear_weight.dtype),
+        Tensor(linear_weight.shape[:-1] if compute_linear_bias_grad else (0,), linear_weight.dtype),
+    )
+
+
+def linear_cross_entropy_each(
+    c: Context,
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    linear_bias: Tensor | None,
+    weight: Tensor | None,
+    ignore_index: Value,
+    batch_chunk_size: Value,
+    acc_policy: Value,
+    acc_dtype: Value,
+) -> Tensor:
+    """[n, d], [k, d], classes [n], [k], [k] -> [n]"""
+    scores = _scores(c, input, linear_weight, linear_bias)
+    return cross_entropy(c, scores, target, weight, reduction="none")
+
+
 def _lengths_fit(c: Context, name: str, lengths: tuple[Any, ...], limit: Dim | None) -> None:
     for length in lengths:
         inside: Formula = all_of((ge(length, 0), True if limit is None else le(length, limit)))
@@ -577,6 +655,7 @@ def pdist(c: Context, input: Tensor, p: Value = 2.0) -> Tensor:
 
 RULES: Final[dict[str, RuleFunction]] = {
     "_cdist_forward": cdist,
+    "_ctc_loss": ctc_loss_forward,
     "_pdist_forward": pdist,
     "binary_cross_entropy": binary_cross_entropy,
     "binary_cross_entropy_with_logits": binary_cross_entropy_with_logits,
@@ -607,5 +686,7 @@ RULES: Final[dict[str, RuleFunction]] = {
     "poisson_nll_loss": poisson_nll_loss,
     "smooth_l1_loss": smooth_l1_loss,
     "soft_margin_loss": soft_margin_loss,
+    "torch_nn::_linear_cross_entropy_batch_chunked": linear_cross_entropy_chunked,
+    "torch_nn::_linear_cross_entropy_batch_chunked_no_reduction": linear_cross_entropy_each,
     "triplet_margin_loss": triplet_margin_loss,
 }

@@ -95,6 +95,18 @@ def count_nonzero(c: Context, input: Tensor, dim: Axes = None, *more: int) -> Te
     return reduce_axes(c, "count_nonzero", "iiii", False, input, dims, None, None)  # type: ignore[arg-type]
 
 
+def all_true(c: Context, input: Tensor) -> Tensor:
+    """bool[*a] -> bool[]"""
+    if input.dtype not in (None, "bool"):
+        c.refuse(f"it takes bool, not {input.dtype}")
+    return Tensor((), "bool")
+
+
+def grad_sum_to_size(c: Context, input: Tensor, size: Shape | None = None) -> Tensor:
+    """[*a, *n] -> [*m], each m being n or 1; without a size, the tensor itself"""
+    return input if size is None else sum_to_size(c, input, *size)
+
+
 def hash_tensor(
     c: Context, input: Tensor, dim: Axes = None, keepdim: Value = False, mode: int = 0
 ) -> Tensor:
@@ -560,6 +572,9 @@ CLAUSES: Final[dict[str, RuleFunction]] = {
     "bucketize": bucketize,
     "corrcoef": corrcoef,
     "cov": cov,
+    "_grad_sum_to_size": grad_sum_to_size,
+    "_is_all_true": all_true,
+    "_is_any_true": all_true,
     "count_nonzero": count_nonzero,
     "hash_tensor": hash_tensor,
     "cummax": cummax,

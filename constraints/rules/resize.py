@@ -200,6 +200,13 @@ def pad(c: Context, input: Tensor, pad: Shape, mode: str = "constant", value: An
     return _pad_spatially(c, input, pad, mode)
 
 
+def pad_enum(c: Context, input: Tensor, sides: Shape, mode: int, value: Any = None) -> Tensor:
+    """As `pad`, whose modes have numbers here."""
+    if not 0 <= mode < 4:
+        c.refuse(f"padding mode {mode} is none of 0 to 3")
+    return pad(c, input, sides, (*FITS, "constant")[mode], value)
+
+
 def _pad_circular(c: Context, input: Tensor, pad: Shape) -> Tensor:
     """`[*b, c, *n] -> [*b, c, *(left + n + right)]`"""
     return _pad_spatially(c, input, pad, "circular")
@@ -373,6 +380,7 @@ RULES: dict[str, RuleFunction] = {
     **{f"reflection_pad{n}d": pad_mode("reflect", n) for n in (1, 2, 3)},
     **{f"replication_pad{n}d": pad_mode("replicate", n) for n in (1, 2, 3)},
     "_pad_circular": _pad_circular,
+    "_pad_enum": pad_enum,
     "pad_sequence": pad_sequence,
     "pixel_shuffle": pixel_shuffle,
     "pixel_unshuffle": pixel_unshuffle,

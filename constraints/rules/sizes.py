@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from ..dims import Dim, Term, maximum, minimum, total
 from ..formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
-from ..language import Context, Number, Tensor, Value
+from ..language import Context, Layout, Number, Tensor, Value
 from .common import axis, category
 from .strides import strides_of
 
@@ -335,6 +335,29 @@ def assert_data(c: Context, input: Tensor, assert_msg: str = "") -> tuple[()]:
     return ()
 
 
+def functional_assert(c: Context, input: Value, assert_msg: str, dep_token: Tensor) -> Tensor:
+    """An assertion as a function: the token that it is given says when it was made."""
+    if not isinstance(input, Tensor):
+        assert_scalar(c, input, assert_msg)  # type: ignore[arg-type]
+    return Tensor(dep_token.shape, dep_token.dtype, Layout.UNKNOWN)
+
+
+def functional_range(
+    c: Context, size: Dim | Number, min: int | None, max: int | None, dep_token: Tensor
+) -> Tensor:
+    """`min <= size <= max`, and the token"""
+    constrain_range(c, size, min, max)
+    return Tensor(dep_token.shape, dep_token.dtype, Layout.UNKNOWN)
+
+
+def functional_range_for_size(
+    c: Context, size: Dim | Number, min: int | None, max: int | None, dep_token: Tensor
+) -> Tensor:
+    """`min <= size <= max` and `0 <= size`, and the token"""
+    constrain_range_for_size(c, size, min, max)
+    return Tensor(dep_token.shape, dep_token.dtype, Layout.UNKNOWN)
+
+
 def tensor_metadata(
     c: Context,
     a: Tensor,
@@ -391,6 +414,10 @@ SIZE_RULES: dict[str, Callable[..., Any]] = {
     "_assert_tensor_metadata": tensor_metadata,
     "_check": check,
     "_check_is_size": check_is_size,
+    "_functional_assert_async": functional_assert,
+    "_functional_assert_scalar": functional_assert,
+    "_functional_sym_constrain_range": functional_range,
+    "_functional_sym_constrain_range_for_size": functional_range_for_size,
     "sym_constrain_range": constrain_range,
     "sym_constrain_range_for_size": constrain_range_for_size,
 }

@@ -282,6 +282,23 @@ def convolution(
     return result
 
 
+def convolution_mode(
+    c: Context,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: PerAxis,
+    padding: str,
+    dilation: PerAxis,
+    groups: Dim,
+) -> Tensor:
+    """Convolutions whose padding is a word."""
+    rank_is(c, weight, "weight", 3, 4, 5)
+    result = CONV[weight.rank - 2](c, input, weight, bias, stride, padding, dilation, groups)
+    assert isinstance(result, Tensor)
+    return result
+
+
 def conv_tbc(c: Context, input: Tensor, weight: Tensor, bias: Tensor, pad: Dim = 0) -> Tensor:
     """`[n, b, i], weight [k, i, o], bias [o] -> [n + 2*p - k + 1, b, o]`"""
     rank_is(c, input, "input", 3)
@@ -679,6 +696,7 @@ def unfold_copy(c: Context, input: Tensor, dimension: int, size: Dim, step: Dim)
 
 RULES: dict[str, RuleFunction] = {
     "_convolution": convolution,
+    "_convolution_mode": convolution_mode,
     "convolution": convolution,
     **{f"conv{n}d": CONV[n] for n in (1, 2, 3)},
     **{f"conv_transpose{n}d": CONV_TRANSPOSE[n] for n in (1, 2, 3)},

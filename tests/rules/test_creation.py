@@ -87,6 +87,12 @@ ALWAYS = [
     call("arange", 0.1, 1, 0.1),
     call("arange", 5.5),
     call("arange", 3, 3),
+    Case("range", torch.range, (D("n"), D("2*n+3"), 2)),
+    Case("range", torch.range, (5, 0, -2)),
+    Case("range", torch.range, (0.0, 1.0, 0.3)),
+    Case("_shape_as_tensor", torch._shape_as_tensor, (T("a b"),)),
+    Case("_dim_arange", torch._dim_arange, (T("a b"), 1)),
+    Case("_make_dep_token", torch.ops.aten._make_dep_token, ()),
     call("zeros_like", T("a b c")),
     call("ones_like", T("a b", i64)),
     call("zeros_like", T("a b c", permute=(2, 0, 1))),
@@ -115,6 +121,9 @@ ALWAYS = [
 ]
 
 NEVER = [
+    Case("range", torch.range, (0, 5, -1)),
+    Case("range", torch.range, (0, 5, 0)),
+    Case("_dim_arange", torch._dim_arange, (T("a b"), 2)),
     call("tril", T("a")),
     call("cartesian_prod", T("a"), T("b c")),
     call("cartesian_prod", T("a"), T("b", i64)),

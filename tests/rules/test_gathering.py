@@ -107,6 +107,8 @@ MIXED = [
 ]
 
 ACCEPTED = [
+    case("_unique", long("a b")),
+    case("_unique", long("a b"), True, True),
     case("segment_reduce", T("a b c"), "sum", lengths=long("d"), unsafe=True),
     case("gather", T(""), 0, long("k")),
     case("gather", T("a b c", permute=(2, 0, 1)), 0, long("c a b")),

@@ -64,6 +64,7 @@ MIXED = [
 ]
 
 ACCEPTED = [
+    Case("flatten_dense_tensors", torch.ops.aten.flatten_dense_tensors, ([T("a b"), T("c", i64)],)),
     case("cat", [T("a b c"), T("a d c")], 1),
     case("cat", [T("a"), T("b")], -1),
     case("cat", [T("a b", f64), T("a c", i64), T("a d")], 1),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+import torch.nn.modules.linear_cross_entropy  # registers its operators
 from rules.differential import REFUSALS, Case, D, T, check_case, lower, run_rule
 
 from anyshape.constraints.generate import Rules
@@ -25,6 +26,8 @@ def case(op: str, *args: Any, where: str = "", **kwargs: Any) -> Case:
     return Case(op, getattr(F, op), args, kwargs, where)
 
 
+CHUNKED = "torch_nn::_linear_cross_entropy_batch_chunked"
+EACH = f"{CHUNKED}_no_reduction"
 POINTWISE = "mse_loss l1_loss smooth_l1_loss huber_loss kl_div hinge_embedding_loss poisson_nll_loss".split()
 SHAPED = "binary_cross_entropy binary_cross_entropy_with_logits soft_margin_loss".split()
 CLASSES = [T(sizes, i64) for sizes in ("n", "m", "", "n h", "n h w", "n w h", "n c")]
@@ -178,6 +181,21 @@ CASES = [
     Case("pdist", torch.pdist, (T("n k"),)),
     Case("pdist", torch.pdist, (T("b n k"),)),
     Case("pdist", torch.pdist, (T("n k"), -1.0)),
+    *(
+        Case("_ctc_loss", aten._ctc_loss, (T(probs), targets, (3, 3), (1, 2)))
+        for probs, targets in (("t n c", T("n 2", i64)), ("t n c", T("m", i64)), ("3 2 c", T("2 k", i64)))
+    ),
+    Case("_ctc_loss", aten._ctc_loss, (T("t n c", f64), T("n s", i64), T("m", i64), T("m", i64)),
+         where="t n c s"),
+    *(
+        Case(CHUNKED, getattr(torch.ops.torch_nn, CHUNKED.partition("::")[2]),
+             (T("n d"), T("k e"), T("n", i64), bias, weight, "mean", -100, 0.0, 4, "fast", torch.float32,
+             False, *asked),
+             where="n")
+        for bias, weight, asked in ((T("j"), T("k"), (True, True, True)), (None, None, (False,) * 3))
+    ),
+    Case(EACH, getattr(torch.ops.torch_nn, EACH.partition("::")[2]),
+         (T("n d"), T("k e"), T("n", i64), T("j"), None, -100, 4, "fast", torch.float32), where="n"),
 ]  # fmt: skip
 
 

@@ -17,6 +17,7 @@ rules = Rules(RULES)
 f16, f32, f64, i64, flag, c64, u8 = (
     torch.float16, torch.float32, torch.float64, torch.int64, torch.bool, torch.complex64, torch.uint8,
 )  # fmt: skip
+aten = torch.ops.aten
 P = (2, 0, 1)
 inf = float("inf")
 SEVERAL = "sum nansum mean nanmean amax amin logsumexp".split()
@@ -62,6 +63,10 @@ CASES = [
     Case("count_nonzero", torch.count_nonzero, (T("a b c", permute=P), (0, 2))),
     Case("count_nonzero", torch.count_nonzero, (T("a b c", flag),)),
     Case("count_nonzero", torch.Tensor.count_nonzero, (T("a b c"), 0, 2)),
+    Case("_is_all_true", torch._is_all_true, (T("a b", flag),)),
+    Case("_is_any_true", torch._is_any_true, (T("a b", flag),)),
+    Case("_grad_sum_to_size", aten._grad_sum_to_size, (T("a b"), [D("c")])),
+    Case("_grad_sum_to_size", aten._grad_sum_to_size, (T("a b"), None)),
     Case("hash_tensor", torch.hash_tensor, (T("a b c", permute=P), (0, 2))),
     Case("hash_tensor", torch.hash_tensor, (T("a b", i64), 1), {"keepdim": True}),
     Case("hash_tensor", torch.hash_tensor, (T("a b"),)),
@@ -226,7 +231,7 @@ ARGS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys("cummax cummin kthvalue logsumexp log_softmax softmax softmin topk".split(), (1,)),
     **dict.fromkeys(("quantile", "nanquantile"), (0.5,)), "renorm": (2, 0, 1.0),
 }  # fmt: skip
-OTHERWISE = {"bucketize", "dist", "searchsorted", "multinomial", "sum_to_size"}
+OTHERWISE = {"_grad_sum_to_size", "bucketize", "dist", "searchsorted", "multinomial", "sum_to_size"}
 
 
 @pytest.mark.parametrize("name", sorted(set(RULES) - OTHERWISE))

@@ -39,6 +39,8 @@ def call(name: str, *args: Any, where: str = "", **kwargs: Any) -> Case:
 
 # Every row can be accepted and refused.
 CASES = [
+    *(Case("_pad_enum", torch.ops.aten._pad_enum, (T("b h w"), (D("k-2"), 2), mode), where="b h")
+      for mode in range(4)),
     interpolate("b c n", size=D("m")),
     interpolate("b c n", "nearest-exact", scale_factor=0.5),
     interpolate("b c n", "linear", scale_factor=0.3, align_corners=True),

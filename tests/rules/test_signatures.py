@@ -39,8 +39,11 @@ def rule_of(name: str) -> str | None:
 
 # --- ATen ------------------------------------------------------------------------------------------------
 
-NO_SIGNATURE = {"normal.out": "its functional form is normal_functional, not normal"}
-"""Overloads with the name of another operator."""
+NO_SIGNATURE = {
+    "_scaled_dot_product_flash_attention.quantized": "of float8, for which GPUs alone have kernels",
+    "normal.out": "its functional form is normal_functional, not normal",
+}
+"""Overloads that are other operators."""
 
 
 def overloads() -> Iterator[tuple[str, Signature]]:
@@ -86,6 +89,7 @@ STUBS = {"_C/_VariableFunctions.pyi": "", "_C/_nn.pyi": "", "_C/__init__.pyi": "
 """torch's stub files, with the class whose methods are looked at."""
 
 WRONG_STUBS = {
+    "_scaled_dot_product_flash_attention": "one overload is for float8 on GPUs",
     "_softmax_backward_data": "`out` goes by the name grad_input",
     "as_tensor": "all but the data go by name",
     "cpu": "the memory format goes by name",

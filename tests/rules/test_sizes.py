@@ -107,7 +107,8 @@ def test_every_rule_of_arithmetic_is_compared() -> None:
     """With Python above, or by hand below."""
     by_hand = {"sym_truediv", "sym_float", "sym_sqrt", "sym_log2", "sym_and", "sym_or", "sym_ite"}
     reading = {"sym_size", "sym_numel", "sym_stride", "sym_storage_offset", "item", "_local_scalar_dense"}
-    asserting = {name for name in rules if "constrain" in name or name.startswith(("_assert", "_check"))}
+    told = ("_assert", "_check", "_functional_assert")
+    asserting = {name for name in rules if "constrain" in name or name.startswith(told)}
     assert set(rules) == set(PYTHON) | by_hand | reading | asserting
 
 
@@ -222,6 +223,21 @@ def test_unknown_strides_are_approximate() -> None:
 def test_the_element_of_a_tensor_of_one(dtype: str, known: Number) -> None:
     result, generator = run("item", Tensor((n, 1), dtype))
     assert result == known and [str(c.formula) for c in generator.said.constraints] == ["n == 1"]
+
+
+def test_assertions_as_functions_return_their_token() -> None:
+    token = Tensor((0,))
+    for op, *args in (
+        ("_functional_assert_scalar", ge(n, 3), "no", token),
+        ("_functional_sym_constrain_range", n, 3, None, token),
+        ("_functional_sym_constrain_range_for_size", n, 3, None, token),
+    ):
+        result, generator = run(op, *args)
+        assert isinstance(result, Tensor) and result.shape == (0,)
+        assert holds(all_of(c.formula for c in generator.said.constraints), {"n": 3})
+        assert not holds(all_of(c.formula for c in generator.said.constraints), {"n": 2})
+    result, generator = run("_functional_assert_async", Tensor((), "bool"), "no", token)
+    assert result.shape == (0,) and not generator.said.constraints
 
 
 def test_an_integer_that_data_decide_may_be_negative() -> None:

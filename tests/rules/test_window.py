@@ -41,6 +41,10 @@ def unpool(n: int, shape: str, *args: object, **kwargs: object) -> Case:
 
 # Every row can be accepted and refused.
 CASES = [
+    Case("_convolution_mode", torch.ops.aten._convolution_mode,
+         (T("b c h w"), T("4 3 3 3"), None, [1, 1], "same", [1, 1], 1), where="b"),
+    Case("_convolution_mode", torch.ops.aten._convolution_mode,
+         (T("b 3 h"), T("4 3 3"), T("4"), [2], "valid", [1], 1)),
     conv(1, "b c n", "o i k"),
     conv(1, "b c n", "o c k", "p", stride=2),
     conv(1, "c n", "4 c 3", padding=2, dilation=2),
