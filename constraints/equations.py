@@ -123,7 +123,7 @@ class Equations:
 def _times(atoms: list[Atom]) -> Dim:
     result: Dim = 1
     for atom in atoms:
-        result = result * Term((((atom,), 1),), True)
+        result = result * Term((((atom,), 1),), isinstance(atom, Apply) and atom.op == "%")
     return result
 
 

@@ -129,7 +129,7 @@ def _remainder_form(term: Term) -> Term:
             if not isinstance(divisor, int) or coefficient % divisor:
                 continue
             scale = coefficient // divisor
-            if term - coefficient * Term(((mono, 1),), term.modular) == -scale * dividend:
+            if term - coefficient * Term(((mono, 1),), False) == -scale * dividend:
                 remainder = dividend % divisor
                 return remainder if isinstance(remainder, Term) else term
     return term
