@@ -310,7 +310,7 @@ def substitute(dim: Dim, replacement: Mapping[str, Dim]) -> Dim:
 
 
 def _substitute(dim: Dim, replacement: Mapping[str, Dim], done: dict[Atom, Dim]) -> Dim:
-    if isinstance(dim, int) or symbols(dim).isdisjoint(replacement):
+    if isinstance(dim, int) or replacement.keys().isdisjoint(symbols(dim)):
         return dim
     parts: list[Dim] = []
     for mono, c in dim.terms:

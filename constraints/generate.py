@@ -165,6 +165,10 @@ class Generator:
     equations: Equations = field(default_factory=Equations)
     _trues: dict[int, tuple[Tensor, Term]] = field(default_factory=dict)
     """Masks by identity, each with how many of its elements are true."""
+    _answered: dict[tuple[object, ...], Value] = field(default_factory=dict)
+    """Results of calls of which nothing else was said, as long as nothing is learnt: blocks repeat."""
+    _asked: bool = False
+    """Has the call that is made now asked for what its arguments alone do not decide?"""
 
     def __post_init__(self) -> None:
         self.bounds = Bounds(self.domain.ranges)
@@ -183,6 +187,7 @@ class Generator:
 
     def learn(self, formula: Formula) -> None:
         """From here on the formula holds."""
+        self._answered.clear()
         self.bounds.learn(formula)
         self.equations.learn(formula)
 
@@ -203,10 +208,15 @@ class Generator:
         """Takes back all constraints but the first `count`, and forgets what was learnt from them."""
         retracted = self.said.constraints[count:]
         del self.said.constraints[count:]
-        self.bounds, self.equations = Bounds(self.domain.ranges), Equations()
+        self.forget()
         for known in (*self.said.unbacked.values(), *(c.formula for c in self.said.constraints)):
             self.learn(known)
         return retracted
+
+    def forget(self) -> None:
+        """Forgets all that was learnt but the ranges of the domain."""
+        self._answered.clear()
+        self.bounds, self.equations = Bounds(self.domain.ranges), Equations()
 
     def refuse(self, reason: str) -> NoReturn:
         raise Refused(reason)
@@ -222,11 +232,13 @@ class Generator:
         above: Formula = True if low is None else ge(size, low)
         below: Formula = True if high is None else le(size, high)
         known = self.said.unbacked[name] = all_of((above, below))
+        self._answered.clear()
         self.bounds.learn(known)
         return size
 
     def trues(self, mask: Tensor) -> Term:
         """The tensor itself is the key: another one with the same elements is another mask."""
+        self._asked = True
         known = self._trues.get(id(mask))
         if known is None:
             known = self._trues[id(mask)] = mask, self.fresh("true", 0, mask.numel)
@@ -242,6 +254,7 @@ class Generator:
             return dim
         if self.count is None:
             raise BadCall(f"the number of results depends on {dim}")
+        self._asked = True
         return self.count(dim)
 
     def choose(self, formula: Formula, reason: str) -> bool:
@@ -250,6 +263,7 @@ class Generator:
             return formula
         if self.chooser is None:
             raise BadCall(f"{reason} depends on whether {formula}")
+        self._asked = True
         return self.chooser(formula)
 
     def call(
@@ -276,15 +290,21 @@ class Generator:
         if any(map(_is_unknown, named.values())):
             return named, Dyn
         named = {key: self._numbers(value, key in SIZES) for key, value in named.items()}
+        if inplace or base == "setitem":
+            self._written(next(iter(named.values())))
+        key = op, self.given, *named, *map(_exactly, named.values())
+        if key in self._answered:
+            return named, _anew(self._answered[key])
+        before, self._asked = self._heard(), False
         try:
-            if inplace or base == "setitem":
-                self._written(next(iter(named.values())))
             require_in_range(self, base, named)
             result = with_elements(base, named, rule(self, named))
             if self.equations:
                 result = self.simplified(result)
             if inplace and op not in RESHAPING:
                 result = self._in_place(op, next(iter(named.values())), result)
+            if not self._asked and before == self._heard():
+                self._answered[key] = result
             return named, result
         except BadCall as error:
             self._no_rule(op, error)
@@ -297,6 +317,10 @@ class Generator:
         """A mask that is written into, which others may be views of, makes masks count anew."""
         if isinstance(target, Tensor) and target.dtype in ("bool", "uint8", None):
             self._trues.clear()
+
+    def _heard(self) -> tuple[int, int, int]:
+        """How much the rules have said so far, their results aside."""
+        return len(self.said.constraints), len(self.said.notes), len(self.said.unbacked)
 
     def _numbers(self, value: Value, sizes: bool) -> Value:
         """An argument in which torch reads 0-dim tensors as numbers: sizes, and the bounds of slices."""
@@ -330,6 +354,21 @@ class Generator:
                 self.refuse(f"{op} writes {result.dtype} into a tensor of {target.dtype}")
             return replace(target, elements=result.elements)
         return result
+
+
+def _exactly(value: Value) -> object:
+    """What tells an argument from every other: `1`, `1.0` and `True` are equal, and not the same."""
+    kind = type(value)
+    if kind is tuple or kind is Slice:
+        return kind, *map(_exactly, parts_of(value))
+    return value if kind is Tensor or kind is int or kind is str else (kind, value)
+
+
+def _anew(value: Value) -> Value:
+    """An equal value of its own identity, by which values of a program are told apart."""
+    if isinstance(value, Tensor):
+        return Tensor(value.shape, value.dtype, value.layout, value.elements)
+    return tuple(map(_anew, value)) if isinstance(value, tuple) else value
 
 
 def _show(tensor: Tensor) -> str:

@@ -8,6 +8,7 @@ Methods, functions, `torch.nn.functional`, dunders and ATen overloads differ in 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -145,6 +146,7 @@ SIZES = MappingProxyType(
 """Arithmetic on sizes in exported graphs is Python's; tensors go through ATen there."""
 
 
+@lru_cache(maxsize=1 << 12)
 def canonical(spelling: str) -> str:
     """`torch.ops.aten.add.Tensor` -> `add`; names outside ATen keep their namespace (`mylib::op`)."""
     name = spelling.removeprefix("torch.ops.")

@@ -240,6 +240,33 @@ class Judge:
                 break
         return tuple(f for f in dict.fromkeys(formulas) if f in kept)
 
+    def irredundant(self, parts: Sequence[Formula], given: Sequence[Formula] = ()) -> list[Formula]:
+        """The parts without those that follow from what is given and the others, long ones dropped first.
+        """
+        known = {c for f in given for c in conjuncts(f)}
+        asked = [f for f in parts if f not in known]
+        needed: set[Formula] = set()
+        for together in components((*given, *asked)):
+            long_first = sorted((f for f in together if f not in known), key=lambda f: -len(str(f)))
+            needed.update(self._needed(long_first, tuple(f for f in together if f in known)))
+        return [f for f in asked if f in needed]
+
+    def _needed(self, parts: list[Formula], given: tuple[Formula, ...]) -> list[Formula]:
+        """The parts that do not follow, each asked with those before it that are needed, and all after it.
+
+        By halves: while the left one is asked the right one is known, and then the other way round. So each
+        formula is learnt log n times; by one after the other it would be n times.
+        """
+        if self.exhausted or not parts:
+            return parts
+        if len(parts) == 1:
+            return [] if self.ask(parts[0], given) is Answer.ALWAYS else parts
+        left, right = parts[: len(parts) // 2], parts[len(parts) // 2 :]
+        self.known((*given, *right))  # remembered for whatever is asked with more given
+        left = self._needed(left, (*given, *right))
+        self.known((*given, *left))
+        return left + self._needed(right, (*given, *left))
+
     def project(self, formula: Formula, names: Iterable[str]) -> Formula | None:
         """The formula without these symbols that holds where some values of them make it hold; None if
         not found.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..constraints.dims import Dim, Term, sym, total
 from ..constraints.formula import And, Formula, all_of, any_of, conjuncts, eq, ne
 from ..constraints.language import Fact
-from ..constraints.system import Answer, Domain
+from ..constraints.system import Domain
 from .facts import fact, facts
 from .judge import Judge
 from .shorten import between, simplify
@@ -39,14 +39,8 @@ class Summary:
 def summary(judge: Judge, domain: Domain, accepted: Formula, facts: Mapping[str, Fact]) -> Summary:
     """Facts, and of the formulas those that do not follow from the facts."""
     said = [f for name, fact in facts.items() for f in conjuncts(fact_formula(name, fact))]
-    kept = [*conjuncts(all_of((*domain.assumptions, accepted)))]
-    for part in sorted(kept, key=lambda f: -len(str(f))):
-        if judge.exhausted:
-            break
-        others = [p for p in kept if p is not part]
-        if judge.ask(part, (*said, *others)) is Answer.ALWAYS:
-            kept = others
-    return Summary(facts, tuple(kept))
+    kept = conjuncts(all_of((*domain.assumptions, accepted)))
+    return Summary(facts, tuple(judge.irredundant(kept, said)))
 
 
 def fact_formula(name: str, fact: Fact) -> Formula:

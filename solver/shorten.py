@@ -50,13 +50,7 @@ def simplify(judge: Judge, domain: Domain, requirements: Iterable[Formula]) -> F
     for part in kept.copy() if not judge.exhausted else ():
         kept[kept.index(part)] = _without_idle_parts(judge, part, (*domain.assumptions, *kept))
     kept = _joined(judge, domain, [*conjuncts(all_of(kept))])
-    for part in sorted(kept, key=lambda f: -len(str(f))):
-        if judge.exhausted:
-            break
-        others = [p for p in kept if p is not part]
-        if judge.ask(part, (*domain.assumptions, *others)) is Answer.ALWAYS:
-            kept = others
-    return all_of(kept)
+    return all_of(judge.irredundant(kept, domain.assumptions))
 
 
 def _without_idle_parts(judge: Judge, formula: Formula, given: Sequence[Formula]) -> Formula:

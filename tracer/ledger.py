@@ -13,10 +13,8 @@ from typing import TypeVar
 import torch
 
 from ..constraints.dims import Dim
-from ..constraints.equations import Equations
 from ..constraints.formula import Formula, conjuncts, eq, negate
 from ..constraints.generate import Generator
-from ..constraints.intervals import Bounds
 from ..constraints.language import Constraint, Note, Tensor, Value
 from ..constraints.program import Input, Iteration, Node, Ref, refs
 from ..constraints.system import Answer, Condition, Domain, Oracle
@@ -192,7 +190,7 @@ class Ledger:
 
     def learn_anew(self) -> None:
         """Learns all that is known again, after some of it was taken back."""
-        self.generator.bounds, self.generator.equations = Bounds(self.domain.ranges), Equations()
+        self.generator.forget()
         for known in self.known():
             self.generator.learn(known)
 
