@@ -14,8 +14,8 @@ def for_all(formula: Formula, index: str, low: Dim, high: Dim) -> Formula | None
     """`for all integers index with low <= index <= high: formula`, exactly, without the index.
 
     The interval has to hold an integer at least. None where the index cannot be eliminated in this way: where
-    it stands inside of a quotient, a remainder, a minimum or a maximum, in a product with itself, or in several
-    parts of an *or*.
+    it stands inside of a quotient, a remainder, a minimum or a maximum, in a product with itself, or in
+    several parts of an *or*.
     """
     if index not in free_symbols(formula):
         return formula

@@ -88,8 +88,8 @@ class Node:
 class Iteration:
     """Nodes `start` to `stop - 1` stand for every iteration of a loop from `first` to `count - 1`.
 
-    Their values speak of the iteration by the symbol `index`. What an iteration takes over from the one before
-    it comes from nodes `carried`, whose argument is what the first of them is given.
+    Their values speak of the iteration by the symbol `index`. What an iteration takes over from the one
+    before it comes from nodes `carried`, whose argument is what the first of them is given.
     """
 
     index: str
@@ -298,7 +298,9 @@ def from_json(data: Any) -> Program:
                 for n in data["nodes"]
             ),
             tuple((name, _unpack(argument)) for name, argument in data["outputs"]),
-            tuple(Iteration(i, first, _unpack(n), *nodes) for i, first, n, *nodes in data.get("iterations", ())),
+            tuple(
+                Iteration(i, first, _unpack(n), *nodes) for i, first, n, *nodes in data.get("iterations", ())
+            ),
         )
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         raise IllFormed(f"this is not a program of anyshape: {error!r}") from error

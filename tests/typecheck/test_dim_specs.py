@@ -599,7 +599,8 @@ def test_what_a_spec_allows_its_lowered_form_allows(spec: DimSpec, data: st.Data
     try:
         lowered = lower(spec)  # for which sizes are left
     except DimSpecError as error:
-        assert "divides by zero" in str(error)
+        if "divides by zero" not in str(error):
+            raise
         return
     pairs = zip(tensor_sizes(lowered.spec.shapes), tensor_sizes(spec.shapes), strict=True)
     found = [size for size, old in pairs if isinstance(old, Term)]
