@@ -42,7 +42,7 @@ def _rules_of(namespace: str) -> Mapping[str, Rule]:
     hint = f"the package has to be mended or uninstalled; it is the entry point {namespace!r} in {GROUP!r}"
     try:
         table = announced[0].load()
-    except Exception as error:  # noqa: BLE001 (the package is somebody else's code, which may raise anything)
+    except Exception as error:  # somebody else's code may raise anything
         raise BadRules(f"{told} cannot be loaded: {type(error).__name__}: {error}", hint) from error
     if not isinstance(table, Mapping):
         raise BadRules(f"{told} is {type(table).__name__}, not a table of rules", hint)
