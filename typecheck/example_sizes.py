@@ -29,22 +29,40 @@ LARGE: Final = 2_000_000
 """Elements of all inputs together that an example should not exceed."""
 
 
-def example_sizes(box: Box, spec: Spec, paths: Iterable[Path]) -> dict[str, int]:
-    """A value for each symbol, within the box."""
+def example_sizes(
+    box: Box, spec: Spec, paths: Iterable[Path], others: Iterable[Mapping[str, int]] = ()
+) -> dict[str, int]:
+    """A value for each symbol: within the box, or one of the others if that is less of an accident."""
     pools = {root.name: [*_pool(root)] for root in box.roots}
     inner = [*dict.fromkeys(dim for path in paths for dim in _sizes(path))]
     inputs = [d.type.shape for d in spec.inputs if isinstance(d.type, Tensor)]
     terms = [dim for dim in inner if isinstance(dim, Term)][:TERMS]
     constants = {dim for dim in inner if isinstance(dim, int)}
     best: tuple[tuple[int, int], dict[str, int]] | None = None
-    for roots in _assignments(pools):
-        values = box.at(roots)
+    for values in (*(box.at(roots) for roots in _assignments(pools)), *map(dict, others)):
         elements = sum(prod(evaluate(dim, values) for dim in shape) for shape in inputs)
-        on_bounds = sum(roots[r.name] in (r.low, r.high) for r in box.roots)
+        on_bounds = sum(values[name] in ends for name, ends in _ends(box).items())
         score = 8 * (elements > LARGE) + on_bounds + _special(terms, constants, values), elements
         if best is None or score < best[0]:
             best = score, values
     return best[1] if best is not None else box.at({})
+
+
+def inner_terms(paths: Iterable[Path]) -> list[Term]:
+    """The sizes inside the program that are no numbers, those of inputs included."""
+    found = dict.fromkeys(dim for path in paths for dim in _sizes(path))
+    return [dim for dim in found if isinstance(dim, Term)][:TERMS]
+
+
+def _ends(box: Box) -> dict[str, tuple[int, ...]]:
+    """The least and the greatest size of each symbol that varies."""
+    lows = {r.name: r.low for r in box.roots}
+    highs = {r.name: r.low if r.high is None else r.high for r in box.roots}
+    return {
+        name: (evaluate(size, lows), evaluate(size, highs))
+        for name, size in box.sizes.items()
+        if isinstance(size, Term)
+    }
 
 
 def _pool(root: Root) -> Iterator[int]:

@@ -29,12 +29,23 @@ from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
 from ..constraints.dims import Dim, sym
-from ..constraints.formula import Compare, Formula, all_of, any_of, conjuncts, eq, free_symbols, ne, negate
+from ..constraints.formula import (
+    Compare,
+    Formula,
+    all_of,
+    any_of,
+    conjuncts,
+    eq,
+    free_symbols,
+    ge,
+    ne,
+    negate,
+)
 from ..constraints.generate import Rules
 from ..constraints.language import Fact
 from ..constraints.spec import Spec
 from ..constraints.spec_text import Inputs, SpecError
-from ..constraints.system import Answer
+from ..constraints.system import Answer, Path
 from ..solver import examples
 from ..solver.facts import fact
 from ..solver.judge import Budget, Judge
@@ -45,7 +56,7 @@ from .api import Examined, default_rules, examine
 from .clock import Progress
 from .dim_specs import DimSpec, Hint, Size
 from .dynamic_shapes import DynamicShapes, GivenUp, of_report, tree_of
-from .example_sizes import example_sizes
+from .example_sizes import example_sizes, inner_terms
 from .inner_sizes import bounding, inner_sizes, paths_of
 from .program_checks import install
 from .program_needs import Needs, Requirement, needs
@@ -164,7 +175,7 @@ class _Exporting:
 
     def exported(self) -> Exported:
         paths = paths_of(self.examined.system, self.judge, self.shapes.formula)
-        sizes = example_sizes(self.shapes.box, self.spec, paths)
+        sizes = example_sizes(self.shapes.box, self.spec, paths, self._ordinary(paths))
         fill = self._fill(sizes)
         attempts: list[Attempt] = []
         spec = DimSpec(tree_of(self.spec, self._varies, self._varies))
@@ -178,6 +189,14 @@ class _Exporting:
             return self._finished(trace, sizes, fill, (*attempts, Attempt(how, sizes)))
         said_by_torch = "; ".join(f"{a.how}: {a.error.splitlines()[0]}" for a in attempts)
         raise ExportError(f"torch.export cannot trace {self.report.target}", said_by_torch)
+
+    def _ordinary(self, paths: Sequence[Path]) -> Iterator[dict[str, int]]:
+        """Sizes, within the box or not, for which none inside the program is 0 or 1."""
+        names = self.spec.domain.symbols
+        given = (*self.domain, *self.wanted, *(ge(term, 2) for term in inner_terms(paths)))
+        if self.judge.satisfiable(given, names, EFFORT) == "sat":
+            model = {name: self.judge.model[name] for name in names}
+            yield examples.polished(model, given, self.judge.known(given), names)
 
     def _fill(self, sizes: Mapping[str, int]) -> str:
         """What inputs of these sizes have to hold for the model to run."""
