@@ -12,7 +12,7 @@ from itertools import pairwise, permutations
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
-from ..dims import Dim, ceildiv, maximum
+from ..dims import Dim, maximum
 from ..formula import Formula, all_of, any_of, divides, eq, ge, gt, ne, negate
 from ..language import Context, Layout, Shape, Tensor
 from .common import axis, broadcast, category, contiguous_strides, strides_of
@@ -353,100 +353,6 @@ def transformer_encoder_layer(
     return Tensor(src.shape, src.dtype)
 
 
-# --- kernels of GPUs -------------------------------------------------------------------------------------
-
-
-def _on_gpu(c: Context, query: Tensor, key: Tensor, value: Tensor) -> tuple[Shape, Dim, Dim]:
-    """[b, h, l, e], [b, h, s, e], [b, h, s, v] -> the result's shape, l and s"""
-    c.approximate("which head sizes, strides and masks a GPU's kernel of attention takes is not looked at")
-    for tensor in (query, key, value):
-        if tensor.rank != 4:
-            c.refuse(f"a kernel of attention takes tensors of rank 4, not {tensor}")
-    for i, name in ((0, "batch"), (1, "heads"), (3, "features")):
-        fits = eq(query.shape[i], key.shape[i])
-        c.require(fits, f"queries and keys differ in their {name}: {query.shape[i]} and {key.shape[i]}")
-    for i in (0, 1, 2):
-        c.require(eq(key.shape[i], value.shape[i]), f"keys {key} and values {value} do not belong together")
-    return (*query.shape[:3], value.shape[3]), query.shape[2], key.shape[2]
-
-
-_SEED = Tensor((), "int64")
-
-
-def gpu_flash_attention(
-    c: Context,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    dropout_p: Any = 0.0,
-    is_causal: Any = False,
-    return_debug_mask: bool = False,
-    scale: Any = None,
-) -> tuple[Any, ...]:
-    """[b, h, l, e], [b, h, s, e], [b, h, s, e] -> [b, h, l, e], [b, h, l], what the derivative needs"""
-    shape, length, s = _on_gpu(c, query, key, value)
-    sums = Tensor(query.shape[:3], "float32")
-    state = Tensor((2,), "uint64"), Tensor((), "uint64")
-    mask = (*query.shape[:3], c.fresh("padded", 0, None)) if return_debug_mask else (0,)
-    result = Tensor(shape, query.dtype, Layout.UNKNOWN)
-    return result, sums, None, None, length, s, *state, Tensor(mask, query.dtype)
-
-
-def gpu_efficient_attention(
-    c: Context,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_bias: Tensor | None = None,
-    compute_log_sumexp: bool = False,
-    dropout_p: Any = 0.0,
-    is_causal: Any = False,
-    scale: Any = None,
-) -> tuple[Any, ...]:
-    """[b, h, l, e], [b, h, s, e], [b, h, s, v] -> [b, h, l, v], [b, h, l up to a multiple of 32], …"""
-    shape, length, _ = _on_gpu(c, query, key, value)
-    sums = 32 * ceildiv(length, 32) if compute_log_sumexp else 0
-    result = Tensor(shape, query.dtype, Layout.UNKNOWN)
-    return result, Tensor((*query.shape[:2], sums), "float32"), _SEED, _SEED
-
-
-def gpu_cudnn_attention(
-    c: Context,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_bias: Tensor | None = None,
-    compute_log_sumexp: bool = False,
-    dropout_p: Any = 0.0,
-    is_causal: Any = False,
-    return_debug_mask: bool = False,
-    scale: Any = None,
-) -> tuple[Any, ...]:
-    """[b, h, l, e], [b, h, s, e], [b, h, s, v] -> [b, h, l, v], [b, h, l, 1], …"""
-    shape, length, s = _on_gpu(c, query, key, value)
-    sums = Tensor((*query.shape[:3], 1), "float32")
-    result = Tensor(shape, query.dtype, Layout.UNKNOWN)
-    return result, sums, None, None, length, s, _SEED, _SEED, None
-
-
-def gpu_overrideable_attention(
-    c: Context,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_bias: Tensor | None = None,
-    dropout_p: Any = 0.0,
-    is_causal: Any = False,
-    return_debug_mask: bool = False,
-    scale: Any = None,
-) -> tuple[Any, ...]:
-    """[b, h, l, e], [b, h, s, e], [b, h, s, v] -> [b, h, l, v], [b, h, l], …"""
-    shape, length, s = _on_gpu(c, query, key, value)
-    sums = Tensor(query.shape[:3], "float32")
-    result = Tensor(shape, query.dtype, Layout.UNKNOWN)
-    return result, sums, None, None, length, s, _SEED, _SEED, None
-
-
 # --- other parts -----------------------------------------------------------------------------------------
 
 
@@ -490,10 +396,6 @@ def masked_softmax(
 
 RULES: dict[str, Any] = {
     "_masked_softmax": masked_softmax,
-    "_scaled_dot_product_cudnn_attention": gpu_cudnn_attention,
-    "_scaled_dot_product_efficient_attention": gpu_efficient_attention,
-    "_scaled_dot_product_flash_attention": gpu_flash_attention,
-    "_scaled_dot_product_fused_attention_overrideable": gpu_overrideable_attention,
     "_transform_bias_rescale_qkv": transform_bias_rescale_qkv,
     "_native_multi_head_attention": native_multi_head_attention,
     "_scaled_dot_product_attention_math": attention_math,

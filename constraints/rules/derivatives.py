@@ -16,7 +16,7 @@ from ..language import Context, Layout, Shape, Tensor, Value, product, tensors
 from .common import axis, category, like_input, rank_is
 from .creation import sizes
 from .elementwise import apply_law, operators, pointwise, same_dtype
-from .gathering import boolean, index_add, integral, scatter_add
+from .gathering import boolean, index_add, integral, scatter_add, segment_reduce
 from .indexing import select, slice_
 from .layout import text
 from .loss import RULES as LOSSES
@@ -634,6 +634,25 @@ def pdist_backward(c: Context, grad: Tensor, input: Tensor, p: Value, distances:
     return Tensor(input.shape, input.dtype)
 
 
+def ctc_loss_backward(
+    c: Context,
+    grad: Tensor,
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Value,
+    target_lengths: Value,
+    neg_log_likelihood: Tensor,
+    log_alpha: Tensor,
+    blank: Dim,
+    zero_infinity: Value = False,
+) -> Tensor:
+    """[n], [t, n, c], targets, lengths, [n], [n, t, 2*s + 1] -> [t, n, c]"""
+    losses = LOSSES["ctc_loss"](c, log_probs, targets, input_lengths, target_lengths, blank, "none")
+    for tensor in (grad, neg_log_likelihood):
+        gradient_of(c, tensor, losses, "_ctc_loss_backward")
+    return Tensor(log_probs.shape, log_probs.dtype, Layout.UNKNOWN)
+
+
 # --- of the rest -----------------------------------------------------------------------------------------
 
 
@@ -695,6 +714,31 @@ def masked_scatter_backward(c: Context, grad_output: Tensor, mask: Tensor, sizes
     boolean(c, mask)
     pointwise(c, "====", grad_output, mask)
     return Tensor(sizes, grad_output.dtype)
+
+
+def pack_padded_sequence_backward(
+    c: Context, grad: Tensor, input_size: Shape, batch_sizes: Tensor, batch_first: bool
+) -> Tensor:
+    """[k, *d], (t, b, *d), [t] -> [t, b, *d], or as (b, t, *d) says where the batch is first"""
+    return Tensor(sizes(c, (input_size,)), grad.dtype, Layout.UNKNOWN if batch_first else Layout.CONTIGUOUS)
+
+
+def segment_reduce_backward(
+    c: Context,
+    grad: Tensor,
+    output: Tensor,
+    data: Tensor,
+    reduce: str,
+    lengths: Tensor | None = None,
+    offsets: Tensor | None = None,
+    axis: int = 0,
+    initial: Value = None,
+) -> Tensor:
+    """[*a, k, *z], [*a, k, *z], [*a, n, *z], lengths [*a, k] or offsets [*a, k + 1] -> [*a, n, *z]"""
+    result = segment_reduce(c, data, reduce, lengths, None, offsets, axis, True)
+    for tensor in (grad, output):
+        gradient_of(c, tensor, result, "_segment_reduce_backward")
+    return Tensor(data.shape, data.dtype)
 
 
 def agreeing(name: str, parameters: str) -> dict[str, Rule]:
@@ -788,12 +832,15 @@ RULES: Final[dict[str, RuleFunction | Rule]] = {
     "_adaptive_avg_pool2d_backward": adaptive_pool_backward(2, maximum=False),
     "_adaptive_avg_pool3d_backward": adaptive_pool_backward(3, maximum=False),
     "_cdist_backward": cdist_backward,
+    "_ctc_loss_backward": ctc_loss_backward,
     "_embedding_bag_dense_backward": embedding_bag_backward,
     "_fused_rms_norm_backward": fused_rms_norm_backward,
     "_log_softmax_backward_data": softmax_backward_data,
+    "_pack_padded_sequence_backward": pack_padded_sequence_backward,
     "_pdist_backward": pdist_backward,
     "_prelu_kernel_backward": prelu_kernel_backward,
     "_scaled_dot_product_flash_attention_for_cpu_backward": attention_backward,
+    "_segment_reduce_backward": segment_reduce_backward,
     "_softmax_backward_data": softmax_backward_data,
     "_weight_norm_differentiable_backward": weight_norm_backward,
     "_weight_norm_interface_backward": weight_norm_backward,

@@ -217,6 +217,15 @@ def split_with_sizes(
     return pieces(c, input, dim, split_sizes)
 
 
+def unflatten_dense_tensors(c: Context, flat: Tensor, tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """`[∏a + ∏b + … or more], [*a], [*b], … -> [*a], [*b], …`, of the dtype of the first"""
+    if flat.rank != 1:
+        c.refuse(f"the elements of the tensors come as one vector, not as {flat}")
+    needed = total(t.numel for t in tensors)
+    c.require(ge(flat.shape[0], needed), f"{flat} has not the {needed} elements that the tensors have")
+    return tuple(Tensor(t.shape, flat.dtype) for t in tensors)
+
+
 def chunk(c: Context, input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """`[*a, n, *z] -> [*a, s, *z], …, [*a, rest, *z]` with s = ⌈n / chunks⌉
 
@@ -299,6 +308,7 @@ def unbind(c: Context, input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 RULES: dict[str, Callable[..., Any]] = {
     "_chunk_cat": chunk_cat,
     "flatten_dense_tensors": flatten_dense_tensors,
+    "unflatten_dense_tensors": unflatten_dense_tensors,
     "cat": cat,
     "stack": stack,
     "hstack": hstack,

@@ -452,6 +452,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "alias": alias,
     "lift_fresh": alias,
     "view_copy": view_copy,
+    "_reshape_alias_copy": copied(reshape_alias),
     "_reshape_copy": copied(reshape),
     "squeeze_copy": copied(squeeze),
     "unsqueeze_copy": copied(unsqueeze),

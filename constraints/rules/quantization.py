@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
-from ..formula import all_of, any_of, eq, ge
-from ..generate import RuleFunction
+from ..dims import Dim
+from ..formula import Formula, all_of, any_of, eq, ge
+from ..generate import Rule, RuleFunction
 from ..language import Context, Tensor, Value
-from .common import rank_is
+from .common import rank_is, strides_of
 from .elementwise import apply_law, clone, pointwise
 
 # --- fake quantisation -----------------------------------------------------------------------------------
@@ -90,6 +92,78 @@ def per_channel_mask(
     return _masked(per_channel(c, input, scale, zero_point, axis, quant_min, quant_max))
 
 
+def learnable_per_tensor(
+    c: Context,
+    input: Tensor,
+    scale: Tensor,
+    zero_point: Tensor,
+    quant_min: Value,
+    quant_max: Value,
+    grad_factor: Value = 1.0,
+) -> Tensor:
+    """[*a], a scale and a zero point, which may be followed by others -> [*a]"""
+    for number in (scale, zero_point):
+        c.require(ge(number.numel, 1), f"a scale and a zero point are one number, not {number}")
+    return _faked(c, input)
+
+
+def learnable_per_channel(
+    c: Context,
+    input: Tensor,
+    scale: Tensor,
+    zero_point: Tensor,
+    axis: int,
+    quant_min: Value,
+    quant_max: Value,
+    grad_factor: Value = 1.0,
+) -> Tensor:
+    """[*a, n, *z], twice [n], zero points being floats -> [*a, n, *z]"""
+    rounded = Tensor(zero_point.shape, "int32")
+    return per_channel(c, input, scale, rounded, axis, quant_min, quant_max)
+
+
+_NUMBERS: Final = "running_min running_max scale zero_point".split()
+_OBSERVED: Final = tuple(
+    f"""input observer_on fake_quant_on {" ".join(_NUMBERS)} averaging_const quant_min quant_max ch_axis
+    per_row_fake_quant symmetric_quant""".split()
+)
+
+
+def _observed(c: Context, input: Tensor, numbers: Sequence[Tensor], ch_axis: int, per_row: bool) -> Formula:
+    """[*a], of which extremes, scale and zero point are told: one of each, or [n] for [n, *z] by rows.
+
+    Of no elements nothing is told. Numbers by rows that are [0] are made.
+    """
+    count: Dim = 1
+    allowed = [all_of(eq(t.numel, 1) for t in numbers)]
+    if ch_axis >= input.rank:
+        allowed = []
+    elif per_row:
+        usable = input.rank >= 2 and ch_axis % input.rank == 0 and ch_axis >= 0
+        count = input.shape[0] if usable else 0
+        allowed = [all_of(eq(t.numel, n) for t in numbers) for n in (count, 0)] if usable else []
+    fits = any_of((eq(input.numel, 0), *allowed))
+    if fits is not True:
+        c.approximate("whether there is a number for each channel is looked at as if all were switched on")
+    c.require(fits, f"of {input}, along axis {ch_axis}, there are not {count} numbers of each kind")
+    return all_of(eq(t.numel, count) for t in numbers)
+
+
+def observing(results: int) -> Rule:
+    """The rule of fake quantisation that tells its own scales: of its results, in ATen's order, the first."""
+
+    def rule(c: Context, **given: Any) -> Any:
+        """[*a], two truths, extremes, scale and zero point -> [*a], bool[*a] and the numbers anew"""
+        input, numbers = given["input"], [given[name] for name in _NUMBERS]
+        apply_law(c, "xx=x", input.dtype, "fake quantisation")
+        same = _observed(c, input, numbers, given["ch_axis"], given.get("per_row_fake_quant", False))
+        made = [Tensor(t.shape if same is True else (c.fresh("n", 0, None),), t.dtype) for t in numbers]
+        found = (*_masked(clone(c, input)), *made)
+        return found[0] if results == 1 else found[:results]
+
+    return Rule(rule, _OBSERVED, "", frozenset(_OBSERVED), frozenset(_OBSERVED[:-2]))
+
+
 def fake_gradient(c: Context, grad: Tensor, mask: Tensor) -> Tensor:
     """[*a], bool[*b] of as many elements, of which there are some -> [*broadcast(a, b)]"""
     if mask.dtype not in (None, "bool"):
@@ -133,6 +207,47 @@ def scaled_mm(
     return Tensor((n, m), out_dtype or input.dtype)
 
 
+def scaled_mm_v2(
+    c: Context,
+    input: Tensor,
+    mat2: Tensor,
+    scale_a: tuple[Tensor, ...],
+    recipe_a: tuple[int | str, ...],
+    swizzle_a: Value,
+    scale_b: tuple[Tensor, ...],
+    recipe_b: tuple[int | str, ...],
+    swizzle_b: Value,
+    bias: Tensor | None,
+    out_dtype: str | None,
+    contraction_dim: Value = (),
+    use_fast_accum: Value = False,
+) -> Tensor:
+    """[n, k] @ [k, m] -> [n, m], with scales [1], or for rows and columns [n, 1] and [1, m] of stride 1.
+
+    Where n, m, or the first k is 0, nothing is looked at.
+    """
+    rank_is(c, input, "the first matrix", 2)
+    rank_is(c, mat2, "the second matrix", 2)
+    (n, k), (k2, m) = input.shape, mat2.shape
+    empty = any_of(eq(size, 0) for size in (n, k, m))
+    c.require(any_of((empty, eq(k, k2))), f"the contracted sizes must agree: {k} and {k2}")
+    for scales, recipe, by_row in ((scale_a, recipe_a, (n, 1)), (scale_b, recipe_b, (1, m))):
+        if len(scales) != 1 or recipe[0] not in _BY_TENSOR + _BY_ROW:
+            c.approximate("which scales in blocks fit is not looked at")
+            continue
+        (scale,) = scales
+        fits = eq(scale.numel, 1)
+        if recipe[0] in _BY_ROW:
+            strides = strides_of(scale) or (1, 1)
+            fits = scale.rank == 2 and all_of((*map(eq, scale.shape, by_row), eq(strides[-1], 1)))
+        c.require(any_of((empty, fits)), f"the scales {scale} do not fit {input} @ {mat2}")
+    return Tensor((n, m), out_dtype or input.dtype)
+
+
+_BY_TENSOR, _BY_ROW = (0, "_ScalingType.TensorWise"), (1, "_ScalingType.RowWise")
+"""Recipes, as ATen and Python name them."""
+
+
 def weight_int8pack_mm(c: Context, input: Tensor, mat2: Tensor, scales: Tensor) -> Tensor:
     """[n, k] @ int8 [m, k] -> [n, m], with a scale for each of m"""
     rank_is(c, input, "the matrix", 2)
@@ -147,9 +262,15 @@ def weight_int8pack_mm(c: Context, input: Tensor, mat2: Tensor, scales: Tensor) 
     return Tensor((n, m), input.dtype)
 
 
-RULES: Final[dict[str, RuleFunction]] = {
+RULES: Final[dict[str, RuleFunction | Rule]] = {
     "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams": per_tensor_enabled,
+    "_fake_quantize_learnable_per_channel_affine": learnable_per_channel,
+    "_fake_quantize_learnable_per_tensor_affine": learnable_per_tensor,
+    "_fused_moving_avg_obs_fq_helper": observing(2),
+    "_fused_moving_avg_obs_fq_helper_functional": observing(6),
     "_scaled_mm": scaled_mm,
+    "_scaled_mm_v2": scaled_mm_v2,
+    "fused_moving_avg_obs_fake_quant": observing(1),
     "_weight_int8pack_mm": weight_int8pack_mm,
     "fake_quantize_per_channel_affine": per_channel,
     "fake_quantize_per_channel_affine_cachemask": per_channel_mask,

@@ -263,14 +263,16 @@ class _Calls(TorchDispatchMode):
 def _aten(
     name: str, info: OpInfo, number: int, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Iterator[Sample]:
-    """The ATen operator of the same name, and those that the call comes down to."""
+    """The ATen operator of the same name, and those that the call comes down to, the first calls of each."""
     packet = getattr(torch.ops.aten, info.aten_name, None)
     if packet is not None and eager(packet, args, kwargs) is not None:
         yield Sample(name, "aten", number, packet, args, kwargs)
     with _Calls() as seen:
         eager(info.op, args, kwargs)
+    count: Counter[str] = Counter()
     for func, own, named in seen.calls:
-        if func.namespace in ("aten", "prims"):
+        count[str(func)] += 1
+        if func.namespace in ("aten", "prims") and count[str(func)] <= SPELT:
             yield Sample(name, "aten", number, func, own, named)
 
 

@@ -224,6 +224,13 @@ CASES = [
     case("_embedding_bag_dense_backward", T("3 d"), T("n", i64), T("n", i64), T("3", i64), T("3", i64),
          D("v"), False, 0, None,
          where="v"),
+    *(case("_ctc_loss_backward", T("2"), T("3 2 c+2"), T("2 2", i64), [3, 3], [1, 2], T("2"), T("2 3 5"),
+           blank)
+      for blank in (0, 1)),
+    case("_pack_padded_sequence_backward", T("k d"), [D("k"), 1, D("d")], T("k", i64, fill=1), False,
+         where="k d"),
+    case("_segment_reduce_backward", T("n z"), T("n z"), T("n z"), "sum", lengths=T("n", i64, fill=1),
+         where="n z"),
     case("conv_tbc_backward", T("k b o"), T("k+2 b i"), T("3 i o"), T("o"), 0, where="k b o i"),
 ]  # fmt: skip
 
@@ -233,8 +240,9 @@ def test_torch_judges(case: Case) -> None:
     judge(case)
 
 
-UNCHECKED = """_cdist_backward _dirichlet_grad _embedding_bag_dense_backward _masked_softmax_backward
-_pdist_backward _scaled_dot_product_flash_attention_for_cpu_backward _standard_gamma_grad
+UNCHECKED = """_cdist_backward _ctc_loss_backward _dirichlet_grad _embedding_bag_dense_backward
+_masked_softmax_backward _pack_padded_sequence_backward _pdist_backward
+_scaled_dot_product_flash_attention_for_cpu_backward _segment_reduce_backward _standard_gamma_grad
 _weight_norm_differentiable_backward _weight_norm_interface_backward conv_tbc_backward cummaxmin_backward
 cumprod_backward matrix_exp_backward max_pool3d_with_indices_backward unfold_backward""".split()
 """Kernels that look at no shape at all, or not before they read: they are given what fits."""
@@ -261,6 +269,11 @@ def test_gradients_that_do_not_fit_are_refused() -> None:
     assert refused("matrix_exp_backward", T("2 2"), T("3 3"))
     assert refused("_weight_norm_interface_backward", T("3 5"), T("3 4"), T("3 1"), T("3 1"), 0)
     assert refused("conv_tbc_backward", T("4 2 4"), T("7 2 3"), T("3 3 4"), T("4"), 0)
+    known = (T("2 2", i64), (3, 3), (1, 2), T("2"), T("2 3 5"))
+    for grad, log_probs, blank in (("3", "3 2 5", 0), ("2", "3 3 5", 0), ("2", "3 2 5", 5)):
+        assert refused("_ctc_loss_backward", T(grad), T(log_probs), *known, blank)
+    for grad in ("3 2", "2 3"):
+        assert refused("_segment_reduce_backward", T(grad), T("2 2"), T("2 2"), "sum", T("2", i64))
     assert refused("unfold_backward", T("2 4 2"), (2, 4), 1, 2, 1)
     assert refused("_fused_rms_norm_backward", T("2 3"), T("2 3"), (4,), T("2 1"), None, (True, False))
 

@@ -32,6 +32,8 @@ def heads(time: str, width: str) -> T:
 
 
 MIXED = [
+    Case("unflatten_dense_tensors", torch.ops.aten.unflatten_dense_tensors, (T("n"), [T("a b"), T("c",
+         i64)])),
     case("_chunk_cat", [T("a b c"), T("d b e")], 0, D("k")),
     case("_chunk_cat", [T("a b c"), T("d e")], 1, 3),
     case("_chunk_cat", [T("a b c"), T("d e c")], -2, 2),

@@ -28,6 +28,9 @@ def scaled(left: str, right: str, a: str, b: str, dtype: torch.dtype = f8, **kwa
     **kwargs)
 
 
+TRUTHS = T("1", i64, fill=1), T("1", i64, fill=1)
+OBSERVED = """fused_moving_avg_obs_fake_quant _fused_moving_avg_obs_fq_helper
+_fused_moving_avg_obs_fq_helper_functional""".split()
 CASES = [
     *(case(f"fake_quantize_per_tensor_affine{more}", given, 1.0, 0, 0, 255)
       for more in ("", "_cachemask") for given in (turned, T("a b", i64), T("a", f16))),
@@ -45,6 +48,16 @@ CASES = [
     case("fake_quantize_per_tensor_affine_cachemask_backward", x, T("c b", flag), where="a b c"),
     case("fake_quantize_per_channel_affine_cachemask_backward", x, T("b a", flag), where="a b"),
     case("fake_quantize_per_channel_affine_cachemask_backward", x, T("c b", flag), where="a b c"),
+    case("_fake_quantize_learnable_per_tensor_affine", turned, T("n", fill=1), T("1"), 0, 255),
+    *(case("_fake_quantize_learnable_per_channel_affine", x, T("c", fill=1), T("c"), axis, 0,
+           255) for axis in (1, -1)),
+    *(case(op, given, *TRUTHS, T(n), T(n), T(n, fill=1), T(n, i32), 0.1, 0, 255, 1, per_row, where="a b")
+      for op in OBSERVED for given, n, per_row in ((x, "c+1", False), (T("a b", i64), "1", False))),
+    *(case(op, x, *TRUTHS, T(n), T(n), T(n, fill=1), T(n, i32), 0.1, 0, 255, axis, True, where="a b")
+      for op in OBSERVED for axis, n in ((0, "a+c"), (1, "b"))),
+    *(case("_scaled_mm_v2", T("n k", f8), T("j m", f8), [T(a, fill=1)], [recipe], [0], [T(b, fill=1)],
+           [recipe], [0], None, bf16)
+      for recipe, a, b in ((0, "", "1"), (0, "a", ""), (1, "n 1", "1 m"), (1, "n", "m"))),
     scaled("n k", "j m", "", "1"),
     scaled("n k", "k m", "n 1", "1 m"),
     scaled("n k", "k m", "a", "b 1"),
