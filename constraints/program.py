@@ -171,36 +171,37 @@ def parts_of(argument: Any) -> tuple[Any, ...]:
 # object with one key that says its kind.
 
 
-def _pack(value: Any) -> Any:
+def pack(value: Any) -> Any:
+    """A value or formula as plain data."""
     match value:
         case None | bool() | int() | float() | str():
             return value
         case tuple():
-            return [_pack(v) for v in value]
+            return [pack(v) for v in value]
         case Term():
             return {"dim": str(value)}
         case Ref(id):
             return {"ref": id}
         case Tensor(shape, dtype, layout, elements):
-            strides = layout.value if isinstance(layout, Layout) else [_pack(s) for s in layout]
-            body = {"shape": [_pack(d) for d in shape], "dtype": dtype, "layout": strides}
-            return {"tensor": body if elements is None else body | {"elements": _pack(elements)}}
+            strides = layout.value if isinstance(layout, Layout) else [pack(s) for s in layout]
+            body = {"shape": [pack(d) for d in shape], "dtype": dtype, "layout": strides}
+            return {"tensor": body if elements is None else body | {"elements": pack(elements)}}
         case Affine(start, steps):
-            return {"affine": [_pack(start), [list(step) for step in steps]]}
+            return {"affine": [pack(start), [list(step) for step in steps]]}
         case Span(low, high, attained):
-            return {"span": [_pack(low), _pack(high), attained]}
+            return {"span": [pack(low), pack(high), attained]}
         case Untracked():
             return {"untracked": True}
         case Compare(op, term):
             return {"compare": [op, str(term)]}
         case And(parts):
-            return {"and": [_pack(p) for p in parts]}
+            return {"and": [pack(p) for p in parts]}
         case Or(parts):
-            return {"or": [_pack(p) for p in parts]}
+            return {"or": [pack(p) for p in parts]}
         case Number(kind):
             return {"number": kind}
         case Slice():
-            return {"slice": [_pack(part) for part in parts_of(value)]}
+            return {"slice": [pack(part) for part in parts_of(value)]}
         case Ellipses():
             return {"dots": True}
         case complex():
@@ -210,9 +211,10 @@ def _pack(value: Any) -> Any:
     raise TypeError(f"{value!r} has no JSON form in a program")
 
 
-def _unpack(data: Any) -> Any:
+def unpack(data: Any) -> Any:
+    """The inverse of `pack`. Raises IllFormed, and what Python raises of data of other kinds."""
     if isinstance(data, list):
-        return tuple(_unpack(d) for d in data)
+        return tuple(unpack(d) for d in data)
     if not isinstance(data, dict):
         return data
     if len(data) != 1:
@@ -226,27 +228,30 @@ def _unpack(data: Any) -> Any:
         case "tensor":
             layout = body["layout"]
             return Tensor(
-                _unpack(body["shape"]),
+                unpack(body["shape"]),
                 body["dtype"],
-                Layout(layout) if isinstance(layout, str) else _unpack(layout),
-                _unpack(body.get("elements")),
+                Layout(layout) if isinstance(layout, str) else unpack(layout),
+                unpack(body.get("elements")),
             )
         case "affine":
-            return Affine(_unpack(body[0]), tuple((axis, step) for axis, step in body[1]))
+            return Affine(unpack(body[0]), tuple((axis, step) for axis, step in body[1]))
         case "span":
-            return Span(_unpack(body[0]), _unpack(body[1]), body[2])
+            return Span(unpack(body[0]), unpack(body[1]), body[2])
         case "untracked":
             return UNTRACKED
         case "compare":
-            return Compare(body[0], parse_dim(body[1]))  # type: ignore[arg-type]
+            op, text = body
+            if op not in ("==", "!=", ">="):
+                raise IllFormed(f"unknown comparison: {op!r}")
+            return Compare(op, parse_dim(text))  # type: ignore[arg-type]
         case "and":
-            return all_of(map(_unpack, body))
+            return all_of(map(unpack, body))
         case "or":
-            return any_of(map(_unpack, body))
+            return any_of(map(unpack, body))
         case "number":
             return Number(body)
         case "slice":
-            return Slice(*_unpack(body))
+            return Slice(*unpack(body))
         case "dots":
             return Dots
         case "complex":
@@ -262,19 +267,19 @@ def to_json(program: Program) -> dict[str, Any]:
     nodes = [
         {
             "op": node.op,
-            "args": [[name, _pack(argument)] for name, argument in node.args],
+            "args": [[name, pack(argument)] for name, argument in node.args],
             "results": list(node.results),
             "origin": table.setdefault(node.origin, len(table)),
         }
-        | ({"given": [[_pack(condition), truth] for condition, truth in node.given]} if node.given else {})
+        | ({"given": [[pack(condition), truth] for condition, truth in node.given]} if node.given else {})
         for node in program.nodes
     ]
     return {
         "schema": SCHEMA,
-        "inputs": [[i.id, i.name, _pack(i.type), i.parameter] for i in program.inputs],
+        "inputs": [[i.id, i.name, pack(i.type), i.parameter] for i in program.inputs],
         "nodes": nodes,
-        "outputs": [[name, _pack(argument)] for name, argument in program.outputs],
-        "iterations": [[i.index, i.first, _pack(i.count), i.start, i.stop] for i in program.iterations],
+        "outputs": [[name, pack(argument)] for name, argument in program.outputs],
+        "iterations": [[i.index, i.first, pack(i.count), i.start, i.stop] for i in program.iterations],
         "origins": [list(astuple(o)) for o in table],
     }
 
@@ -286,20 +291,20 @@ def from_json(data: Any) -> Program:
             raise IllFormed(f"schema {data['schema']!r} is not {SCHEMA}, the one that this version reads")
         origins = [Origin(*fields) for fields in data["origins"]]
         program = Program(
-            tuple(Input(id, name, _unpack(type), parameter) for id, name, type, parameter in data["inputs"]),
+            tuple(Input(id, name, unpack(type), parameter) for id, name, type, parameter in data["inputs"]),
             tuple(
                 Node(
                     n["op"],
-                    tuple((name, _unpack(argument)) for name, argument in n["args"]),
+                    tuple((name, unpack(argument)) for name, argument in n["args"]),
                     tuple(n["results"]),
                     origins[n["origin"]],
-                    tuple((_unpack(condition), truth) for condition, truth in n.get("given", ())),
+                    tuple((unpack(condition), truth) for condition, truth in n.get("given", ())),
                 )
                 for n in data["nodes"]
             ),
-            tuple((name, _unpack(argument)) for name, argument in data["outputs"]),
+            tuple((name, unpack(argument)) for name, argument in data["outputs"]),
             tuple(
-                Iteration(i, first, _unpack(n), *nodes) for i, first, n, *nodes in data.get("iterations", ())
+                Iteration(i, first, unpack(n), *nodes) for i, first, n, *nodes in data.get("iterations", ())
             ),
         )
     except (KeyError, IndexError, TypeError, AttributeError) as error:

@@ -32,22 +32,29 @@ class ArchiveError(ValueError):
 def read_json(path: PathLike, model: str = "model") -> dict[str, Any]:
     """The JSON of one model in an archive. Raises ArchiveError; OSError where the file cannot be opened."""
     with open(path, "rb") as file:
-        data = _read(file, model, os.fspath(path))
+        return parse_json(read_bytes(file, model, os.fspath(path)), os.fspath(path))
+
+
+def parse_json(data: bytes, path: str) -> dict[str, Any]:
+    """The JSON that an archive called `path` holds. Raises ArchiveError."""
     try:
         program = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise ArchiveError(f"the model in {path} is no JSON ({_short(error)}); {_AGAIN}") from None
     if not isinstance(program, dict):
         raise ArchiveError(f"the model in {path} is no JSON object; {_AGAIN}")
-    _check_version(program.get("schema_version"), program.get("torch_version"), os.fspath(path))
+    _check_version(program.get("schema_version"), program.get("torch_version"), path)
     return program
 
 
-def _read(file: IO[bytes], model: str, path: str) -> bytes:
-    """The bytes of one model. A directory of the zip file may send us anywhere, hence the OSError."""
+def read_bytes(file: IO[bytes], model: str, path: str, most: int = MAX_BYTES) -> bytes:
+    """The JSON of one model in an archive called `path`, unread, of at most so many bytes.
+
+    Raises ArchiveError. A directory of the zip file may send us anywhere, hence the OSError below.
+    """
     try:
         with zipfile.ZipFile(file) as archive:
-            return _model(archive, model, path)
+            return _model(archive, model, path, most)
     except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, OSError, struct.error, zlib.error) as error:
         raise ArchiveError(f"{path} is no whole zip file ({_short(error)}); {_AGAIN}") from None
     except (NotImplementedError, RuntimeError, ValueError, OverflowError) as error:
@@ -56,7 +63,7 @@ def _read(file: IO[bytes], model: str, path: str) -> bytes:
         raise ArchiveError(f"{path} is a zip file of an odd kind ({_short(error)}); {_AGAIN}") from None
 
 
-def _model(archive: zipfile.ZipFile, model: str, path: str) -> bytes:
+def _model(archive: zipfile.ZipFile, model: str, path: str, most: int) -> bytes:
     """The bytes of `<root>/models/<model>.json`."""
     entries = archive.infolist()
     if len(entries) > MAX_ENTRIES:
@@ -70,10 +77,11 @@ def _model(archive: zipfile.ZipFile, model: str, path: str) -> bytes:
     if model not in models:
         raise ArchiveError(_missing(path, model, models, [entry.filename for entry in entries]))
     entry = models[model]
-    if entry.file_size > MAX_BYTES:
-        raise ArchiveError(f"{entry.filename} in {path} is too large: {entry.file_size} bytes; {_AGAIN}")
+    if entry.file_size > most:
+        problem = f"{entry.filename} in {path} is too large: {entry.file_size} bytes, and {most} are read"
+        raise ArchiveError(f"{problem}; {_AGAIN}")
     with archive.open(entry) as stream:
-        return stream.read(MAX_BYTES)
+        return stream.read(most)
 
 
 def _missing(path: str, model: str, models: dict[str, zipfile.ZipInfo], names: list[str]) -> str:

@@ -77,6 +77,43 @@ def examine(
 ) -> Examined:
     """What `check` does, with the program and its constraints."""
     clock = Clock(progress or _silent, budget_s)
+    rules = default_rules() if rules is None else rules
+    asked = question(target, inputs, assume, clock, replay=replay, rules=rules)
+    found, source, oracle, system, changed = (
+        asked.target, asked.source, asked.oracle, asked.system, asked.changed,
+    )  # fmt: skip
+    with clock.step("solve"):
+        decision = decide(system, Budget(clock.left))
+    trial = Trial(source, system) if replay else None
+    with clock.step("replay"):
+        report = _report(found.name, source.spec, system, decision, changed, oracle, trial)
+    tried = len(trial.outcomes) if trial else 0
+    report = replace(report, stats={**_stats(clock, system, decision, oracle), "replays": tried})
+    return Examined(report, found, source.spec, system)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A target read and traced, so that all that is left is to decide."""
+
+    target: Target
+    source: Source
+    oracle: Oracle
+    system: System
+    changed: list[str]
+    """The attributes that a run assigns."""
+
+
+def question(
+    target: Any,
+    inputs: Inputs | None,
+    assume: str | Iterable[str],
+    clock: Clock,
+    rules: Rules,
+    *,
+    replay: bool = True,
+) -> Question:
+    """The part of a check that needs the program itself. Raises what `check` raises."""
     with clock.step("load"):
         spec = None if inputs is None else parse_spec(inputs, assume)
         found = resolve(target, [str(d.path[0]) for d in spec.inputs] if spec else ())
@@ -90,14 +127,7 @@ def examine(
             raise TargetError(str(error), error.hint) from error
     if replay and all(path.end.how == "gave-up" for path in system.paths):
         _works_at_all(found, source, oracle)
-    with clock.step("solve"):
-        decision = decide(system, Budget(clock.left))
-    trial = Trial(source, system) if replay else None
-    with clock.step("replay"):
-        report = _report(found.name, source.spec, system, decision, changed, oracle, trial)
-    tried = len(trial.outcomes) if trial else 0
-    report = replace(report, stats={**_stats(clock, system, decision, oracle), "replays": tried})
-    return Examined(report, found, source.spec, system)
+    return Question(found, source, oracle, system, changed)
 
 
 def _silent(step: str) -> None:

@@ -78,6 +78,8 @@ class TracedSource:
 
 def _read(target: Target) -> Traced:
     """The program of an archive, read without torch, or of an `ExportedProgram`."""
+    if isinstance(target.value, Traced):
+        return target.value
     try:
         if target.kind == "pt2":
             from ..tracer import pt2
@@ -93,6 +95,10 @@ def _read(target: Target) -> Traced:
 
 
 def source_of(target: Target, spec: Spec | None, assume: str | Iterable[str]) -> Source:
+    if target.kind == "recorded":
+        from .recorded import RecordedSource
+
+        return RecordedSource(target.value, spec, assume)
     if target.kind != "python":
         return TracedSource(target, spec, assume)
     if spec is None:

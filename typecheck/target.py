@@ -38,9 +38,9 @@ class Target:
     """What is checked, and how it is read."""
 
     name: str
-    kind: Literal["python", "exported", "pt2"]
+    kind: Literal["python", "exported", "pt2", "traced", "recorded"]
     value: Any
-    """A callable, an `ExportedProgram`, or the path of an archive."""
+    """A callable, an `ExportedProgram`, the path of an archive, or a program that was read already."""
 
 
 def resolve(target: Any, inputs: Collection[str] = ()) -> Target:
@@ -49,6 +49,8 @@ def resolve(target: Any, inputs: Collection[str] = ()) -> Target:
     A class is built without arguments. A function that a text names is called as a factory, where it needs no
     arguments and takes none of the inputs.
     """
+    if isinstance(target, Target):
+        return target
     if isinstance(target, os.PathLike):
         target = os.fspath(target)
     if isinstance(target, str):

@@ -1,0 +1,132 @@
+"""The paths of a system as plain data for JSON, and back: `paths_from_json(paths_to_json(paths)) == paths`.
+
+The domain is not among them: it is what the user declared, and has a notation of its own (`spec_text.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import astuple
+from typing import Any
+
+from .formula import And, Compare, Formula, Or, free_symbols
+from .language import Constraint, Note
+from .program import IllFormed, Origin, from_json, pack, to_json, unpack
+from .system import Condition, End, Path
+
+
+def paths_to_json(paths: Iterable[Path]) -> list[Any]:
+    """Plain data for `json.dump`."""
+    return [_path(path) for path in paths]
+
+
+def _path(path: Path) -> dict[str, Any]:
+    return {
+        "program": to_json(path.program),
+        "values": [[id, pack(value)] for id, value in path.values.items()],
+        "constraints": [[pack(c.formula), c.reason, c.node, c.kind] for c in path.constraints],
+        "notes": [[n.code, n.reason, n.node] for n in path.notes],
+        "conditions": [
+            [
+                None if c.formula is None else pack(c.formula),
+                c.taken,
+                list(astuple(c.origin)),
+                c.forced,
+                c.after,
+            ]
+            for c in path.conditions
+        ],
+        "end": [path.end.how, path.end.reason, list(astuple(path.end.origin))],
+        "unbacked": [[name, pack(known)] for name, known in path.unbacked],
+    }
+
+
+def paths_from_json(data: Any, symbols: Iterable[str]) -> tuple[Path, ...]:
+    """The paths that `paths_to_json` wrote, over these symbols of inputs. Raises IllFormed on anything else.
+    """
+    try:
+        return tuple(_read(path, frozenset(symbols)) for path in data)
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise IllFormed(f"these are not paths of anyshape: {error!r}") from error
+    except ValueError as error:
+        raise error if isinstance(error, IllFormed) else IllFormed(str(error)) from error
+
+
+def _read(data: Any, symbols: frozenset[str]) -> Path:
+    path = Path(
+        from_json(data["program"]),
+        {_integer(id): unpack(value) for id, value in data["values"]},
+        tuple(
+            Constraint(_formula(formula), _text(reason), _integer(node), _among(kind, "model", "trace"))
+            for formula, reason, node, kind in data["constraints"]
+        ),
+        tuple(
+            Note(_among(code, "approximate", "no-rule"), _text(reason), _integer(node))
+            for code, reason, node in data["notes"]
+        ),
+        tuple(
+            Condition(
+                None if formula is None else _formula(formula),
+                bool(taken),
+                Origin(*origin),
+                bool(forced),
+                _integer(after),
+            )
+            for formula, taken, origin, forced, after in data["conditions"]
+        ),
+        _end(*data["end"]),
+        tuple((_text(name), _formula(known)) for name, known in data["unbacked"]),
+    )
+    _verify(path, symbols)
+    return path
+
+
+def _end(how: Any, reason: Any, origin: Any) -> End:
+    return End(_among(how, "returned", "raised", "gave-up"), _text(reason), Origin(*origin))
+
+
+def _verify(path: Path, symbols: frozenset[str]) -> None:
+    """The laws of a path. Raises IllFormed with the first that is broken.
+
+    1. Every input and every result has a value.
+    2. What is said of a node is said of one that there is; -1 stands for the program as a whole.
+    3. Formulas speak of symbols of the inputs, of sizes that data decide, and of iterations.
+    """
+    program = path.program
+    made = {i.id for i in program.inputs} | {id for node in program.nodes for id in node.results}
+    if missing := made - path.values.keys():
+        raise IllFormed(f"value {min(missing)} is not described")
+    for said in (*path.constraints, *path.notes):
+        if not -1 <= said.node < len(program.nodes):
+            raise IllFormed(f"{said.reason!r} is about node {said.node}, which there is not")
+    known = symbols | {name for name, _ in path.unbacked} | {loop.index for loop in program.iterations}
+    formulas = [c.formula for c in path.constraints] + [f for _, f in path.unbacked]
+    formulas += [c.formula for c in path.conditions if c.formula is not None]
+    for formula in formulas:
+        if strange := free_symbols(formula) - known:
+            raise IllFormed(f"{formula} is about {min(strange)}, which is declared nowhere")
+
+
+def _formula(data: Any) -> Formula:
+    formula = unpack(data)
+    if not isinstance(formula, bool | Compare | And | Or):
+        raise IllFormed(f"a condition was expected, not {formula!r}")
+    return formula
+
+
+def _integer(value: Any) -> int:
+    if type(value) is not int:
+        raise IllFormed(f"an integer was expected, not {value!r}")
+    return value
+
+
+def _text(value: Any) -> str:
+    if type(value) is not str:
+        raise IllFormed(f"a text was expected, not {value!r}")
+    return value
+
+
+def _among(value: Any, *words: str) -> Any:
+    if value not in words:
+        raise IllFormed(f"one of {', '.join(words)} was expected, not {value!r}")
+    return value

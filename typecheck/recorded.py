@@ -1,0 +1,224 @@
+"""A program as it leaves the machine that it was traced on: what its paths call and require.
+
+There are no weights in it and nothing that could be run. `recorded` traces a target; whoever gets the JSON
+of that decides it without torch, and without the target.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path as File
+from typing import Any, Final
+
+from ..constraints.dims import Term, evaluate
+from ..constraints.formula import And, Compare, Or, holds
+from ..constraints.generate import Rules, generate
+from ..constraints.language import Affine, Layout, Slice, Span, Tensor
+from ..constraints.program import IllFormed, Node, Origin, Program
+from ..constraints.spec import Spec
+from ..constraints.spec_text import Inputs, SpecError, parse_spec, write_spec
+from ..constraints.system import Domain, Path, System
+from ..constraints.system_json import paths_from_json, paths_to_json
+from ..solver.decide import Oracle
+from .api import default_rules, question
+from .clock import Clock, Progress
+from .replay import RULES, Failed, Outcome, Refused, by_rules
+from .target import Target
+
+FORM: Final = "anyshape.recorded"
+SCHEMA: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A target traced under a spec."""
+
+    spec: Spec
+    system: System
+    changed: tuple[str, ...] = ()
+    """The attributes that a run assigns."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for `json.dump`."""
+        return {
+            "form": FORM,
+            "schema": SCHEMA,
+            "inputs": list(write_spec(self.spec)),
+            "assume": [str(formula) for formula in self.spec.domain.assumptions],
+            "changed": list(self.changed),
+            "incomplete": self.system.incomplete,
+            "paths": paths_to_json(self.system.paths),
+        }
+
+    @staticmethod
+    def from_json(data: Any) -> Recorded:
+        """The inverse of `to_json`. Raises IllFormed, with the reason, on anything else."""
+        try:
+            if data["form"] != FORM or data["schema"] != SCHEMA:
+                raise IllFormed(f"form {data['form']!r} {data['schema']!r} is not {FORM} {SCHEMA}")
+            inputs, assume, changed = (_texts(data[key]) for key in ("inputs", "assume", "changed"))
+            spec = parse_spec(inputs, assume)
+            paths = paths_from_json(data["paths"], spec.domain.symbols)
+            incomplete = data["incomplete"]
+        except SpecError as error:
+            raise IllFormed(f"its spec cannot be read: {error}") from error
+        except (KeyError, TypeError) as error:
+            raise IllFormed(f"this is not a program of anyshape: {error!r}") from error
+        if not paths or type(incomplete) is not str:
+            raise IllFormed("a recorded program has a path, and says in words what is missing")
+        return Recorded(spec, System(spec.domain, paths, incomplete), changed)
+
+    def target(self, name: str) -> Target:
+        """What `check` takes."""
+        return Target(name, "recorded", self)
+
+    def without_source(self) -> Recorded:
+        """The same without the texts of lines; files keep their names and lines their numbers."""
+        return replace(self, system=_with_origins(self.system, _no_text))
+
+    def with_files_in(self, folder: str) -> Recorded:
+        """The same with files named as seen from a folder, and those elsewhere by their last name alone."""
+        return replace(self, system=_with_origins(self.system, lambda origin: _inside(origin, folder)))
+
+
+def recorded(
+    target: Any,
+    inputs: Inputs | None = None,
+    assume: str | Iterable[str] = (),
+    *,
+    budget_s: float = 30.0,
+    rules: Rules | None = None,
+    progress: Progress | None = None,
+) -> Recorded:
+    """Traces a target, as `check` does, and decides nothing. Raises what `check` raises."""
+    clock = Clock(progress or (lambda step: None), budget_s)
+    asked = question(target, inputs, assume, clock, default_rules() if rules is None else rules)
+    return Recorded(asked.source.spec, asked.system, tuple(asked.changed))
+
+
+class RecordedSource:
+    """A recorded program, as a thing to check. A spec may narrow what it was recorded for, and no more."""
+
+    def __init__(self, recorded: Recorded, spec: Spec | None, assume: str | Iterable[str]) -> None:
+        self.recorded = recorded
+        base = recorded.spec
+        if spec is not None and write_spec(spec) != write_spec(base):
+            was, asked = "; ".join(write_spec(base)), "; ".join(write_spec(spec))
+            hint = "assumptions can be added; other inputs need the program to be traced and sent again"
+            raise SpecError(f"the program was recorded for {was}, not for {asked}", hint=hint)
+        given = (assume,) if isinstance(assume, str) else (*assume,)
+        known = [str(formula) for formula in base.domain.assumptions]
+        self.spec = parse_spec(write_spec(base), (*known, *given)) if given else base
+
+    def system(self, rules: Rules, oracle: Oracle, clock: Clock) -> tuple[System, list[str]]:
+        self._rules = rules
+        self._paths = self.recorded.system.paths
+        system = replace(self.recorded.system, domain=self.spec.domain)
+        return system, list(self.recorded.changed)
+
+    def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
+        """What the rules say, asked anew at these sizes along the path that they take."""
+        try:
+            taken = [path for path in self._paths if holds(path.premise, values)]
+        except (ZeroDivisionError, KeyError) as error:
+            return Failed(f"its branches cannot be judged there: {error!r}")
+        if len(taken) != 1 or taken[0].on_data or taken[0].unbacked or taken[0].program.iterations:
+            return Failed("more than sizes decides which way the program goes")
+        (path,) = taken
+        if path.end.how == "gave-up":
+            return Failed(path.end.reason, origin=path.end.origin)
+        try:
+            program = _at(path.program, values)
+        except (ZeroDivisionError, KeyError) as error:
+            return Failed(f"its sizes have no value there: {error!r}")
+        said = generate(program, self._rules, Domain())
+        outcome = by_rules(
+            System(Domain(), (Path(program, said.values, tuple(said.constraints), tuple(said.notes)),))
+        )
+        if not isinstance(outcome, Refused | Failed) and path.end.how == "raised":
+            return Refused(RULES, path.end.reason, "", path.end.origin)
+        return outcome
+
+
+# ---- a program at concrete sizes
+
+
+def _at(program: Program, values: Mapping[str, int]) -> Program:
+    """The program with a number for each size."""
+    return replace(
+        program,
+        inputs=tuple(replace(i, type=_value_at(i.type, values)) for i in program.inputs),
+        nodes=tuple(_node_at(node, values) for node in program.nodes),
+    )
+
+
+def _node_at(node: Node, values: Mapping[str, int]) -> Node:
+    return replace(
+        node,
+        args=tuple((name, _value_at(argument, values)) for name, argument in node.args),
+        given=tuple((_value_at(condition, values), truth) for condition, truth in node.given),
+    )
+
+
+def _value_at(value: Any, values: Mapping[str, int]) -> Any:
+    """A value or argument with a number for each dim and a truth for each formula."""
+    match value:
+        case Term():
+            return evaluate(value, values)
+        case Compare() | And() | Or():
+            return holds(value, values)
+        case tuple():
+            return tuple(_value_at(part, values) for part in value)
+        case Slice(start, stop, step):
+            return Slice(*(_value_at(part, values) for part in (start, stop, step)))
+        case Tensor(shape, _, layout, elements):
+            return replace(
+                value,
+                shape=_value_at(shape, values),
+                layout=layout if isinstance(layout, Layout) else _value_at(layout, values),
+                elements=_value_at(elements, values),
+            )
+        case Affine(start, _):
+            return replace(value, start=_value_at(start, values))
+        case Span(low, high, _):
+            return replace(value, low=_value_at(low, values), high=_value_at(high, values))
+    return value
+
+
+# ---- where its lines are
+
+
+def _with_origins(system: System, change: Any) -> System:
+    return replace(system, paths=tuple(_path_with_origins(path, change) for path in system.paths))
+
+
+def _path_with_origins(path: Path, change: Any) -> Path:
+    nodes = tuple(replace(node, origin=change(node.origin)) for node in path.program.nodes)
+    return replace(
+        path,
+        program=replace(path.program, nodes=nodes),
+        conditions=tuple(replace(c, origin=change(c.origin)) for c in path.conditions),
+        end=replace(path.end, origin=change(path.end.origin)),
+    )
+
+
+def _no_text(origin: Origin) -> Origin:
+    return replace(origin, code="", indent=0, start=0, stop=0)
+
+
+def _inside(origin: Origin, folder: str) -> Origin:
+    if not os.path.isabs(origin.file):
+        return origin
+    file = File(origin.file)
+    inside = file.relative_to(folder) if file.is_relative_to(folder) else file.name
+    return replace(origin, file=str(inside))
+
+
+def _texts(data: Any) -> tuple[str, ...]:
+    if not isinstance(data, list) or any(type(text) is not str for text in data):
+        raise IllFormed(f"a list of texts was expected, not {data!r}")
+    return tuple(data)
+
+
