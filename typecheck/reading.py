@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
+from types import CodeType, TracebackType
 from typing import Any, Final
 
 _STARTED: Final = time.time()
@@ -27,8 +26,6 @@ class Reading:
         self.opened: set[str] = set()
 
     def __enter__(self) -> Reading:
-        if _hooked.acquire(blocking=False):  # once in the life of the process: an audit hook stays
-            sys.addaudithook(_heard)
         self.before, self.started = set(_imported()), time.time()
         _listening.append(self)
         return self
@@ -43,28 +40,42 @@ class Reading:
 
     @property
     def unchanged(self) -> bool:
-        """Are all files as they were read? One that was saved meanwhile may have been read before."""
+        """Are all files as they were read? One that was saved meanwhile may have been read before.
+
+        A module that was imported before is as it was read if it was saved before that, for the first time.
+        """
         for file in self.files:
-            seen_before = file in self.before and file not in self.opened
+            imported_before = file in self.before and file not in self.opened
             try:
                 changed = os.stat(file).st_mtime
             except OSError:
                 return False
-            if changed >= (_STARTED if seen_before else self.started):
+            if changed >= (_run.get(file, _STARTED) if imported_before else self.started):
                 return False
         return True
 
 
 _listening: list[Reading] = []
-_hooked = threading.Lock()
+_run: Final[dict[str, float]] = {}
+"""When each file was first run as a module, for as long as the hook has been there."""
 
 
 def _heard(event: str, arguments: tuple[Any, ...]) -> None:
-    if event == "open" and _listening and isinstance(arguments[0], str):
+    """Notes what is opened while somebody listens, and always what is run as a module: one that was written
+    and imported in this very process, by whatever else it does, is no obstacle to later checks.
+    """
+    if event == "exec":
+        code = arguments[0]
+        if isinstance(code, CodeType) and code.co_name == "<module>" and code.co_filename[:1] != "<":
+            _run.setdefault(os.path.abspath(code.co_filename), time.time())
+    elif event == "open" and _listening and isinstance(arguments[0], str):
         path, mode = arguments[:2]
         if not isinstance(mode, str) or not set(mode) & set("wax"):
             for reading in [*_listening]:
                 reading.opened.add(os.path.abspath(path))
+
+
+sys.addaudithook(_heard)  # once in the life of the process: it stays
 
 
 def _imported() -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -265,6 +266,28 @@ def test_a_file_that_is_saved_meanwhile_may_have_been_read_before(folder: Path) 
     assert reads(lambda path: None)
     assert not reads(lambda path: path.write_text(MODEL + "\n"))
     assert not reads(lambda path: os.utime(path, (time.time() + 9, time.time() + 9)))
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_a_module_that_was_imported_before_is_an_obstacle_if_it_was_saved_since(
+    folder: Path, edited: bool
+) -> None:
+    """Whoever imported it, into a process that lives on: another check, a test, a notebook."""
+    name = f"written_in_this_process_{edited}"
+    (folder / f"{name}.py").write_text("N = 3\n")
+    sys.path.insert(0, str(folder))
+    importlib.invalidate_caches()
+    try:
+        importlib.import_module(name)
+        if edited:
+            (folder / f"{name}.py").write_text("N = 4\n")
+            os.utime(folder / f"{name}.py", (time.time() + 1, time.time() + 1))
+        cache = Cache(default_folder())
+        found = answer(JOB, cache)
+    finally:
+        del sys.modules[name]
+    assert str(folder / f"{name}.py") in found.files
+    assert (cache.get(Question(JOB)) is None) is edited
 
 
 def test_a_check_while_its_file_is_saved_is_not_kept(folder: Path) -> None:
