@@ -14,6 +14,7 @@ from ..constraints.spec import Spec
 from ..constraints.spec_text import Inputs, SpecError, parse_spec, write_spec
 from ..constraints.system import Domain, System
 from ..solver.decide import Decision, Oracle, decide
+from ..solver.explain import imposed
 from ..solver.judge import Budget
 from ..solver.refine import simplify
 from . import findings
@@ -86,7 +87,7 @@ def examine(
         decision = decide(system, Budget(clock.left))
     trial = Trial(source, system) if replay else None
     with clock.step("replay"):
-        report = _report(found.name, source.spec, system, decision, changed, oracle, trial)
+        report = _report(found.name, source.spec, system, decision, rules, changed, oracle, trial)
     tried = len(trial.outcomes) if trial else 0
     report = replace(report, stats={**_stats(clock, system, decision, oracle), "replays": tried})
     return Examined(report, found, source.spec, system)
@@ -171,6 +172,7 @@ def _report(
     spec: Spec,
     system: System,
     decision: Decision,
+    rules: Rules,
     changed: list[str],
     oracle: Oracle,
     trial: Trial | None,
@@ -189,9 +191,11 @@ def _report(
             trial.sample(accepts, facts)
     witnesses = Witnesses(spec, decision, outside, oracle, trial)
     told = findings.findings(
-        system, decision, changed, lambda parts: simplify(oracle.judge, domain, parts), witnesses.show
+        system, decision, rules, changed, lambda parts: simplify(oracle.judge, domain, parts), witnesses.show
     )
     mistakes = tuple(trial.mistakes) if trial else ()
+    refined = verdict is Verdict.REFINED and not mistakes
+    imposing = imposed(oracle.judge, domain, decision.accepted, decision.residual) if refined else ()
     return Report(
         name,
         write_spec(spec),
@@ -206,6 +210,7 @@ def _report(
         outside,
         trial.how if trial else "",
         ways=findings.ways(system),
+        parts=findings.parts(system, imposing),
     )
 
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ..constraints.formula import Formula, all_of, any_of
-from ..constraints.language import Dynamic, Number, Tensor, Value, tensors
-from ..constraints.program import Argument, Node, Origin, Program, Ref, refs
+from ..constraints.generate import Rules
+from ..constraints.language import Dynamic, Number, Tensor, Value
+from ..constraints.program import Argument, Origin, Program, Ref, refs
 from ..constraints.system import Path, System
 from ..solver.decide import Core, Decision, Open, Requirement
+from ..solver.explain import Flow, Imposed, shape_of
 from .codes import Code, Severity
-from .report import Branch, Finding, Link, Operand, Output, Shape
+from .report import Branch, Finding, Link, Operand, Output, Part, Shape
 
 MAX_WAYS = 32
-MAX_CHAIN = 6
 DEFECT = "the recorder failed"
 """How the reason begins where a path ended by a defect of the recorder or of a rule."""
 
@@ -36,6 +36,7 @@ Witness: TypeAlias = "tuple[Mapping[str, int] | None, str]"
 def findings(
     system: System,
     decision: Decision,
+    rules: Rules,
     changed: Sequence[str],
     summary: Callable[[Sequence[Formula]], Formula],
     witness: Callable[[Group], Witness],
@@ -51,11 +52,12 @@ def findings(
         *(replace(make(Code.RAISES, remark), severity=Severity.NOTE) for remark in decision.remarks),
         *_of_changes(changed),
     )
+    explained = _Explained(system, rules)
     if decision.verdict == "refuted":
         cores = dict.fromkeys(core for core in decision.cores if core.requirements)
-        shown = [_conflict(system, core, witness) for core in cores]
+        shown = [_conflict(explained, core, witness) for core in cores]
     else:
-        shown = [_condition(system, group, witness) for group in _by_line(decision.residual, summary)]
+        shown = [_condition(explained, group, witness) for group in _by_line(decision.residual, summary)]
     return (*shown, *dict.fromkeys(others))
 
 
@@ -82,9 +84,9 @@ def _by_line(
     return [Group(tuple(group), summary([r.needs for r in group])) for group in lines.values()]
 
 
-def _condition(system: System, group: Group, witness: Callable[[Group], Witness]) -> Finding:
+def _condition(explained: _Explained, group: Group, witness: Callable[[Group], Witness]) -> Finding:
     """What a line requires of the inputs, where it does not require the impossible."""
-    first = group.requirements[0]
+    system, first = explained.system, group.requirements[0]
     code = Code.RAISES if first.constraint is None else Code.CONDITION
     values, evidence = witness(group)
     return Finding(
@@ -95,7 +97,7 @@ def _condition(system: System, group: Group, witness: Callable[[Group], Witness]
         _op(system, first),
         str(group.condition),
         len(group.requirements),
-        _chain(system, first),
+        explained.chain([r for r in group.requirements if r.node == first.node and r.path == first.path]),
         (),
         values,
         evidence,
@@ -103,8 +105,9 @@ def _condition(system: System, group: Group, witness: Callable[[Group], Witness]
     )
 
 
-def _conflict(system: System, core: Core, witness: Callable[[Group], Witness]) -> Finding:
+def _conflict(explained: _Explained, core: Core, witness: Callable[[Group], Witness]) -> Finding:
     """A minimal set of requirements that no input meets together, told at the last of them."""
+    system = explained.system
     *others, last = core.requirements
     message = last.reason
     if others:
@@ -120,13 +123,25 @@ def _conflict(system: System, core: Core, witness: Callable[[Group], Witness]) -
         _op(system, last),
         "" if last.needs is False else str(last.needs),
         1,
-        _chain(system, last),
+        explained.chain(core.requirements),
         tuple(
             Link(_op(system, r), f"{r.needs}: {r.reason}", r.origin, _shown(system, r)) for r in others
         ),
         values,
         evidence,
         _shown(system, last),
+    )
+
+
+def parts(system: System, found: Iterable[Imposed]) -> tuple[Part, ...]:
+    """Which lines impose each part of the condition."""
+    return tuple(
+        Part(
+            str(part.condition),
+            tuple(Link(_op(system, r), str(r.needs), r.origin, _shown(system, r)) for r in part.requirements),
+            part.refused,
+        )
+        for part in found
     )
 
 
@@ -165,42 +180,36 @@ def _shown(system: System, requirement: Requirement) -> int | None:
     return requirement.node if on_main_path and requirement.constraint is not None else None
 
 
-# ---- where a value came from
+# ---- where sizes come from
 
 
-def _chain(system: System, requirement: Requirement) -> tuple[Link, ...]:
-    """The calls before a node that gave its operands their shapes, nearest last.
+class _Explained:
+    """The chains of calls that lead to findings."""
 
-    A call that only hands the shape of an operand on (an activation) is passed over.
-    """
-    if requirement.constraint is None:
-        return ()
-    path = system.paths[requirement.path]
-    shown = path is main_path(system)
-    nodes, values = path.program.nodes, path.values
-    maker = {result: index for index, node in enumerate(nodes) for result in node.results}
-    queue: list[int] = []
-    seen: set[int] = set()
+    def __init__(self, system: System, rules: Rules) -> None:
+        self.system, self.rules = system, rules
+        self._flows: dict[int, Flow] = {}
 
-    def enter(node: Node) -> None:
-        for ref in refs(tuple(argument for _, argument in node.args)):
-            index = maker.get(ref.id)
-            if index is not None and index not in seen:
-                seen.add(index)
-                heapq.heappush(queue, -index)
-
-    enter(nodes[requirement.node])
-    links: list[Link] = []
-    while queue and len(links) < MAX_CHAIN:
-        index = -heapq.heappop(queue)
-        node = nodes[index]
-        given = {t.shape for r in refs(tuple(a for _, a in node.args)) for t in tensors(values[r.id])}
-        made = [t for result in node.results for t in tensors(values[result])]
-        if any(t.shape not in given for t in made):
-            result = ", ".join(map(str, made))
-            links.append(Link(node.op, result, node.origin, index if shown else None))
-        enter(node)
-    return tuple(reversed(links))
+    def chain(self, requirements: Sequence[Requirement]) -> tuple[Link, ...]:
+        """The calls that gave the sizes in a conflict, those that hand them on among them, nearest last."""
+        index = requirements[-1].path
+        path = self.system.paths[index]
+        if index not in self._flows:
+            self._flows[index] = Flow(path, self.rules, self.system.domain)
+        shown = path is main_path(self.system)
+        names = {given.id: given for given in path.program.inputs}
+        links = []
+        for step in self._flows[index].chain([r for r in requirements if r.path == index]):
+            result = shape_of(path, step)
+            if step.node is None:
+                given = names[step.value]
+                op = f"{'parameter' if given.parameter else 'input'} {given.name}"
+                links.append(Link(op, result, Origin(), None, step.passed, step.axes))
+            else:
+                node = path.program.nodes[step.node]
+                place = step.node if shown else None
+                links.append(Link(node.op, result, node.origin, place, step.passed, step.axes))
+        return tuple(links)
 
 
 # ---- shapes and branches

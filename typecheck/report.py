@@ -81,6 +81,10 @@ class Link:
     origin: Origin
     node: int | None = None
     """The call in `Report.shapes`, where it is one of these."""
+    passed: bool = False
+    """Is it left out where the story is told short: does it hand the sizes in question on as they are?"""
+    axes: tuple[int, ...] = ()
+    """The axes of the result whose sizes are in question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,7 @@ class Finding:
     count: int = 1
     """How many requirements of this line it stands for; the message is that of the first."""
     chain: tuple[Link, ...] = ()
-    """The calls that gave the operands of the call that it is about, nearest last."""
+    """Where the sizes in question come from: inputs and parameters, then calls, nearest last."""
     conflict: tuple[Link, ...] = ()
     """Other requirements that contradict this one, each needed for that: `result` is what it requires."""
     witness: Mapping[str, int] | None = None
@@ -161,6 +165,17 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the condition of a refined report: `Accepts.formula` is the conjunction of them."""
+
+    condition: str
+    imposed: tuple[Link, ...]
+    """The calls that impose it, no more than it takes: `result` is what each of them requires."""
+    refused: Mapping[str, int] | None = None
+    """Sizes that meet all other parts, and not this one, where there are any."""
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """The answer to: for which of these inputs does the program run?"""
 
@@ -186,6 +201,8 @@ class Report:
     """Seconds of each step (`trace_s`, `generate_s`, `solve_s`, `replay_s`), and counts."""
     ways: tuple[Formula, ...] = ()
     """The sizes that take each way through the program that returns, where there is more than one."""
+    parts: tuple[Part, ...] = ()
+    """Which lines impose each part of the condition, with the verdict `refined`."""
 
     @property
     def dynamic_shapes(self) -> DynamicShapes | None:
@@ -223,11 +240,15 @@ class Report:
 
         return to_graph(self)
 
-    def to_text(self, *, width: int = 100, colour: bool = False, shapes: bool = False) -> str:
-        """The report for people; `shapes` adds the table of all intermediate shapes."""
+    def to_text(
+        self, *, width: int = 100, colour: bool = False, shapes: bool = False, full: bool = False
+    ) -> str:
+        """The report for people; `shapes` adds the table of all intermediate shapes, `full` the calls on the
+        way to a finding that only hand sizes on.
+        """
         from .render.text import to_text
 
-        return to_text(self, width=width, colour=colour, shapes=shapes)
+        return to_text(self, width=width, colour=colour, shapes=shapes, full=full)
 
     def to_html(self) -> str:
         """The report as a page of its own that needs no network, with the graph of the program to explore."""

@@ -50,6 +50,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("text", *WRITERS), default="text", help="of the report (text)")
     parser.add_argument("--output", "-o", metavar="FILE", type=Path, help="write the report into a file")
     parser.add_argument("--shapes", action="store_true", help="show the shape of every intermediate value")
+    parser.add_argument(
+        "--explain",
+        choices=("short", "full"),
+        default="short",
+        help="the steps to a finding that change sizes, or all (short)",
+    )
     parser.add_argument("--no-replay", action="store_true", help="do not try examples on the real program")
     parser.add_argument("--no-cache", action="store_true", help="neither use nor keep results on disk")
     parser.add_argument("--baseline", metavar="FILE", type=Path, help="findings that are known already")
@@ -150,7 +156,8 @@ def _shown(reports: Sequence[Report], options: argparse.Namespace, project: bool
     from ..render.text import overview, to_text
 
     colour = options.output is None and coloured(sys.stdout)
-    texts = [to_text(r, width=width(), colour=colour, shapes=options.shapes) for r in reports]
+    full = options.explain == "full"
+    texts = [to_text(r, width=width(), colour=colour, shapes=options.shapes, full=full) for r in reports]
     return "\n".join((*texts, overview(reports, colour=colour)) if project else texts)
 
 

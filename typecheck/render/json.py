@@ -17,7 +17,7 @@ from ...constraints.language import Fact
 from ...constraints.program import Origin
 from ...constraints.syntax import parse_dim
 from ..codes import Code, Severity
-from ..report import Accepts, Branch, Finding, Link, Operand, Output, Report, Shape, Verdict
+from ..report import Accepts, Branch, Finding, Link, Operand, Output, Part, Report, Shape, Verdict
 
 SCHEMA = 1
 
@@ -46,6 +46,7 @@ def to_json(report: Report) -> dict[str, Any]:
         "replayed": report.replayed,
         "stats": dict(report.stats),
         "ways": [str(way) for way in report.ways],
+        "parts": [_plain(replace(part, refused=_values(part.refused))) for part in report.parts],
     }
 
 
@@ -107,6 +108,7 @@ def from_json(data: Any) -> Report:
             data["replayed"],
             data["stats"],
             tuple(parse_formula(way) for way in data["ways"]),
+            tuple(Part(**part | {"imposed": _read_links(part["imposed"])}) for part in data["parts"]),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"this is not a report of anyshape: {error!r}") from error
@@ -138,7 +140,9 @@ def _read_finding(data: dict[str, Any]) -> Finding:
 
 
 def _read_links(links: list[dict[str, Any]]) -> tuple[Link, ...]:
-    return tuple(Link(**link | {"origin": Origin(**link["origin"])}) for link in links)
+    return tuple(
+        Link(**link | {"origin": Origin(**link["origin"]), "axes": tuple(link["axes"])}) for link in links
+    )
 
 
 def _read_shape(data: dict[str, Any]) -> Shape:

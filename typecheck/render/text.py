@@ -46,9 +46,13 @@ MAX_SAME: Final = 3
 """How many findings of one code and message are written out."""
 
 
-def to_text(report: Report, *, width: int = 100, colour: bool = False, shapes: bool = False) -> str:
-    """The whole report. Lines that hold no program text or shapes are wrapped at the width."""
-    page = _Page(max(width, 40), colour)
+def to_text(
+    report: Report, *, width: int = 100, colour: bool = False, shapes: bool = False, full: bool = False
+) -> str:
+    """The whole report. Lines that hold no program text or shapes are wrapped at the width. `full` tells
+    every call on the way to a finding.
+    """
+    page = _Page(max(width, 40), colour, full)
     shown = [finding for finding in report.findings if not finding.suppressed]
     sections = [
         _head(page, report),
@@ -67,10 +71,10 @@ def to_text(report: Report, *, width: int = 100, colour: bool = False, shapes: b
 
 
 class _Page:
-    """Width and colours."""
+    """Width and colours, and whether explanations are told in full."""
 
-    def __init__(self, width: int, colour: bool) -> None:
-        self.width, self.colour = width, colour
+    def __init__(self, width: int, colour: bool, full: bool = False) -> None:
+        self.width, self.colour, self.full = width, colour, full
 
     def paint(self, text: str, *styles: str) -> str:
         if not self.colour or not styles:
@@ -113,6 +117,13 @@ def _condition(page: _Page, report: Report) -> Iterator[str]:
     else:
         return
     yield from (page.paint(line, "bold") for line in page.wrapped(condition, "    ", "  "))
+    lines = {place(link.origin) for part in report.parts for link in part.imposed}
+    if len(lines) > 1 or page.full:  # of one line the finding tells
+        for part in report.parts:
+            where = ", ".join(dict.fromkeys(place(link.origin) for link in part.imposed))
+            refused = f"; refused at {sizes(part.refused)}" if part.refused and page.full else ""
+            told = f"{part.condition}: imposed by {where}{refused}"
+            yield from (page.paint(line, "dim") for line in page.wrapped(told, "      ", "    "))
 
 
 def _dims(page: _Page, report: Report) -> Iterator[str]:
@@ -235,17 +246,28 @@ def _findings(count: int) -> str:
 
 
 def _steps(page: _Page, chain: Sequence[Link]) -> Iterator[str]:
-    """The calls that led to the finding: operator, symbolic shape and place, in columns where they fit."""
-    op = max((len(link.op) for link in chain), default=0)
-    wide = max((len(link.result) for link in chain), default=0)
-    places = [" in ".join(filter(None, (place(link.origin), link.origin.module))) for link in chain]
-    beside = op + wide + max(map(len, places), default=0) + 16 <= page.width
-    for index, (link, where) in enumerate(zip(chain, places, strict=True)):
+    """Where the sizes in question come from: operator, shape, place and code, in columns that fit."""
+    links = [link for link in chain if page.full or not link.passed]
+    if not links:
+        return
+    op = max(len(link.op) for link in links)
+    wide = max(len(link.result) for link in links)
+    places = [" in ".join(filter(None, (place(link.origin), link.origin.module))) for link in links]
+    far = max(map(len, places))
+    beside = op + wide + far + 16 <= page.width
+    for index, (link, where) in enumerate(zip(links, places, strict=True)):
         row = f"{link.op.ljust(op)}  {link.result.ljust(wide if beside else 0)}"
-        more = f"  {where}" if beside else ""
-        yield f"{'  then ' if index else '= after'} {page.paint(row + more, 'dim')}"
-        if not beside:
-            yield f"{' ' * (op + 10)}{page.paint(where, 'dim')}"
+        where = "" if where == "?" else where
+        room = page.width - (op + wide + far + 14 if beside else op + len(where) + 14)
+        code = textwrap.shorten(link.origin.code, room, placeholder="…") if room >= 16 else ""
+        told = "  ".join(filter(None, (where.ljust(far) if beside and code else where, code)))
+        more = f"  {told}" if beside else ""
+        yield f"{'  then ' if index else '= after'} {page.paint((row + more).rstrip(), 'dim')}"
+        if not beside and told:
+            yield f"{' ' * (op + 10)}{page.paint(told, 'dim')}"
+    if len(links) < len(chain):
+        left = len(chain) - len(links)
+        yield f"        {page.paint(f'({left} more: --explain full)', 'dim')}"
 
 
 def _details(finding: Finding) -> Iterator[tuple[str, str]]:

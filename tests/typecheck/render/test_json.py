@@ -51,7 +51,10 @@ def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
             yield from places(part, (*path, index))
 
 
-FREE = {("dims",), ("stats",), ("runs_at",), ("fails_at",), ("findings", 0, "witness")}
+FREE = {
+    *(("dims",), ("stats",), ("runs_at",), ("fails_at",), ("findings", 0, "witness")),
+    ("parts", 0, "refused"),
+}
 """Objects whose keys are the user's symbols, or what was measured."""
 STRICT = [path for path in places(report("refined").to_json()) if path not in FREE]
 
