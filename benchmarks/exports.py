@@ -25,8 +25,8 @@ from anyshape.constraints.language import Tensor
 from anyshape.constraints.spec import Spec
 from anyshape.constraints.spec_text import parse_spec
 from anyshape.typecheck import ExportError, Report, TargetError, check, export
-from anyshape.typecheck.example_inputs import arguments
-from anyshape.typecheck.exporting import Exported
+from anyshape.typecheck.exporting.example_inputs import arguments
+from anyshape.typecheck.exporting.export import Exported
 
 ATTEMPTS = 6
 POINTS = 32
@@ -249,7 +249,7 @@ def _ends(program: ExportedProgram) -> Iterator[int]:
 
 
 def _elements(spec: Spec, sizes: Mapping[str, int]) -> int:
-    from anyshape.typecheck.example_inputs import elements
+    from anyshape.typecheck.exporting.example_inputs import elements
 
     try:
         return elements(spec, sizes)

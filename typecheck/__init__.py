@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from .api import check
     from .asserting import ShapesError, assert_shapes
     from .codes import Code, Severity
-    from .dynamic_shapes import DynamicShapes, GivenUp
-    from .exporting import Exported, ExportError, export
+    from .dim_specs.dynamic_shapes import DynamicShapes, GivenUp
+    from .exporting.export import Exported, ExportError, export
     from .inference import Inferred, Relation, infer
     from .report import Accepts, Branch, Finding, Link, Output, Report, Shape, Verdict
     from .target import TargetError
@@ -35,8 +35,8 @@ _HOMES = {
     ".api": "check",
     ".asserting": "ShapesError assert_shapes",
     ".codes": "Code Severity",
-    ".dynamic_shapes": "DynamicShapes GivenUp",
-    ".exporting": "Exported ExportError export",
+    ".dim_specs.dynamic_shapes": "DynamicShapes GivenUp",
+    ".exporting.export": "Exported ExportError export",
     ".inference": "Inferred Relation infer",
     ".report": "Accepts Branch Finding Link Output Report Shape Verdict",
     ".target": "TargetError",

@@ -18,7 +18,7 @@ from .codes import Code, Severity
 if TYPE_CHECKING:
     import networkx as nx
 
-    from .dynamic_shapes import DynamicShapes
+    from .dim_specs.dynamic_shapes import DynamicShapes
 
 
 class Verdict(StrEnum):
@@ -209,7 +209,7 @@ class Report:
         """What `torch.export` can be told of the accepted sizes; None where there are none. It is worked out
         at each access, in some milliseconds to seconds.
         """
-        from .dynamic_shapes import of_report
+        from .dim_specs.dynamic_shapes import of_report
 
         return of_report(self)
 

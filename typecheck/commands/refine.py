@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ...constraints.language import Fact
 from ...solver.judge import Budget, Judge
-from ..dynamic_shapes import DynamicShapes
+from ..dim_specs.dynamic_shapes import DynamicShapes
 from ..report import Report, Verdict
 from .common import TARGETS, Commands, add_target, command, running
 
@@ -53,7 +53,7 @@ def _bounds(text: str) -> int | dict[str, int]:
 def run(options: argparse.Namespace) -> int:
     with running(options) as tell:
         from ..api import examine
-        from ..inner_sizes import bounding, inner_sizes
+        from ..exporting.inner_sizes import bounding, inner_sizes
 
         assume = [*options.assume]
         examined = examine(options.target, options.inputs, assume, budget_s=options.budget, progress=tell)

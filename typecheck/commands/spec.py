@@ -7,8 +7,8 @@ import json
 import sys
 from typing import Final
 
-from ..dim_specs import DimSpec, DimSpecError, loads, to_json
-from ..lowering import to_torch_json
+from ..dim_specs.lowering import to_torch_json
+from ..dim_specs.specs import DimSpec, DimSpecError, loads, to_json
 from .common import Commands, command
 
 _EPILOG: Final = """\

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ...constraints.dims import Term, substitute, sym
-from ..dim_specs import Bounds, Entries, Hint, Items, Size, Sizes, Tree
-from ..dynamic_shapes import DynamicShapes
+from ..dim_specs.dynamic_shapes import DynamicShapes
+from ..dim_specs.specs import Bounds, Entries, Hint, Items, Size, Sizes, Tree
 
 WIDTH: Final = 100
 
 
 def to_python(shapes: DynamicShapes) -> str:
     """Statements that define `dynamic_shapes` for `torch.export.export`."""
-    from ..dim_names import bearable
+    from ..dim_specs.dim_names import bearable
 
     dims = shapes.spec.dims
     names = {name: bearable(name, dims) for name in dims}

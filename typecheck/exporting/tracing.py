@@ -16,8 +16,8 @@ from torch.export import ExportedProgram
 from torch.fx.experimental import _config
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, ShapeGuardPythonPrinter
 
-from ..constraints.program import Origin
-from ..tracer.origins import ModuleNames, here
+from ...constraints.program import Origin
+from ...tracer.origins import ModuleNames, here
 from .example_inputs import Arguments
 
 aten = torch.ops.aten

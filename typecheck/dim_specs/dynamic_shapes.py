@@ -13,19 +13,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
-from ..constraints.dims import Dim, Term, substitute, sym, symbols
-from ..constraints.formula import Formula, conjuncts, free_symbols, ge
-from ..constraints.language import Tensor
-from ..constraints.spec import Declared, Spec
-from ..constraints.spec_text import parse_spec
-from ..constraints.system import Answer
-from ..solver import boxes
-from ..solver.boxes import Box
-from ..solver.judge import Budget, Judge
-from ..solver.periodic import solutions
-from .dim_specs import Bounds, DimSpec, Entries, Hint, Items, Size, Sizes, Tree, sizes
-from .dim_specs import to_json as spec_json
-from .report import Report, Verdict
+from ...constraints.dims import Dim, Term, substitute, sym, symbols
+from ...constraints.formula import Formula, conjuncts, free_symbols, ge
+from ...constraints.language import Tensor
+from ...constraints.spec import Declared, Spec
+from ...constraints.spec_text import parse_spec
+from ...constraints.system import Answer
+from ...solver import boxes
+from ...solver.boxes import Box
+from ...solver.judge import Budget, Judge
+from ...solver.periodic import solutions
+from ..report import Report, Verdict
+from .specs import Bounds, DimSpec, Entries, Hint, Items, Size, Sizes, Tree, sizes
+from .specs import to_json as spec_json
 
 SECONDS: Final = 20.0
 """What choosing may take; when it is over, sizes stay numbers that could have been more."""
@@ -86,7 +86,7 @@ class DynamicShapes:
 
     def to_python(self) -> str:
         """The spec as Python to paste: the dims, and `dynamic_shapes`."""
-        from .render.python import to_python
+        from ..render.python import to_python
 
         return to_python(self)
 

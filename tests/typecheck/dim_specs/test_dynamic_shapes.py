@@ -15,8 +15,8 @@ from torch.export import Dim
 from anyshape.constraints.dims import evaluate
 from anyshape.typecheck import check
 from anyshape.typecheck.cli import main
-from anyshape.typecheck.dim_specs import from_json
-from anyshape.typecheck.dynamic_shapes import DynamicShapes, of_report
+from anyshape.typecheck.dim_specs.dynamic_shapes import DynamicShapes, of_report
+from anyshape.typecheck.dim_specs.specs import from_json
 
 
 def one(condition: Callable[[int], bool]) -> Callable[[torch.Tensor], torch.Tensor]:

@@ -19,10 +19,10 @@ from torch.export import dynamic_shapes as theirs
 from torch.utils import _pytree as pytree
 from torch.utils._sympy.numbers import int_oo
 
-from ..constraints.dims import Term, linear_parts, sym
+from ...constraints.dims import Term, linear_parts, sym
 from .dim_names import bearable
-from .dim_specs import Bounds, DimSpec, DimSpecError, Entries, Hint, HintKind, Items, Size, Sizes, Tree
 from .lowering import lower
+from .specs import Bounds, DimSpec, DimSpecError, Entries, Hint, HintKind, Items, Size, Sizes, Tree
 
 Inputs: TypeAlias = list[tuple[str | int, Any]]
 """The inputs in order, each with its name, or its position where nobody says what it is called."""

@@ -14,19 +14,19 @@ from math import inf
 
 from torch.export import ExportedProgram
 
-from ..constraints.dims import Dim, Term
-from ..constraints.formula import And, Compare, Formula, Or, conjuncts
-from ..constraints.generate import Rules
-from ..constraints.language import Tensor
-from ..constraints.program import Origin, Ref
-from ..constraints.spec import InputPath, Spec
-from ..constraints.system import Domain, Path
-from ..solver.decide import decide
-from ..solver.judge import Budget
-from ..tracer import export
-from ..tracer.expressions import NotRead, guard
-from ..tracer.graph import ASSERTIONS, flat, retype
-from ..tracer.graph import system as graph_system
+from ...constraints.dims import Dim, Term
+from ...constraints.formula import And, Compare, Formula, Or, conjuncts
+from ...constraints.generate import Rules
+from ...constraints.language import Tensor
+from ...constraints.program import Origin, Ref
+from ...constraints.spec import InputPath, Spec
+from ...constraints.system import Domain, Path
+from ...solver.decide import decide
+from ...solver.judge import Budget
+from ...tracer import export
+from ...tracer.expressions import NotRead, guard
+from ...tracer.graph import ASSERTIONS, flat, retype
+from ...tracer.graph import system as graph_system
 from .tracing import Trace
 
 

@@ -23,12 +23,12 @@ from torch.fx import Graph, Node
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges
 
-from ..constraints.dims import Apply, Atom, Dim, Symbol, Term, linear_parts, substitute, sym, symbols
-from ..constraints.formula import And, Compare, Formula, Or, comparisons, conjuncts, divides, eq, rewrite
-from ..constraints.language import Fact, Tensor
-from ..constraints.spec import Spec
-from ..tracer import export
-from ..tracer.graph import flat
+from ...constraints.dims import Apply, Atom, Dim, Symbol, Term, linear_parts, substitute, sym, symbols
+from ...constraints.formula import And, Compare, Formula, Or, comparisons, conjuncts, divides, eq, rewrite
+from ...constraints.language import Fact, Tensor
+from ...constraints.spec import Spec
+from ...tracer import export
+from ...tracer.graph import flat
 
 ASSERT: Final = torch.ops.aten._assert_scalar.default
 SIZE: Final = torch.ops.aten.sym_size.int

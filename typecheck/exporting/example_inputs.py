@@ -8,11 +8,11 @@ from typing import Any, Final, TypeAlias
 
 import torch
 
-from ..constraints.dims import Term, evaluate
-from ..constraints.language import Number, Tensor, Value
-from ..constraints.spec import Declared, Spec
-from ..tracer.model_state import ModelState
-from ..tracer.record import bind
+from ...constraints.dims import Term, evaluate
+from ...constraints.language import Number, Tensor, Value
+from ...constraints.spec import Declared, Spec
+from ...tracer.model_state import ModelState
+from ...tracer.record import bind
 
 Arguments: TypeAlias = "tuple[tuple[Any, ...], dict[str, Any]]"
 FILLS: Final = ("random", "zeros", "ones")
@@ -30,7 +30,7 @@ def arguments(target: Callable[..., Any], spec: Spec, sizes: Mapping[str, int], 
 def run(target: Callable[..., Any], given: Arguments, model: Any = None) -> Any:
     """What the target returns. The model, by default the target, and torch's random state are left as found.
     """
-    from .replay import values_kept
+    from ..replay import values_kept
 
     model = target if model is None else model
     state = ModelState(model)

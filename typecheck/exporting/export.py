@@ -19,62 +19,44 @@ program follow from them:
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-import torch
 from torch.export import ExportedProgram
-from torch.utils import _pytree as pytree
 
-from ..constraints.dims import Dim, sym
-from ..constraints.formula import (
-    Compare,
-    Formula,
-    all_of,
-    any_of,
-    conjuncts,
-    eq,
-    free_symbols,
-    ge,
-    ne,
-    negate,
-)
-from ..constraints.generate import Rules
-from ..constraints.language import Fact
-from ..constraints.spec import Spec
-from ..constraints.spec_text import Inputs, SpecError
-from ..constraints.system import Answer, Path
-from ..solver import examples
-from ..solver.facts import fact
-from ..solver.judge import Budget, Judge
-from ..solver.refine import simplify
-from ..tracer.exported import GraphError
+from ...constraints.dims import Dim
+from ...constraints.formula import Compare, Formula, all_of, conjuncts, eq, ge, negate
+from ...constraints.generate import Rules
+from ...constraints.language import Fact
+from ...constraints.spec import Spec
+from ...constraints.spec_text import Inputs, SpecError
+from ...constraints.system import Answer, Path
+from ...solver import examples
+from ...solver.facts import fact
+from ...solver.judge import Budget, Judge
+from ...solver.refine import simplify
+from ...tracer.exported import GraphError
+from ..api import Examined, default_rules, examine
+from ..clock import Progress
+from ..dim_specs.dynamic_shapes import DynamicShapes, GivenUp, of_report, tree_of
+from ..dim_specs.specs import DimSpec, Hint, Size
+from ..dim_specs.torch_dims import to_torch
+from ..report import Report
+from ..target import TargetError
+from ..trial import show
 from . import example_inputs
-from .api import Examined, default_rules, examine
-from .clock import Progress
-from .dim_specs import DimSpec, Hint, Size
-from .dynamic_shapes import DynamicShapes, GivenUp, of_report, tree_of
+from .comparing import Comparison
 from .example_sizes import example_sizes, inner_terms
 from .inner_sizes import bounding, inner_sizes, paths_of
 from .program_checks import install
 from .program_needs import Needs, Requirement, needs
-from .report import Report
-from .target import TargetError
-from .torch_dims import to_torch
 from .tracing import Trace, traced
-from .trial import show
 
 SECONDS: Final = 20.0
 """What questions to the solver may take, each time."""
 EFFORT: Final = 300_000
-"""Z3's resource units for sizes at which to run the program."""
-POINTS: Final = 12
-"""At how many sizes, at most, the program is run next to the model,"""
-LARGE: Final = 4_000_000
-"""and with how many elements of all inputs together."""
-TOLERANCE: Final = 1e-3
+"""Z3's resource units for the sizes of the example."""
 
 
 class ExportError(TargetError):
@@ -241,7 +223,7 @@ class _Exporting:
             accepted = simplify(self.judge, self.spec.domain, [*self.wanted, *(r.formula for r in taken)])
             whole = all_of((*self.domain, *conjuncts(accepted)))
             checks = install(program, self.spec, whole, self._fact([accepted]), found.unread)
-            trial = _Trial(self, program, fill, accepted, not certain)
+            trial = Comparison(self.model, self.spec, program, accepted, fill, not certain, self.judge)
             back = [r for r in dropped if not trial.agree_where(negate(r.formula))]
             if not back and not trial.wrong:
                 trial.at_the_ends()
@@ -306,107 +288,3 @@ def _uncertain(found: Needs) -> Iterator[GivenUp]:
         yield GivenUp("trace", "", guard, f"the trace holds only where {guard}")
     if not found.certain:
         yield GivenUp("trace", "", "", "the graph may need more of its sizes than is known")
-
-
-# ---- the program next to the model
-
-
-class _Trial:
-    """Runs the program and the model at the same sizes."""
-
-    def __init__(
-        self, of: _Exporting, program: ExportedProgram, fill: str, accepted: Formula, more: bool
-    ) -> None:
-        """`more`: the program may refuse more than the formula says."""
-        self.of, self.fill, self.accepted, self.more = of, fill, accepted, more
-        self.module = program.module()
-        self.wrong = ""
-        """How the two differ, where they do."""
-        self.same: list[dict[str, int]] = []
-        self.refused: list[dict[str, int]] = []
-
-    def agree_where(self, region: Formula) -> bool:
-        """Do the two agree at some accepted sizes of a region? Yes if there are none."""
-        given = (*self.of.domain, self.accepted, region)
-        if self.of.judge.satisfiable(given, (), EFFORT) == "unsat":
-            return True
-        first = next(self._found([given], 1), None)
-        if first is None:
-            return False
-        elsewhere = any_of(ne(sym(name), first[name]) for name in sorted(free_symbols(region)))
-        return all(self._agrees(sizes) for sizes in (first, *self._found([(*given, elsewhere)], 1)))
-
-    def at_the_ends(self) -> None:
-        """Runs both at the ends of each range, while there is time, and the program beyond them."""
-        started = time.monotonic()
-        ends = []
-        for name in self.of.spec.domain.symbols:
-            known = self.of._fact([self.accepted])(sym(name))
-            wished = () if known.min is None else (known.min, known.min + known.divisor)
-            ends += [eq(sym(name), end) for end in (*wished, known.max) if end is not None]
-        for sizes in self._found([(*self.of.domain, self.accepted, end) for end in ends], POINTS):
-            if time.monotonic() - started < SECONDS:
-                self._agrees(sizes)
-        refusals = [(*self.of.domain, negate(f)) for f in conjuncts(self.accepted)]
-        for sizes in self._found(refusals, POINTS):
-            if not isinstance(self._run(self.module, sizes), Exception):
-                self.wrong = f"at {show(sizes)} it runs"
-            self.refused.append(sizes)
-
-    def _agrees(self, sizes: dict[str, int]) -> bool:
-        """Do both do the same at these accepted sizes? Where they do not for sure, `wrong` says so."""
-        expected = self._run(self.of.model, sizes)
-        actual = self._run(self.module, sizes)
-        if isinstance(expected, Exception):
-            return False  # for the sake of the data: an index out of range
-        if isinstance(actual, Exception):
-            if not self.more:
-                self.wrong = f"at {show(sizes)} it raises {type(actual).__name__}: {actual}"
-            return False
-        if not _equal(expected, actual) and _equal(expected, self._run(self.of.model, sizes)):
-            self.wrong = f"at {show(sizes)} the results differ"
-            return False
-        self.same.append(sizes)
-        return True
-
-    def _run(self, target: Any, sizes: Mapping[str, int]) -> Any:
-        """What is returned, or raised."""
-        raised: Exception | None = None
-        for fill in (self.fill, "zeros"):
-            given = example_inputs.arguments(self.of.model, self.of.spec, sizes, fill)
-            try:
-                return example_inputs.run(target, given, self.of.model)
-            except Exception as error:  # noqa: BLE001 (the user's program may raise anything; it is told)
-                raised = raised or error
-        return raised
-
-    def _found(self, wishes: Iterable[tuple[Formula, ...]], most: int) -> Iterator[dict[str, int]]:
-        """Sizes that satisfy each wish, as far as there are such sizes, and not too large."""
-        seen: list[dict[str, int]] = []
-        names = self.of.spec.domain.symbols
-        for given in wishes:
-            if len(seen) >= most or self.of.judge.satisfiable(given, names, EFFORT) != "sat":
-                continue
-            model = {name: self.of.judge.model[name] for name in names}
-            sizes = examples.polished(model, given, self.of.judge.known(given), names)
-            if sizes not in seen and example_inputs.elements(self.of.spec, sizes) <= LARGE:
-                seen.append(sizes)
-                yield sizes
-
-
-def _equal(one: Any, other: Any) -> bool:
-    """The same leaves, floats up to rounding."""
-    if isinstance(one, Exception) or isinstance(other, Exception):
-        return False
-    left, right = pytree.tree_leaves(one), pytree.tree_leaves(other)
-    return len(left) == len(right) and all(map(_equal_leaf, left, right))
-
-
-def _equal_leaf(one: Any, other: Any) -> bool:
-    if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
-        return type(one) is type(other) and (one == other or one != one)
-    if one.shape != other.shape or one.dtype != other.dtype:
-        return False
-    if not (one.is_floating_point() or one.is_complex()):
-        return torch.equal(one, other)
-    return torch.allclose(one, other, rtol=TOLERANCE, atol=TOLERANCE / 10, equal_nan=True)

@@ -29,7 +29,8 @@ from anyshape.constraints.formula import all_of, holds
 from anyshape.constraints.formula_text import parse_formula
 from anyshape.constraints.syntax import parse_dim
 from anyshape.typecheck.cli import main
-from anyshape.typecheck.dim_specs import (
+from anyshape.typecheck.dim_specs.lowering import Lowered, lower, to_torch_json
+from anyshape.typecheck.dim_specs.specs import (
     LARGEST,
     Bounds,
     DimSpec,
@@ -47,8 +48,7 @@ from anyshape.typecheck.dim_specs import (
     tensor_sizes,
     to_json,
 )
-from anyshape.typecheck.lowering import Lowered, lower, to_torch_json
-from anyshape.typecheck.torch_dims import from_torch, to_torch
+from anyshape.typecheck.dim_specs.torch_dims import from_torch, to_torch
 
 
 def tensor(*shape: int) -> torch.Tensor:

@@ -17,10 +17,11 @@ from anyshape.constraints.formula import eq, ge, le
 from anyshape.constraints.formula_text import parse_formula
 from anyshape.constraints.spec_text import parse_spec
 from anyshape.solver.boxes import Box, Root
-from anyshape.typecheck import Exported, ExportError, TargetError, export, exporting
-from anyshape.typecheck.example_inputs import arguments
-from anyshape.typecheck.example_sizes import example_sizes
-from anyshape.typecheck.program_needs import Needs, Requirement
+from anyshape.typecheck import Exported, ExportError, TargetError, export
+from anyshape.typecheck.exporting import export as exporting
+from anyshape.typecheck.exporting.example_inputs import arguments
+from anyshape.typecheck.exporting.example_sizes import example_sizes
+from anyshape.typecheck.exporting.program_needs import Needs, Requirement
 
 Sizes = Mapping[str, int]
 

@@ -12,11 +12,11 @@ from math import prod
 from random import Random
 from typing import Final
 
-from ..constraints.dims import Dim, Term, evaluate
-from ..constraints.language import Tensor, tensors
-from ..constraints.spec import Spec
-from ..constraints.system import Path
-from ..solver.boxes import Box, Root
+from ...constraints.dims import Dim, Term, evaluate
+from ...constraints.language import Tensor, tensors
+from ...constraints.spec import Spec
+from ...constraints.system import Path
+from ...solver.boxes import Box, Root
 
 NUMBERS: Final = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 3, 6, 10, 12, 14, 15, 4, 2)
 """Values of a root, best first: primes, so that sums and products of different ones differ."""

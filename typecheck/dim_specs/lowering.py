@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Final
 
-from ..constraints.dims import Dim, Symbol, Term, linear_parts, substitute, sym, symbols
-from ..constraints.formula import (
+from ...constraints.dims import Dim, Symbol, Term, linear_parts, substitute, sym, symbols
+from ...constraints.formula import (
     And,
     Compare,
     Formula,
@@ -27,10 +27,10 @@ from ..constraints.formula import (
     le,
     rewrite,
 )
-from ..constraints.intervals import interval
-from ..solver.bounds import Known
-from ..solver.periodic import solutions
-from .dim_specs import (
+from ...constraints.intervals import interval
+from ...solver.bounds import Known
+from ...solver.periodic import solutions
+from .specs import (
     LARGEST,
     Bounds,
     DimSpec,

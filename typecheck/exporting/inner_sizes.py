@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..constraints.dims import Dim, Term, substitute, sym
-from ..constraints.formula import Formula, conjuncts
-from ..constraints.language import Fact, tensors
-from ..constraints.spec_text import SpecError
-from ..constraints.system import Path, System
-from ..solver.facts import fact
-from ..solver.judge import Judge
-from .report import Report
+from ...constraints.dims import Dim, Term, substitute, sym
+from ...constraints.formula import Formula, conjuncts
+from ...constraints.language import Fact, tensors
+from ...constraints.spec_text import SpecError
+from ...constraints.system import Path, System
+from ...solver.facts import fact
+from ...solver.judge import Judge
+from ..report import Report
 
 
 def inner_sizes(system: System, judge: Judge, accepted: Formula) -> dict[str, Fact]:

@@ -1,0 +1,1 @@
+"""`export`: from a model to a program of torch's that takes exactly the sizes that the model takes."""

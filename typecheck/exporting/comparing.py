@@ -1,0 +1,140 @@
+"""An exported program, run next to the model that it was made from."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import torch
+from torch.export import ExportedProgram
+from torch.utils import _pytree as pytree
+
+from ...constraints.dims import sym
+from ...constraints.formula import Formula, any_of, conjuncts, eq, free_symbols, ne, negate
+from ...constraints.spec import Spec
+from ...solver import examples
+from ...solver.facts import fact
+from ...solver.judge import Judge
+from ..trial import show
+from . import example_inputs
+
+SECONDS: Final = 20.0
+"""What running both at the ends of the ranges may take,"""
+POINTS: Final = 12
+"""at how many sizes at most,"""
+LARGE: Final = 4_000_000
+"""and with how many elements of all inputs together."""
+EFFORT: Final = 300_000
+"""Z3's resource units for sizes at which to run the program."""
+TOLERANCE: Final = 1e-3
+
+
+class Comparison:
+    """Runs the program and the model at the same sizes."""
+
+    def __init__(
+        self,
+        model: Any,
+        spec: Spec,
+        program: ExportedProgram,
+        accepted: Formula,
+        fill: str,
+        more: bool,
+        judge: Judge,
+    ) -> None:
+        """`accepted`: the sizes that both should take. `more`: the program may refuse more than that."""
+        self.model, self.spec, self.judge = model, spec, judge
+        self.accepted, self.fill, self.more = accepted, fill, more
+        self.domain = spec.domain.assumptions
+        self.module = program.module()
+        self.wrong = ""
+        """How the two differ, where they do."""
+        self.same: list[dict[str, int]] = []
+        self.refused: list[dict[str, int]] = []
+
+    def agree_where(self, region: Formula) -> bool:
+        """Do the two agree at some accepted sizes of a region? Yes if there are none."""
+        given = (*self.domain, self.accepted, region)
+        if self.judge.satisfiable(given, (), EFFORT) == "unsat":
+            return True
+        first = next(self._found([given], 1), None)
+        if first is None:
+            return False
+        elsewhere = any_of(ne(sym(name), first[name]) for name in sorted(free_symbols(region)))
+        return all(self._agrees(sizes) for sizes in (first, *self._found([(*given, elsewhere)], 1)))
+
+    def at_the_ends(self) -> None:
+        """Runs both at the ends of each range, while there is time, and the program beyond them."""
+        started = time.monotonic()
+        ends = []
+        for name in self.spec.domain.symbols:
+            known = fact(self.judge, (*self.domain, self.accepted), sym(name))
+            wished = () if known.min is None else (known.min, known.min + known.divisor)
+            ends += [eq(sym(name), end) for end in (*wished, known.max) if end is not None]
+        for sizes in self._found([(*self.domain, self.accepted, end) for end in ends], POINTS):
+            if time.monotonic() - started < SECONDS:
+                self._agrees(sizes)
+        refusals = [(*self.domain, negate(f)) for f in conjuncts(self.accepted)]
+        for sizes in self._found(refusals, POINTS):
+            if not isinstance(self._run(self.module, sizes), Exception):
+                self.wrong = f"at {show(sizes)} it runs"
+            self.refused.append(sizes)
+
+    def _agrees(self, sizes: dict[str, int]) -> bool:
+        """Do both do the same at these accepted sizes? Where they do not for sure, `wrong` says so."""
+        expected = self._run(self.model, sizes)
+        actual = self._run(self.module, sizes)
+        if isinstance(expected, Exception):
+            return False  # for the sake of the data: an index out of range
+        if isinstance(actual, Exception):
+            if not self.more:
+                self.wrong = f"at {show(sizes)} it raises {type(actual).__name__}: {actual}"
+            return False
+        if not _equal(expected, actual) and _equal(expected, self._run(self.model, sizes)):
+            self.wrong = f"at {show(sizes)} the results differ"
+            return False
+        self.same.append(sizes)
+        return True
+
+    def _run(self, target: Any, sizes: Mapping[str, int]) -> Any:
+        """What is returned, or raised."""
+        raised: Exception | None = None
+        for fill in (self.fill, "zeros"):
+            given = example_inputs.arguments(self.model, self.spec, sizes, fill)
+            try:
+                return example_inputs.run(target, given, self.model)
+            except Exception as error:  # noqa: BLE001 (the user's program may raise anything; it is told)
+                raised = raised or error
+        return raised
+
+    def _found(self, wishes: Iterable[tuple[Formula, ...]], most: int) -> Iterator[dict[str, int]]:
+        """Sizes that satisfy each wish, as far as there are such sizes, and not too large."""
+        seen: list[dict[str, int]] = []
+        names = self.spec.domain.symbols
+        for given in wishes:
+            if len(seen) >= most or self.judge.satisfiable(given, names, EFFORT) != "sat":
+                continue
+            model = {name: self.judge.model[name] for name in names}
+            sizes = examples.polished(model, given, self.judge.known(given), names)
+            if sizes not in seen and example_inputs.elements(self.spec, sizes) <= LARGE:
+                seen.append(sizes)
+                yield sizes
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """The same leaves, floats up to rounding."""
+    if isinstance(one, Exception) or isinstance(other, Exception):
+        return False
+    left, right = pytree.tree_leaves(one), pytree.tree_leaves(other)
+    return len(left) == len(right) and all(map(_equal_leaf, left, right))
+
+
+def _equal_leaf(one: Any, other: Any) -> bool:
+    if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
+        return type(one) is type(other) and (one == other or one != one)
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    if not (one.is_floating_point() or one.is_complex()):
+        return torch.equal(one, other)
+    return torch.allclose(one, other, rtol=TOLERANCE, atol=TOLERANCE / 10, equal_nan=True)
