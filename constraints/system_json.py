@@ -96,9 +96,10 @@ def _verify(path: Path, symbols: frozenset[str]) -> None:
     made = {i.id for i in program.inputs} | {id for node in program.nodes for id in node.results}
     if missing := made - path.values.keys():
         raise IllFormed(f"value {min(missing)} is not described")
-    for said in (*path.constraints, *path.notes):
-        if not -1 <= said.node < len(program.nodes):
-            raise IllFormed(f"{said.reason!r} is about node {said.node}, which there is not")
+    said = [(c.node, c.reason) for c in path.constraints] + [(n.node, n.reason) for n in path.notes]
+    for node, reason in said:
+        if not -1 <= node < len(program.nodes):
+            raise IllFormed(f"{reason!r} is about node {node}, which there is not")
     known = symbols | {name for name, _ in path.unbacked} | {loop.index for loop in program.iterations}
     formulas = [c.formula for c in path.constraints] + [f for _, f in path.unbacked]
     formulas += [c.formula for c in path.conditions if c.formula is not None]
