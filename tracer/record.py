@@ -25,7 +25,7 @@ from torch.overrides import TorchFunctionMode
 
 from ..constraints.collector import collector_at_rest
 from ..constraints.dims import Dim, Term, evaluate, symbols
-from ..constraints.formula import Formula, eq, free_symbols, holds, negate
+from ..constraints.formula import Formula, eq, free_symbols, ge, holds, negate
 from ..constraints.generate import BadRules, Generator, Rules
 from ..constraints.language import (
     UNTRACKED,
@@ -302,10 +302,10 @@ class Recording(Ledger):
                 yield from self._outputs(part, f"{name}.{key}" if name else str(key))
         elif type(result) in SEVERAL:
             for place, part in enumerate(physical(result)):
-                if type(part) is Repeated:
-                    yield from self._outputs(part.at(0), f"{name}[{place}…]")
-                else:
+                if type(part) is not Repeated:
                     yield from self._outputs(part, f"{name}[{place}]")
+                elif self.truth(ge(part.count, 1)):
+                    yield from self._outputs(part.at(0), f"{name}[{place}…]")
         elif isinstance(result, list | tuple) and type(result) is not Sizes:
             fields = getattr(result, "_fields", range(len(result)))
             for key, part in zip(fields, result, strict=True):

@@ -15,10 +15,11 @@ import torch
 
 from ..constraints.dims import Dim
 from ..constraints.elements import extremes
-from ..constraints.formula import all_of, any_of, eq
+from ..constraints.formula import any_of, eq
 from ..constraints.language import Affine, Dynamic, Layout, Tensor, product
 from ..constraints.program import Ref
 from ..constraints.rules.common import contiguous_strides
+from ..constraints.rules.strides import lies_so
 from .numbers import Size, size
 
 if TYPE_CHECKING:
@@ -173,9 +174,7 @@ def is_contiguous(run: Recording, x: SymbolicTensor, memory_format: Any = torch.
     if value.layout is Layout.UNKNOWN:
         run.generator.approximate("a value whose layout is not known is taken as contiguous")
         return True
-    expected = contiguous_strides(value.shape)
-    rows = zip(value.shape, value.layout, expected, strict=True)
-    dense = all_of(any_of((eq(n, 1), eq(s, e))) for n, s, e in rows)
+    dense = lies_so(value.shape, value.layout, contiguous_strides(value.shape))
     return run.truth(any_of((dense, eq(product(value.shape), 0))))
 
 

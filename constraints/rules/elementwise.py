@@ -725,6 +725,14 @@ def fill(c: Context, input: Tensor, value: Value) -> Tensor:
     return clone(c, fill_(c, input, value))
 
 
+def float_power_(c: Context, input: Tensor, exponent: Value) -> Tensor:
+    """float64 or complex128 [*a], [*b] -> [*a], where b broadcasts to a."""
+    result = pointwise(c, "dddd", input, exponent, operation="float_power_")
+    if None not in (input.dtype, result.dtype) and input.dtype != result.dtype:
+        c.refuse(f"float_power_ writes {result.dtype}, and {input} does not hold it")
+    return _into(c, input, result, "float_power_")
+
+
 def zero_(c: Context, input: Tensor) -> Tensor:
     """[*a] -> [*a]"""
     return input
@@ -804,6 +812,7 @@ CLAUSES: Final[dict[str, RuleFunction]] = {
     "equal": equal,
     "fill": fill,
     "fill_": fill_,
+    "float_power_": float_power_,
     "frexp": frexp,
     "gelu": gelu,
     "glu": glu,

@@ -14,6 +14,8 @@ from ..dims import Dim, ceildiv, maximum, minimum
 from ..formula import Formula, all_of, any_of, divides, eq, ge, ne, negate
 from ..language import Context, Layout, Shape, Tensor
 from .common import axes, broadcast, broadcast_dim, category, promote, rank_is, same_dim, strides_of
+from .elementwise import pointwise
+from .layout import view
 
 NO_PRODUCTS = frozenset({"bool", "uint16", "uint32", "uint64"})
 """Dtypes for which no product is implemented: such a call runs only where there is nothing to multiply."""
@@ -318,14 +320,12 @@ def _distinct(c: Context, dims: Sequence[int], rank: int) -> tuple[int, ...]:
 
 
 def kron(c: Context, input: Tensor, other: Tensor) -> Tensor:
-    """[a, b], [x, y] -> [a*x, b*y], aligned at the last dim"""
+    """[a, b], [x, y] -> [a*x, b*y], aligned at the last dim: [a, 1, b, 1] * [1, x, 1, y], viewed"""
     rank = max(input.rank, other.rank)
     a, b = ((1,) * (rank - t.rank) + t.shape for t in (input, other))
-    layout = Layout.CONTIGUOUS
-    if not (input.layout is other.layout is Layout.CONTIGUOUS):
-        c.approximate("kron of tensors that are not contiguous may be refused for their strides")
-        layout = Layout.UNKNOWN
-    return Tensor(tuple(x * y for x, y in zip(a, b, strict=True)), promote((input, other)), layout)
+    left = view(c, input, *(n for size in a for n in (size, 1)))
+    right = view(c, other, *(n for size in b for n in (1, size)))
+    return view(c, pointwise(c, "====", left, right), *(x * y for x, y in zip(a, b, strict=True)))
 
 
 def multi_dot(c: Context, tensors: tuple[Tensor, ...]) -> Tensor:

@@ -11,9 +11,9 @@ from ..dims import Dim
 from ..formula import Formula, all_of, any_of, divides, eq, ge, ne
 from ..generate import RuleFunction
 from ..language import Context, Layout, Shape, Tensor, Value, product
-from .common import axis
+from .common import axis, contiguous_strides
 from .elementwise import apply_law, axes_by_stride, dense, pointwise, pointwise_layout, same_dtype
-from .strides import Strides, strides_of, view_of
+from .strides import Strides, lies_so, strides_of, view_of
 
 Vector = Tensor | None
 
@@ -283,9 +283,13 @@ def native_group_norm(
     """A contiguous tensor of n*c*s numbers, twice [c] -> the same shape, [n, g], [n, g]"""
     dtype = _grouped(c, Tensor((N, C, HxW), input.dtype), group, weight, bias)
     c.require(eq(input.numel, N * C * HxW), f"native_group_norm of {input} is said to be {N} * {C} * {HxW}")
-    layout = suggested_layout(c, input)
-    if layout is not Layout.CONTIGUOUS and layout != input.layout:
+    layout, strides = suggested_layout(c, input), strides_of(input)
+    if strides is None or layout is Layout.UNKNOWN:
         c.approximate("native_group_norm takes contiguous tensors only, and the layout is not known here")
+    else:
+        expected = layout if isinstance(layout, tuple) else contiguous_strides(input.shape)
+        dense = any_of((eq(input.numel, 0), lies_so(input.shape, strides, expected)))
+        c.require(dense, f"native_group_norm takes contiguous tensors only, not one of strides {strides}")
     statistics = Tensor((N, group), dtype)
     return Tensor(input.shape, input.dtype, layout), statistics, statistics
 

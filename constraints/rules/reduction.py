@@ -434,7 +434,7 @@ def _intervals(c: Context, y: Tensor, x: Value, dim: int, name: str) -> tuple[in
     """y: [*a, n, *b], x: [n] or any that broadcasts -> [*a, max(n - 1, 0), *b], a value for each interval.
 
     An x of rank 1 lies along the axis; any other is aligned at the last axis and cut along the same axis as
-    y.
+    y. Without samples, trapezoid does not look at it.
     """
     if not y.shape:
         c.refuse(f"{name} takes a tensor of rank 1 or more")
@@ -442,15 +442,15 @@ def _intervals(c: Context, y: Tensor, x: Value, dim: int, name: str) -> tuple[in
     size = y.shape[at]
     dtype = apply_law(c, "xf==", promote((y, x)), name)
     shape = _cut(y.shape, at)
+    looks = isinstance(x, Tensor) or dtype != y.dtype
+    if name == "trapezoid" and looks and not c.at_least(size, 1) and c.choose(eq(size, 0), "the result"):
+        return at, shape, y.dtype
     if isinstance(x, Tensor):
         if x.rank == 1:
-            # Without samples, trapezoid does not look at the points.
-            fits = any_of((eq(x.shape[0], size), eq(size, 0) if name == "trapezoid" else False))
+            fits = eq(x.shape[0], size)
             c.require(fits, f"{name} takes a point for each of {size} samples, not {x.shape[0]}")
         else:
             points = (*(1,) * (y.rank - x.rank), *x.shape)
-            if name == "trapezoid" and not c.at_least(size, 1):
-                c.approximate("trapezoid does not look at the points where there are no samples")
             shape = broadcast(c, shape, _cut(points, at))
     return at, shape, dtype
 

@@ -31,6 +31,12 @@ def is_row_major(shape: Shape, strides: Strides) -> bool:
     return True
 
 
+def lies_so(shape: Shape, strides: Strides, expected: Strides) -> Formula:
+    """Are the strides those expected, but for dims of size 1, whose stride is never used?"""
+    rows = zip(shape, strides, expected, strict=True)
+    return all_of(any_of((eq(n, 1), eq(s, e))) for n, s, e in rows)
+
+
 def laid_out(shape: Shape, strides: Strides | None) -> Layout | Strides:
     """The layout with these strides, by its short name where it has one."""
     if strides is None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..dims import Dim, ceildiv, minimum
 from ..elements import extremes
-from ..formula import all_of, any_of, divides, eq, ge, le, lt, ne
+from ..formula import Formula, all_of, any_of, divides, eq, ge, gt, le, lt, ne
 from ..generate import RuleFunction
 from ..language import Context, Layout, Shape, Span, Tensor, product
 from .common import ABSENT, axis, like_input, rank_is, same_dim, strides_of
@@ -229,12 +229,14 @@ def conv_transpose(spatial: int) -> RuleFunction:
                 f"output_padding {q} must be smaller than stride {s} or dilation {d}",
             )
             spot = (n - 1) * s - p + d * (k - 1) + q + 1
+            may_be_empty: Formula = False
+            if not c.at_least(spot, 1):
+                lenient = _onednn(c, input, weight, strides, dilations, extra, groups)
+                may_be_empty = any_of((*empty, lenient))
             c.require(
-                any_of((ge(spot, 1), all_of((ge(spot, 0), any_of(empty))))),
+                any_of((ge(spot, 1), all_of((ge(spot, 0), may_be_empty)))),
                 f"the output size {spot} must be at least 1 (input size {n})",
             )
-            if not c.at_least(spot, 1) and input.dtype in ONEDNN:
-                c.approximate(f"some kernels that torch chooses by size allow the output size {spot} to be 0")
             spots.append(spot)
         _has_elements(c, batch, channels, sizes, (1,) * spatial)
         shape = (*batch, outputs, *spots)
@@ -243,8 +245,42 @@ def conv_transpose(spatial: int) -> RuleFunction:
     return rule
 
 
-ONEDNN = ("float32", "bfloat16", "float16", None)
-"""What oneDNN computes where torch prefers it (by batch, groups, threads, …); its results may be empty."""
+def _onednn(
+    c: Context,
+    input: Tensor,
+    weight: Tensor,
+    strides: Shape,
+    dilations: Shape,
+    extra: Shape,
+    groups: Dim,
+) -> Formula:
+    """Where torch has oneDNN compute a transposed convolution, whose result may then be empty.
+
+    That is for a batch of 2 or more, groups, kernels of 4 x 4 or more, and inputs that are large without
+    their last size; not where an output padding reaches its stride.
+    """
+    if input.dtype not in ("float32", "bfloat16", "float16", None):
+        return False
+    if input.dtype != "float32":
+        c.approximate("whether a result may be empty depends on the processor")
+        return True
+    spatial = len(strides)
+    sizes = input.shape if input.rank == spatial + 2 else (1, *input.shape)
+    kernel = weight.shape[2:]
+    if spatial == 1:  # computed as an image of height 1
+        sizes, kernel = (*sizes[:2], 1, sizes[2]), (1, *kernel)
+    large = any_of(
+        (
+            gt(groups, 1),
+            all_of(gt(k, 3) for k in kernel[-2:]),
+            gt(sizes[0], 1),
+            gt(product(sizes[:4]), 20480),
+        )
+    )
+    moves = any_of((*(ne(n, 1) for n in (*strides, *dilations, *kernel[-2:])), ge(sizes[0], 16)))
+    if moves is not True:
+        c.approximate("whether a result may be empty depends on the number of threads")
+    return all_of((*(lt(q, s) for q, s in zip(extra, strides, strict=True)), large))
 
 CONV = {spatial: conv(spatial) for spatial in (1, 2, 3)}
 CONV_TRANSPOSE = {spatial: conv_transpose(spatial) for spatial in (1, 2, 3)}

@@ -47,6 +47,8 @@ class Exemption:
 
 STORAGE = "what lies behind an input in memory is not declared: a view may be of a larger tensor"
 NOT_WRITTEN = "torch does not write into an `out=` that has other sizes, and does not say so"
+NOTHING = "of no elements torch writes an infinity into `out=`, and has no result without"
+THREADS = "whether a result of kernels of 1 x 1 may be empty depends on the number of threads"
 
 EXEMPTIONS = (
     Exemption("addbmm", "accepts", "fractional factors of integers, of which there are none", "Float can't"),
@@ -56,10 +58,16 @@ EXEMPTIONS = (
     Exemption("core ATen", "approximate", STORAGE, "sym_storage_offset"),
     Exemption("core ATen", "dtype", "a mask without elements is of the input's dtype", "native_dropout"),
     Exemption("fft_ihfftn", "shape", NOT_WRITTEN, "out="),
+    Exemption("kron", "approximate", "how a product of permuted tensors lies in memory is not followed"),
     Exemption("linalg_lstsq*", "approximate", "whether there are residuals is for the data to decide"),
+    Exemption("max_reduction_no_dim", "refuses", NOTHING, "out="),
+    Exemption("min_reduction_no_dim", "refuses", NOTHING, "out="),
+    Exemption("nn_functional_conv_transpose*", "approximate", THREADS, "number of threads"),
     Exemption("normal_number_mean", "shape", NOT_WRITTEN, "out="),
     Exemption("prims", "approximate", STORAGE, "as_strided"),
     Exemption("stft", "approximate", STORAGE, "as_strided"),
+    Exemption("tensor_split", "gave-up", "how many pieces the data ask for: some numbers are tried", "numb"),
+    Exemption("tensor_split", "shape", "one index in a tensor passes for a number of pieces", "aten.tensor"),
 )
 
 

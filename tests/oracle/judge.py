@@ -33,6 +33,7 @@ from anyshape.constraints.system import Domain, Path, System
 from anyshape.solver.decide import Oracle
 from anyshape.solver.judge import Budget
 from anyshape.tracer.record import record
+from anyshape.tracer.sequences import SEVERAL, settled
 
 from .reasons import DATA, NOT_OF_SIZES, UNCHECKED, UNSAFE
 from .samples import Sample
@@ -266,7 +267,12 @@ class _Module(torch.nn.Module):
         self._sample = sample
 
     def forward(self, xs: Any = ()) -> Any:
-        return self._sample.run(list(xs))
+        return one_by_one(self._sample.run(list(xs)))
+
+
+def one_by_one(result: Any) -> Any:
+    """As many results as there are, where a single one stands for all of them."""
+    return settled(result) if type(result) in SEVERAL else result
 
 
 def record_sample(
@@ -284,7 +290,7 @@ def record_sample(
         spec = replace(spec, domain=replace(spec.domain, assumptions=(*spec.domain.assumptions, *limits)))
 
     def target(xs: Any = ()) -> Any:
-        return sample.run(list(xs))
+        return one_by_one(sample.run(list(xs)))
 
     program: Callable[..., Any] = target if sample.module is None else _Module(sample)
     torch.default_generator.manual_seed(0)
@@ -601,7 +607,7 @@ def compare(
             if difference is None:
                 return None
             found.append((*difference, rule_of(one.path, sample)))
-    return found[0]
+    return next((one for one in found if one[0] in NOT_SAID), found[0])
 
 
 def same_refusal(ours: str, theirs: str) -> bool:

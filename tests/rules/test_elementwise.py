@@ -250,6 +250,10 @@ CASES = [
     Case("copy_", torch.Tensor.copy_, (T("a b"), T("c d", i64))),
     Case("copy_", torch.Tensor.copy_, (T("a b"), T("1 a b"))),
     Case("copy", torch.ops.aten.copy, (T("a b c", permute=P), T("d"))),
+    *(Case("float_power_", torch.Tensor.float_power_, (T("a b", dtype), T("c", torch.complex64)))
+      for dtype in (torch.float32, torch.float64, torch.complex128)),
+    Case("float_power_", torch.Tensor.float_power_, (T("a b", torch.float64), T("c a b"))),
+    Case("float_power_", torch.Tensor.float_power_, (T("a b", torch.float64), T("c", torch.int64))),
     Case("fill_", torch.Tensor.fill_, (T("a b"), T(""))),
     Case("fill_", torch.Tensor.fill_, (T("a b"), T("1"))),
     Case("fill", torch.fill, (T("a b c", permute=P), 1.0)),

@@ -90,6 +90,14 @@ CASES = [
         for op in ("native_group_norm",)
         for v, size, g in ((T("c"), "l", 2), (None, "k", 1))
     ),
+    *(
+        Case("native_group_norm", aten.native_group_norm, (x, None, None, D("n"), 4, D("l"), 2, 1e-5))
+        for x in (T("n l 4", permute=(0, 2, 1)), T("n 4 l", strides="8*l 2*l 2"))
+    ),
+    Case(
+        "native_group_norm", aten.native_group_norm,
+        (T("n+1 h+1 k+1 4", permute=LAST), None, None, D("n+1"), 4, D("(h+1)*(k+1)"), 2, 1e-5),
+    ),
     Case("layer_norm", F.layer_norm, (T("a b c"), (8,), T("8"), T("8"))),
     Case("layer_norm", F.layer_norm, (T("a b c"), (D("d"),), T("e"), T("f"))),
     Case("layer_norm", F.layer_norm, (T("a b c", permute=P), (D("a"), D("d")), T("a e"))),

@@ -193,9 +193,10 @@ CASES = [
             ((), {}), ((T("n"),), {}), ((), {"dx": 2.0, "dim": 0}), ((T("n"),), {"dim": 1}),
         )
     ),
-    Case("trapezoid", torch.trapezoid, (T("a b c"), T("d e c")), where="a b c"),
+    Case("trapezoid", torch.trapezoid, (T("a b c"), T("d e c"))),
+    Case("trapezoid", torch.trapezoid, (T("a b", i64),)),
     Case("cumulative_trapezoid", torch.cumulative_trapezoid, (T("a b c"), T("b d"))),
-    Case("trapz", torch.trapz, (T("a", i64), T("a")), where="a"),
+    Case("trapz", torch.trapz, (T("a", i64), T("a"))),
     Case("trapz", torch.trapz, (T(""),)),
     Case("multinomial", torch.multinomial, (T("a b", fill=1), D("k"))),
     Case("multinomial", torch.multinomial, (T("b", fill=1), D("k"), True)),

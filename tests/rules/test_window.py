@@ -17,7 +17,7 @@ from anyshape.constraints.rules import default_rules, window
 from anyshape.constraints.system import Domain
 
 RULES = Rules(window.RULES)
-f64, i64 = torch.float64, torch.int64
+f32, f64, i64 = torch.float32, torch.float64, torch.int64
 
 
 def conv(n: int, *shapes: str, **kwargs: object) -> Case:
@@ -67,6 +67,15 @@ CASES = [
     conv_transpose(2, "b c h w", "c 2 3 3", "p", groups=D("g"), padding=1),
     conv_transpose(2, "b 2 h w", "2 2 3 3", output_padding=D("q"), stride=2, dilation=3),
     conv_transpose(3, "b c d h w", "2 2 3 2 1", padding=(1, 2, 0), stride=(1, 2, 3)),
+    *(Case(f"conv_transpose{n}d", getattr(F, f"conv_transpose{n}d"), (T(sizes), T(weight)), options)
+      for n, sizes, weight, options in (
+          (1, "b 2 n", "2 3 4", {"padding": 3}), (1, "2 n", "2 3 3", {"padding": 3, "stride": 3}),
+          (2, "b 2 h w", "2 3 3 3", {"padding": 2}), (2, "b 2 h w", "2 3 4 4", {"padding": (3, 2)}),
+          (2, "b 2 h w", "2 3 2 3", {"padding": 2, "groups": 2}), (2, "2 h w", "2 3 3 3", {"padding": 2}),
+          (2, "1 5000 h w", "5000 1 3 3", {"padding": 2}),
+          (2, "b 2 h w", "2 3 3 3", {"padding": 3, "dilation": 2, "output_padding": 1}),
+          (3, "b 2 3 h w", "2 3 2 2 2", {"padding": 2, "stride": 2}),
+      )),
     pool("max_pool1d", "b c n", 3, 2, 1),
     pool("max_pool1d", "c n", D("k"), D("s"), D("p"), ceil_mode=True),
     pool("max_pool1d", "c n", 2, 3, return_indices=True),
@@ -182,12 +191,14 @@ def test_windows_of_a_deep_network_stay_simple() -> None:
 
 
 def test_kernel_choice_is_noted() -> None:
-    """Where a transposed convolution may be empty, torch's choice of kernel decides."""
-    case = Case("conv_transpose1d", F.conv_transpose1d, (T("b 3 n"), T("3 4 3")))
-    for padding, notes in ((2, 1), (0, 0)):
-        x, w = (t.symbolic() for t in case.args)
+    """Where a transposed convolution may be empty, threads may decide which kernel torch chooses."""
+    for weight, dtype, padding, notes in (
+        ("3 4 3", f32, 2, 0), ("3 4 1", f32, 1, 1), ("3 4 1", f64, 1, 0), ("3 4 1", f32, 0, 0),
+        ("3 4 3", torch.bfloat16, 2, 1),
+    ):  # fmt: skip
+        args = tuple(T(sizes, dtype).symbolic() for sizes in ("b 3 n", weight))
         domain = Domain(("b", "n"), (ge(sym("n"), 1),))
-        generator = run_rule(RULES, case.op, (x, w), {"padding": padding}, domain)[2]
+        generator = run_rule(RULES, "conv_transpose1d", args, {"padding": padding}, domain)[2]
         assert len(generator.said.notes) == notes
 
 
