@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .dim_specs.dynamic_shapes import DynamicShapes, GivenUp
     from .exporting.export import Exported, ExportError, export
     from .inference import Inferred, Relation, infer
+    from .inline import assert_shape, reveal_shape
     from .report import Accepts, Branch, Finding, Link, Output, Report, Shape, Verdict
     from .target import TargetError
 
@@ -38,6 +39,7 @@ _HOMES = {
     ".dim_specs.dynamic_shapes": "DynamicShapes GivenUp",
     ".exporting.export": "Exported ExportError export",
     ".inference": "Inferred Relation infer",
+    ".inline": "assert_shape reveal_shape",
     ".report": "Accepts Branch Finding Link Output Report Shape Verdict",
     ".target": "TargetError",
 }
@@ -65,11 +67,13 @@ __all__ = [
     "SpecError",
     "TargetError",
     "Verdict",
+    "assert_shape",
     "assert_shapes",
     "check",
     "export",
     "infer",
     "parse_spec",
+    "reveal_shape",
 ]
 
 

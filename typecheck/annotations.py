@@ -1,4 +1,5 @@
-"""Annotations of jaxtyping as an input spec: `x: Float[Tensor, "b 3 h w"]` is `x: float32[b, 3, h, w]`.
+"""Annotations as an input spec: `x: Float[Tensor, "b 3 h w"]` of jaxtyping is `x: float32[b, 3, h, w]`,
+`x: TensorType((1, 3, Dyn, Dyn))` of torch.fx is `x: [1, 3, ?, ?]`, and a text may be a spec itself.
 
 jaxtyping need not be installed where annotations are texts (`from __future__ import annotations`). Where they
 are classes of it, their attributes `dim_str` and `dtypes` are read.
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from ..constraints.spec_text import DTYPES, SpecError
-from .target import TargetError
+from .target import TargetError, is_graph_module
 
 _HINT = 'declare the inputs: --input "x: float32[b, 3]", inputs="x: float32[b, 3]" in Python'
 
@@ -43,6 +44,9 @@ _TEXT = re.compile(
     re.VERBOSE,
 )
 
+_SPEC = re.compile(rf"\s*({'|'.join(DTYPES)})?\[[^]]*\]\s*")
+"""The type of an input, as a spec has it."""
+
 
 def spec_of(target: Any) -> list[str]:
     """One line of a spec for each parameter of the target that has to be given; a default is left as it is.
@@ -50,6 +54,8 @@ def spec_of(target: Any) -> list[str]:
     Raises TargetError where a parameter says nothing of itself, SpecError where a notation has no
     counterpart.
     """
+    if is_graph_module(target):
+        return _of_graph(target)
     lines: list[str] = []
     for name, parameter in _parameters(_called(target)).items():
         if parameter.default is not parameter.empty or parameter.kind in _REST:
@@ -60,6 +66,17 @@ def spec_of(target: Any) -> list[str]:
                 f"nothing is declared of the input {name!r}, and its annotation says no shape", _HINT
             )
         lines.append(line)
+    return lines
+
+
+def _of_graph(graph_module: Any) -> list[str]:
+    """A line for each input of a graph of torch.fx; one that is not annotated is a tensor of any rank."""
+    from ..tracer.fx import placeholders
+
+    lines = []
+    for name, annotation, dtype in placeholders(graph_module):
+        line = _line(name, annotation) or f"{name}: float32[...]"
+        lines.append(line.replace("float32[", f"{dtype}[", 1) if dtype else line)
     return lines
 
 
@@ -86,9 +103,23 @@ def _line(name: str, annotation: Any) -> str | None:
     for option in _options(annotation):
         if isinstance(getattr(option, "dim_str", None), str):
             return _tensor(name, _dtype_of(getattr(option, "dtypes", ())), option.dim_str)
+        if type(option).__module__ == "torch.fx.tensor_type":
+            return _gradual(name, option)
         if option in _SCALARS:
             return f"{name}: {_SCALARS[option]}"
     return None
+
+
+def _gradual(name: str, annotation: Any) -> str:
+    """A type of torch.fx. In a `TensorType` a Dyn is a size that is not known; Dyn itself is any tensor."""
+    from ..constraints.language import Dyn
+    from ..constraints.lattice import Ranked
+    from ..tracer.tensor_types import from_torch
+
+    type = from_torch(annotation)
+    if not isinstance(type, Ranked):
+        return f"{name}: float32[...]"
+    return f"{name}: float32[{', '.join('?' if dim is Dyn else str(dim) for dim in type.dims)}]"
 
 
 def _options(annotation: Any) -> tuple[Any, ...]:
@@ -107,6 +138,8 @@ def _of_text(name: str, text: str) -> str | None:
         if dtype is None:
             raise SpecError(f"{family} is no dtype of jaxtyping", text, found.start("family") + 1, _HINT)
         return _tensor(name, dtype, found["dims"])
+    if _SPEC.fullmatch(text):
+        return f"{name}: {text.strip()}"
     return f"{name}: {_SCALARS[text.strip()]}" if text.strip() in _SCALARS else None
 
 

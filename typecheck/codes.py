@@ -31,6 +31,7 @@ class Code(StrEnum):
     INCOMPLETE = "incomplete"
     CHANGED_STATE = "changed-state"
     NOT_REPLAYED = "not-replayed"
+    REVEALED = "revealed"
     UNUSED_SUPPRESSION = "unused-suppression"
     INTERNAL_ERROR = "internal-error"
 
@@ -61,6 +62,7 @@ MEANINGS: Final[Mapping[Code, Meaning]] = {
     Code.INCOMPLETE: Meaning(Severity.WARNING, "a part of the program that was not looked at"),
     Code.CHANGED_STATE: Meaning(Severity.NOTE, "attributes of the model that a run assigns"),
     Code.NOT_REPLAYED: Meaning(Severity.NOTE, "an example that could not be tried on the program"),
+    Code.REVEALED: Meaning(Severity.NOTE, "the shape of a value that the program asks to be told"),
     Code.UNUSED_SUPPRESSION: Meaning(Severity.WARNING, "a suppression of findings that there are none of"),
     Code.INTERNAL_ERROR: Meaning(Severity.ERROR, "this checker is wrong here; please report it"),
 }

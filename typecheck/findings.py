@@ -49,6 +49,7 @@ def findings(
         *(_open(system, reason) for reason in decision.reasons),
         *(_trace_limit(requirement) for requirement in decision.trace),
         *_of_notes(system),
+        *_revealed(system),
         *(replace(make(Code.RAISES, remark), severity=Severity.NOTE) for remark in decision.remarks),
         *_of_changes(changed),
     )
@@ -166,6 +167,15 @@ def _of_notes(system: System) -> Iterator[Finding]:
             origin = path.program.nodes[note.node].origin if note.node >= 0 else Origin()
             code = Code.APPROXIMATE if note.code == "approximate" else Code.NO_RULE
             yield make(code, note.reason, origin)
+
+
+def _revealed(system: System) -> Iterator[Finding]:
+    """The shapes that the program asks to be told, on every path that gets there."""
+    for path in system.paths:
+        for node in path.program.nodes:
+            if node.op == "reveal_shape":
+                (_, argument), = node.args
+                yield make(Code.REVEALED, f"the value is {readable(_value(argument, path))}", node.origin)
 
 
 def _op(system: System, requirement: Requirement) -> str:

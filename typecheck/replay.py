@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, Final, TypeAlias
 
+from ..constraints.claims import listening
 from ..constraints.dims import Term, evaluate
 from ..constraints.language import Number, Tensor, Value
 from ..constraints.program import Origin
@@ -145,6 +146,7 @@ def _attempt(
 ) -> Outcome:
     import torch
 
+    from ..tracer.claims import checked
     from ..tracer.model_state import ModelState
     from ..tracer.origins import ModuleNames, of_error
     from ..tracer.record import REFUSALS, bind
@@ -152,7 +154,7 @@ def _attempt(
     state = ModelState(target)
     device = _device(target)
     try:
-        with mode(), _uncompiled(), torch.random.fork_rng(devices=[]):
+        with mode(), _uncompiled(), torch.random.fork_rng(devices=[]), listening(checked(values)):
             bound = bind(target, spec.inputs, lambda declared: _build(declared, values, fill, device))
             target(*bound.args, **bound.kwargs)
     except REFUSALS as error:

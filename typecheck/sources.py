@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Protocol
 
+from ..constraints.claims import listening
 from ..constraints.generate import Rules
 from ..constraints.spec import Spec
 from ..constraints.spec_text import parse_spec, write_spec
@@ -16,7 +18,7 @@ from ..tracer.graph import Traced
 from ..tracer.graph import system as graph_system
 from .clock import Clock
 from .replay import Outcome, Replayer, at, by_rules
-from .target import Target, TargetError
+from .target import Target, TargetError, is_graph_module
 
 
 class Source(Protocol):
@@ -39,6 +41,7 @@ class PythonSource:
         self._replayer = Replayer(self.target, spec)
 
     def system(self, rules: Rules, oracle: Oracle, clock: Clock) -> tuple[System, list[str]]:
+        from ..tracer.fx import listen
         from ..tracer.record import TargetError as DoesNotFit
         from ..tracer.record import record
 
@@ -46,7 +49,8 @@ class PythonSource:
             clock.progress(f"trace, {paths} paths" if paths > 1 else "trace")
 
         try:
-            return record(self.target, self.spec, rules, oracle, budget_s=clock.left, progress=tell)
+            with listening(listen):
+                return record(self.target, self.spec, rules, oracle, budget_s=clock.left, progress=tell)
         except DoesNotFit as error:
             raise TargetError(str(error)) from None
 
@@ -105,4 +109,9 @@ def source_of(target: Target, spec: Spec | None, assume: str | Iterable[str]) ->
         from .annotations import spec_of
 
         spec = parse_spec(spec_of(target.value), assume)
+    if is_graph_module(target.value):
+        from ..tracer.fx import is_annotated, told
+
+        if is_annotated(target.value):
+            target = replace(target, value=told(target.value))
     return PythonSource(target, spec)

@@ -93,6 +93,13 @@ def _is_exported(value: Any) -> bool:
     )
 
 
+def is_graph_module(value: Any) -> bool:
+    """Is it a graph of torch.fx? Asked without importing torch."""
+    return any(
+        (c.__module__, c.__name__) == ("torch.fx.graph_module", "GraphModule") for c in type(value).__mro__
+    )
+
+
 def _is_factory(value: Any, inputs: Collection[str]) -> bool:
     if not inspect.isfunction(value):
         return False

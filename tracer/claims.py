@@ -1,0 +1,88 @@
+"""Who listens to the claims of a program: the recorder, as to requirements, and a run at concrete sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakKeyDictionary
+
+import torch
+from torch.overrides import _get_current_function_mode
+
+from ..constraints.claims import Listener, claimed, parse_claim
+from ..constraints.dims import Dim, sym
+from ..constraints.formula import Formula
+from ..constraints.language import Shape, Tensor
+from ..constraints.program import Node, Ref
+from ..constraints.spec_text import SpecError
+from .numbers import Size
+from .origins import here
+from .symbolic import SymbolicTensor
+
+if TYPE_CHECKING:
+    from .record import Recording
+
+REVEAL = "reveal_shape"
+"""The operator of the node that stands for a call of `reveal_shape`."""
+
+_names: WeakKeyDictionary[Recording, dict[str, Dim]] = WeakKeyDictionary()
+"""What the names in claims stand for, in each run."""
+
+
+def recorded(kind: str, value: Any, text: str) -> None:
+    """A claim of a program that is being recorded: a requirement, and a node with the user's line."""
+    run = run_of(value)
+    if run is None:
+        return
+    if kind == "reveal":
+        tell(run, REVEAL, value)
+        return
+    known = _names.get(run)
+    if known is None:
+        known = _names[run] = {name: sym(name) for name in run.spec.domain.symbols}
+    found = run._lower(value, {})
+    if isinstance(found, Tensor):
+        shown = ", ".join(map(str, found.shape))
+        formula = _formula(text, found.shape, known)
+        run.require(formula, f"the claim is {_bracketed(text)}, the shape [{shown}]")
+    elif isinstance(value, torch.Tensor):
+        run.give_up(f"a claim on a value of which nothing is known: {text}")
+
+
+def _formula(text: str, shape: Shape, known: dict[str, Dim]) -> Formula:
+    try:
+        return claimed(parse_claim(text), shape, known)
+    except SpecError as error:  # raised anew: the recorder takes what rises from the grammar for a defect
+        raise SpecError(error.problem, error.text, error.column, error.hint) from None
+
+
+def _bracketed(text: str) -> str:
+    return text if text.startswith("[") else f"[{text}]"
+
+
+def run_of(value: Any) -> Recording | None:
+    """The run that is being recorded, if one is."""
+    if isinstance(value, SymbolicTensor | Size):
+        return cast("Recording", value.run)
+    mode = _get_current_function_mode()  # type: ignore[no-untyped-call]
+    return getattr(mode, "run", None)
+
+
+def tell(run: Recording, op: str, value: Any, **more: str) -> None:
+    """A node that computes nothing: it says that the program has this value here."""
+    ids: dict[int, Ref] = {}
+    argument = run._argument(run._lower(value, ids), ids)
+    run.nodes.append(Node(op, (("input", argument), *more.items()), (), here(run.names)))
+
+
+def checked(values: Mapping[str, int]) -> Listener:
+    """A listener to a run at concrete sizes: raises AssertionError where a claim is not true."""
+    known: dict[str, Dim] = dict(values)
+
+    def listener(kind: str, value: Any, text: str) -> None:
+        if kind == "assert" and isinstance(value, torch.Tensor):
+            shape = tuple(value.shape)
+            if not _formula(text, shape, known):
+                raise AssertionError(f"the claim is {_bracketed(text)}, the shape {[*shape]}")
+
+    return listener
