@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 from ..dims import Dim, Term, maximum, minimum, total
 from ..formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
 from ..language import Context, Layout, Number, Tensor, Value
-from .common import axis, category
-from .strides import strides_of
+from .common import axis, category, contiguous_strides
+from .strides import channels_last, lies_so, strides_of
 
 Scalar: TypeAlias = "Dim | float | Formula | Number"
 
@@ -47,6 +47,18 @@ def sym_stride(c: Context, input: Tensor, dim: int | None = None) -> Dim | tuple
         c.approximate("the strides of this tensor are not known")
         strides = tuple(c.fresh("stride", 0, None) for _ in input.shape)
     return strides if dim is None else strides[axis(c, dim, input.rank)]
+
+
+def sym_is_contiguous(c: Context, input: Tensor, memory_format: str = "contiguous_format") -> Formula:
+    """Do the elements of `[*d]` lie in row-major order, or, of `[n, c, *s]`, with the channels innermost?"""
+    strides, name = strides_of(input), memory_format.removeprefix("torch.")
+    if strides is None:
+        c.approximate("a value whose layout is not known is taken as contiguous")
+        return True
+    if name == "contiguous_format":
+        return any_of((eq(input.numel, 0), lies_so(input.shape, strides, contiguous_strides(input.shape))))
+    rank = {"channels_last": 4, "channels_last_3d": 5}.get(name)
+    return input.rank == rank and lies_so(input.shape, strides, channels_last(input.shape))
 
 
 def sym_storage_offset(c: Context, input: Tensor) -> Dim:
@@ -405,6 +417,7 @@ SIZE_RULES: dict[str, Callable[..., Any]] = {
     "sym_size": sym_size,
     "sym_numel": sym_numel,
     "sym_stride": sym_stride,
+    "sym_is_contiguous": sym_is_contiguous,
     "sym_storage_offset": sym_storage_offset,
     "item": item,
     "_local_scalar_dense": item,

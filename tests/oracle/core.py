@@ -73,6 +73,7 @@ def calls() -> Iterator[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any
     yield call(aten.replication_pad3d.default, f(2, 3, 4, 5), [1, 2, 0, 1, 1, 1])
     yield call(aten.scatter.value, f(4, 5), 1, ints(4, 2), 1.0)
     yield call(aten.sym_numel.default, f(2, 3))
+    yield call(aten.sym_is_contiguous.default, f(2, 3).mT)
     yield call(aten.sym_size.int, f(2, 3), 1)
     yield call(aten.sym_stride.int, f(2, 3), 0)
     yield call(aten.sym_storage_offset.default, f(2, 3))
@@ -84,6 +85,7 @@ def calls() -> Iterator[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any
 @cache
 def overloads() -> tuple[str, ...]:
     """The names of all core operators: `aten.add.Tensor`."""
-    packets = [getattr(aten, name) for name in dir(aten)]
-    found = [getattr(p, o) for p in packets if hasattr(p, "overloads") for o in p.overloads()]
+    names = {name.partition(".")[0] for name in torch._C._dispatch_get_all_op_names()}
+    packets = [getattr(aten, name.removeprefix("aten::")) for name in names if name.startswith("aten::")]
+    found = [getattr(packet, overload) for packet in packets for overload in packet.overloads()]
     return tuple(sorted(str(op) for op in found if torch.Tag.core in op.tags))

@@ -6,6 +6,7 @@ import math
 import operator
 import random
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -107,6 +108,7 @@ def test_every_rule_of_arithmetic_is_compared() -> None:
     """With Python above, or by hand below."""
     by_hand = {"sym_truediv", "sym_float", "sym_sqrt", "sym_log2", "sym_and", "sym_or", "sym_ite"}
     reading = {"sym_size", "sym_numel", "sym_stride", "sym_storage_offset", "item", "_local_scalar_dense"}
+    reading.add("sym_is_contiguous")
     told = ("_assert", "_check", "_functional_assert")
     asserting = {name for name in rules if "constrain" in name or name.startswith(told)}
     assert set(rules) == set(PYTHON) | by_hand | reading | asserting
@@ -211,10 +213,26 @@ def test_torch_agrees_on_sizes_and_strides(tensor: T) -> None:
                 assert value_of(run("sym_size", known, dim)[0], values) == real.size(dim)
 
 
+@pytest.mark.parametrize("tensor", [T("a b"), T("a b", permute=(1, 0)), T("a b c d"), T("a b c"),
+    T("a c d b", permute=(0, 3, 1, 2)), T("a c d e b", permute=(0, 4, 1, 2, 3)), T("a b", strides="2*b 2")],
+    ids=str)  # fmt: skip
+def test_contiguity_is_torchs(tensor: T) -> None:
+    formats = (torch.contiguous_format, torch.channels_last, torch.channels_last_3d)
+    for form in formats:
+        known = tensor.symbolic()
+        said, _ = run("sym_is_contiguous", known, str(form))
+        for sizes in product((1, 2, 3), repeat=known.rank):
+            values = dict(zip("abcde", sizes, strict=False))
+            real = tensor.build(values)
+            assert value_of(said, values) == real.is_contiguous(memory_format=form), (form, values)
+
+
 def test_unknown_strides_are_approximate() -> None:
     result, generator = run("sym_stride", Tensor((n,), "float32", Layout.UNKNOWN), 0)
     assert isinstance(result, Term) and generator.said.notes[0].code == "approximate"
     assert run("sym_storage_offset", Tensor((n,)))[1].said.notes[0].code == "approximate"
+    unknown = Tensor((n,), "float32", Layout.UNKNOWN)
+    assert run("sym_is_contiguous", unknown)[1].said.notes[0].code == "approximate"
 
 
 @pytest.mark.parametrize(
