@@ -126,6 +126,8 @@ def record(
         except NotSummarised as failed:
             plans.change(failed)
             pending, paths = [()], []
+        finally:
+            run.close()
         changed.update(dict.fromkeys(state.restore()))
         if progress:
             progress(len(paths))
@@ -231,6 +233,11 @@ class Recording(Ledger):
         self.forks: list[tuple[Decision, ...]] = []
         self._over = False
         self._made: list[Decision] = []
+
+    def close(self) -> None:
+        """Lets go of the target and its weights. A run refers to itself, which Python is slow to find out."""
+        self.subject = dataclasses.replace(self.subject, target=None)
+        self.real.clear()
 
     # ---- one run
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
@@ -28,6 +29,13 @@ LARGE: Final = 4_000_000
 EFFORT: Final = 300_000
 """Z3's resource units for sizes at which to run the program."""
 TOLERANCE: Final = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """That a run raised, and what: in words, for an error keeps alive all that was there when it came."""
+
+    error: str
 
 
 class Comparison:
@@ -77,7 +85,7 @@ class Comparison:
                 self._agrees(sizes)
         refusals = [(*self.domain, negate(f)) for f in conjuncts(self.accepted)]
         for sizes in self._found(refusals, POINTS):
-            if not isinstance(self._run(self.module, sizes), Exception):
+            if not isinstance(self._run(self.module, sizes), Failed):
                 self.wrong = f"at {show(sizes)} it runs"
             self.refused.append(sizes)
 
@@ -85,11 +93,11 @@ class Comparison:
         """Do both do the same at these accepted sizes? Where they do not for sure, `wrong` says so."""
         expected = self._run(self.model, sizes)
         actual = self._run(self.module, sizes)
-        if isinstance(expected, Exception):
+        if isinstance(expected, Failed):
             return False  # for the sake of the data: an index out of range
-        if isinstance(actual, Exception):
+        if isinstance(actual, Failed):
             if not self.more:
-                self.wrong = f"at {show(sizes)} it raises {type(actual).__name__}: {actual}"
+                self.wrong = f"at {show(sizes)} it raises {actual.error}"
             return False
         if not _equal(expected, actual) and _equal(expected, self._run(self.model, sizes)):
             self.wrong = f"at {show(sizes)} the results differ"
@@ -98,15 +106,15 @@ class Comparison:
         return True
 
     def _run(self, target: Any, sizes: Mapping[str, int]) -> Any:
-        """What is returned, or raised."""
-        raised: Exception | None = None
+        """What is returned, or what was raised."""
+        failed: Failed | None = None
         for fill in (self.fill, "zeros"):
             given = example_inputs.arguments(self.model, self.spec, sizes, fill)
             try:
                 return example_inputs.run(target, given, self.model)
             except Exception as error:  # noqa: BLE001 (the user's program may raise anything; it is told)
-                raised = raised or error
-        return raised
+                failed = failed or Failed(f"{type(error).__name__}: {error}")
+        return failed
 
     def _found(self, wishes: Iterable[tuple[Formula, ...]], most: int) -> Iterator[dict[str, int]]:
         """Sizes that satisfy each wish, as far as there are such sizes, and not too large."""
@@ -124,7 +132,7 @@ class Comparison:
 
 def _equal(one: Any, other: Any) -> bool:
     """The same leaves, floats up to rounding."""
-    if isinstance(one, Exception) or isinstance(other, Exception):
+    if isinstance(one, Failed) or isinstance(other, Failed):
         return False
     left, right = pytree.tree_leaves(one), pytree.tree_leaves(other)
     return len(left) == len(right) and all(map(_equal_leaf, left, right))

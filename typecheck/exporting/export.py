@@ -19,6 +19,7 @@ program follow from them:
 from __future__ import annotations
 
 import copy
+import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -132,6 +133,7 @@ def export(
         examined = examine(model, inputs, assumed, budget_s=budget_s, rules=rules, progress=tell)
     tell("export")
     found = _Exporting(examined, default_rules() if rules is None else rules, tell).exported()
+    gc.collect()  # torch leaves knots that hold all weights, and Python looks for them far too rarely
     if finite is None:
         return found
     return replace(found, sizes=inner_sizes(examined.system, Judge(Budget(SECONDS)), found.accepts))
@@ -182,15 +184,15 @@ class _Exporting:
 
     def _fill(self, sizes: Mapping[str, int]) -> str:
         """What inputs of these sizes have to hold for the model to run."""
-        failed: Exception | None = None
+        failed = ""
         for fill in example_inputs.FILLS:
             try:
                 example_inputs.run(self.model, example_inputs.arguments(self.model, self.spec, sizes, fill))
             except Exception as error:  # noqa: BLE001 (the user's program may raise anything; it is told)
-                failed = failed or error
+                failed = failed or f"{type(error).__name__}: {error}"
                 continue
             return fill
-        raise TargetError(f"{self.report.target} fails at {show(sizes)}: {failed}") from failed
+        raise TargetError(f"{self.report.target} fails at {show(sizes)}: {failed}")
 
     def _varies(self, dim: Dim) -> Size:
         """What torch is told of a size: its bounds, or the number that it always is."""

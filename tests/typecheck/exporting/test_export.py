@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import math
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +19,7 @@ from anyshape.constraints.formula import eq, ge, le
 from anyshape.constraints.formula_text import parse_formula
 from anyshape.constraints.spec_text import parse_spec
 from anyshape.solver.boxes import Box, Root
-from anyshape.typecheck import Exported, ExportError, TargetError, export
+from anyshape.typecheck import Exported, ExportError, TargetError, check, export
 from anyshape.typecheck.exporting import export as exporting
 from anyshape.typecheck.exporting.example_inputs import arguments
 from anyshape.typecheck.exporting.example_sizes import example_sizes
@@ -318,6 +320,21 @@ def test_bounds_that_nothing_needs_are_dropped(monkeypatch: pytest.MonkeyPatch) 
     assert found.exact and {1, 64} <= {sizes["n"] for sizes in found.tried}
 
 
+@pytest.mark.parametrize("asked", [check, export])
+def test_weights_are_freed_with_their_model(asked: Callable[..., object]) -> None:
+    """Sweeps over many models keep the weights of one: Python collects knots of references far too rarely."""
+    gc.collect()
+    gc.disable()
+    try:
+        model = Unet()
+        left = weakref.ref(model.down.weight)
+        asked(model, "x: float32[b, 1, h, w]")
+        del model
+        assert left() is None
+    finally:
+        gc.enable()
+
+
 # ---- what cannot be exported
 
 
@@ -382,6 +399,14 @@ def test_examples_on_which_inner_sizes_coincide_are_avoided() -> None:
     sizes = example_sizes(shapes.box, examined.spec, examined.system.paths)
     b, t = sizes["b"], sizes["t"]
     assert len({b, 2, t, t - 4, t - 8}) == 5 and t - 8 >= 2
+
+
+def test_an_example_may_lie_outside_the_box() -> None:
+    """Where all sizes of the box are an accident, and others are accepted."""
+    box = Box({"n": 1}, ())
+    assert example_sizes(box, parse_spec("x: [n, 3]"), [], [{"n": 7}]) == {"n": 1}
+    narrow = Box({"n": sym("n")}, (Root("n", 1, 2),))
+    assert example_sizes(narrow, parse_spec("x: [n, 3]"), [], [{"n": 7}]) == {"n": 7}
 
 
 def test_an_example_may_have_to_be_special() -> None:
