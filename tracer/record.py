@@ -212,6 +212,10 @@ class Subject:
         return cls(target, device, ModuleNames(target), names, tuple(sources_of(target)))
 
 
+def _over(*args: Any) -> NoReturn:
+    raise RuntimeError("this run is over")
+
+
 class Recording(Ledger):
     """One run along one path. Implements `numbers.Run` for the sizes that it hands out."""
 
@@ -236,7 +240,7 @@ class Recording(Ledger):
 
     def close(self) -> None:
         """Lets go of the target and its weights. A run refers to itself, which Python is slow to find out."""
-        self.subject = dataclasses.replace(self.subject, target=None)
+        self.subject = dataclasses.replace(self.subject, target=_over)
         self.real.clear()
 
     # ---- one run
