@@ -2,6 +2,7 @@
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ PACKAGES = {
     f"anyshape.{init.parent.relative_to(ROOT).as_posix().replace('/', '.')}": init.parent
     for folder in FOLDERS for init in sorted((ROOT / folder).rglob("__init__.py"))
 }
-IMPORT_NAMES = {"z3-solver": "z3"}
+IMPORT_NAMES = {"z3-solver": "z3", "pydantic-settings": "pydantic_settings", "SQLAlchemy": "sqlalchemy"}
 
 
 def requirement(text: str) -> tuple[str, str]:
@@ -34,6 +35,10 @@ REQUIRED = dict(requirement(text) for text in PYPROJECT["project"]["dependencies
 EXTRAS = {
     name: bound for extra in PYPROJECT["project"]["optional-dependencies"].values()
     for name, bound in map(requirement, extra)
+}
+SERVICE = {
+    IMPORT_NAMES.get(name, name)
+    for name, _ in map(requirement, PYPROJECT["project"]["optional-dependencies"]["service"])
 }
 PINS = dict(line.split("==") for line in (ROOT / "pins.txt").read_text().splitlines() if "==" in line)
 
@@ -74,9 +79,22 @@ def test_the_installed_package_is_this_one_and_typed(name: str) -> None:
 
 def test_every_third_party_import_is_declared() -> None:
     declared = {IMPORT_NAMES.get(name, name) for name in REQUIRED}
-    used = {name for file in sources() for name in absolute_imports(file.read_text())}
     of_the_plugin = {"pytest"}  # which only pytest imports
-    assert used - set(sys.stdlib_module_names) - of_the_plugin <= declared
+    for file in sources():
+        used = absolute_imports(file.read_text()) - set(sys.stdlib_module_names) - of_the_plugin
+        assert used <= (declared | SERVICE if of_the_service(file) else declared), file
+
+
+def of_the_service(file: Path) -> bool:
+    """May it import what the extra `service` brings?"""
+    return file.is_relative_to(ROOT / "typecheck/service") or file == ROOT / "typecheck/client.py"
+
+
+@pytest.mark.parametrize("module", ["anyshape.typecheck", "anyshape.typecheck.api", "anyshape.typecheck.cli"])
+def test_the_service_is_not_imported_by_who_does_not_ask_for_it(module: str) -> None:
+    code = f"import sys, {module}; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert not SERVICE & {*loaded.split()}
 
 
 def test_absolute_imports_are_seen_wherever_they_stand() -> None:

@@ -1,0 +1,312 @@
+"""The HTTP API, request by request."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from service.conftest import FIXTURES, ended, service_of
+from starlette.testclient import TestClient
+
+from anyshape.typecheck import check
+from anyshape.typecheck.report import Report
+from anyshape.typecheck.service.app import create_app
+from anyshape.typecheck.service.settings import Settings
+from anyshape.typecheck.service.workers import Answered, Broke, Outcome
+
+BERT = FIXTURES / "bert.pt2"
+
+
+def submit(client: TestClient, path: Path = BERT, status: int = 202, **fields: Any) -> dict[str, Any]:
+    answer = client.post("/v1/checks", files={"model": (path.name, path.read_bytes())}, data=fields)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+def test_a_check_from_submission_to_report(client: TestClient) -> None:
+    asked = submit(client, assume="s31 <= 64")
+    assert asked["state"] in ("queued", "running")
+    done = ended(client, asked["id"])
+    assert (done["state"], done["verdict"], done["name"]) == ("done", "refined", "bert.pt2")
+    assert done["asked"]["assume"] == ["s31 <= 64"]
+    expected = check(BERT, assume="s31 <= 64")
+    report = client.get(f"/v1/checks/{asked['id']}/report").json()
+    assert report["accepts"] == expected.to_json()["accepts"]
+    assert report["target"] == "bert.pt2"
+    assert Report.from_json(report).dims == expected.dims
+
+
+@pytest.mark.parametrize(
+    "form, told",
+    [("text", "refined: bert.pt2"), ("html", "<html"), ("sarif", "2.1.0"), ("junit", "<testsuite"),
+     ("github", "::warning"), ("dot", "digraph")],
+)  # fmt: skip
+def test_reports_leave_in_every_form(client: TestClient, form: str, told: str) -> None:
+    id = submit(client)["id"]
+    ended(client, id)
+    answer = client.get(f"/v1/checks/{id}/report", params={"format": form})
+    assert answer.status_code == 200
+    assert told in answer.text
+    again = client.get(
+        f"/v1/checks/{id}/report", params={"format": form}, headers={"if-none-match": answer.headers["etag"]}
+    )
+    assert again.status_code == 304
+
+
+def test_the_same_question_is_solved_once(client: TestClient) -> None:
+    first = submit(client)
+    ended(client, first["id"])
+    second = submit(client, status=200)
+    assert (second["id"], second["state"]) == (first["id"], "done")
+    other = submit(client, assume="s31 <= 3")
+    assert other["id"] != first["id"]
+    metrics = client.get("/metrics").text
+    assert 'anyshape_submissions_total{result="known"} 1.0' in metrics
+    assert 'anyshape_submissions_total{result="new"} 2.0' in metrics
+
+
+def test_weights_are_not_kept(client: TestClient, tmp_path: Path) -> None:
+    import zipfile
+
+    copy = tmp_path / "weights.pt2"
+    copy.write_bytes(BERT.read_bytes())
+    with zipfile.ZipFile(copy, "a") as archive:
+        archive.writestr("bert/data/weights/weight_99", b"W" * 100_000)
+    first, second = submit(client), submit(client, copy)
+    assert first["id"] == second["id"]  # what is kept and known again is the program
+
+
+def test_a_spec_is_fetched(client: TestClient) -> None:
+    id = submit(client)["id"]
+    ended(client, id)
+    spec = client.get(f"/v1/checks/{id}/spec").json()
+    assert spec["json"]["dims"]["s64"]["max"] == 32
+    assert 'Dim("s64"' in spec["python"]
+
+
+def test_refine_bounds_what_is_unbounded(client: TestClient) -> None:
+    id = submit(client)["id"]
+    answer = client.post(f"/v1/checks/{id}/variants", json={"kind": "refine", "finite": 16})
+    assert answer.status_code == 202
+    refined = answer.json()
+    ended(client, refined["id"])
+    spec = client.get(f"/v1/checks/{refined['id']}/spec").json()
+    assert spec["json"]["dims"]["s31"]["max"] == 16
+    assert spec["inner_sizes"]
+
+
+def test_a_variant_asks_about_the_same_program(client: TestClient) -> None:
+    first = submit(client)
+    narrowed = client.post(f"/v1/checks/{first['id']}/variants", json={"assume": ["s64 <= 32"]}).json()
+    assert narrowed["model"] == first["model"]
+    assert ended(client, narrowed["id"])["verdict"] == "proved"
+    retyped = client.post(
+        f"/v1/checks/{first['id']}/variants",
+        json={"inputs": ["input_ids: int64[b, 32]", "mask: int64[b, 32]"], "assume": []},
+    ).json()
+    assert ended(client, retyped["id"])["verdict"] == "proved"
+
+
+def test_branches_are_listed(client: TestClient) -> None:
+    id = submit(client)["id"]
+    ended(client, id)
+    assert isinstance(client.get(f"/v1/checks/{id}/branches").json(), list)
+
+
+def test_progress_is_followed_to_the_end(client: TestClient) -> None:
+    id = submit(client)["id"]
+    with client.stream("GET", f"/v1/checks/{id}/events") as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        told = [json.loads(line[6:]) for line in stream.iter_lines() if line.startswith("data: ")]
+    assert told[-1]["state"] == "done"
+    assert told[-1]["verdict"] == "refined"
+    states = [one["state"] for one in told]
+    assert states == sorted(states, key=["queued", "running", "done"].index)
+
+
+def test_history_has_filters(client: TestClient) -> None:
+    ids = [submit(client, FIXTURES / name)["id"] for name in ("bert.pt2", "resnet.pt2", "sizes.pt2")]
+    for id in ids:
+        ended(client, id)
+    every = client.get("/v1/checks").json()["checks"]
+    assert [one["id"] for one in every] == ids[::-1]
+    page = client.get("/v1/checks", params={"limit": 2}).json()
+    assert page["next"] == ids[1]
+    rest = client.get("/v1/checks", params={"before": page["next"]}).json()["checks"]
+    assert [one["id"] for one in rest] == ids[:1]
+    refined = client.get("/v1/checks", params={"verdict": "refined"}).json()["checks"]
+    assert ids[0] in [one["id"] for one in refined]
+    assert all(one["verdict"] == "refined" for one in refined)
+    assert [c["id"] for c in client.get("/v1/checks", params={"name": "resn"}).json()["checks"]] == [ids[1]]
+
+
+def test_what_does_not_exist_is_not_found(client: TestClient) -> None:
+    for path in ("", "/report", "/spec", "/events", "/branches"):
+        answer = client.get(f"/v1/checks/{'0' * 20}{path}")
+        assert answer.status_code == 404, path
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert "there is no check" in answer.json()["detail"]
+    assert client.delete(f"/v1/checks/{'0' * 20}").status_code == 404
+
+
+def test_a_check_is_deleted(client: TestClient) -> None:
+    id = submit(client)["id"]
+    ended(client, id)
+    assert client.delete(f"/v1/checks/{id}").status_code == 204
+    assert client.get(f"/v1/checks/{id}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "fields, told",
+    [
+        ({"inputs": "x: floot32[b]"}, "floot32"),
+        ({"inputs": "x: [b", "assume": ""}, "column"),
+        ({"assume": "b <="}, "column"),
+        ({"budget_s": "0"}, "budget_s"),
+        ({"budget_s": "1e9"}, "budget_s"),
+        ({"budget_s": "nan"}, "budget_s"),
+        ({"priority": "urgent"}, "priority"),
+        ({"assume": "b > 1 and " * 3000 + "b > 1"}, "longer"),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_refused_at_once(
+    client: TestClient, fields: dict[str, str], told: str
+) -> None:
+    answer = submit(client, status=422, **fields)
+    assert told in answer["detail"]
+
+
+def test_what_fails_in_the_worker_says_why(client: TestClient) -> None:
+    id = submit(client, inputs="y: [b]")["id"]
+    check = ended(client, id)
+    assert check["state"] == "failed"
+    assert check["failure"]["kind"] == "input"
+    answer = client.get(f"/v1/checks/{id}/report")
+    assert answer.status_code == 409
+    assert check["failure"]["problem"] in answer.json()["detail"]
+    assert submit(client, status=200, inputs="y: [b]")["id"] == id  # nothing else would come of it
+
+
+# ---- workers that misbehave, and queues that are full
+
+
+class Scripted:
+    """An executor that does what it is told to, one thing after the other."""
+
+    script: list[Outcome]
+    asked: int
+    block: threading.Event | None
+
+    def __init__(self) -> None:
+        pass
+
+    def ask(self, form: str, content: bytes, question: Any, limits: Any, watch: Any) -> Outcome:
+        type(self).asked += 1
+        while self.block is not None and not self.block.is_set():
+            if not watch("solve"):
+                return Broke("stopped", "it was cancelled")
+            time.sleep(0.01)
+        return self.script.pop(0) if self.script else DONE
+
+    def close(self) -> None:
+        pass
+
+
+DONE = Answered({"verdict": "unknown", "report": {}, "spec": None})
+
+
+def scripted(settings: Settings, *script: Outcome, block: threading.Event | None = None) -> TestClient:
+    made = type("Made", (Scripted,), {"script": [*script], "asked": 0, "block": block})
+    client = TestClient(create_app(settings, made))
+    client.made = made  # type: ignore[attr-defined]
+    return client
+
+
+def test_a_crash_is_tried_again_once(settings: Settings) -> None:
+    with scripted(settings, Broke("crash", "it ended by SIGSEGV")) as client:
+        check = ended(client, submit(client)["id"])
+        assert check["state"] == "done"
+        assert client.made.asked == 2  # type: ignore[attr-defined]
+
+
+def test_a_second_crash_is_the_end(settings: Settings) -> None:
+    broke = Broke("crash", "it ended by SIGSEGV")
+    with scripted(settings, broke, broke) as client:
+        id = submit(client)["id"]
+        check = ended(client, id)
+        assert check["state"] == "failed"
+        assert check["failure"] == {"kind": "crash", "problem": "it ended by SIGSEGV", "hint": ""}
+        assert submit(client)["id"] == id  # another attempt for whoever asks again
+        assert ended(client, id)["state"] == "done"
+
+
+@pytest.mark.parametrize("kind", ["time", "memory"])
+def test_what_takes_too_much_twice_is_unknown(settings: Settings, kind: Any) -> None:
+    broke = Broke(kind, "it took more than there is")
+    with scripted(settings, broke, broke) as client:
+        id = submit(client)["id"]
+        check = ended(client, id)
+        assert (check["state"], check["verdict"]) == ("done", "unknown")
+        told = client.get(f"/v1/checks/{id}/report", params={"format": "text"}).text
+        assert "it took more than there is, in each of 2 attempts" in told
+
+
+def test_a_running_check_is_cancelled(settings: Settings) -> None:
+    block = threading.Event()
+    with scripted(settings, block=block) as client:
+        id = submit(client)["id"]
+        while client.get(f"/v1/checks/{id}").json()["state"] != "running":
+            time.sleep(0.02)
+        assert client.post(f"/v1/checks/{id}/cancel").json()["state"] == "cancelled"
+        until = time.monotonic() + 10
+        while service_of(client).store.counts().get("running") and time.monotonic() < until:
+            time.sleep(0.05)
+        assert client.get(f"/v1/checks/{id}").json()["state"] == "cancelled"
+        block.set()
+        assert submit(client)["id"] == id
+        assert ended(client, id)["state"] == "done"
+
+
+def test_a_full_queue_says_when_to_come_back(settings: Settings) -> None:
+    block = threading.Event()
+    full = settings.model_copy(update={"queue_limit": 2})
+    with scripted(full, block=block) as client:
+        codes = []
+        for number in range(6):
+            answer = client.post(
+                "/v1/checks", files={"model": BERT.read_bytes()}, data={"assume": f"s31 <= {number + 1}"}
+            )
+            codes.append(answer.status_code)
+            time.sleep(0.05)
+        assert codes[:2] == [202, 202]
+        assert codes[-1] == 429
+        assert int(answer.headers["retry-after"]) >= 1
+        block.set()
+
+
+def test_what_runs_when_the_service_ends_is_queued_again(settings: Settings) -> None:
+    block = threading.Event()
+    with scripted(settings.model_copy(update={"drain_s": 0.2}), block=block) as client:
+        id = submit(client)["id"]
+        while client.get(f"/v1/checks/{id}").json()["state"] != "running":
+            time.sleep(0.02)
+    with scripted(settings) as client:
+        assert ended(client, id)["state"] == "done"
+
+
+def test_health_and_readiness(client: TestClient) -> None:
+    assert client.get("/healthz").json() == {"status": "ok", "problems": []}
+    assert client.get("/readyz").status_code == 200
+    service_of(client).runner._stopping.set()
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.json()["status"]) == (503, "not ready")
+
+
+def test_the_contract_is_published(client: TestClient) -> None:
+    document = client.get("/v1/openapi.json").json()
+    assert document["openapi"].startswith("3.1")
+    assert "/v1/checks/{id}/report" in document["paths"]

@@ -1,0 +1,1 @@
+"""The steps from one form of the tables to the next, for Alembic."""

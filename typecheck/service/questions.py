@@ -1,0 +1,198 @@
+"""What a worker is asked, and how it answers: a model's content and a question to plain data.
+
+Nothing here reads a file, runs a model, or imports torch. A kind of question is a function in `KINDS`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ...constraints import program
+from ...constraints.collector import collector_at_rest
+from ...constraints.dims import Term
+from ...constraints.language import Tensor
+from ...constraints.program import IllFormed, Program
+from ...constraints.spec_text import SpecError, parse_spec
+from ...tracer import archive, pt2
+from ...tracer.archive import ArchiveError
+from ...tracer.exported import GraphError
+from ...tracer.graph import Traced
+from ..api import Examined, examine
+from ..dim_specs.dynamic_shapes import of_report
+from ..recorded import Recorded
+from ..report import Report, Verdict
+from ..target import Target, TargetError
+
+NAME: Final = "the model"
+"""What a model is called in an answer, which may be for several who call it by different names."""
+SPEC_SECONDS: Final = 5.0
+"""What choosing the spec of dynamic shapes may take of a check."""
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of a model."""
+
+    kind: str = "check"
+    inputs: tuple[str, ...] | None = None
+    assume: tuple[str, ...] = ()
+    budget_s: float = 30.0
+    replay: bool = True
+    finite: int | None = None
+    """Of `refine`: the bound of symbols that have none."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "inputs": None if self.inputs is None else list(self.inputs),
+            "assume": list(self.assume),
+            "budget_s": self.budget_s,
+            "replay": self.replay,
+            "finite": self.finite,
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Question:
+        inputs = data["inputs"]
+        return Question(
+            data["kind"],
+            None if inputs is None else tuple(inputs),
+            tuple(data["assume"]),
+            data["budget_s"],
+            data["replay"],
+            data["finite"],
+        )
+
+
+def answer(form: str, content: bytes, question: Question, tell: Tell) -> dict[str, Any]:
+    """The answer as plain data: the verdict, the report, and what the kind of question adds.
+
+    Or `{"failed": {"kind", "problem", "hint"}}`: `input` where what was sent cannot be used, `memory` where
+    it does not fit, `crash` where anyshape itself failed.
+    """
+    try:
+        tell("read")
+        target = read(form, content)
+        return KINDS[question.kind](target, question, tell)
+    except (SpecError, TargetError) as error:
+        return _failed("input", error.problem, error.hint)
+    except (ArchiveError, GraphError, IllFormed) as error:
+        return _failed("input", str(error))
+    except RecursionError:
+        return _failed("input", "the program is nested too deeply to be read")
+    except MemoryError:
+        return _failed("memory", "the memory of a check does not hold it")
+    except Exception as error:  # noqa: BLE001 (a defect of ours is told, and is the end of one check alone)
+        return _failed("crash", f"anyshape failed: {type(error).__name__}: {error}", "please report it")
+
+
+def _failed(kind: str, problem: str, hint: str = "") -> dict[str, Any]:
+    return {"failed": {"kind": kind, "problem": problem[:2000], "hint": hint[:2000]}}
+
+
+# ---- models
+
+
+def read(form: str, content: bytes) -> Target:
+    """The model that was sent. Raises ArchiveError, GraphError, IllFormed, SpecError."""
+    with collector_at_rest():
+        return FORMS[form](content)
+
+
+def _pt2(content: bytes) -> Target:
+    return Target(NAME, "traced", pt2.program_of(archive.parse_json(content, NAME), NAME))
+
+
+def _json(content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise IllFormed(f"the program is no JSON: {str(error)[:100]}") from None
+
+
+def _recorded(content: bytes) -> Target:
+    return Recorded.from_json(_json(content)).target(NAME)
+
+
+def _program(content: bytes) -> Target:
+    return Target(NAME, "traced", traced(program.from_json(_json(content))))
+
+
+FORMS: Final[Mapping[str, Callable[[bytes], Target]]] = {
+    "pt2": _pt2,
+    "recorded": _recorded,
+    "program": _program,
+}
+"""How each form of a model is read: the JSON of a `.pt2`, a recorded target, a program of ours."""
+
+
+def traced(given: Program) -> Traced:
+    """A program as what it is a trace of: its inputs declare themselves."""
+    lines = []
+    for value in given.inputs:
+        if not value.parameter and isinstance(value.type, Tensor):
+            lines.append(f"{value.name}: {value.type}")
+        elif not value.parameter and isinstance(value.type, Term):
+            lines.append(f"{value.name}: int = {value.type}")
+    return Traced(given, parse_spec(lines), ())
+
+
+# ---- kinds of questions
+
+
+def _examined(target: Target, question: Question, tell: Tell) -> Examined:
+    return examine(
+        target,
+        question.inputs,
+        question.assume,
+        budget_s=question.budget_s,
+        replay=question.replay,
+        progress=tell,
+    )
+
+
+def _answered(report: Report, **more: Any) -> dict[str, Any]:
+    return {"verdict": report.verdict.value, "report": report.to_json(), **more}
+
+
+def _check(target: Target, question: Question, tell: Tell) -> dict[str, Any]:
+    report = _examined(target, question, tell).report
+    tell("spec")
+    return _answered(report, spec=_spec(report))
+
+
+def _refine(target: Target, question: Question, tell: Tell) -> dict[str, Any]:
+    """As a check, with symbols bounded, and what that says of each size inside."""
+    from ...solver.judge import Budget, Judge
+    from ..exporting.inner_sizes import bounding, inner_sizes
+    from ..render.json import fact_json
+
+    examined = _examined(target, question, tell)
+    if question.finite is not None:
+        assume = (*question.assume, *bounding(examined.report, question.finite))
+        examined = examine(target, question.inputs, assume, budget_s=question.budget_s, progress=tell)
+    tell("spec")
+    shapes = of_report(examined.report, seconds=SPEC_SECONDS)
+    sizes: dict[str, Any] = {}
+    if question.finite is not None and shapes is not None:
+        found = inner_sizes(examined.system, Judge(Budget(SPEC_SECONDS)), shapes.formula)
+        sizes = {size: fact_json(known) for size, known in found.items()}
+    return _answered(examined.report, spec=_spec(examined.report), inner_sizes=sizes)
+
+
+def _spec(report: Report) -> dict[str, Any] | None:
+    if report.verdict is Verdict.REFUTED:
+        return None
+    shapes = of_report(report, seconds=SPEC_SECONDS)
+    return None if shapes is None else {"json": shapes.to_json(), "python": shapes.to_python()}
+
+
+KINDS: Final[Mapping[str, Callable[[Target, Question, Tell], dict[str, Any]]]] = {
+    "check": _check,
+    "refine": _refine,
+}

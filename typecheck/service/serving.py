@@ -1,0 +1,102 @@
+"""Runs the service in this process until it is told to end."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from types import FrameType
+from typing import IO
+
+import uvicorn
+from fastapi import FastAPI
+
+from ..config import ConfigError
+from .app import Service, create_app
+from .logs import set_up
+from .settings import Settings
+from .workers import Executor, Worker
+
+CLOSING_S = 5
+"""Seconds for requests that are being answered, when the service ends."""
+
+
+class _Server(uvicorn.Server):
+    """Ends the streams of those who follow, so that they do not hold up the end."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self.service = service
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.service.hub.end()
+        super().handle_exit(sig, frame)
+
+
+def serve(settings: Settings) -> None:
+    """Raises ConfigError where the settings do not go together, or the address is taken."""
+    set_up(settings.log_format, settings.log_level)
+    with _alone(settings):
+        app = create_app(settings, executor_of(settings))
+        service: Service = app.state.service
+        service.database.migrate()
+        if not (settings.loopback or settings.insecure or settings.require_tokens or service.tokens.exist()):
+            raise ConfigError(
+                f"{settings.host} can be reached from other machines, and no token is asked for",
+                "make one with `anyshape token create NAME`, or say --insecure",
+            )
+        _listen(app, service, settings)
+
+
+def _listen(app: FastAPI, service: Service, settings: Settings) -> None:
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        backlog=4096,
+        timeout_graceful_shutdown=CLOSING_S,
+    )
+    server = _Server(config, service)
+    with contextlib.closing(config.bind_socket()) as socket:
+        host, port = socket.getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
+        print(f"anyshape: http://{shown}:{port}/", file=sys.stderr, flush=True)
+        server.run(sockets=[socket])
+
+
+def executor_of(settings: Settings) -> type[Executor]:
+    """Where checks run."""
+    return Worker
+
+
+@contextlib.contextmanager
+def _alone(settings: Settings) -> Iterator[None]:
+    """The embedded database is one service's. Raises ConfigError where another has it."""
+    if settings.database:
+        yield
+        return
+    settings.data.mkdir(parents=True, exist_ok=True)
+    with open(settings.data / "lock", "a+b") as file:
+        if not _lock(file):
+            hint = "name another folder with --data, or use PostgreSQL, which services can share"
+            raise ConfigError(f"another service is at work in {settings.data}", hint)
+        yield
+
+
+def _lock(file: IO[bytes]) -> bool:
+    """Takes the file for this process, until that ends in whichever way; says whether it could be had."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
