@@ -157,6 +157,19 @@ def _drawn(info: OpInfo, dtype: torch.dtype) -> Iterator[Any]:
     return iter(info.sample_inputs_func(info, "cpu", dtype, False))
 
 
+def first_sample(entry: Entry) -> Sample | None:
+    """The first sample of an operator, in its first dtype; None where there is none."""
+    info = entry.info
+    dtype = dtype_of(info) if isinstance(info, OpInfo) else None
+    if dtype is None:
+        return None
+    seed()
+    for drawn in _drawn(info, dtype):
+        args, kwargs = (drawn.input, *drawn.args), dict(drawn.kwargs)
+        return Sample(entry.name, "function", 0, info.op, args, kwargs)
+    return None
+
+
 def _operator_samples(entry: Entry) -> Iterator[Sample]:
     info = entry.info
     dtype = dtype_of(info)
