@@ -22,7 +22,9 @@ CLOSING_S = 5
 
 
 class _Server(uvicorn.Server):
-    """Ends the streams of those who follow, so that they do not hold up the end."""
+    """Ends the streams of those who follow, so that they do not hold up the end; the second signal does not
+    wait for anything.
+    """
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
@@ -30,7 +32,8 @@ class _Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self.service.hub.end()
-        super().handle_exit(sig, frame)
+        self.force_exit = self.should_exit
+        self.should_exit = True
 
 
 def serve(settings: Settings) -> None:
