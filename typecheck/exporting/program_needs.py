@@ -15,9 +15,9 @@ from math import inf
 from torch.export import ExportedProgram
 
 from ...constraints.dims import Dim, Term
-from ...constraints.formula import And, Compare, Formula, Or, conjuncts
+from ...constraints.formula import Formula, conjuncts
 from ...constraints.generate import Rules
-from ...constraints.language import Tensor
+from ...constraints.language import Dynamic, Number, Tensor
 from ...constraints.program import Origin, Ref
 from ...constraints.spec import InputPath, Spec
 from ...constraints.system import Domain, Path
@@ -79,7 +79,7 @@ def needs(trace: Trace, spec: Spec, given: Sequence[Formula], rules: Rules, seco
     return Needs(
         tuple(_told(r, lines) for r in asked),
         tuple(_told(r, lines) for r in checks if r.formula not in structure),
-        whole.unread,
+        tuple(program._guards_code) if whole.lost else whole.unread,
         decision.verdict != "unknown" and decision.exact and _legible(system.paths[0]),
     )
 
@@ -114,9 +114,9 @@ def _formula(text: str, spec: Spec) -> Formula | None:
 
 
 def _legible(path: Path) -> bool:
-    """Is each assertion of the graph a condition that the rules have understood?"""
-    return all(
-        isinstance(path.values[argument.id], bool | Compare | And | Or)
+    """Is each assertion of the graph one that the rules have understood?"""
+    return not any(
+        isinstance(path.values[argument.id], Number | Dynamic)
         for node in path.program.nodes
         if node.op in ASSERTIONS
         for _, argument in node.args[:1]
