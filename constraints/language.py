@@ -206,9 +206,11 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What is not exact at a node: `approximate` or `no-rule`."""
+    """What is not exact at a node: `approximate` or `no-rule`. Or `trace-limit`, at no node: a limit of a trace
+    that formulas cannot say.
+    """
 
-    code: Literal["approximate", "no-rule"]
+    code: Literal["approximate", "no-rule", "trace-limit"]
     reason: str
     node: int
 

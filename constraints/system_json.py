@@ -61,7 +61,7 @@ def _read(data: Any, symbols: frozenset[str]) -> Path:
             for formula, reason, node, kind in data["constraints"]
         ),
         tuple(
-            Note(_among(code, "approximate", "no-rule"), _text(reason), _integer(node))
+            Note(_among(code, "approximate", "no-rule", "trace-limit"), _text(reason), _integer(node))
             for code, reason, node in data["notes"]
         ),
         tuple(

@@ -210,7 +210,7 @@ class _Reading:
             origin = _origin(path, note.node)
             if note.code == "no-rule":
                 self.open.append(Open(walk.reached, note.reason, origin, index))
-            else:
+            elif note.code == "approximate":
                 self.approximate.append((index, note.node))
 
     def _constraint(self, walk: _Walk, constraint: Constraint) -> None:

@@ -24,7 +24,7 @@ from ..constraints.spec import Declared, InputPath, Spec
 from ..constraints.syntax import DimSyntaxError, parse_dim
 from ..constraints.system import Domain
 from .control import CONTROL, Branch
-from .expressions import NotRead, guard
+from .expressions import NotRead, guard, shown
 from .graph import IN_AUTOCAST, Traced, flat, solve
 
 MAX_NESTING: Final = 50
@@ -492,8 +492,3 @@ def _source(types: Mapping[str, Value], path: InputPath, axis: int | None) -> Di
     if axis is None and isinstance(value, int | Term):
         return value
     raise NotRead("it is about something that is no input")
-
-
-def shown(text: str) -> str:
-    """A guard as a person would write it: `L['x'].size()[0]` is `x.shape[0]`."""
-    return re.sub(r"L\['(\w+)'\]", r"\1", text).replace(".size()[", ".shape[")

@@ -355,3 +355,8 @@ def _path(node: ast.expr) -> tuple[str | int, ...]:
         case ast.Subscript(value=inner, slice=ast.Constant(value=str(key) | int(key))):
             return (*_path(inner), key)
     raise NotRead("a guard on something that is no input")
+
+
+def shown(text: str) -> str:
+    """A guard as a person would write it: `L['x'].size()[0]` is `x.shape[0]`."""
+    return re.sub(r"L\['(\w+)'\]", r"\1", text).replace(".size()[", ".shape[")

@@ -32,12 +32,23 @@ from ..constraints.dims import (
 )
 from ..constraints.formula import Formula, comparisons, divides, eq, free_symbols, holds, rewrite
 from ..constraints.generate import BadCall, Rule, Rules, generate
-from ..constraints.language import Constraint, Context, Dyn, Dynamic, Layout, Number, Tensor, Value
-from ..constraints.program import Node, Program
+from ..constraints.language import (
+    Constraint,
+    Context,
+    Dyn,
+    Dynamic,
+    Layout,
+    Note,
+    Number,
+    Tensor,
+    Value,
+)
+from ..constraints.program import Argument, Node, Program, Ref
 from ..constraints.rules.sizes import assert_scalar
 from ..constraints.spec import Declared, InputPath, Spec
 from ..constraints.spec_text import SpecError, suggestion
 from ..constraints.system import Path, System
+from .expressions import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +68,8 @@ class Traced:
     """The sizes that it was made with, by symbol."""
     baked: Mapping[str, str] = field(default_factory=dict)
     """Symbols of the spec that stand where the trace has a number, and where that is: `x.shape[0]`."""
+    lost: tuple[str, ...] = ()
+    """Limits of the trace, in words, on sizes that the spec does not speak of."""
 
 
 def retype(traced: Traced, spec: Spec) -> Traced:
@@ -102,7 +115,8 @@ def retype(traced: Traced, spec: Spec) -> Traced:
         program=replace(traced.program, inputs=inputs),
         spec=spec,
         limits=tuple(limits.values()),
-        unread=(*traced.unread, *lost),
+        unread=traced.unread,
+        lost=(*traced.lost, *lost),
         recorded=recorded,
         example=fitting.example,
         baked=fitting.baked,
@@ -131,10 +145,46 @@ def system(traced: Traced, rules: Rules, spec: Spec | None = None) -> System:
         traced.program,
         said.values,
         (*constraints, *traced.limits),
-        tuple(said.notes),
+        (*said.notes, *_unknown_assertions(traced.program, said.values), *_unknown_limits(traced)),
         unbacked=tuple(said.unbacked.items()),
     )
     return System(traced.spec.domain, (path,))
+
+
+def _unknown_limits(traced: Traced) -> Iterator[Note]:
+    """What the trace asks of sizes, and nobody can tell for which it holds."""
+    for text in traced.unread:
+        told = f"the export has the guard {shown(text)}, which no formula over sizes says"
+        yield Note("trace-limit", told, -1)
+    for reason in traced.lost:
+        yield Note("trace-limit", f"{reason}, and the declared sizes do not say what that is", -1)
+
+
+def _unknown_assertions(program: Program, values: Mapping[int, Value]) -> Iterator[Note]:
+    """Assertions about sizes that the rules have not understood (one on data is not for sizes to fulfil)."""
+    makers = {id: node for node in program.nodes for id in node.results}
+    for index, node in enumerate(program.nodes):
+        if node.op in ASSERTIONS:
+            asserted = [argument for _, argument in node.args[:1] if isinstance(argument, Ref)]
+            if any(isinstance(values[a.id], Number | Dynamic) and not _on_data(a, makers) for a in asserted):
+                yield Note("no-rule", f"{node.op}: no formula over sizes says what it asserts", index)
+
+
+def _on_data(value: Argument, makers: Mapping[int, Node]) -> bool:
+    """Do elements of tensors decide this number?"""
+    seen: set[int] = set()
+    refs = [value]
+    while refs:
+        ref = refs.pop()
+        if isinstance(ref, tuple):
+            refs += ref
+        elif isinstance(ref, Ref) and ref.id not in seen:
+            seen.add(ref.id)
+            if (node := makers.get(ref.id)) is not None and node.op not in _OF_SHAPES:
+                if node.op in _OF_ELEMENTS:
+                    return True
+                refs += [argument for _, argument in node.args]
+    return False
 
 
 # ---- fitting a spec to what was traced
@@ -347,6 +397,8 @@ def in_autocast(c: Context, input: Value, dtype: str | None = None) -> Value:
 
 
 ASSERTIONS: Final = frozenset({"_assert_scalar", "sym_constrain_range", "sym_constrain_range_for_size"})
+_OF_SHAPES: Final = frozenset({"sym_size", "sym_stride", "sym_numel", "sym_storage_offset"})
+_OF_ELEMENTS: Final = frozenset({"item", "_local_scalar_dense"})
 
 
 def _asserts(limits: frozenset[Formula]) -> Callable[..., Value]:

@@ -165,8 +165,7 @@ def _of_notes(system: System) -> Iterator[Finding]:
     for path in system.paths:
         for note in path.notes:
             origin = path.program.nodes[note.node].origin if note.node >= 0 else Origin()
-            code = Code.APPROXIMATE if note.code == "approximate" else Code.NO_RULE
-            yield make(code, note.reason, origin)
+            yield make(Code(note.code), note.reason, origin)
 
 
 def _revealed(system: System) -> Iterator[Finding]:

@@ -36,7 +36,7 @@ class Trial:
     def __init__(self, source: Source, system: System) -> None:
         self.source = source
         self.on_data = any(p.on_data or p.unbacked for p in system.paths)
-        self.approximate = any(p.notes for p in system.paths)
+        self.approximate = any(note.code != "trace-limit" for path in system.paths for note in path.notes)
         self.mistakes: list[Finding] = []
         self.remarks: list[Finding] = []
         self.how = ""

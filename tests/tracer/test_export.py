@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import operator
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,8 +18,9 @@ from torch import nn
 from torch.export import Dim, ExportedProgram, export
 from torch.utils import _pytree as pytree
 
-from anyshape.constraints.formula import free_symbols, holds
-from anyshape.constraints.language import Tensor
+from anyshape.constraints.dims import sym
+from anyshape.constraints.formula import free_symbols, holds, le
+from anyshape.constraints.language import Constraint, Tensor
 from anyshape.constraints.program import Node, Origin, Program
 from anyshape.constraints.rules import default_rules
 from anyshape.constraints.spec_text import parse_spec
@@ -27,6 +29,7 @@ from anyshape.tracer import export as live
 from anyshape.tracer import pt2
 from anyshape.tracer.exported import GraphError, origin
 from anyshape.tracer.graph import Traced, retype, system
+from anyshape.typecheck import Code, Verdict, check
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent / "fixtures"))
@@ -387,3 +390,62 @@ ORIGINS: list[tuple[str, Origin]] = [
 @pytest.mark.parametrize("stack_trace, expected", ORIGINS)
 def test_the_innermost_line_of_the_users(stack_trace: str, expected: Origin) -> None:
     assert origin(stack_trace, "net") == expected
+
+
+# ---- what no formula says is told, and not taken to hold
+
+
+def relu() -> ExportedProgram:
+    return export(nn.ReLU(), (torch.zeros(4, 3),), dynamic_shapes=({0: Dim.DYNAMIC},))
+
+
+def findings(program: ExportedProgram) -> tuple[Verdict, dict[Code, str]]:
+    report = check(program)
+    return report.verdict, {finding.code: finding.message for finding in report.findings}
+
+
+def test_a_guard_that_no_formula_says_is_a_limit_of_the_trace() -> None:
+    program = relu()
+    assert findings(program) == (Verdict.PROVED, {})
+    program._guards_code = ["math.isqrt(L['input'].size()[0]) == 2"]
+    verdict, told = findings(program)
+    assert verdict is Verdict.PROVED and "math.isqrt(input.shape[0]) == 2" in told[Code.TRACE_LIMIT]
+
+
+def test_a_limit_on_a_size_that_the_spec_does_not_speak_of_is_told() -> None:
+    """The trace bounds a, of which the spec tells the square only."""
+    traced = live.read(relu())
+    (given,) = traced.spec.inputs
+    (a,) = traced.spec.domain.symbols
+    squares = replace(given, type=Tensor((sym(a) * sym(a), 3)))
+    limit = Constraint(le(sym(a), 7), "a <= 7", -1, "trace")
+    traced = replace(traced, spec=replace(traced.spec, inputs=(squares,)), limits=(limit,))
+    fitted = retype(traced, parse_spec("input: [n, 3]"))
+    assert fitted.lost == ("a <= 7",)
+    (path,) = system(fitted, default_rules).paths
+    assert [note.code for note in path.notes] == ["trace-limit"]
+
+
+@pytest.mark.parametrize("on_data", [False, True])
+def test_an_assertion_about_sizes_that_no_formula_says_leaves_the_verdict_open(on_data: bool) -> None:
+    program = relu()
+    graph = program.graph_module.graph
+    (x,) = (node for node in graph.nodes if node.op == "placeholder")
+    aten = torch.ops.aten
+    with graph.inserting_before(next(node for node in graph.nodes if node.op == "call_function")):
+        if on_data:
+            total = graph.call_function(aten.sum.default, (x,))
+            total.meta["val"] = x.meta["val"].sum()
+            number = graph.call_function(aten.item.default, (total,))
+            number.meta["val"] = 1.5
+        else:
+            number = graph.call_function(aten.sym_size.int, (x, 0))
+            number.meta["val"] = x.meta["val"].shape[0]
+        root = graph.call_function(torch._sym_sqrt, (number,))
+        small = graph.call_function(operator.lt, (root, 3.5))
+        root.meta["val"], small.meta["val"] = 1.5, True
+        graph.call_function(aten._assert_scalar.default, (small, "too many")).meta["val"] = None
+    verdict, told = findings(program)
+    assert verdict is (Verdict.PROVED if on_data else Verdict.UNKNOWN)
+    open_ = any("no formula over sizes says what it asserts" in reason for reason in told.values())
+    assert open_ is not on_data
