@@ -170,6 +170,12 @@ def decide(system: System, budget: Budget | None = None) -> Decision:
         )
 
 
+def requirements(system: System, judge: Judge) -> tuple[Requirement, ...] | None:
+    """All that a system requires of its inputs, without a verdict; None where it is not known in full."""
+    reading = _Reading(system, judge)
+    return None if reading.open or reading.approximate else tuple(reading.requirements)
+
+
 class _Reading:
     """The paths of a system as requirements on its inputs, most of them dropped on the way."""
 
@@ -182,7 +188,7 @@ class _Reading:
         """Path and node of each approximation."""
         self._judge = judge
         self._domain = system.domain
-        self._seen: set[tuple[Formula, Formula]] = set()
+        self._seen: set[tuple[object, ...]] = set()
         self._ways = [(_decisions(p), p.end.how == "raised") for p in system.paths]
         for index, path in enumerate(system.paths):
             self._read(index, path)
@@ -281,7 +287,9 @@ class _Reading:
             self._add(self.requirements, requirement)
 
     def _add(self, to: list[Requirement], requirement: Requirement) -> None:
-        key = requirement.premise, requirement.formula
+        # Two lines that ask the same are one matter; two that no sizes get through are two mistakes.
+        line = (requirement.origin.file, requirement.origin.line) if requirement.formula is False else ()
+        key = requirement.premise, requirement.formula, line
         if requirement.needs is not True and (key not in self._seen or to is self.trace):
             self._seen.add(key)
             to.append(requirement)

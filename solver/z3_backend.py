@@ -8,7 +8,7 @@ said of a divisor 0.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any, Literal, TypeAlias
 
@@ -250,6 +250,34 @@ class _Encoder:
                 self.definitions.append(z3.Implies(divisor > 0, above))
                 self.definitions.append(z3.Implies(divisor < 0, z3.And(rest <= 0, rest > divisor)))
         return self._quotients[p, k]
+
+
+# --- the smallest change -----------------------------------------------------------------------------------
+
+
+def nearest(formulas: Iterable[Formula], values: Mapping[str, int], units: int) -> dict[str, int] | None:
+    """Integers from 1 for these symbols that satisfy all formulas and are as near to the values as can be: as
+    few as possible differ (MaxSMT: that each stays is a soft constraint), these by as little as possible, and
+    upwards rather than downwards. None where there are none, or none were found.
+    """
+    context = z3.Context()
+    encoder = _Encoder(context)
+    solver = z3.Optimize(ctx=context)
+    solver.set("rlimit", units)
+    solver.set("priority", "lex")
+    asked = [encoder.formula(f) for f in formulas if f is not True]
+    solver.add(*asked, *encoder.definitions)
+    symbols = {name: encoder.symbol(name) for name in values}
+    for name, value in values.items():
+        solver.add(symbols[name] >= 1)
+        solver.add_soft(symbols[name] == value, id="changes")
+    away = [z3.If(symbols[n] >= v, symbols[n] - v, v - symbols[n]) for n, v in values.items()]
+    solver.minimize(z3.Sum(*away))
+    solver.maximize(z3.Sum(*symbols.values()))
+    if solver.check() != z3.sat:
+        return None
+    model = solver.model()
+    return {n: model.eval(s, model_completion=True).as_long() for n, s in symbols.items()}
 
 
 # --- quantifiers -------------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ def check(
     budget_s: float = 30.0,
     replay: bool = True,
     rules: Rules | None = None,
+    repairs: bool = False,
     progress: Progress | None = None,
 ) -> Report:
     """For which of the declared inputs does the target run?
@@ -48,12 +49,20 @@ def check(
     - `replay`: try the examples on the real program before they are shown.
     - `rules`: the rules of the operators; `default_rules + {"mylib::op": rule}` adds one. Where it is left
       out, the default rules serve, and those that installed packages bring for operators of their own.
+    - `repairs`: look for changes of the program after which a finding is gone, for some seconds more. Only
+      Python programs are changed; each change is tried on the program itself, and taken back.
 
     Raises SpecError where the spec or an assumption cannot be used, TargetError where the target cannot.
     """
-    return examine(
+    found = examine(
         target, inputs, assume, budget_s=budget_s, replay=replay, rules=rules, progress=progress
-    ).report
+    )
+    if not repairs or found.target.kind != "python":
+        return found.report
+    from .repairing import repaired
+
+    rules = default_rules() if rules is None else rules
+    return repaired(found.report, found.target.value, found.spec, found.system, rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +89,17 @@ def examine(
     clock = Clock(progress or _silent, budget_s)
     rules = default_rules() if rules is None else rules
     asked = question(target, inputs, assume, clock, replay=replay, rules=rules)
-    found, source, oracle, system, changed = (
-        asked.target, asked.source, asked.oracle, asked.system, asked.changed,
+    found, source, spec, oracle, system, changed = (
+        asked.target, asked.source, asked.spec, asked.oracle, asked.system, asked.changed,
     )  # fmt: skip
     with clock.step("solve"):
         decision = decide(system, Budget(clock.left))
     trial = Trial(source, system) if replay else None
     with clock.step("replay"):
-        report = _report(found.name, source.spec, system, decision, rules, changed, oracle, trial)
+        report = _report(found.name, spec, system, decision, rules, changed, oracle, trial)
     tried = len(trial.outcomes) if trial else 0
     report = replace(report, stats={**_stats(clock, system, decision, oracle), "replays": tried})
-    return Examined(report, found, source.spec, system)
+    return Examined(report, found, spec, system)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +108,8 @@ class Question:
 
     target: Target
     source: Source
+    spec: Spec
+    """The declared inputs; of those of unknown rank as much is declared as the program asks for."""
     oracle: Oracle
     system: System
     changed: list[str]
@@ -128,7 +139,9 @@ def question(
             raise TargetError(str(error), error.hint) from error
     if replay and all(path.end.how == "gave-up" for path in system.paths):
         _works_at_all(found, source, oracle)
-    return Question(found, source, oracle, system, changed)
+    return Question(
+        found, source, replace(source.spec, domain=system.domain), oracle, system, changed
+    )
 
 
 def _silent(step: str) -> None:

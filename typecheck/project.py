@@ -31,7 +31,13 @@ def answer(job: Job, cache: Cache | None, tell: Progress | None = None) -> Answe
 
     with Reading() as reading:
         report = check(
-            job.target, job.inputs, job.assume, budget_s=job.budget_s, replay=job.replay, progress=tell
+            job.target,
+            job.inputs,
+            job.assume,
+            budget_s=job.budget_s,
+            replay=job.replay,
+            repairs=job.replay,
+            progress=tell,
         )
     if cache is not None and reading.unchanged and worth_keeping(report):
         cache.put(asked, report, reading.files)

@@ -88,6 +88,18 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class Repair:
+    """A change after which the finding is gone: tried on the program, proved, and replayed."""
+
+    message: str
+    """`change 400 to 256 (in_features of fc1)`."""
+    origin: Origin
+    """The line to change; `old` is its text from `start` to `stop`. Without a line it is told in words."""
+    old: str = ""
+    new: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that the user should know."""
 
@@ -112,6 +124,8 @@ class Finding:
     """What the replay of the witness raised."""
     node: int | None = None
     """The call in `Report.shapes` that it is about, where it is one of these."""
+    repairs: tuple[Repair, ...] = ()
+    """Changes after which it is gone, the most likely first."""
     suppressed: Literal["", "source", "project", "baseline"] = ""
     """Who has said that this finding is known and not to be shown, if anyone has."""
 

@@ -17,7 +17,19 @@ from ...constraints.language import Fact
 from ...constraints.program import Origin
 from ...constraints.syntax import parse_dim
 from ..codes import Code, Severity
-from ..report import Accepts, Branch, Finding, Link, Operand, Output, Part, Report, Shape, Verdict
+from ..report import (
+    Accepts,
+    Branch,
+    Finding,
+    Link,
+    Operand,
+    Output,
+    Part,
+    Repair,
+    Report,
+    Shape,
+    Verdict,
+)
 
 SCHEMA = 1
 
@@ -135,6 +147,7 @@ def _read_finding(data: dict[str, Any]) -> Finding:
             "origin": Origin(**data["origin"]),
             "chain": _read_links(data["chain"]),
             "conflict": _read_links(data["conflict"]),
+            "repairs": tuple(Repair(**r | {"origin": Origin(**r["origin"])}) for r in data["repairs"]),
         }
     )
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ...constraints.program import Origin
 from ..codes import MEANINGS, Code
-from ..report import Finding, Link, Report
+from ..report import Finding, Link, Repair, Report
 from .text import span
 from .words import relative, told
 
@@ -74,9 +74,25 @@ def _result(report: Report, finding: Finding) -> dict[str, Any]:
         result["codeFlows"] = [{"threadFlows": [flow]}]
     if others := [_location(link.origin, link.op, link.result) for link in finding.conflict]:
         result["relatedLocations"] = [other for other in others if other]
+    if fixes := [fix for repair in finding.repairs if (fix := _fix(repair))]:
+        result["fixes"] = fixes
     if finding.suppressed:
         result["suppressions"] = [{"kind": _SUPPRESSED[finding.suppressed]}]
     return result
+
+
+def _fix(repair: Repair) -> dict[str, Any]:
+    """The replacement of a text in its line; empty where the change is told in words alone."""
+    origin = repair.origin
+    if not repair.old or origin.code[origin.start : origin.stop] != repair.old:
+        return {}
+    place = _location(origin, "")["physicalLocation"]
+    region = {name: place["region"][name] for name in ("startLine", "startColumn", "endColumn")}
+    change = {"deletedRegion": region, "insertedContent": {"text": repair.new}}
+    return {
+        "description": {"text": repair.message},
+        "artifactChanges": [{"artifactLocation": place["artifactLocation"], "replacements": [change]}],
+    }
 
 
 def _step(link: Link) -> dict[str, Any]:

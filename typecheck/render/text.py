@@ -13,7 +13,7 @@ from unicodedata import combining, east_asian_width
 from ...constraints.language import Fact
 from ...constraints.program import Origin
 from ..codes import Code, Severity
-from ..report import Finding, Link, Report, Verdict
+from ..report import Finding, Link, Repair, Report, Verdict
 
 HEADLINES: Final[Mapping[Verdict, str]] = {
     Verdict.PROVED: "runs for every declared input",
@@ -279,6 +279,13 @@ def _details(finding: Finding) -> Iterator[tuple[str, str]]:
     if finding.witness is not None:
         raised = f": {finding.evidence.splitlines()[0]}" if finding.evidence else ""
         yield "refused at", f"{sizes(finding.witness)}{raised}"
+    for index, repair in enumerate(finding.repairs):
+        yield "repair" if index == 0 else "or", repair_text(repair)
+
+
+def repair_text(repair: Repair) -> str:
+    """`change 400 to 256 (in_features of fc1) at model.py:14`."""
+    return f"{repair.message} at {place(repair.origin)}" if repair.origin.file else repair.message
 
 
 def place(origin: Origin) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..report import Finding
-from .text import place, sizes
+from .text import place, repair_text, sizes
 
 
 def relative(file: str, root: str | None = None) -> str:
@@ -18,7 +18,7 @@ def relative(file: str, root: str | None = None) -> str:
 
 
 def told(finding: Finding) -> Iterator[str]:
-    """The message, and a line each for what is required, what contradicts it, and what shows it."""
+    """The message, and a line each for what is required, contradicts it, shows it, and repairs it."""
     yield finding.message
     if finding.condition:
         yield f"requires {finding.condition}"
@@ -27,3 +27,5 @@ def told(finding: Finding) -> Iterator[str]:
     if finding.witness is not None:
         raised = f": {finding.evidence.splitlines()[0]}" if finding.evidence else ""
         yield f"refused at {sizes(finding.witness)}{raised}"
+    for repair in finding.repairs:
+        yield f"repair: {repair_text(repair)}"

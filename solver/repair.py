@@ -1,0 +1,54 @@
+"""Which numbers make a program right: its literals are soft, and as few of them change as can, by as little.
+
+A program with a symbol in the place of a literal asks something of the sizes of its inputs and of the symbol.
+Wanted is a value of the symbol for which all inputs are accepted: exists k, for all s: needs(k, s). It is
+found by examples that refute it: a value that suits the examples so far is put to the solver, which proves it
+or finds sizes that it does not suit, one more example. So what comes out is proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from ..constraints.dims import sym
+from ..constraints.formula import Formula, all_of, any_of, ne, negate, rewrite
+from ..constraints.system import Domain
+from .judge import Judge
+
+ROUNDS: Final = 24
+"""How many values are put to the solver."""
+
+
+def fillings(
+    needs: Sequence[Formula], domain: Domain, holes: Mapping[str, int], judge: Judge
+) -> Iterator[dict[str, int]]:
+    """Values of the holes for which every input of the domain meets all needs, the smallest change first.
+
+    `holes` has the symbols with the values that they have in the program; `domain` speaks of inputs alone.
+    """
+    from .z3_backend import nearest
+
+    if judge.satisfiable(domain.assumptions, domain.symbols) != "sat":
+        return
+    examples = [{name: judge.model[name] for name in domain.symbols}]
+    excluded: list[Formula] = []
+    for _ in range(ROUNDS):
+        try:
+            instances = [rewrite(need, example) for example in examples for need in needs]
+        except ZeroDivisionError:  # a size of these inputs is divided by
+            return
+        found = nearest([*instances, *excluded], holes, judge.budget.units)
+        if found is None or judge.exhausted:
+            return
+        try:
+            filled = all_of(rewrite(need, found) for need in needs)
+        except ZeroDivisionError:  # the value leaves a divisor of zero
+            return
+        answer = judge.satisfiable((*domain.assumptions, negate(filled)), domain.symbols)
+        if answer == "unsat":
+            yield found
+        if answer == "sat":
+            examples.append({name: judge.model[name] for name in domain.symbols})
+        else:
+            excluded.append(any_of(ne(sym(name), value) for name, value in found.items()))

@@ -1,0 +1,300 @@
+"""The user's own text: the expression that a call stands in, its operands, the literals that reach it, and
+where a module was built.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from ..constraints.program import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A file of the user's, parsed."""
+
+    file: str
+    text: str
+    tree: ast.Module
+    lines: tuple[str, ...]
+    starts: tuple[int, ...]
+    """Where each line begins in the text."""
+
+    def offset(self, line: int, column: int) -> int:
+        """The character of the text at a line, counted from 1, and a column in bytes, as `ast` counts."""
+        return self.starts[line - 1] + len(self.lines[line - 1].encode()[:column].decode(errors="replace"))
+
+    def span(self, node: ast.expr) -> tuple[int, int]:
+        """From which character to which an expression stands, its own parentheses left out."""
+        assert node.end_lineno is not None and node.end_col_offset is not None
+        return self.offset(node.lineno, node.col_offset), self.offset(node.end_lineno, node.end_col_offset)
+
+    def of(self, node: ast.expr) -> str:
+        start, stop = self.span(node)
+        return self.text[start:stop]
+
+    def origin(self, node: ast.expr, like: Origin) -> Origin:
+        """The line on which an expression begins, the expression marked as far as it stands there."""
+        line = self.lines[node.lineno - 1]
+        indent = len(line) - len(line.lstrip())
+        start, stop = (at - self.starts[node.lineno - 1] - indent for at in self.span(node))
+        code = line.strip()
+        return replace(
+            like, file=self.file, line=node.lineno, code=code, indent=indent, start=start,
+            stop=min(stop, len(code)),
+        )  # fmt: skip
+
+
+def read(file: str) -> Text | None:
+    """The file, if it is Python that can be read."""
+    lines = linecache.getlines(file)
+    return _parsed(file, tuple(lines)) if lines else None
+
+
+@lru_cache(maxsize=32)
+def _parsed(file: str, lines: tuple[str, ...]) -> Text | None:
+    text = "".join(lines)
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return None
+    starts, at = [], 0
+    for line in lines:
+        starts.append(at)
+        at += len(line)
+    return Text(file, text, tree, lines, tuple(starts))
+
+
+def at(text: Text, origin: Origin) -> ast.expr | None:
+    """The expression that the call at an origin was compiled from."""
+    if not origin.stop:
+        return None
+    start = text.starts[origin.line - 1] + origin.indent + origin.start
+    stop = text.starts[origin.line - 1] + origin.indent + origin.stop
+    found = [
+        node
+        for node in _expressions(text)
+        if node.lineno == origin.line and text.span(node)[0] == start
+        and (text.span(node)[1] == stop or node.end_lineno != origin.line)
+    ]  # fmt: skip
+    return max(found, key=lambda node: text.span(node)[1], default=None)
+
+
+@lru_cache(maxsize=32)
+def _expressions(text: Text) -> tuple[ast.expr, ...]:
+    kinds = (ast.Call, ast.BinOp, ast.Subscript)
+    return tuple(node for node in ast.walk(text.tree) if isinstance(node, kinds))
+
+
+def operands(node: ast.expr) -> Iterator[ast.expr]:
+    """The expressions in a call that may be tensors: its receiver, its arguments, the members of lists."""
+    match node:
+        case ast.BinOp(left=left, right=right):
+            yield from (left, right)
+        case ast.Subscript(value=value):
+            yield value
+        case ast.Call(func=function, args=args, keywords=keywords):
+            if isinstance(function, ast.Attribute) and not _is_plain(function.value):
+                yield function.value
+            for argument in (*args, *(k.value for k in keywords)):
+                members = argument.elts if isinstance(argument, ast.List | ast.Tuple) else [argument]
+                yield from (m for m in members if not isinstance(m, ast.Constant | ast.Starred | ast.UnaryOp))
+
+
+def _is_plain(node: ast.expr) -> bool:
+    """Is it `self`, a module's path (`self.attn`), or the name of a Python module?"""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name) and (node.id in ("self", "torch", "nn", "F", "einops"))
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant that reaches a call: written there, or kept in an attribute of the module."""
+
+    node: ast.expr
+    value: Any
+    attribute: str = ""
+
+
+def literals(text: Text, node: ast.expr, module: Any) -> Iterator[Literal]:
+    """The literals among the arguments of a call, where needed by way of a name, and attributes of the module
+    that the line belongs to.
+    """
+    match node:
+        case ast.Call(args=args, keywords=keywords):
+            parts: list[ast.expr] = [*args, *(k.value for k in keywords)]
+        case ast.Subscript(slice=index):
+            parts = [index]
+        case _:
+            return
+    while parts:
+        part = parts.pop(0)
+        match part:
+            case ast.List(elts=members) | ast.Tuple(elts=members):
+                parts = [*members, *parts]
+            case ast.Slice(lower=lower, upper=upper):
+                parts = [*(p for p in (lower, upper) if p is not None), *parts]
+            case ast.Constant(value=int() | str() as value) if not isinstance(value, bool):
+                yield Literal(part, value)
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as value)):
+                yield Literal(part, -value)
+            case ast.Attribute(value=ast.Name(id="self"), attr=name):
+                held: Any = vars(module).get(name) if module is not None else None
+                if isinstance(held, int | str | tuple | list) and not isinstance(held, bool):
+                    yield Literal(part, held, name)
+            case ast.Name(id=name):
+                if (found := _assigned(text, node, name)) is not None:
+                    yield found
+
+
+def _assigned(text: Text, node: ast.expr, name: str) -> Literal | None:
+    """The one literal that a name stands for in the function around an expression."""
+    function = function_around(text, node)
+    found = [
+        a.value
+        for a in ast.walk(function or ast.Module([], []))
+        if isinstance(a, ast.Assign) and len(a.targets) == 1
+        and isinstance(a.targets[0], ast.Name) and a.targets[0].id == name
+    ]  # fmt: skip
+    if len(found) == 1 and isinstance(found[0], ast.Constant) and type(found[0].value) is int:
+        return Literal(found[0], found[0].value)
+    return None
+
+
+def made_by(text: Text, node: ast.expr) -> Iterator[ast.Call]:
+    """The calls that the names among the operands of a call were assigned last before it, in its function."""
+    function = function_around(text, node)
+    for operand in operands(node):
+        if isinstance(operand, ast.Name) and function is not None:
+            before = [
+                a.value
+                for a in ast.walk(function)
+                if isinstance(a, ast.Assign) and a.lineno < node.lineno
+                and any(isinstance(t, ast.Name) and t.id == operand.id for t in a.targets)
+            ]  # fmt: skip
+            if before and isinstance(before[-1], ast.Call):
+                yield before[-1]
+
+
+def path_of(node: ast.expr) -> str:
+    """`attn.heads` of a call `self.attn.heads(…)`."""
+    steps = []
+    found = node.func if isinstance(node, ast.Call) else node
+    while isinstance(found, ast.Attribute):
+        steps.append(found.attr)
+        found = found.value
+    return ".".join(reversed(steps)) if isinstance(found, ast.Name) and found.id == "self" else ""
+
+
+def function_around(text: Text, node: ast.AST) -> ast.FunctionDef | None:
+    """The innermost function that an expression stands in."""
+    line = getattr(node, "lineno", 0)
+    around = [
+        f
+        for f in ast.walk(text.tree)
+        if isinstance(f, ast.FunctionDef) and f.lineno <= line <= (f.end_lineno or 0)
+    ]
+    return max(around, key=lambda f: f.lineno, default=None)
+
+
+def parameters(text: Text, node: ast.expr) -> list[str]:
+    """The names of the parameters of the function around an expression, `self` left out."""
+    function = function_around(text, node)
+    return [] if function is None else [a.arg for a in function.args.args if a.arg != "self"]
+
+
+# ---- where a module was built
+
+
+def built_at(target: Any, path: str) -> tuple[Text, ast.Call] | None:
+    """The call in the user's source that built the module at a path: `self.fc = nn.Linear(400, 10)`.
+
+    Within a `Sequential` or a list it is the member of that place.
+    """
+    steps = path.split(".")
+    for cut in range(len(steps) - 1, -1, -1):
+        owner = target.get_submodule(".".join(steps[:cut]))
+        for kind in type(owner).__mro__:
+            found = _assignment(kind, steps[cut])
+            if found is not None:
+                text, value = found
+                for step in steps[cut + 1 :]:
+                    value = _member(value, step)
+                if isinstance(value, ast.Call):
+                    return text, value
+                return None
+    return None
+
+
+def _assignment(kind: type, name: str) -> tuple[Text, ast.expr | None] | None:
+    """What a class assigns to `self.name`, where it does so once."""
+    try:
+        file = inspect.getsourcefile(kind)
+    except TypeError:
+        return None
+    text = read(file) if file else None
+    if text is None or kind.__module__.startswith("torch."):
+        return None
+    found = []
+    for owner in ast.walk(text.tree):
+        if isinstance(owner, ast.ClassDef) and owner.name == kind.__name__:
+            for step in ast.walk(owner):
+                if isinstance(step, ast.Assign) and any(_is_self(t, name) for t in step.targets):
+                    found.append(step.value)
+                elif isinstance(step, ast.Assign) and isinstance(step.targets[0], ast.Tuple):
+                    found += _unpacked(step.targets[0], step.value, name)
+    return (text, found[0]) if len(found) == 1 else None
+
+
+def _unpacked(targets: ast.Tuple, value: ast.expr, name: str) -> Iterator[ast.expr]:
+    """`self.a, self.b = nn.Linear(1, 2), nn.Linear(3, 4)`."""
+    if isinstance(value, ast.Tuple) and len(value.elts) == len(targets.elts):
+        yield from (v for t, v in zip(targets.elts, value.elts, strict=True) if _is_self(t, name))
+    elif isinstance(value, ast.GeneratorExp) and any(_is_self(t, name) for t in targets.elts):
+        yield value.elt
+
+
+def _is_self(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.value, ast.Name)
+
+
+def _member(value: ast.expr | None, step: str) -> ast.expr | None:
+    """The member of `nn.Sequential(…)` or of `nn.ModuleList([…])` at a place."""
+    if not isinstance(value, ast.Call) or not step.isdigit():
+        return None
+    members = value.args
+    if len(members) == 1 and isinstance(members[0], ast.List | ast.Tuple):
+        members = members[0].elts
+    if any(isinstance(m, ast.Starred) for m in members) or int(step) >= len(members):
+        return None
+    return members[int(step)]
+
+
+def argument(call: ast.Call, kind: type, name: str) -> ast.expr | None:
+    """The expression that a constructor was given for a parameter."""
+    for keyword in call.keywords:
+        if keyword.arg == name:
+            return keyword.value
+    names = [*inspect.signature(kind.__init__).parameters][1:]  # type: ignore[misc]
+    if name in names and names.index(name) < len(call.args):
+        return call.args[names.index(name)]
+    recurrent = ["input_size", "hidden_size", "num_layers"]
+    if names == ["args", "kwargs"] and name in recurrent and recurrent.index(name) < len(call.args):
+        return call.args[recurrent.index(name)]
+    return None
+
+
+def assigned_at(owner: Any, name: str) -> tuple[Text, ast.expr] | None:
+    """What the class of a module assigns to `self.name`."""
+    for kind in type(owner).__mro__:
+        found = _assignment(kind, name)
+        if found is not None and found[1] is not None:
+            return found[0], found[1]
+    return None

@@ -1,0 +1,596 @@
+"""Changes of a program after which a finding is gone: tried on the program itself, proved, and replayed.
+
+The line of the finding is looked at first, then the lines that led to it. There, a literal may be another
+one: where it is a size, its place is left open, and the solver says which values are right
+(`solver/repair.py`); where it is an axis or a stride, its neighbours are tried. Or an operand may be
+transposed, or lack a dimension. Whatever is tried, the changed program is recorded anew, decided, and run at
+examples before it is told.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Final
+
+from ..constraints.dims import sym
+from ..constraints.formula import all_of, ge, implies, negate
+from ..constraints.generate import Rules
+from ..constraints.program import Origin
+from ..constraints.spec import Spec
+from ..constraints.system import Answer, System
+from ..solver.decide import Decision, Oracle, decide, requirements
+from ..solver.judge import Budget, Judge
+from ..solver.repair import fillings
+from . import expressions
+from .codes import Code
+from .expressions import Literal, Text
+from .replay import Ran, Replayer, values_kept
+from .report import Finding, Link, Repair, Report
+
+if TYPE_CHECKING:
+    from ..tracer.edits import Edit, Open
+
+SECONDS: Final = 6.0
+"""For all findings of a program together,"""
+SECONDS_EACH: Final = 3.0
+"""and for one of them."""
+MAX_REPAIRS: Final = 3
+MAX_PLACES: Final = 5
+MAX_PATHS: Final = 64
+MAX_FILLINGS: Final = 2
+ALTERNATIVES: Final = 1
+"""How much less likely than the first a repair may be that is told beside it."""
+REPAIRABLE: Final = frozenset({Code.SHAPE_MISMATCH, Code.CONDITION, Code.RAISES})
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A change that may be the repair, and how likely that is."""
+
+    rank: int
+    edit: Edit
+    tell: Callable[[Edit], Repair]
+
+    @property
+    def place(self) -> object:
+        """What is changed, whatever to: of one place the likeliest change is told."""
+        edit: Any = self.edit
+        names = ("module", "parameter", "attribute", "file", "start", "stop")
+        return tuple(getattr(edit, name, None) for name in names)
+
+
+def repaired(report: Report, target: Any, spec: Spec, system: System, rules: Rules) -> Report:
+    """The report with repairs at those of its findings that have one."""
+    until = time.monotonic() + SECONDS
+    search = _Search(report, target, spec, system, rules)
+    told = []
+    for finding in report.findings:
+        if finding.code in REPAIRABLE and time.monotonic() < until and search.possible:
+            limit = min(until, time.monotonic() + SECONDS_EACH)
+            finding = replace(finding, repairs=tuple(search.repairs(finding, limit)))
+        told.append(finding)
+    return replace(report, findings=tuple(told))
+
+
+class _Search:
+    """Tries changes on one program."""
+
+    def __init__(self, report: Report, target: Any, spec: Spec, system: System, rules: Rules) -> None:
+        self.report, self.target, self.spec, self.rules = report, target, spec, rules
+        self.before = decide(system, Budget(SECONDS_EACH))
+        self.replayer = Replayer(target, spec)
+
+    @property
+    def possible(self) -> bool:
+        return self.before.verdict in ("refined", "refuted")
+
+    def repairs(self, finding: Finding, until: float) -> Iterator[Repair]:
+        """What makes the finding go away, the most likely change first."""
+        found: dict[object, Repair] = {}
+        best = 99
+        postponed: list[tuple[Candidate, Edit]] = []
+        for candidate in sorted(self._candidates(finding), key=lambda c: c.rank):
+            if len(found) >= MAX_REPAIRS or candidate.rank > best + ALTERNATIVES or time.monotonic() > until:
+                break
+            if candidate.place in found:
+                continue
+            for edit in self._concrete(candidate, finding, until):
+                if _is_trivial(edit):
+                    postponed.append((candidate, edit))
+                elif self._works(edit, finding, until):
+                    found.setdefault(candidate.place, candidate.tell(edit))
+                    best = min(best, candidate.rank)
+                    break
+        for candidate, edit in postponed:
+            if not found and self._works(edit, finding, until):
+                found[candidate.place] = candidate.tell(edit)
+        yield from found.values()
+        if (declared := self._declared(finding, bool(found))) is not None:
+            yield declared
+
+    def _declared(self, finding: Finding, repaired: bool) -> Repair | None:
+        """To declare that such inputs never come: the domain may change, too. Beside another repair that is
+        told where it leaves most sizes: a multiple, a least size.
+        """
+        if finding.code is Code.SHAPE_MISMATCH or self.before.verdict != "refined":
+            return None
+        condition = finding.condition
+        plain = re.sub(r"% \d+ == \d+|[<>!]=", "", condition)
+        if not condition or len(condition) > 60 or (repaired and "==" in plain):
+            return None
+        return Repair(f"declare that other inputs never come: assume {condition}", Origin())
+
+    # ---- trying
+
+    def _concrete(self, candidate: Candidate, finding: Finding, until: float) -> Iterator[Edit]:
+        """The change with each number that it leaves open filled in, in the ways that are right."""
+        from ..tracer.edits import CannotApply, WithOpenNumbers
+
+        try:
+            open_target = WithOpenNumbers(self.target, candidate.edit)
+        except CannotApply:
+            return
+        if not open_target.numbers:
+            yield candidate.edit
+            return
+        holes = {n.name: n.now for n in open_target.numbers}
+        domain = self.spec.domain
+        widened = replace(
+            domain,
+            symbols=(*domain.symbols, *holes),
+            assumptions=(*domain.assumptions, *(ge(sym(name), 1) for name in holes)),
+        )
+        spec = Spec((*self.spec.inputs, *open_target.inputs()), widened)
+        judge = Judge(Budget(max(until - time.monotonic(), 0.1)))
+        system = self._recorded(open_target, spec, until)
+        asked = None if system is None else requirements(system, judge)
+        if asked is None:
+            return
+        others = self._lines() - {_line(finding.origin)}
+        needs = [r.needs for r in asked if _line(r.origin) not in others]
+        for count, values in enumerate(fillings(needs, domain, holes, judge)):
+            if count == MAX_FILLINGS:
+                return
+            yield _filled(candidate.edit, values)
+
+    def _recorded(self, target: Any, spec: Spec, until: float) -> System | None:
+        """What the program asks, changed as it is; None where that is not known in full."""
+        from ..tracer.edits import CannotApply
+        from ..tracer.record import TargetError, record
+
+        left = until - time.monotonic()
+        if left <= 0:
+            return None
+        oracle = Oracle(spec.domain, Budget(left))
+        try:
+            with values_kept(self.target, parameters=False):
+                system, _ = record(target, spec, self.rules, oracle, max_paths=MAX_PATHS, budget_s=left)
+        except (TargetError, CannotApply):
+            return None
+        gave_up = any(path.end.how == "gave-up" for path in system.paths)
+        return None if system.incomplete or gave_up else system
+
+    def _works(self, edit: Edit, finding: Finding, until: float) -> bool:
+        """Is the finding gone with the change, and nothing else come instead? Proved, and run at examples."""
+        from ..tracer.edits import CannotApply, applied
+
+        try:
+            with applied(self.target, edit):
+                system = self._recorded(self.target, self.spec, until)
+                if system is None:
+                    return False
+                if not self._may_work(system, finding, until):
+                    return False
+                decision = decide(system, Budget(max(until - time.monotonic(), 0.1)))
+                return self._better(decision, finding) and self._runs(decision)
+        except CannotApply:
+            return False
+
+    def _may_work(self, system: System, finding: Finding, until: float) -> bool:
+        """Does nothing require anything but where it did before? This is found faster than a verdict."""
+        judge = Judge(Budget(max(until - time.monotonic(), 0.1)))
+        asked = requirements(system, judge)
+        before, given = self._lines() - {_line(finding.origin)}, self.spec.domain.assumptions
+        return asked is not None and all(
+            _line(r.origin) in before or judge.ask(r.needs, given) is Answer.ALWAYS for r in asked
+        )
+
+    def _better(self, decision: Decision, finding: Finding) -> bool:
+        """Nothing is refused at this line, nor where nothing was before, nor what was accepted before."""
+        if decision.verdict == "proved":
+            return True
+        before, failed = self._lines(), {_line(r.origin) for c in self.before.cores for r in c.requirements}
+        now = {_line(r.origin) for r in decision.residual}
+        if decision.verdict not in ("refined", "refuted") or not now <= before - {_line(finding.origin)}:
+            return False
+        if decision.verdict == "refuted":
+            return {_line(r.origin) for c in decision.cores for r in c.requirements} < failed
+        if self.before.verdict == "refuted":
+            return True
+        kept = implies(self.before.accepted, decision.accepted)
+        given = all_of(self.spec.domain.assumptions)
+        return Judge(Budget(1.0)).satisfiable((given, negate(kept))) == "unsat"
+
+    def _lines(self) -> set[tuple[str, int]]:
+        """The lines that refuse something as the program stands."""
+        return {_line(r.origin) for r in self.before.residual}
+
+    def _runs(self, decision: Decision) -> bool:
+        """Does the changed program run where it is said to, at the sizes that were refused among others?"""
+        examples = [e for e in (decision.inside, self.report.fails_at) if e and decision.holds(e)]
+        if decision.verdict == "refuted":  # for another reason, at another line
+            return True
+        return bool(examples) and all(isinstance(self.replayer.run(e, True), Ran) for e in examples)
+
+    # ---- what may be tried
+
+    def _candidates(self, finding: Finding) -> Iterator[Candidate]:
+        places = self._places(finding)
+        for distance, link in enumerate(places):
+            yield from _Place(self.target, link, distance).candidates()
+
+    def _places(self, finding: Finding) -> list[Link]:
+        """The call that is refused, then those that led there, the nearest first."""
+        here = Link(finding.op, "", finding.origin)
+        chain = [link for link in reversed(finding.chain) if link.origin.file]
+        near = [link for link in chain if not link.passed] + [link for link in chain if link.passed]
+        if finding.op == "raise":
+            calls = [s for s in self.report.shapes if s.origin.function == finding.origin.function]
+            near += [Link(s.op, ", ".join(s.results), s.origin) for s in reversed(calls)]
+        near[:0] = _assigned(finding.origin)
+        places = {link.origin: link for link in reversed((here, *finding.conflict, *near))}
+        places = dict(reversed(places.items()))
+        return [*places.values()][:MAX_PLACES]
+
+
+def _assigned(origin: Origin) -> list[Link]:
+    """The calls in the source that gave the operands of a call: some are made before recording begins."""
+    text = expressions.read(origin.file) if origin.file else None
+    call = expressions.at(text, origin) if text else None
+    if text is None or call is None:
+        return []
+    return [
+        Link(made.func.attr if isinstance(made.func, ast.Attribute) else "", "", text.origin(made, origin))
+        for made in expressions.made_by(text, call)
+    ]
+
+
+def _line(origin: Origin) -> tuple[str, int]:
+    return origin.file, origin.line
+
+
+# ---- one place
+
+
+NEIGHBOURS: Final = {
+    "padding": (0, 4), "output_padding": (0, 1), "stride": (1, 4), "kernel_size": (1, 16), "dilation": (1, 4),
+    "groups": (1, 8), "num_groups": (1, 8), "num_heads": (1, 8), "upscale_factor": (1, 4),
+    "num_layers": (1, 2), "start_dim": (0, 2), "scale_factor": (1, 8), "downscale_factor": (1, 4),
+}  # fmt: skip
+"""Arguments that are tried one by one: the least value, and how far from what is there."""
+_LEAST: Final = {"padding": 0}
+"""Values that undo what an argument is there for, where that is not 1: told last."""
+_FED: Final = frozenset(
+    """
+    in_features in_channels num_features num_channels input_size normalized_shape in1_features in2_features
+    embed_dim
+    """.split()
+)
+"""Arguments that say what goes into a module; the others say what comes out."""
+_AXES: Final = frozenset(
+    """
+    mean sum amax amin max min std var prod norm softmax log_softmax flatten squeeze unsqueeze transpose
+    permute cumsum argmax argmin logsumexp all any flip
+    """.split()
+)
+"""Operators whose literals are axes."""
+
+
+class _Place:
+    """The changes to try at one call."""
+
+    def __init__(self, target: Any, link: Link, distance: int) -> None:
+        from ..tracer.edits import module_at
+
+        self.target, self.op, self.origin, self.distance = target, link.op, link.origin, distance
+        self.text = expressions.read(link.origin.file) if link.origin.file else None
+        self.call = expressions.at(self.text, link.origin) if self.text else None
+        self.owner_path = self._owner(link.origin.module)
+        self.owner = module_at(target, self.owner_path)
+        self.path = self._called() or link.origin.module
+        self.module = module_at(target, self.path) if self.path else None
+
+    def _owner(self, path: str) -> str:
+        """The path of the module whose method the line stands in, which may call a module of torch's."""
+        while path and (found := _at(self.target, path)) is not None:
+            if not type(found).__module__.startswith("torch."):
+                return path
+            path = path.rpartition(".")[0]
+        return ""
+
+    def _called(self) -> str:
+        """The path of the module that the line calls by name: `self.fc(x)`."""
+        name = expressions.path_of(self.call) if self.call is not None else ""
+        path = ".".join(filter(None, (self.owner_path, name)))
+        return path if name and _at(self.target, path) is not None else ""
+
+    def candidates(self) -> Iterator[Candidate]:
+        yield from self._of_module()
+        if self.call is not None and self.text is not None:
+            for literal in expressions.literals(self.text, self.call, self.owner):
+                yield from self._of_literal(self.text, self.call, literal)
+            yield from self._joint(self.text, self.call)
+            yield from self._of_expression(self.text, self.call)
+
+    # ---- the module's arguments
+
+    def _of_module(self) -> Iterator[Candidate]:
+        from ..tracer.edits import SIZES, Rebuilt, arguments
+
+        given = None if self.module is None else arguments(self.module)
+        for name, value in (given or {}).items():
+            path = self.path
+            number = _number(value)
+            if isinstance(value, bool) and name in ("batch_first", "bidirectional", "ceil_mode"):
+                rank = (0 if name == "batch_first" else 3) + 4 * (self.distance > 0) * (name != "batch_first")
+                yield Candidate(rank, Rebuilt(path, name, not value), self._tell_argument)
+            elif name in SIZES and number is not None:
+                fed = name in _FED
+                rank = 1 if fed and self.distance == 0 else 4 if not fed else 6
+                yield Candidate(rank + self.distance, Rebuilt(path, name, _open(number)), self._tell_argument)
+            elif name in NEIGHBOURS and number is not None:
+                least, reach = NEIGHBOURS[name]
+                rank = 4 if name == "num_layers" else 3
+                for near in _near(number, least, reach):
+                    filled: Any = float(near) if isinstance(value, float) else near
+                    yield Candidate(rank, Rebuilt(path, name, filled), self._tell_argument)
+
+    def _tell_argument(self, edit: Any) -> Repair:
+        from ..tracer.edits import arguments
+
+        assert self.module is not None
+        old = _number((arguments(self.module) or {})[edit.parameter])
+        what = f"{edit.parameter} of {edit.module}"
+        message = f"change {old} to {_shown(edit.value)} ({what})"
+        built = expressions.built_at(self.target, edit.module)
+        if built is None:
+            return Repair(message, Origin(module=edit.module), str(old), _shown(edit.value))
+        text, call = built
+        node = expressions.argument(call, type(self.module), edit.parameter)
+        like = Origin(module=edit.module)
+        if node is None:
+            added = f"add {edit.parameter}={_shown(edit.value)} ({edit.module})"
+            return Repair(added, text.origin(call, like))
+        if isinstance(node, ast.Constant):
+            return Repair(message, text.origin(node, like), text.of(node), _shown(edit.value))
+        return Repair(message, text.origin(call, like))
+
+    # ---- literals
+
+    def _of_literal(self, text: Text, call: ast.expr, literal: Literal) -> Iterator[Candidate]:
+        value, chain = literal.value, 4 * (self.distance > 0)
+        if isinstance(value, str):
+            for equation in _permuted(value) if "->" in value else ():
+                yield self._literal(text, literal, equation, 0 + chain)
+        elif isinstance(value, int):
+            axis = self.op in _AXES or isinstance(call, ast.Subscript)
+            if axis:
+                for other in (-1, 0, 1, 2, 3, -2):
+                    if other != value:
+                        yield self._literal(text, literal, other, 3 + chain)
+                return
+            if value > 0:
+                yield self._literal(text, literal, _open(value), self._rank_of_size)
+                for other in _near(value, 1, 8):
+                    yield self._literal(text, literal, other, 3 + self.distance)
+            for name in expressions.parameters(text, call) if not literal.attribute else ():
+                for axis_ in range(4):
+                    yield self._rewritten(text, literal.node, f"{name}.shape[{axis_}]", 5)
+        elif isinstance(value, tuple | list) and all(type(v) is int for v in value):
+            if self.op in _AXES:
+                for size in (1, 2, 3):
+                    for axes in combinations((1, 2, 3), size):
+                        if axes != tuple(value):
+                            yield self._literal(text, literal, type(value)(axes), 3 + chain)
+            elif any(v > 0 for v in value):
+                opened = type(value)(_open(v, i) if v > 0 else v for i, v in enumerate(value))
+                yield self._literal(text, literal, opened, self._rank_of_size)
+
+    @property
+    def _rank_of_size(self) -> int:
+        return 4 + self.distance if self.distance else 1
+
+    def _literal(self, text: Text, literal: Literal, value: Any, rank: int) -> Candidate:
+        from ..tracer.edits import Assigned, Open, Rewritten
+
+        if literal.attribute:
+            edit: Edit = Assigned(self.owner_path, literal.attribute, value)
+            return Candidate(rank, edit, lambda e: self._tell_attribute(literal, e))
+        start, stop = text.span(literal.node)
+        told = value.name if isinstance(value, Open) else repr(value)
+        opened = (value,) if isinstance(value, Open) else ()
+        edit = Rewritten(text.file, self.origin.function, start, stop, told, opened)
+        return Candidate(rank, edit, lambda e: self._tell_text(text, literal.node, e))
+
+    def _joint(self, text: Text, call: ast.expr) -> Iterator[Candidate]:
+        """All literals of a call that are sizes, left open together."""
+        from ..tracer.edits import Rewritten
+
+        found = [
+            x for x in expressions.literals(text, call, self.owner)
+            if type(x.value) is int and x.value > 0 and not x.attribute
+        ]  # fmt: skip
+        if len(found) < 2 or self.op in _AXES or isinstance(call, ast.Subscript):
+            return
+        start, stop = text.span(call)
+        spans = sorted((text.span(x.node), x.value) for x in found)
+        if any(not start <= a < stop for (a, _), _ in spans):
+            return
+        parts, opened, last = [], [], start
+        for index, ((a, b), value) in enumerate(spans):
+            number = _open(value, index)
+            parts += [text.text[last:a], number.name]
+            opened.append(number)
+            last = b
+        whole = "".join((*parts, text.text[last:stop]))
+        edit = Rewritten(text.file, self.origin.function, start, stop, whole, tuple(opened))
+        yield Candidate(3 + 4 * (self.distance > 0), edit, lambda e: self._tell_text(text, call, e))
+
+    def _tell_attribute(self, literal: Literal, edit: Any) -> Repair:
+        told = repr(literal.value)
+        where = f"{edit.module}.{edit.attribute}" if edit.module else f"self.{edit.attribute}"
+        message = f"change {where} from {told} to {edit.value!r}"
+        found = expressions.assigned_at(self.owner, edit.attribute)
+        if found is None:
+            return Repair(message, Origin(module=edit.module), told, repr(edit.value))
+        text, node = found
+        origin = text.origin(node, Origin(module=edit.module))
+        constant = isinstance(node, ast.Constant) and text.of(node) == told
+        return Repair(message, origin, told if constant else "", repr(edit.value) if constant else "")
+
+    # ---- expressions
+
+    def _rewritten(self, text: Text, node: ast.expr, new: str, rank: int) -> Candidate:
+        from ..tracer.edits import Rewritten
+
+        start, stop = text.span(node)
+        edit = Rewritten(text.file, self.origin.function, start, stop, new)
+        return Candidate(rank, edit, lambda e: self._tell_text(text, node, e))
+
+    def _tell_text(self, text: Text, node: ast.expr, edit: Any) -> Repair:
+        origin = text.origin(node, replace(self.origin, start=0, stop=0))
+        return Repair(f"change {text.of(node)} to {edit.text}", origin, text.of(node), edit.text)
+
+    def _of_expression(self, text: Text, call: ast.expr) -> Iterator[Candidate]:
+        later = 4 * (self.distance > 0)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+            name, whole, receiver = call.func.attr, text.of(call), text.of(call.func.value)
+            rest = whole[len(receiver) :]
+            if name == "view":
+                yield self._rewritten(text, call, receiver + rest.replace(".view", ".reshape", 1), 0 + later)
+            if name == "squeeze" and not call.args:
+                for axis in (1, 2, -1):
+                    yield self._rewritten(text, call, f"{receiver}.squeeze({axis})", 2 + later)
+        if self.distance == 0 or self.op in ("expand", "getitem"):
+            for operand in expressions.operands(call):
+                yield from self._wrapped(text, call, operand)
+        yield from self._resized(text, call)
+
+    def _wrapped(self, text: Text, call: ast.expr, operand: ast.expr) -> Iterator[Candidate]:
+        """An operand with other axes."""
+        inner = text.of(operand)
+        if isinstance(operand, ast.BinOp | ast.UnaryOp | ast.Compare | ast.IfExp):
+            inner = f"({inner})"
+        (start, stop), (a, b) = text.span(call), text.span(operand)
+        if "norm" in self.op:
+            changed = f"{text.text[start:a]}{inner}.transpose(1, 2){text.text[b:stop]}.transpose(1, 2)"
+            yield self._rewritten(text, call, changed, 2)
+        for rank, how in _WRAPPERS:
+            yield self._rewritten(text, operand, inner + how, rank)
+
+    def _resized(self, text: Text, call: ast.expr) -> Iterator[Candidate]:
+        """A map that is resized to that of another operand, where two have to agree."""
+        names = expressions.parameters(text, call) if self.distance else []
+        if isinstance(call, ast.Call):
+            function = text.of(call.func)
+            for name in names:
+                for keyword in call.keywords:
+                    if keyword.arg in ("size", "output_size"):
+                        yield self._rewritten(text, keyword.value, f"{name}.shape[-2:]", 5)
+                        yield self._rewritten(text, keyword.value, f"{name}.shape[2:]", 5)
+                if self.op.startswith("conv_transpose") and function.startswith("self."):
+                    whole = text.of(call)
+                    told = f"{whole[:-1]}, output_size={name}.shape[2:])"
+                    yield self._rewritten(text, call, told, 5)
+        if self.distance == 0 and self.op in ("cat", "add", "concat", "stack", "mul"):
+            several = [*expressions.operands(call)]
+            for one in reversed(several):
+                for other in several:
+                    if other is not one and isinstance(other, ast.Name | ast.Attribute):
+                        size = f"{text.of(other)}.shape[2:]"
+                        told = f"torch.nn.functional.interpolate({text.of(one)}, size={size})"
+                        yield self._rewritten(text, one, told, 6)
+
+
+_WRAPPERS: Final = (
+    (2, ".flatten(1)"), (2, ".transpose(-2, -1)"), (2, ".transpose(1, 2)"), (2, ".unsqueeze(-1)"),
+    (2, ".unsqueeze(1)"), (2, "[:, None, None, :]"), (2, ".squeeze(-1)"), (2, ".squeeze(1)"),
+    (2, ".permute(0, 3, 1, 2)"), (2, ".permute(0, 2, 3, 1)"), (2, ".flatten(0, 1)"), (2, ".flatten(2)"),
+    (2, "[:, None]"), (2, ".unsqueeze(0)"), (2, ".transpose(0, 1)"), (2, ".mean((2, 3))"),
+    (2, ".unsqueeze(2)"), (2, ".flatten(1).unsqueeze(1)"),
+)  # fmt: skip
+"""What is done to an operand, with its rank."""
+
+
+def _at(target: Any, path: str) -> Any:
+    from ..tracer.edits import module_at
+
+    return module_at(target, path)
+
+
+def _open(now: int, index: int = 0) -> Open:
+    from ..tracer.edits import OPEN, Open
+
+    return Open(f"{OPEN}{chr(ord('a') + index)}", now)
+
+
+def _number(value: Any) -> Any:
+    """The number that an argument is, or all of its members are."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, tuple) and value and len({*value}) == 1:
+        value = value[0]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if type(value) is int else None
+
+
+def _near(now: int, least: int, reach: int) -> Iterable[int]:
+    """Other values, the nearest first, the greater of two as near first; what undoes most comes last."""
+    values = [v for step in range(1, reach + 1) for v in (now + step, now - step) if v >= least]
+    return values
+
+
+def _permuted(equation: str) -> Iterator[str]:
+    """An einsum equation with two letters of one operand swapped."""
+    inputs, _, output = equation.partition("->")
+    terms = inputs.split(",")
+    for index, term in reversed([*enumerate(terms)]):
+        for i, j in combinations(range(len(term)), 2):
+            letters = [*term]
+            letters[i], letters[j] = letters[j], letters[i]
+            yield f"{','.join((*terms[:index], ''.join(letters), *terms[index + 1 :]))}->{output}"
+
+
+def _filled(edit: Any, values: dict[str, int]) -> Any:
+    """The change with its open numbers filled in."""
+    from ..tracer.edits import Open, Rewritten
+
+    def fill(value: Any) -> Any:
+        if isinstance(value, Open):
+            return values[value.name]
+        return type(value)(map(fill, value)) if isinstance(value, list | tuple) else value
+
+    if isinstance(edit, Rewritten):
+        text = edit.text
+        for name, value in values.items():
+            text = text.replace(name, str(value))
+        return replace(edit, text=text, open=())
+    return replace(edit, value=fill(edit.value))
+
+
+def _is_trivial(edit: Any) -> bool:
+    """Does the change undo what was wanted, by a size of 1 or a stride of 1?"""
+    value = getattr(edit, "value", None)
+    if getattr(edit, "text", "") == "1":
+        return True
+    return type(value) is int and value == _LEAST.get(getattr(edit, "parameter", ""), 1)
+
+
+def _shown(value: Any) -> str:
+    return str(value)
