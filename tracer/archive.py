@@ -47,14 +47,14 @@ def parse_json(data: bytes, path: str) -> dict[str, Any]:
     return program
 
 
-def read_bytes(file: IO[bytes], model: str, path: str, most: int = MAX_BYTES) -> bytes:
-    """The JSON of one model in an archive called `path`, unread, of at most so many bytes.
+def read_bytes(file: IO[bytes], model: str, path: str, most: int | None = None) -> bytes:
+    """The JSON of one model in an archive called `path`, unread, of at most so many bytes (MAX_BYTES).
 
     Raises ArchiveError. A directory of the zip file may send us anywhere, hence the OSError below.
     """
     try:
         with zipfile.ZipFile(file) as archive:
-            return _model(archive, model, path, most)
+            return _model(archive, model, path, MAX_BYTES if most is None else most)
     except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, OSError, struct.error, zlib.error) as error:
         raise ArchiveError(f"{path} is no whole zip file ({_short(error)}); {_AGAIN}") from None
     except (NotImplementedError, RuntimeError, ValueError, OverflowError) as error:
