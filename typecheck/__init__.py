@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..constraints.spec_text import SpecError, parse_spec
     from .api import check
     from .asserting import ShapesError, assert_shapes
+    from .client import AsyncClient, Client, ServiceError
     from .codes import Code, Severity
     from .dim_specs.dynamic_shapes import DynamicShapes, GivenUp
     from .exporting.export import Exported, ExportError, export
@@ -35,6 +36,7 @@ _HOMES = {
     "..constraints.spec_text": "SpecError parse_spec",
     ".api": "check",
     ".asserting": "ShapesError assert_shapes",
+    ".client": "AsyncClient Client ServiceError",
     ".codes": "Code Severity",
     ".dim_specs.dynamic_shapes": "DynamicShapes GivenUp",
     ".exporting.export": "Exported ExportError export",
@@ -47,7 +49,9 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names.spli
 
 __all__ = [
     "Accepts",
+    "AsyncClient",
     "Branch",
+    "Client",
     "Code",
     "DynamicShapes",
     "ExportError",
@@ -61,6 +65,7 @@ __all__ = [
     "Output",
     "Relation",
     "Report",
+    "ServiceError",
     "Severity",
     "Shape",
     "ShapesError",
