@@ -111,6 +111,41 @@ def test_a_variant_asks_about_the_same_program(client: TestClient) -> None:
     assert ended(client, retyped["id"])["verdict"] == "proved"
 
 
+def test_two_checks_are_compared(client: TestClient) -> None:
+    """What the second refuses and the first takes: sizes above 32; and 8 or less is within both."""
+    texts = {"all": "s31 >= 1", "few": "s64 <= 8", "many": "s64 >= 9", "other": "s64 <= 20 and s31 >= 2"}
+    ids = {name: submit(client, assume=text)["id"] for name, text in texts.items()}
+    for id in ids.values():
+        assert ended(client, id)["state"] == "done"
+
+    def relation(first: str, second: str) -> str:
+        answer = client.post("/v1/comparisons", json={"first": ids[first], "second": ids[second]})
+        assert answer.status_code in (200, 202), answer.text
+        found = ended(client, answer.json()["id"])["comparison"]
+        assert found["exact"]
+        for sizes, side in ((found["only_first"], first), (found["only_second"], second)):
+            if sizes is not None:
+                report = Report.from_json(client.get(f"/v1/checks/{ids[side]}/report").json())
+                assert report.accepts.holds(**sizes)
+        told: str = found["relation"]
+        return told
+
+    assert relation("all", "all") == "same"
+    assert relation("few", "all") == "narrower"
+    assert relation("all", "few") == "wider"
+    assert relation("few", "many") == "disjoint"
+    assert relation("many", "other") == "overlapping"
+
+
+def test_a_comparison_has_no_report(client: TestClient) -> None:
+    id = submit(client)["id"]
+    ended(client, id)
+    compared = client.post("/v1/comparisons", json={"first": id, "second": id}).json()["id"]
+    ended(client, compared)
+    assert client.get(f"/v1/checks/{compared}/report").status_code == 409
+    assert client.post("/v1/comparisons", json={"first": id, "second": "0" * 20}).status_code == 404
+
+
 def test_branches_are_listed(client: TestClient) -> None:
     id = submit(client)["id"]
     ended(client, id)

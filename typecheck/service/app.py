@@ -24,7 +24,7 @@ from starlette.middleware.cors import CORSMiddleware
 from ...constraints.spec_text import SpecError
 from ..render.formats import WRITERS, written
 from ..report import Report
-from . import jobs, schemas
+from . import comparing, jobs, schemas
 from .auth import Tokens, Who
 from .database import Database, is_full
 from .events import Hub, Progress
@@ -183,7 +183,10 @@ def _checks(app: FastAPI, service: Service) -> None:
 
     def shown(entry: Entry) -> Check:
         waiting = store.position(entry.work) if entry.state is State.QUEUED else None
-        return check_of(entry, waiting)
+        comparison = None
+        if entry.state is State.DONE and json.loads(entry.work.question)["kind"] == "compare":
+            comparison = store.answer(entry.work.digest).get("comparison")
+        return check_of(entry, waiting, comparison)
 
     def accepted(entry: Entry, new: bool, response: Response) -> Check:
         response.status_code = 200 if entry.state.final else 202
@@ -290,7 +293,22 @@ def _checks(app: FastAPI, service: Service) -> None:
             raise Refusal(409, f"the check failed: {failure.get('problem')}")
         if entry.state is not State.DONE:
             raise Refusal(409, f"the check is {entry.state.value}, and has no answer yet")
-        return entry, answer_of(entry.work)
+        answer = answer_of(entry.work)
+        if "report" not in answer:
+            raise Refusal(409, "this is a comparison of two checks, which has no report of its own")
+        return entry, answer
+
+    @app.post("/v1/comparisons", status_code=202, tags=["checks"], responses=KNOWN)
+    def compare(who: Asking, asked: schemas.Comparison, response: Response) -> Check:
+        """Asks how what two programs accept lies to each other, symbol by symbol of the same name."""
+        entries = [answered(who, id) for id in (asked.first, asked.second)]
+        accepts = [answer["report"]["accepts"] for _, answer in entries]
+        content = Content(comparing.FORM, json.dumps(accepts, sort_keys=True).encode())
+        question = jobs.question(settings, kind="compare")
+        name = " and ".join(entry.job.name for entry, _ in entries)[:200]
+        return accepted(
+            *service.submit(jobs.submission(who, name, content, content.digest, question, 0)), response
+        )
 
     @app.get("/v1/checks/{id}/report", tags=["answers"], responses=PROBLEMS, response_class=Response)
     def report(

@@ -25,6 +25,7 @@ from ..dim_specs.dynamic_shapes import of_report
 from ..recorded import Recorded
 from ..report import Report, Verdict
 from ..target import Target, TargetError
+from . import comparing
 
 NAME: Final = "the model"
 """What a model is called in an answer, which may be for several who call it by different names."""
@@ -98,8 +99,8 @@ def _failed(kind: str, problem: str, hint: str = "") -> dict[str, Any]:
 # ---- models
 
 
-def read(form: str, content: bytes) -> Target:
-    """The model that was sent. Raises ArchiveError, GraphError, IllFormed, SpecError."""
+def read(form: str, content: bytes) -> Any:
+    """What was sent: a Target, or two answers. Raises ArchiveError, GraphError, IllFormed, SpecError."""
     with collector_at_rest():
         return FORMS[form](content)
 
@@ -123,12 +124,13 @@ def _program(content: bytes) -> Target:
     return Target(NAME, "traced", traced(program.from_json(_json(content))))
 
 
-FORMS: Final[Mapping[str, Callable[[bytes], Target]]] = {
+FORMS: Final[Mapping[str, Callable[[bytes], Any]]] = {
     "pt2": _pt2,
     "recorded": _recorded,
     "program": _program,
+    comparing.FORM: lambda content: comparing.Pair.from_json(_json(content)),
 }
-"""How each form of a model is read: the JSON of a `.pt2`, a recorded target, a program of ours."""
+"""How each form is read: the JSON of a `.pt2`, a recorded target, a program of ours, two answers."""
 
 
 def traced(given: Program) -> Traced:
@@ -192,7 +194,13 @@ def _spec(report: Report) -> dict[str, Any] | None:
     return None if shapes is None else {"json": shapes.to_json(), "python": shapes.to_python()}
 
 
-KINDS: Final[Mapping[str, Callable[[Target, Question, Tell], dict[str, Any]]]] = {
+def _compare(pair: comparing.Pair, question: Question, tell: Tell) -> dict[str, Any]:
+    tell("solve")
+    return {"verdict": "", "comparison": comparing.compare(pair, question.budget_s)}
+
+
+KINDS: Final[Mapping[str, Callable[[Any, Question, Tell], dict[str, Any]]]] = {
     "check": _check,
     "refine": _refine,
+    "compare": _compare,
 }

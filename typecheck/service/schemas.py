@@ -82,6 +82,13 @@ class Variant(BaseModel):
     priority: Priority = "normal"
 
 
+class Comparison(BaseModel):
+    """Two checks that are done."""
+
+    first: str = Field(pattern="^[0-9a-f]{20}$", description="id of a check")
+    second: str = Field(pattern="^[0-9a-f]{20}$", description="id of a check")
+
+
 class Spec(BaseModel):
     """What `torch.export` can be told of the accepted sizes."""
 

@@ -191,6 +191,12 @@ class Store:
             asked = asked.where(Work.digest.in_(digests))
             return {digest: (state, step, verdict) for digest, state, step, verdict in session.execute(asked)}
 
+    def answer(self, digest: str) -> dict[str, Any]:
+        """The answer of a work; nothing where it has none."""
+        with self.database.read() as session:
+            work = session.get(Work, digest, options=[sa.orm.undefer(Work.answer)])
+            return {} if work is None or work.answer is None else answer_of(work)
+
     def counts(self) -> dict[str, int]:
         """How many works there are in each state."""
         with self.database.read() as session:

@@ -1,0 +1,272 @@
+"""The clients, and `anyshape submit`, against a running service."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import torch
+from models.zoo import ZOO
+from service.conftest import FIXTURES, Running, free_port
+
+from anyshape.typecheck import SpecError, check
+from anyshape.typecheck.cli import main
+from anyshape.typecheck.client import AsyncClient, Client, ServiceError
+from anyshape.typecheck.recorded import Recorded
+from anyshape.typecheck.report import Report
+from anyshape.typecheck.sending import package
+
+SPEC = "x: float32[b, h]"
+
+
+def halves(x: torch.Tensor) -> torch.Tensor:
+    if x.shape[0] > 7:
+        return x.view(x.shape[0], 2, -1)  # LINE-OF-SOURCE
+    return x
+
+
+class Gated(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside = torch.nn.Linear(8, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inside(x).sigmoid() * x[:, :4]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    service = Running(tmp_path_factory.mktemp("service"), free_port())
+    yield service
+    service.end()
+
+
+@pytest.fixture
+def client(server: Running) -> Iterator[Client]:
+    with Client(str(server.client.base_url)) as client:
+        yield client
+
+
+@pytest.mark.parametrize("target, spec", [(halves, SPEC), (Gated(), "x: float32[b, h]"), (Gated, SPEC)])
+def test_a_service_says_what_check_says(client: Client, target: Any, spec: str) -> None:
+    found, expected = client.check(target, spec), check(target, spec)
+    assert (found.verdict, found.accepts, found.dims) == (expected.verdict, expected.accepts, expected.dims)
+    assert [f.message for f in found.findings] == [f.message for f in expected.findings]
+    assert found.target == expected.target
+
+
+ENTRIES = [entry for entry in ZOO if not entry.needs][::9]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_models_are_decided_alike_here_and_there(client: Client, entry: Any) -> None:
+    model = entry.build()
+    asked = (model, entry.inputs, entry.assume)
+    found, expected = client.check(*asked), Report.from_json(check(*asked).to_json())
+    assert (found.verdict, found.accepts, found.dims) == (expected.verdict, expected.accepts, expected.dims)
+    assert [(s.op, s.results) for s in found.shapes] == [(s.op, s.results) for s in expected.shapes]
+
+
+def test_a_saved_program_is_sent_without_its_weights(client: Client, tmp_path: Path) -> None:
+    program = torch.export.export(Gated(), (torch.randn(3, 8),))
+    path = tmp_path / "gated.pt2"
+    torch.export.save(program, path)
+    sent = package(path)
+    assert b"graph_module" in sent.content
+    assert len(sent.content) < path.stat().st_size
+    assert client.check(path).verdict == "proved"
+    assert client.check(program).verdict == "proved"
+
+
+def test_the_same_program_is_the_same_check(client: Client) -> None:
+    first, second = client.submit(Gated(), SPEC), client.submit(Gated(), SPEC)  # with other weights
+    assert first.id == second.id
+
+
+@pytest.mark.parametrize("target", [halves, FIXTURES / "bert.pt2"])
+def test_no_source_is_sent_that_is_not_to(client: Client, target: Any) -> None:
+    spec = SPEC if target is halves else None
+    with_source, without = package(target, spec).content, package(target, spec, source=False).content
+    excerpt = b"LINE-OF-SOURCE" if target is halves else b"self.words(input_ids)"
+    assert excerpt in with_source
+    assert excerpt not in without
+    assert str(Path.cwd()).encode() not in without
+    report = client.check(target, spec, source=False)
+    (finding, *_) = report.findings
+    assert finding.origin.line > 0
+    assert finding.origin.code == ""
+    assert report.accepts == check(target, spec).accepts
+
+
+def test_a_recorded_program_is_the_same_after_a_round_trip() -> None:
+    content = package(halves, SPEC).content
+    found = Recorded.from_json(json.loads(content))
+    assert json.dumps(found.to_json(), separators=(",", ":")).encode() == content
+    assert len(found.system.paths) == 2
+
+
+def test_a_recorded_program_is_narrowed_and_not_widened(client: Client) -> None:
+    id = client.submit(halves, SPEC, "b <= 100").id
+    assert client.report(id).verdict == "refined"
+    assert client.report(client.variant(id, assume=["h % 2 == 0"]).id).verdict == "proved"
+    assert client.report(client.variant(id, assume=["b <= 7"]).id).verdict == "proved"
+    assert client.report(client.variant(id, assume=["b <= 1000"]).id).accepts.declared(b=101, h=2) is False
+    with pytest.raises(ServiceError, match="traced and sent again"):
+        client.report(client.variant(id, inputs=["x: float32[b, h, 3]"]).id)
+
+
+def test_what_the_user_should_mend_is_told_before_anything_is_sent(client: Client) -> None:
+    with pytest.raises(SpecError):
+        client.check(halves, "x: float32[b")
+    before = len(client.checks())
+    with pytest.raises(ServiceError) as error:
+        client.check(FIXTURES / "bert.pt2", "x: float32[b, c]")
+    assert "input_ids" in str(error.value)
+    assert len(client.checks()) == before + 1
+
+
+def test_everything_else_that_a_client_asks(client: Client) -> None:
+    first, second = (client.submit(FIXTURES / "bert.pt2", assume=f"s64 <= {n}").id for n in (8, 9))
+    told = [now["state"] for now in client.follow(first)]
+    assert told[-1] == "done"
+    assert "proved: bert.pt2" in client.written(first)
+    assert client.spec(first)["json"]["dims"]["s64"]["max"] == 8
+    assert client.compare(first, second)["relation"] == "narrower"
+    assert client.state(first, wait=1).ended
+    assert first in [one.id for one in client.checks(verdict="proved", name="bert")]
+    client.cancel(first)
+    assert client.state(first).state == "done"
+    client.delete(first)
+    with pytest.raises(ServiceError, match="there is no check") as error:
+        client.state(first)
+    assert error.value.status == 404
+
+
+def test_the_async_client_does_the_same(server: Running) -> None:
+    async def talk() -> None:
+        async with AsyncClient(str(server.client.base_url)) as client:
+            reports = await asyncio.gather(*(client.check(halves, SPEC, f"h % {n} == 0") for n in (1, 2, 4)))
+            assert [report.verdict.value for report in reports] == ["refined", "proved", "proved"]
+            asked = await client.submit(halves, SPEC)
+            assert [now["state"] async for now in client.follow(asked.id)][-1] == "done"
+            assert "refined" in await client.written(asked.id)
+            assert (await client.spec(asked.id))["python"]
+            narrowed = await client.variant(asked.id, assume=["b <= 7"])
+            assert (await client.compare(narrowed.id, asked.id))["relation"] == "narrower"
+            assert (await client.state(asked.id, wait=1)).ended
+            assert await client.checks(name="halves")
+            await client.cancel(asked.id)
+            await client.delete(asked.id)
+
+    asyncio.run(talk())
+
+
+class Answers(httpx.BaseTransport):
+    """A service that says what it is told to."""
+
+    def __init__(self, *answers: httpx.Response | Exception) -> None:
+        self.answers, self.asked = [*answers], 0
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        self.asked += 1
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+DONE = {"id": "0" * 20, "state": "done", "verdict": "proved"}
+
+
+def talking_to(*answers: httpx.Response | Exception) -> tuple[Client, Answers]:
+    client, transport = Client("http://testserver"), Answers(*answers)
+    client._http = httpx.Client(base_url="http://testserver", transport=transport)
+    return client, transport
+
+
+def test_a_busy_service_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr("time.sleep", slept.append)
+    busy = httpx.Response(429, headers={"retry-after": "7"}, json={"detail": "too much"})
+    away = httpx.ConnectError("refused")
+    client, transport = talking_to(busy, away, httpx.Response(503, json={}), httpx.Response(200, json=DONE))
+    assert client.state("0" * 20).verdict == "proved"
+    assert transport.asked == 4
+    assert slept[0] == 7
+
+
+def test_a_service_that_stays_away_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    client, transport = talking_to(*[httpx.ConnectError("refused")] * 6)
+    with pytest.raises(ServiceError, match="cannot be reached: refused"):
+        client.state("0" * 20)
+    assert transport.asked == 6
+
+
+def test_a_refusal_is_not_asked_again() -> None:
+    client, transport = talking_to(httpx.Response(401, json={"detail": "a valid token is needed"}))
+    with pytest.raises(ServiceError, match="ANYSHAPE_TOKEN"):
+        client.checks()
+    assert transport.asked == 1
+
+
+# ---- the command line
+
+
+def test_submit_on_the_command_line(
+    server: Running, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANYSHAPE_SERVER", str(server.client.base_url))
+    file = tmp_path / "model.py"
+    file.write_text("def halves(x):\n    return x.view(x.shape[0], 2, -1)\n")
+    asked = ["submit", f"{file}:halves", "--input", SPEC]
+    assert main(asked) == 1
+    told = capsys.readouterr().out
+    assert "refined" in told
+    assert "h % 2 == 0" in told
+    assert "x.view(x.shape[0], 2, -1)" in told
+    assert main([*asked, "--assume", "h % 2 == 0", "--no-source", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"] == "proved"
+    assert main([*asked, "--no-wait"]) == 0
+    assert len(capsys.readouterr().out.strip()) == 20
+
+
+def test_submit_tells_what_is_wrong(
+    server: Running, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    target = str(FIXTURES / "bert.pt2")
+    assert main(["submit", target, "--server", f"http://127.0.0.1:{free_port()}"]) == 2
+    assert "cannot be reached" in capsys.readouterr().err
+    assert main(["submit", target, "--token-file", str(tmp_path / "none")]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+    assert main(["submit", target, "--server", str(server.client.base_url), "--input", "x: [b]"]) == 2
+    assert "input_ids" in capsys.readouterr().err
+
+
+@pytest.fixture
+def guarded(running: Callable[..., Running], tmp_path: Path) -> tuple[Running, Path]:
+    """A service with a token, and the file that this is in."""
+    from contextlib import redirect_stdout
+    from io import StringIO
+
+    told = StringIO()
+    with redirect_stdout(told):
+        assert main(["token", "create", "me", "--data", str(tmp_path / "anyshape-service")]) == 0
+    file = tmp_path / "token"
+    file.write_text(told.getvalue())
+    return running(), file
+
+
+def test_submit_with_a_token(guarded: tuple[Running, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    service, file = guarded
+    asked = ["submit", str(FIXTURES / "sizes.pt2"), "--server", str(service.client.base_url)]
+    assert main(asked) == 2
+    assert "--token-file" in capsys.readouterr().err
+    assert main([*asked, "--token-file", str(file)]) in (0, 1)
