@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch.overrides import _get_current_function_mode
 
-from ..constraints.claims import Listener, claimed, parse_claim
+from ..constraints.claims import LISTENER, Listener, claimed, parse_claim
 from ..constraints.dims import Dim, sym
 from ..constraints.formula import Formula
 from ..constraints.language import Shape, Tensor
@@ -76,13 +76,18 @@ def tell(run: Recording, op: str, value: Any, **more: str) -> None:
 
 
 def checked(values: Mapping[str, int]) -> Listener:
-    """A listener to a run at concrete sizes: raises AssertionError where a claim is not true."""
+    """A listener to a run at concrete sizes: raises AssertionError where a claim is not true. What is no
+    claim it passes on to who listened before.
+    """
     known: dict[str, Dim] = dict(values)
+    outer = LISTENER.get()
 
     def listener(kind: str, value: Any, text: str) -> None:
         if kind == "assert" and isinstance(value, torch.Tensor):
             shape = tuple(value.shape)
             if not _formula(text, shape, known):
                 raise AssertionError(f"the claim is {_bracketed(text)}, the shape {[*shape]}")
+        elif kind != "assert" and outer is not None:
+            outer(kind, value, text)
 
     return listener

@@ -56,10 +56,12 @@ def node_is(value: Any, name: str, claim: str = "") -> None:
 
 
 def told(graph_module: fx.GraphModule) -> fx.GraphModule:
-    """The same program, which tells what its nodes are (`node_is`)."""
+    """The same program, which tells what its nodes are (`node_is`). What inputs are the spec says, and not
+    their annotations.
+    """
     graph = copy.deepcopy(graph_module.graph)
     for node in [*graph.nodes]:
-        claim, node.type = claim_text(node.type), None
+        claim, node.type = "" if node.op == "placeholder" else claim_text(node.type), None
         if node.op == "output":
             if claim and isinstance(node.args[0], fx.Node):
                 with graph.inserting_before(node):

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from .codes import Code, Severity
     from .dim_specs.dynamic_shapes import DynamicShapes, GivenUp
     from .exporting.export import Exported, ExportError, export
+    from .gradual.branching import BranchOn, Undecided, branches, eliminate
+    from .gradual.migrating import Migration, Migrations, infer_symbolic, migrate
     from .inference import Inferred, Relation, infer
     from .inline import assert_shape, reveal_shape
     from .report import Accepts, Branch, Finding, Link, Output, Report, Shape, Verdict
@@ -40,6 +42,8 @@ _HOMES = {
     ".codes": "Code Severity",
     ".dim_specs.dynamic_shapes": "DynamicShapes GivenUp",
     ".exporting.export": "Exported ExportError export",
+    ".gradual.branching": "BranchOn Undecided branches eliminate",
+    ".gradual.migrating": "Migration Migrations infer_symbolic migrate",
     ".inference": "Inferred Relation infer",
     ".inline": "assert_shape reveal_shape",
     ".report": "Accepts Branch Finding Link Output Report Shape Verdict",
@@ -51,6 +55,7 @@ __all__ = [
     "Accepts",
     "AsyncClient",
     "Branch",
+    "BranchOn",
     "Client",
     "Code",
     "DynamicShapes",
@@ -61,6 +66,8 @@ __all__ = [
     "GivenUp",
     "Inferred",
     "Link",
+    "Migration",
+    "Migrations",
     "Origin",
     "Output",
     "Relation",
@@ -71,12 +78,17 @@ __all__ = [
     "ShapesError",
     "SpecError",
     "TargetError",
+    "Undecided",
     "Verdict",
     "assert_shape",
     "assert_shapes",
+    "branches",
     "check",
+    "eliminate",
     "export",
     "infer",
+    "infer_symbolic",
+    "migrate",
     "parse_spec",
     "reveal_shape",
 ]

@@ -17,7 +17,9 @@ from .commands.common import BAD_INPUT, INTERRUPTED
 from .commands.errors import told
 from .target import TargetError
 
-COMMANDS: Final = ("check", "watch", "explain", "refine", "infer", "spec", "serve", "submit", "token")
+COMMANDS: Final = (
+    "check", "watch", "explain", "refine", "infer", "migrate", "branches", "spec", "serve", "submit", "token",
+)
 """A file of `commands/` each, in the order of the help text. Only the one that is called is imported."""
 
 

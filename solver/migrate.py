@@ -1,0 +1,163 @@
+"""Gradual questions to a constraint system: its solutions one by one, how many, and what they share.
+
+A solution gives every size of the inputs, and so every value of the program, a number: a static migration of
+the program. Since nothing can be added to a type without Dyn, the static migrations are the maximal ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from ..constraints.dims import Dim, Term, evaluate, substitute, sym, symbols, total
+from ..constraints.formula import Formula, all_of, eq, free_symbols, ge, le, ne
+from ..constraints.intervals import interval
+from ..constraints.language import Dyn, Fact
+from ..constraints.lattice import DimType, Type
+from ..constraints.system import Answer
+from ..constraints.typed import mapped
+from .facts import fact
+from .judge import Judge, components
+from .periodic import solutions as periodic
+
+MANY = 10_000
+"""Solutions that are counted one by one, at most."""
+
+
+class Solutions:
+    """The assignments to the symbols that satisfy formulas, in a stable order, each when it is asked for.
+
+    They come by their sum, those of one sum in lexicographic order: from small to large, and each of them
+    after finitely many. `complete` is False where the solver could not tell whether there are more.
+    """
+
+    def __init__(self, judge: Judge, names: Sequence[str], formulas: Sequence[Formula]) -> None:
+        self.judge, self.names, self.formulas = judge, tuple(names), tuple(formulas)
+        self.complete = True
+
+    def __iter__(self) -> Iterator[dict[str, int]]:
+        sum_of = total(sym(name) for name in self.names)
+        if isinstance(sum_of, int):
+            if self._some(()):
+                yield {}
+            return
+        least = self._least(sum_of, ())
+        while least is not None:
+            yield from self._of((eq(sum_of, least),), {})
+            least = self._least(sum_of, (ge(sum_of, least + 1),))
+
+    def _of(self, given: tuple[Formula, ...], chosen: dict[str, int]) -> Iterator[dict[str, int]]:
+        """The solutions in lexicographic order: for each value of the next symbol those of the rest."""
+        if len(chosen) == len(self.names):
+            yield chosen
+            return
+        name = self.names[len(chosen)]
+        value = self._least(sym(name), given)
+        while value is not None:
+            yield from self._of((*given, eq(sym(name), value)), {**chosen, name: value})
+            value = self._least(sym(name), (*given, ge(sym(name), value + 1)))
+
+    def _least(self, term: Term, given: tuple[Formula, ...]) -> int | None:
+        """The least value of a term, by bisection between what is known of it and what examples show."""
+        if not self._some(given):
+            return None
+        best = self._value(term)
+        low, _ = interval(term, self.judge.known((*self.formulas, *given)).ranges)
+        step = 1
+        while low == -inf:
+            if self._some((*given, le(term, best - step))):
+                best, step = self._value(term), 2 * step
+            else:
+                low = best - step + 1
+        at_least = int(low)
+        while at_least < best:
+            middle = (at_least + best - 1) // 2
+            if self._some((*given, le(term, middle))):
+                best = self._value(term)
+            else:
+                at_least = middle + 1
+        return best
+
+    def _value(self, term: Term) -> int:
+        return evaluate(term, {**dict.fromkeys(symbols(term), 1), **self.judge.model})
+
+    def _some(self, given: tuple[Formula, ...]) -> bool:
+        answer = self.judge.satisfiable((*self.formulas, *given), self.names)
+        self.complete = self.complete and answer != "unknown"
+        return answer == "sat"
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many solutions there are: `number` of them, at least so many where it is not `exact`."""
+
+    number: int | float
+    exact: bool = True
+
+    def __str__(self) -> str:
+        if self.number == inf:
+            return "infinitely many"
+        return str(self.number) if self.exact else f"at least {self.number}"
+
+
+def count(judge: Judge, names: Sequence[str], formulas: Sequence[Formula], limit: int = MANY) -> Count:
+    """How many assignments satisfy the formulas. Parts that share no symbol are counted on their own."""
+    if judge.satisfiable(formulas, names) != "sat":
+        return Count(0, judge.satisfiable(formulas, names) == "unsat")
+    result = Count(1)
+    parts = components(formulas)
+    free = {*names} - frozenset().union(*(free_symbols(f) for part in parts for f in part))
+    if free:
+        return Count(inf)
+    for part in parts:
+        over = tuple(n for n in names if any(n in free_symbols(f) for f in part))
+        found = _count(judge, over, part, limit) if over else Count(1)
+        result = Count(result.number * found.number, result.exact and found.exact)
+    return result
+
+
+def _count(judge: Judge, names: tuple[str, ...], part: tuple[Formula, ...], limit: int) -> Count:
+    facts = [fact(judge, part, sym(name)) for name in names]
+    if any(f.max is None or f.min is None for f in facts):
+        surely = any(f.exact and (f.max is None or f.min is None) for f in facts)
+        return Count(inf) if surely else Count(limit, exact=False)
+    if len(names) == 1 and (values := periodic(all_of(part), names[0])) is not None:
+        members = values.members(limit)
+        return Count(limit, exact=False) if members is None else Count(len(members))
+    found = Solutions(judge, names, part)
+    number = sum(1 for _, _ in zip(range(limit), found, strict=False))
+    return Count(number, exact=number < limit and found.complete)
+
+
+def constant(judge: Judge, formulas: Sequence[Formula], dim: Dim) -> int | None:
+    """The one value that a dim has where the formulas, which hold together, hold; None if it has several."""
+    if isinstance(dim, int):
+        return dim
+    if judge.satisfiable(formulas, sorted(symbols(dim))) != "sat":
+        return None
+    value = evaluate(dim, judge.model)
+    return value if judge.ask(ne(dim, value), formulas) is Answer.NEVER else None
+
+
+def shared(judge: Judge, formulas: Sequence[Formula], type: Type, known: dict[Dim, DimType]) -> Type:
+    """The most precise type that a value has in all solutions: sizes that differ among them are Dyn.
+
+    `known` remembers the sizes that were asked for.
+    """
+
+    def size(dim: Dim) -> DimType:
+        if dim not in known:
+            value = constant(judge, formulas, dim) if symbols(dim) <= judged else None
+            known[dim] = Dyn if value is None else value
+        return known[dim]
+
+    judged = frozenset().union(*map(free_symbols, formulas))
+    return mapped(size, type)
+
+
+def replacements(facts: Mapping[str, Fact]) -> dict[str, Dim]:
+    """From what is known of symbols: those that have one value, and those that equal a term over others."""
+    fixed: dict[str, Dim] = {name: known.remainder for name, known in facts.items() if known.divisor == 0}
+    equal = {name: known.equals for name, known in facts.items() if known.equals is not None}
+    return fixed | {name: substitute(term, fixed) for name, term in equal.items() if name not in fixed}

@@ -1,0 +1,56 @@
+"""`anyshape branches TARGET`: which way does each condition on shapes go?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from .common import TARGETS, Commands, add_target, command, running
+
+if TYPE_CHECKING:
+    from ..gradual.branching import BranchOn
+
+_EPILOG: Final = f"""\
+{TARGETS}
+Conditions are those of if, assert, while, and, or that sizes decide or that speak of shapes; in a
+torch.fx.GraphModule the nodes that are truths.
+
+Exit codes: 0 all are decided, 1 some go either way, 2 bad usage or input, 130 interrupted.
+"""
+
+
+def add(commands: Commands) -> None:
+    parser = command(commands, "branches", "which way does each condition on shapes go?", _EPILOG)
+    add_target(parser)
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="of the answer (text)")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    with running(options) as tell:
+        from ..gradual.branching import branches
+
+        found = branches(
+            options.target, options.inputs, options.assume, budget_s=options.budget, progress=tell
+        )
+    if options.format == "json":
+        print(json.dumps([branch.to_json() for branch in found], indent=2))
+    else:
+        print("\n".join(line for branch in found for line in _text(branch)) or "no condition on shapes")
+    return 0 if all(branch.outcome is not None for branch in found) else 1
+
+
+def _text(branch: BranchOn) -> Iterator[str]:
+    where = f"{branch.origin}: " if branch.origin.line else ""
+    if branch.outcome is not None:
+        yield f"{where}{branch.text}  is always {branch.outcome}"
+        return
+    yield f"{where}{branch.text}" + ("  (data decide as well)" if branch.on_data else "")
+    yield f"  True where {branch.when_true}{_at(branch.true_at)}"
+    yield f"  False where {branch.when_false}{_at(branch.false_at)}"
+
+
+def _at(example: Mapping[str, int] | None) -> str:
+    return "" if not example else f", as at {', '.join(f'{name}={size}' for name, size in example.items())}"

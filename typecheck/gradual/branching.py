@@ -1,0 +1,311 @@
+"""`branches`: which way each condition on shapes goes; `eliminate`: the program without the decided ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from ...constraints.claims import listening
+from ...constraints.formula import Formula, all_of, any_of, conjuncts, free_symbols, negate
+from ...constraints.generate import Rules
+from ...constraints.program import Origin
+from ...constraints.spec_text import Inputs, parse_spec
+from ...constraints.system import Path, System
+from ...solver.decide import Oracle
+from ...solver.judge import Budget
+from ...solver.refine import simplify
+from ..api import Question, default_rules, question
+from ..clock import Clock, Progress
+from ..target import TargetError, is_graph_module, resolve
+from .nodes import OUTPUT, values_of
+
+if TYPE_CHECKING:
+    from ...tracer.annotated import GraphModule
+
+SHAPELY: Final = ("shape", "size", "dim", "len(", "isinstance", "numel", "rank", "stride")
+"""Words by which a condition that no size decides is known for one on shapes all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class BranchOn:
+    """A condition on shapes in the program."""
+
+    origin: Origin
+    text: str
+    """The condition as the program has it."""
+    outcome: bool | None
+    """What it is for all declared inputs that get there; None where it differs."""
+    when_true: Formula
+    """The declared inputs that get there and for which it holds,"""
+    when_false: Formula
+    """and for which it does not."""
+    true_at: Mapping[str, int] | None = None
+    """An example of the first,"""
+    false_at: Mapping[str, int] | None = None
+    """and of the second."""
+    on_data: bool = False
+    """It is about a size that the data decides: the two sets overlap then, and are not exact."""
+    replayed: bool | None = None
+    """Was the program, run at the examples, seen to go that way? None where its ways are not to be seen."""
+
+    def __str__(self) -> str:
+        if self.outcome is not None:
+            return f"{self.text}: always {self.outcome}"
+        return f"{self.text}: True where {self.when_true}, False where {self.when_false}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain data for `json.dump`."""
+        return {
+            "file": self.origin.file, "line": self.origin.line, "condition": self.text,
+            "outcome": self.outcome,
+            "true": {"where": str(self.when_true), "at": self.true_at and dict(self.true_at)},
+            "false": {"where": str(self.when_false), "at": self.false_at and dict(self.false_at)},
+            "on_data": self.on_data, "replayed": self.replayed,
+        }  # fmt: skip
+
+
+def branches(
+    target: Any,
+    inputs: Inputs | None = None,
+    assume: str | Iterable[str] = (),
+    *,
+    budget_s: float = 30.0,
+    rules: Rules | None = None,
+    progress: Progress | None = None,
+) -> tuple[BranchOn, ...]:
+    """Every condition on shapes, and what it is for all declared inputs; in the order of the lines.
+
+    The arguments are those of `check`, which raises what this raises. In a `torch.fx.GraphModule` the nodes
+    are looked at that are truths. In a Python program the conditions of its own functions (`if`, `assert`,
+    `while`, `and`, `or`) count where sizes decide them, and where they speak of shapes (SHAPELY).
+    """
+    declared = [str(d.path[0]) for d in parse_spec(inputs).inputs] if inputs is not None else ()
+    value = resolve(target, declared).value
+    clock = Clock(progress or (lambda step: None), budget_s)
+    rules = rules or default_rules()
+    if is_graph_module(value):
+        from ...tracer.fx import told
+        from ..annotations import spec_of
+
+        inputs = spec_of(value) if inputs is None else inputs
+        asked = question(told(value), inputs, assume, clock, rules, replay=False)
+        lines = dict(_LINE.findall(value.code))
+        seen = {id(path): _truths_of_nodes(path, lines) for path in asked.system.paths}
+        found = [*_Branches(asked, clock, lambda sizes: _nodes_at(asked, sizes, lines)).found(seen)]
+        order = [_node(name, lines)[1] for name in lines]
+        return tuple(sorted(found, key=lambda b: order.index(b.text) if b.text in order else len(order)))
+    from ...tracer.conditions import watching
+    from ...tracer.record import Recording
+
+    with watching(Recording.run.__code__) as runs:
+        asked = question(value, inputs, assume, clock, rules, replay=False)
+    seen = {id(path): _places(watched.truths) for path, watched in runs}
+    found = [*_Branches(asked, clock, lambda sizes: _conditions_at(asked, sizes)).found(seen)]
+    return tuple(sorted(found, key=lambda b: (b.origin.file, b.origin.line, b.origin.start)))
+
+
+Place: TypeAlias = tuple[Origin, str]
+Truths: TypeAlias = Mapping[Place, list[bool]]
+
+
+def _places(truths: Truths) -> dict[Place, list[bool]]:
+    return {_place_of(origin, text): found for (origin, text), found in truths.items()}
+
+
+def _conditions_at(asked: Question, sizes: Mapping[str, int]) -> Truths:
+    """Which way the conditions of the program go in an eager run."""
+    from ...tracer.conditions import watching
+
+    with watching() as runs:
+        asked.source.run(sizes, True)
+    return _places(runs[0][1].truths)
+
+
+_LINE: Final = re.compile(r"^    (\w+) = (.*?)(?:;  .*)?$", re.MULTILINE)
+"""The names of nodes, and what they are, in the code of a graph."""
+_NODE_ORIGIN = Origin("<torch.fx>")
+
+
+def _node(name: str, lines: Mapping[str, str]) -> Place:
+    return _NODE_ORIGIN, f"{name} = {lines.get(name, '?')}"
+
+
+def _nodes_at(asked: Question, sizes: Mapping[str, int], lines: Mapping[str, str]) -> Truths:
+    """The truths that nodes of a graph are in an eager run."""
+    truths: dict[Place, list[bool]] = {}
+
+    def listener(kind: str, value: Any, text: str) -> None:
+        if kind == "node" and isinstance(value, bool):
+            truths[_node(text, lines)] = [value]
+
+    with listening(listener):
+        asked.source.run(sizes, True)
+    return truths
+
+
+def _truths_of_nodes(path: Path, lines: Mapping[str, str]) -> dict[Place, list[bool]]:
+    """The nodes of a graph that are truths."""
+    truths = {name: value for name, value in values_of(path).items() if isinstance(value, bool)}
+    return {_node(name, lines): [value] for name, value in truths.items() if name != OUTPUT}
+
+
+@dataclass(slots=True)
+class _Met:
+    """What is known of one condition."""
+
+    true: list[Formula]
+    false: list[Formula]
+    on_data: bool = False
+
+
+class _Branches:
+    """Gathers conditions over all paths, those that were asked of the solver and those that were seen."""
+
+    def __init__(self, asked: Question, clock: Clock, watch: Callable[[Mapping[str, int]], Truths]) -> None:
+        self.system: System = asked.system
+        self.oracle = Oracle(asked.system.domain, Budget(clock.left))
+        self.watch = watch
+        self.met: dict[Place, _Met] = {}
+        self._runs: dict[tuple[tuple[str, int], ...], Truths] = {}
+
+    def found(self, seen: Mapping[int, Truths]) -> Iterator[BranchOn]:
+        """The conditions in the order in which they were met."""
+        varying = _varying(seen)
+        for path in self.system.paths:
+            self._ask(path)
+        self.asked = {*self.met}
+        for path in self.system.paths:
+            for place, truths in seen.get(id(path), {}).items():
+                spoken = place in varying or any(word in place[1] for word in SHAPELY)
+                if place not in self.asked and (spoken or place[0] == _NODE_ORIGIN):
+                    self._see(path, place, truths)
+        for (origin, text), known in self.met.items():
+            yield self._told(origin, text, known)
+
+    def _ask(self, path: Path) -> None:
+        """The conditions of which the solver was asked, where what is required before them holds."""
+        reached: list[Formula] = []
+        data = {name for name, _ in path.unbacked}
+        for c in path.conditions:
+            if c.formula is None:
+                continue
+            required = [r.formula for r in path.constraints[: c.after] if r.kind == "model"]
+            before = all_of((*reached, *(f for f in required if f is not False)))
+            known = self.met.setdefault(_place_of(c.origin, str(c.formula)), _Met([], []))
+            known.on_data |= not data.isdisjoint(free_symbols(all_of((before, c.formula))))
+            known.true.append(all_of((before, c.formula)))
+            known.false.append(all_of((before, negate(c.formula))))
+            if not c.forced:
+                reached.append(c.formula if c.taken else negate(c.formula))
+
+    def _see(self, path: Path, place: Place, truths: list[bool]) -> None:
+        known = self.met.setdefault(place, _Met([], []))
+        known.on_data |= path.on_data
+        for truth in dict.fromkeys(truths):
+            (known.true if truth else known.false).append(path.premise)
+
+    def _told(self, origin: Origin, text: str, known: _Met) -> BranchOn:
+        true, false = self._where(known.true), self._where(known.false)
+        outcome = None if known.on_data or (true is not False) == (false is not False) else true is not False
+        sides = [self._shown(side, truth, (origin, text)) for side, truth in ((true, True), (false, False))]
+        (true_at, one), (false_at, other) = sides
+        replayed = False if False in (one, other) else one or other
+        return BranchOn(origin, text, outcome, true, false, true_at, false_at, known.on_data, replayed)
+
+    def _where(self, sides: list[Formula]) -> Formula:
+        """The inputs for which one of the formulas holds, in short; False where there are none."""
+        domain, judge = self.system.domain, self.oracle.judge
+        possible = [f for f in dict.fromkeys(sides) if self._some(f)]
+        if not possible or not self._some(negate(any_of(possible))):
+            return bool(possible)
+        together = any_of(possible)
+        weaker = dict.fromkeys(all_of(self._weakened([*conjuncts(f)], together)) for f in possible)
+        needed = [*weaker]
+        for formula in weaker:
+            rest = [f for f in needed if f != formula]
+            if rest and not self._some(all_of((formula, negate(any_of(rest))))):
+                needed = rest
+        return simplify(judge, domain, conjuncts(any_of(needed)))
+
+    def _weakened(self, parts: list[Formula], limit: Formula) -> list[Formula]:
+        """The conjuncts without those that can be left out without leaving what `limit` says."""
+        for part in [*parts]:
+            rest = [f for f in parts if f != part]
+            if rest and not self._some(all_of((*rest, negate(limit)))):
+                parts = rest
+        return parts
+
+    def _some(self, formula: Formula) -> bool:
+        """Is there a declared input for which it holds, as far as is known?"""
+        return self.oracle.judge.satisfiable((*self.system.domain.assumptions, formula)) != "unsat"
+
+    def _shown(
+        self, side: Formula, truth: bool, place: Place
+    ) -> tuple[Mapping[str, int] | None, bool | None]:
+        """An example of a side, and whether the program was seen to go that way there."""
+        found = None if side is False else self.oracle.example((side,))
+        if found is None:
+            return None, None
+        key = tuple(found.items())
+        if key not in self._runs:
+            self._runs[key] = self.watch(found)
+        truths = self._runs[key].get(place)
+        return found, None if truths is None else truth in truths
+
+
+def _place_of(origin: Origin, formula: str) -> Place:
+    """Where a condition stands: its place in the user's file, or in the graph."""
+    if origin.file.startswith("<eval_with_key>") and (found := _LINE.match(f"    {origin.code}")):
+        return _node(found[1], {found[1]: found[2]})
+    return replace(origin, module=""), origin.code[origin.start : origin.stop] or formula
+
+
+def _varying(seen: Mapping[int, Truths]) -> set[Place]:
+    """What is a truth on one path and not on another: though it names no shape, it depends on one."""
+    truths: dict[Place, set[bool]] = {}
+    for path in seen.values():
+        for place, found in path.items():
+            truths.setdefault(place, set()).update(found)
+    return {place for place, found in truths.items() if len(found) > 1}
+
+
+class Undecided(TargetError):
+    """A branch that declared inputs take either way, so that it cannot be left out."""
+
+
+def eliminate(
+    target: Any,
+    inputs: Inputs | None = None,
+    assume: str | Iterable[str] = (),
+    *,
+    budget_s: float = 30.0,
+    rules: Rules | None = None,
+) -> GraphModule:
+    """The program as a torch.fx graph without branches, which computes the same for all declared inputs.
+
+    Raises Undecided where declared inputs go either way, with the condition to assume; else what `check`
+    raises.
+    """
+    from ...tracer.fx import ShapeTracer
+    from ...tracer.record import TargetError as DoesNotFit
+    from ..annotations import spec_of
+
+    declared = [str(d.path[0]) for d in parse_spec(inputs).inputs] if inputs is not None else ()
+    found = resolve(target, declared)
+    if found.kind != "python":
+        problem = f"{found.name} has no branches of its own"
+        raise TargetError(problem, "name the program that it was made from")
+    spec = parse_spec(spec_of(found.value) if inputs is None else inputs, assume)
+    oracle = Oracle(spec.domain, Budget(budget_s))
+    try:
+        traced = ShapeTracer(spec, rules or default_rules(), oracle).trace_all(found.value)
+    except DoesNotFit as error:
+        raise TargetError(str(error)) from None
+    for condition in traced.open:
+        if condition.formula is None:
+            raise Undecided("data decide a branch", "only sizes can be assumed", condition.origin)
+        either = f'"{condition.formula}" or "{negate(condition.formula)}"'
+        raise Undecided(f"sizes decide whether {condition.formula}", f"assume {either}", condition.origin)
+    return traced.graph_module

@@ -1,0 +1,246 @@
+"""`migrate`: which types fit a program whose annotations say a part of them, or nothing.
+
+A *migration* gives every node a type at least as precise as its annotation, such that the program runs. It is
+*static* where nothing in it is Dyn; since types stand for shapes of inputs, the static migrations are the
+inputs that run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ...constraints.formula import Formula, conjuncts, holds
+from ...constraints.generate import Rules
+from ...constraints.lattice import Type, least_upper
+from ...constraints.spec_text import Inputs, parse_spec
+from ...constraints.system import Path, System
+from ...constraints.typed import at, rewritten, type_of
+from ...solver.judge import Budget, Judge
+from ...solver.migrate import MANY, Count, Solutions, count, replacements, shared
+from ..api import examine
+from ..clock import Progress
+from ..report import Report, Verdict
+from ..target import TargetError, is_graph_module, resolve
+from .nodes import values_of
+
+if TYPE_CHECKING:
+    from ...tracer.annotated import GraphModule
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One static migration."""
+
+    sizes: Mapping[str, int]
+    """The sizes of the inputs, by the symbols of the spec."""
+    types: Mapping[str, Type]
+    """The type of every node that is reached. A size that the data decides stays Dyn."""
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name}={size}" for name, size in self.sizes.items()) or "the declared types"
+
+
+@dataclass(frozen=True)
+class Migrations:
+    """The migrations of a program under the assumptions."""
+
+    report: Report
+    """The check that the answers come from: what stands in the way has its lines there."""
+    static: Migration | None
+    """A static migration, which was replayed on the program; None where there is none, or none is known."""
+    principal: Mapping[str, Type]
+    """The most precise gradual type of each node that all static migrations share."""
+    types: Mapping[str, Type]
+    """The type of each node with its sizes as terms over the symbols of the inputs."""
+    _system: System = field(repr=False)
+    _target: Any = field(repr=False)
+    _budget_s: float = field(repr=False)
+
+    @property
+    def is_decided(self) -> bool:
+        """Is it known for certain whether there is a static migration?"""
+        return self.static is not None or self.report.verdict is Verdict.REFUTED
+
+    def maximal(self) -> Iterator[Migration]:
+        """The maximal migrations, each when it is asked for: by the sum of their sizes, then by the sizes."""
+        judge = Judge(Budget(self._budget_s))
+        for sizes in Solutions(judge, self._system.domain.symbols, self._formulas):
+            yield migration(self._system, sizes)
+
+    def count(self, limit: int = MANY) -> Count:
+        """How many maximal migrations there are; those that have to be counted one by one, up to a limit."""
+        return count(Judge(Budget(self._budget_s)), self._system.domain.symbols, self._formulas, limit)
+
+    @property
+    def _formulas(self) -> tuple[Formula, ...]:
+        return (*self._system.domain.assumptions, *conjuncts(self.report.accepts.formula))
+
+    @property
+    def graph_module(self) -> GraphModule:
+        """The program as a torch.fx graph of which every node has its type, sizes as terms (`node.type`).
+
+        Raises TargetError where the target is no graph and torch.fx does not trace it.
+        """
+        from ...tracer.annotated import with_types
+
+        return with_types(*self._graph)
+
+    @property
+    def source(self) -> str:
+        """The same as Python source, in which every value has an annotation. Raises what `graph_module` does.
+        """
+        from ...tracer.annotated import source
+
+        return source(*self._graph)
+
+    @cached_property
+    def _graph(self) -> tuple[GraphModule, Mapping[str, Type]]:
+        if is_graph_module(self._target):
+            return self._target, self.types
+        from ...tracer.annotated import traced
+        from ...tracer.record import TargetError as NotTraced
+
+        try:
+            graph_module = traced(self._target)
+        except NotTraced as error:
+            raise TargetError(str(error), "types are written into a torch.fx graph") from None
+        assume = [str(formula) for formula in self._system.domain.assumptions]
+        return graph_module, migrate(graph_module, self.report.inputs, assume, budget_s=self._budget_s).types
+
+    def to_text(self) -> str:
+        """The answers for people."""
+        return "\n".join(_lines(self)) + "\n"
+
+    def to_json(self) -> dict[str, Any]:
+        """The answers as plain data for `json.dump`."""
+        static = self.static
+        return {
+            "target": self.report.target,
+            "inputs": list(self.report.inputs),
+            "verdict": self.report.verdict.value,
+            "accepts": str(self.report.accepts),
+            "static": static and {"sizes": dict(static.sizes), "types": _texts(static.types)},
+            "principal": _texts(self.principal),
+            "types": _texts(self.types),
+        }
+
+
+def _texts(types: Mapping[str, Type]) -> dict[str, str]:
+    return {name: str(type) for name, type in types.items()}
+
+
+def migrate(
+    target: Any,
+    inputs: Inputs | None = None,
+    assume: str | Iterable[str] = (),
+    *,
+    budget_s: float = 30.0,
+    rules: Rules | None = None,
+    progress: Progress | None = None,
+) -> Migrations:
+    """Which types fit a program?
+
+    The arguments are those of `check`. Of a `torch.fx.GraphModule` the annotations of its nodes count, inner
+    ones as well as those of the inputs. Raises what `check` raises.
+    """
+    declared = [str(d.path[0]) for d in parse_spec(inputs).inputs] if inputs is not None else ()
+    found = resolve(target, declared)
+    value = found.value
+    if is_graph_module(value):
+        from ...tracer.fx import told
+        from ..annotations import spec_of
+
+        inputs = spec_of(value) if inputs is None else inputs
+        asked: Any = told(value)
+    else:
+        asked = value
+    examined = examine(asked, inputs, assume, budget_s=budget_s, rules=rules, progress=progress)
+    report, system = examined.report, examined.system
+    static = None if report.runs_at is None else migration(system, report.runs_at)
+    principal, types = _all_types(report, system, budget_s) if static is not None else ({}, {})
+    return Migrations(report, static, principal, types, system, value, budget_s)
+
+
+def migration(system: System, sizes: Mapping[str, int]) -> Migration:
+    """The static migration with these sizes."""
+    taken = next((p for p in system.paths if p.end.how == "returned" and _takes(p, sizes)), None)
+    values = {} if taken is None else values_of(taken)
+    return Migration(dict(sizes), {name: at(type_of(value), sizes) for name, value in values.items()})
+
+
+def _takes(path: Path, sizes: Mapping[str, int]) -> bool:
+    """Do these sizes take the path? Where data decide, they may."""
+    try:
+        return holds(path.premise, sizes)
+    except (KeyError, ZeroDivisionError):
+        return True
+
+
+def _all_types(
+    report: Report, system: System, budget_s: float
+) -> tuple[dict[str, Type], dict[str, Type]]:
+    """The principal type of each node, and that with terms, over all paths that some accepted input takes."""
+    judge = Judge(Budget(budget_s))
+    accepted = (*system.domain.assumptions, *conjuncts(report.accepts.formula))
+    simpler = replacements(report.dims)
+    principal: dict[str, list[Type]] = {}
+    terms: dict[str, list[Type]] = {}
+    for path in system.paths:
+        formulas = (*accepted, *conjuncts(path.premise))
+        if path.end.how != "returned" or judge.satisfiable(formulas) == "unsat":
+            continue
+        known: dict[Any, Any] = {}
+        for name, value in values_of(path).items():
+            type = type_of(value)
+            principal.setdefault(name, []).append(shared(judge, formulas, type, known))
+            terms.setdefault(name, []).append(rewritten(type, simpler))
+    return _joined(principal), _joined(terms)
+
+
+def _joined(types: Mapping[str, list[Type]]) -> dict[str, Type]:
+    return {name: least_upper(found) for name, found in types.items()}
+
+
+def infer_symbolic(
+    graph_module: GraphModule,
+    inputs: Inputs | None = None,
+    assume: str | Iterable[str] = (),
+    *,
+    budget_s: float = 30.0,
+) -> Migrations:
+    """Writes to every node of a graph its type, sizes that are not known as terms over symbols (`node.type`).
+
+    Raises TargetError where there is no static migration, or none is known; else what `check` raises.
+    """
+    from ...tracer.annotated import write_types
+
+    found = migrate(graph_module, inputs, assume, budget_s=budget_s)
+    if found.static is None:
+        first = next(iter(found.report.findings), None)
+        why = f": {first.message}" if first else ""
+        problem = f"{found.report.target} has no static migration{why}"
+        raise TargetError(problem, origin=first.origin if first else None)
+    write_types(graph_module, found.types)
+    return found
+
+
+def _lines(found: Migrations) -> Iterator[str]:
+    report, static = found.report, found.static
+    if static is None:
+        known = "there is no static migration of" if found.is_decided else "no static migration was found of"
+        yield f"{known} {report.target}"
+        yield report.to_text().rstrip()
+        return
+    yield f"{report.target} has a static migration: {static}"
+    where = "" if report.verdict is Verdict.PROVED else f" with {report.accepts}"
+    yield f"others are all declared inputs{where}"
+    yield ""
+    rows = [("", "type", "shared by all", "this one")]
+    for name, type in found.types.items():
+        rows.append((name, str(type), str(found.principal[name]), str(static.types.get(name, ""))))
+    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
