@@ -836,20 +836,30 @@ class _Mode(TorchFunctionMode):
         super().__init__()
         self.run = run
         self.owned = frozenset(run.subject.parameters)
+        self.counters: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        """What was written into of the model's, and what it was."""
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        with torch.no_grad():
+            for counter, before in self.counters.values():
+                counter.copy_(before)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if _is_symbolic(args) or (kwargs and _is_symbolic(kwargs.values())):
             return self.run.call(func, args, kwargs)
         if self._writes_to_model(func, args):
-            return args[0]
+            if args[0].dim() or args[0].is_meta:
+                return args[0]
+            self.counters.setdefault(id(args[0]), (args[0], args[0].detach().clone()))
         if getattr(func, "__name__", "") in ABOUT_DATA and args and args[0].is_meta:
             return self.run.call(func, (self.run.lifted(args[0]), *args[1:]), kwargs)
         return func(*args, **kwargs)
 
     def _writes_to_model(self, func: Any, args: Any) -> bool:
-        """An in-place operator on a buffer (a counter of batches) has no bearing on shapes and would leave a
-        trace.
+        """An in-place operator on a parameter or a buffer has no bearing on shapes and would leave a trace.
+        Only numbers are written, since a model may read them: of a counter of batches, how many there were.
         """
         name = getattr(func, "__name__", "")
         in_place = (

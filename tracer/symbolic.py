@@ -189,6 +189,15 @@ def item(run: Recording, x: SymbolicTensor) -> Any:
     return size(run, span.low if decided else run.generator.fresh("data", span.low, span.high))
 
 
+def index(run: Recording, x: SymbolicTensor) -> int:
+    """The one element as an index. Raises TypeError as torch does, which C++ code that looks for integers
+    expects of every other tensor.
+    """
+    if x.dtype.is_floating_point or x.dtype.is_complex or numel(run, x) != 1:
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(item(run, x))
+
+
 def tolist(run: Recording, x: SymbolicTensor) -> Any:
     value = known(run, x)
 
@@ -288,7 +297,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "__bool__": truth,
     "is_nonzero": truth,
     "__int__": lambda run, x: int(item(run, x)),
-    "__index__": lambda run, x: int(item(run, x)),
+    "__index__": index,
     "__float__": lambda run, x: float(item(run, x)),
     "__hash__": lambda run, x: id(x),
     "__repr__": lambda run, x, **options: f"SymbolicTensor({x.value})",
