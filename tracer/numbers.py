@@ -69,7 +69,10 @@ class _Node:
     def is_constant(self) -> bool:
         return False
 
-    is_nested_int = is_bool = is_constant
+    is_nested_int = is_constant
+
+    def is_bool(self) -> bool:
+        return isinstance(self.number, bool)
 
     def maybe_as_int(self) -> None:
         return None
