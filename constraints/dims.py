@@ -19,6 +19,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from math import gcd, isqrt
+from re import ASCII
 from re import compile as regex
 from typing import Final, NoReturn, TypeAlias
 
@@ -36,7 +37,16 @@ LONGEST: Final = 20_000
 REMEMBERED: Final = 1 << 15
 """How many results each of the dearer operations keeps: blocks of a model, and its paths, repeat them."""
 
-_NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*")
+_INDEX, _SLICE = r"\[(?:0|-?[1-9]\d*)\]", r"\[(?:[1-9]\d*)?:(?:-[1-9]\d*)?\]"
+_WORD = r"[A-Za-z_]\w*"
+_NAME = regex(
+    rf"{_WORD}(?:{_INDEX})?|(?:_\w*)?(?:rank|numel)\({_WORD}(?:{_SLICE})?\)"
+    rf"|{_WORD}{_SLICE}(?:\|{_WORD}{_SLICE})*",
+    ASCII,
+)
+"""`h`, and what is said of rows (rows.py): `x[-1]`, `rank(x)`, `numel(x[1:-2])`, `x[1:]|y[:-2]`; a symbol
+made of one of these begins with `_`.
+"""
 KEYWORDS: Final = frozenset({"and", "or", "not"})
 """Words of the formula language, which no symbol may be called."""
 

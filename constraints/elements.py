@@ -475,13 +475,18 @@ def _items(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
     axis = 0
     for place, item in enumerate(items):
         if item is Dots:
-            axis = tensor.rank - sum(i is not None for i in items[place + 1 :])
+            axis = tensor.rank - sum(map(_consumed, items[place + 1 :]))
         elif isinstance(item, Tensor) and item.dtype == "bool":
             axis += item.rank
         elif item is not None or "indices" in named:
-            if isinstance(item, Tensor) and axis < tensor.rank:
+            if isinstance(item, Tensor) and 0 <= axis < tensor.rank:
                 yield item, tensor.shape[axis], True
             axis += 1
+
+
+def _consumed(item: object) -> int:
+    """How many dims an item of an index stands for."""
+    return item.rank if isinstance(item, Tensor) and item.dtype == "bool" else int(item is not None)
 
 
 INDICES: Mapping[str, Callable[[Named], Iterator[tuple[Tensor, Dim, bool]]]] = {

@@ -16,9 +16,23 @@ from .elements import require_in_range, with_elements
 from .equations import Equations
 from .formula import And, Compare, Formula, Or, all_of, eq, ge, implies, le, negate
 from .intervals import Bounds
-from .language import Affine, Constraint, Context, Dyn, Generated, Note, Refused, Slice, Tensor, Value
+from .language import (
+    Affine,
+    Constraint,
+    Context,
+    Dyn,
+    Generated,
+    Note,
+    Refused,
+    Slice,
+    Tensor,
+    Value,
+    tensors,
+)
+from .lifting import Named, Reach, is_stray, prepared
 from .opnames import IGNORED, SYNONYMS, parameters
 from .program import Argument, Program, Ref, parts_of
+from .rows import Deeper
 from .system import Domain
 
 RuleFunction: TypeAlias = Callable[..., Any]
@@ -57,6 +71,10 @@ class Rule:
     keywords: frozenset[str]
     """Every parameter, which all may be given by name."""
     required: frozenset[str]
+    reach: Callable[[Named], Reach | None] = lambda named: None
+    """How far from either end of a shape the rule looks, by the named arguments; None where it needs all of
+    it. It matters to tensors of unknown rank alone.
+    """
 
     @classmethod
     def of(cls, function: RuleFunction) -> Rule:
@@ -139,6 +157,11 @@ class Rules(Mapping[str, Rule]):
     def __add__(self, other: Mapping[str, RuleFunction | Rule]) -> Rules:
         return Rules({**self._rules, **other}, self._elsewhere)
 
+    def reaching(self, reach: Mapping[str, Callable[[Named], Reach | None]]) -> Rules:
+        """The same rules, of which some need not see the whole of a shape."""
+        known = {op: replace(self._rules[op], reach=f) for op, f in reach.items() if op in self._rules}
+        return self + known
+
     def or_else(self, elsewhere: Callable[[str], Rule | None]) -> Rules:
         """The same rules, and for other operators those that `elsewhere` finds."""
         return Rules(self._rules, elsewhere)
@@ -158,11 +181,14 @@ class Generator:
     chooser: Callable[[Formula], bool] | None = None
     said: Generated = field(default_factory=Generated)
     node: int = -1
+    restarts: bool = False
+    """Can all be done again with more of the rows declared?"""
     given: Formula = True
     """Where the call is made at all; what it requires is required there."""
     bounds: Bounds = field(init=False)
     """What is certain where the next call is made: the domain, and what the calls so far required."""
     equations: Equations = field(default_factory=Equations)
+    _learnt: list[Formula] = field(default_factory=list)
     _trues: dict[int, tuple[Tensor, Term]] = field(default_factory=dict)
     """Masks by identity, each with how many of its elements are true."""
     _answered: dict[tuple[object, ...], Value] = field(default_factory=dict)
@@ -188,6 +214,7 @@ class Generator:
     def learn(self, formula: Formula) -> None:
         """From here on the formula holds."""
         self._answered.clear()
+        self._learnt.append(formula)
         self.bounds.learn(formula)
         self.equations.learn(formula)
 
@@ -208,14 +235,16 @@ class Generator:
         """Takes back all constraints but the first `count`, and forgets what was learnt from them."""
         retracted = self.said.constraints[count:]
         del self.said.constraints[count:]
+        without, learnt = {c.formula for c in retracted}, self._learnt
         self.forget()
-        for known in (*self.said.unbacked.values(), *(c.formula for c in self.said.constraints)):
+        for known in (*self.said.unbacked.values(), *(f for f in learnt if f not in without)):
             self.learn(known)
         return retracted
 
     def forget(self) -> None:
         """Forgets all that was learnt but the ranges of the domain."""
         self._answered.clear()
+        self._learnt = []
         self.bounds, self.equations = Bounds(self.domain.ranges), Equations()
 
     def refuse(self, reason: str) -> NoReturn:
@@ -266,6 +295,14 @@ class Generator:
         self._asked = True
         return self.chooser(formula)
 
+    def deepen(self, wanted: Deeper) -> NoReturn:
+        """More of the rows has to be declared: by starting again, and where that cannot be the call has no
+        rule.
+        """
+        if self.restarts:
+            raise wanted
+        raise BadCall(f"{', '.join((*wanted.symbols, *wanted.bounded))} would have to be declared")
+
     def call(
         self, op: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[dict[str, Any], Value | None]:
@@ -297,12 +334,13 @@ class Generator:
             return named, _anew(self._answered[key])
         before, self._asked = self._heard(), False
         try:
-            require_in_range(self, base, named)
-            result = with_elements(base, named, rule(self, named))
-            if self.equations:
-                result = self.simplified(result)
+            given = named
+            if self.domain.rows:
+                given, result = self._lifted(rule, base, named, inplace or "out" in named)
+            else:
+                result = self._applied(rule, base, named)
             if inplace and op not in RESHAPING:
-                result = self._in_place(op, next(iter(named.values())), result)
+                result = self._in_place(op, next(iter(given.values())), result)
             if not self._asked and before == self._heard():
                 self._answered[key] = result
             return named, result
@@ -312,6 +350,28 @@ class Generator:
         except Refused as refusal:
             self.require(False, str(refusal))
             return named, Dyn
+
+    def _applied(self, rule: Rule, op: str, named: dict[str, Any]) -> Value:
+        require_in_range(self, op, named)
+        result = with_elements(op, named, rule(self, named))
+        return self.simplified(result) if self.equations else result
+
+    def _lifted(
+        self, rule: Rule, op: str, named: dict[str, Any], writes: bool
+    ) -> tuple[dict[str, Any], Value]:
+        """The arguments and the result of a call on tensors of unknown rank. What `writes` into one of
+        several may not broadcast that one, so its rank has to be known.
+        """
+        before, noted = len(self.said.constraints), len(self.said.notes)
+        every, stray = writes and sum(1 for _ in tensors(tuple(named.values()))) > 1, False
+        while True:
+            given = prepared(self, rule, named, stray, every)
+            result = self._applied(rule, op, given)
+            if not is_stray(self, before, result):
+                return given, result
+            del self.said.notes[noted:]
+            self.retract(before)
+            stray = True
 
     def _written(self, target: Value) -> None:
         """A mask that is written into, which others may be views of, makes masks count anew."""

@@ -8,6 +8,7 @@ from typing import Final, Literal, NoReturn, Protocol, TypeAlias
 
 from .dims import Dim, Term
 from .formula import Formula
+from .rows import row_of
 
 Shape: TypeAlias = tuple[Dim, ...]
 
@@ -74,7 +75,12 @@ class Tensor:
         return product(self.shape)
 
     def __str__(self) -> str:
-        return f"{self.dtype or ''}[{', '.join(map(str, self.shape))}]"
+        return f"{self.dtype or ''}[{', '.join(map(_size_text, self.shape))}]"
+
+
+def _size_text(dim: Dim) -> str:
+    """A size of a shape; a row with a star: `*x` for all of it, `*x[1:]` for a part."""
+    return str(dim) if row_of(dim) is None else "*" + str(dim).replace("[:]", "")
 
 
 class Dynamic:

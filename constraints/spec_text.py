@@ -4,7 +4,8 @@
     line    = path ":" tensor | path ":" "int" ["=" dim] | path ":" "float" ["=" value] | path "=" value
     path    = name ("[" (integer | string) "]")*              batch["pixels"], xs[0]
     tensor  = [dtype] "[" [size ("," size)*] "]"              int64[b, 4*h, ?]; a dtype left out is float32
-    size    = "?" | dim                                       `?` is a size that nothing else speaks of
+    size    = "?" | dim | "..." | "*" name                    `?` is a size that nothing else speaks of, `...`
+                                                              any number of them, `*r` too, under a name
     value   = "True" | "False" | "None" | string | number | "[" [value ("," value)*] "]" | dim
 
 The domain that a spec declares:
@@ -14,6 +15,8 @@ The domain that a spec declares:
 - A size that is a term (`h - 3`) is at least 0, and its divisors are not zero.
 - `n: int` is an integer input whose value is the symbol `n`, at least 1 like any other. A
   nested one is named by its path: that of `cfg["n"]: int` is `cfg_n`, of `sizes[0]: int` it is `sizes_0`.
+- The dims of a row are at least 1. `...` in the input `x` is the row `x`: assumptions may speak of
+  `rank(x)`, `x[-1]`, `x[0]` and `numel(x)`, which are those of the row and not of the input.
 - Every assumption holds.
 """
 
@@ -22,9 +25,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from math import inf
 from typing import Any, Final, NoReturn, TypeAlias
 
+from . import rows
 from .dims import KEYWORDS, Dim, Term, sym, symbols
 from .formula import Formula, all_of, conjuncts, free_symbols, ge
 from .formula_text import defined, parse_condition
@@ -82,7 +87,11 @@ def parse_spec(inputs: Inputs, assume: str | Iterable[str] = ()) -> Spec:
     lows = [ge(sym(n), 1) for n in reader.symbols if ranges.get(n, EVERYTHING)[0] == -inf]
     known = ranges_of((*lows, *given))
     sizes = [ge(dim, 0) for dim in reader.terms if interval(dim, known)[0] < 0]
-    return Spec(declared, Domain(tuple(reader.symbols), _unique((*lows, *reader.divisors, *sizes, *given))))
+    domain = Domain(tuple(reader.symbols), _unique((*lows, *reader.divisors, *sizes, *given)))
+    if reader.rows:
+        domain = replace(domain, symbols=(*domain.symbols, *(str(rows.rank(name)) for name in reader.rows)))
+        domain = rows.deepened(domain, rows.Deeper(rows.mentioned(given)))
+    return Spec(declared, domain)
 
 
 def write_spec(spec: Spec) -> tuple[str, ...]:
@@ -165,6 +174,8 @@ class _Reader:
         """The sizes that are not integers."""
         self.divisors: list[Formula] = []
         """No division by zero."""
+        self.rows: dict[str, None] = {}
+        """The names of rows: of what stands for any number of sizes."""
         self._values: list[tuple[str, Token, str]] = []
         """Symbols that occur in values: some other input has to declare them."""
         self._fixed: dict[str, tuple[str, Token]] = {}
@@ -211,7 +222,7 @@ class _Reader:
         word = tokens.peek()
         scalar = _SCALARS.get(word.text) if tokens.peek(1).text != "[" else None
         if scalar is None or word.kind != "name":
-            return Declared(path, self._tensor())
+            return Declared(path, self._tensor(path))
         tokens.next()
         return Declared(path, scalar(self, path, start))
 
@@ -260,7 +271,7 @@ class _Reader:
 
     # ---- tensors
 
-    def _tensor(self) -> Tensor:
+    def _tensor(self, path: InputPath) -> Tensor:
         tokens = self._tokens
         dtype = "float32"
         if not tokens.at("["):
@@ -270,10 +281,23 @@ class _Reader:
         tokens.next()
         sizes: list[Dim] = []
         while not tokens.accept("]"):
-            sizes.append(self._size())
+            start = tokens.peek()
+            sizes.append(self._row(path) if tokens.at("...", "*") else self._size())
+            if sum(rows.row_of(size) is not None for size in sizes) > 1:
+                self._fail("a second row in one shape", start, "only one `...` or `*name` can be told apart")
             if not tokens.at("]"):
                 tokens.expect(",", "]")
         return Tensor(tuple(sizes), dtype)
+
+    def _row(self, path: InputPath) -> Dim:
+        """Any number of sizes: `...` is named after the input, `*r` has its own name."""
+        tokens = self._tokens
+        if tokens.next().text == "*":
+            name = tokens.expect_kind("name", "the name of a row").text
+        else:
+            name = _symbol_of(path)
+        self.rows[name] = None
+        return rows.as_dim((rows.Part(name),))
 
     def _dtype(self) -> str:
         tokens = self._tokens
@@ -294,11 +318,6 @@ class _Reader:
             self.symbols[name] = self.sizes[name] = None
             return sym(name)
         start = tokens.peek()
-        if start.text in ("...", "*"):
-            self._fail(
-                "unknown rank is not supported yet in an input spec", start,
-                "write every size, `?` for one that is not known",
-            )
         dim = self._dim(self.sizes)
         if isinstance(dim, int) and dim < 0:
             self._fail(f"a size cannot be {dim}", start, "write `?` for a size that is not known")
@@ -398,7 +417,7 @@ class _Reader:
     def unknown_symbol(self, name: str, text: str) -> NoReturn:
         """An assumption speaks of a symbol that no input mentions."""
         at = re.search(rf"(?<![A-Za-z0-9_]){re.escape(name)}(?![A-Za-z0-9_])", text)
-        known = ", ".join(self.symbols) or "none"
+        known = ", ".join((*self.symbols, *(str(rows.rank(row)) for row in self.rows))) or "none"
         hint = suggestion(name, self.symbols)
         if name in self._fixed:
             hint = f"{name!r} is an input with a value of its own"
@@ -449,7 +468,8 @@ def _assumption(tokens: Tokens, reader: _Reader) -> tuple[Formula, ...]:
     if tokens.peek().kind != "end" and not tokens.at(";"):
         raise tokens.expected("an operator or the end")
     for name in sorted(free_symbols(formula) - reader.symbols.keys()):
-        reader.unknown_symbol(name, tokens.source)
+        if not rows.belongs(name, reader.rows):
+            reader.unknown_symbol(name, tokens.source)
     if formula is False:
         raise SpecError("this assumption never holds", tokens.source)
     return conjuncts(formula)

@@ -4,7 +4,11 @@
     product = unary (("*" | "//" | "%") unary)*
     unary   = "-"* power
     power   = atom ["**" unary]                       the exponent is an integer from 0 to 256
-    atom    = integer | name | ("min" | "max") "(" dim ("," dim)* ")" | "isqrt" "(" dim ")" | "(" dim ")"
+    atom    = integer | name | row | ("min" | "max") "(" dim ("," dim)* ")" | "isqrt" "(" dim ")"
+            | "(" dim ")"
+    row     = name "[" integer "]" | "rank" "(" name ")" | "numel" "(" name [slice] ")"
+            | name slice ("|" name slice)*            what is said of rows, see rows.py
+    slice   = "[" [integer] ":" [integer] "]"
 
 Precedence is Python's. `Tokens` and `parse_expression` serve the larger grammars of formulas and input
 specs, too. Length, depth and the size of what is built are bounded, so that hostile text ends in a
@@ -238,12 +242,30 @@ def _atom(tokens: Tokens) -> Dim:
             if token.text == "isqrt" and len(args) != 1:
                 raise tokens.error("expected one argument of isqrt", token.column)
             return _applied(tokens, token, _FUNCTIONS[token.text], *args)
-        return sym(token.text)
+        of_row = tokens.at("[") or (tokens.at("(") and token.text in ("rank", "numel"))
+        return _of_row(tokens, token) if of_row else sym(token.text)
     if tokens.accept("("):
         inner = parse_expression(tokens)
         tokens.expect(")")
         return inner
     raise tokens.expected("a name, an integer, '-' or '('")
+
+
+def _of_row(tokens: Tokens, first: Token) -> Dim:
+    """A symbol that speaks of a row, from behind the name that it begins with."""
+    text, closing = first.text, "]" if tokens.at("[") else ")"
+    while True:
+        token = tokens.next()
+        text += token.text
+        if token.text == closing and not tokens.at("|"):
+            break
+        if token.kind == "end" or (token.kind == "int" and len(token.text) > 4):
+            raise tokens.expected(repr(closing))
+    try:
+        return sym(text)
+    except ValueError:
+        problem = f"expected a dim of a row (x[-1]), rank(x) or numel(x), got {text[:40]!r}"
+        raise tokens.error(problem, first.column) from None
 
 
 def _arguments(tokens: Tokens) -> list[Dim]:

@@ -14,6 +14,7 @@ from .formula import Formula, all_of, negate
 from .intervals import Interval, Ranges, narrow
 from .language import Constraint, Note, Value
 from .program import Origin, Program
+from .rows import axioms, names
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,21 @@ class Domain:
     def ranges(self) -> Ranges:
         """The interval that assumptions over a single symbol leave to it."""
         return ranges_of(self.assumptions)
+
+    @cached_property
+    def rows(self) -> tuple[str, ...]:
+        """The rows (rows.py) of inputs of unknown rank."""
+        return names(self.symbols)
+
+    @cached_property
+    def axioms(self) -> frozenset[Formula]:
+        """The assumptions that nobody made: what holds of the symbols of rows whatever the input."""
+        return frozenset(axioms(self.symbols))
+
+    @property
+    def declared(self) -> tuple[Formula, ...]:
+        """The assumptions without the axioms."""
+        return tuple(a for a in self.assumptions if a not in self.axioms) if self.rows else self.assumptions
 
 
 def ranges_of(formulas: tuple[Formula, ...]) -> Ranges:
@@ -49,6 +65,9 @@ class Answer(Enum):
 
 class Oracle(Protocol):
     """Who decides branches while a program is recorded: the solver, handed in from outside."""
+
+    domain: Domain
+    """What is given on top of what is asked with a question."""
 
     def decide(self, formula: Formula, given: Sequence[Formula]) -> Answer:
         """Does the formula hold for all assignments that satisfy what is given, for none, or for some?"""

@@ -27,6 +27,7 @@ from ..constraints.formula import (
 )
 from ..constraints.intervals import interval
 from ..constraints.language import Fact
+from ..constraints.rows import is_dim
 from ..constraints.system import Answer, Domain
 from .judge import Judge, Satisfiable, connected
 from .periodic import IntegerSet, image, solutions
@@ -48,10 +49,18 @@ def facts(judge: Judge, domain: Domain, accepted: Formula, exact: bool = True) -
     """A fact for each symbol of the domain. The accepted set is not empty; it is `exact` or holds more."""
     formulas = [*conjuncts(all_of((*domain.assumptions, accepted)))]
     found = {}
-    for index, name in enumerate(domain.symbols):
+    for index, name in enumerate(_worth_telling(domain, accepted)):
         equals = _equal_to(judge, name, domain.symbols[:index], formulas)
         found[name] = fact(judge, formulas, sym(name), exact, equals)
     return found
+
+
+def _worth_telling(domain: Domain, accepted: Formula) -> tuple[str, ...]:
+    """The symbols, but of the dims of rows only those that the accepted set says something of alone."""
+    if not domain.rows:
+        return domain.symbols
+    alone = [min(names) for f in conjuncts(accepted) if len(names := free_symbols(f)) == 1]
+    return tuple(name for name in domain.symbols if name in alone or not is_dim(name))
 
 
 def fact(

@@ -39,7 +39,8 @@ class Summary:
 def summary(judge: Judge, domain: Domain, accepted: Formula, facts: Mapping[str, Fact]) -> Summary:
     """Facts, and of the formulas those that do not follow from the facts."""
     said = [f for name, fact in facts.items() for f in conjuncts(fact_formula(name, fact))]
-    kept = conjuncts(all_of((*domain.assumptions, accepted)))
+    said += domain.axioms
+    kept = conjuncts(all_of((*domain.declared, accepted)))
     return Summary(facts, tuple(judge.irredundant(kept, said)))
 
 

@@ -42,8 +42,10 @@ from ..constraints.language import (
     Tensor,
     Value,
 )
+from ..constraints.lifting import bounded
 from ..constraints.opnames import canonical
 from ..constraints.program import Argument, Node, Program, Ref
+from ..constraints.rows import Deeper, deepened, sizes
 from ..constraints.spec import Declared, Spec
 from ..constraints.system import Answer, Condition, End, Oracle, Path, System
 from .handlers import is_guarded
@@ -120,6 +122,10 @@ def record(
             with collector_at_rest():
                 paths.append(run.run())
             pending.extend(run.forks)
+        except Deeper as wanted:
+            spec = dataclasses.replace(spec, domain=deepened(spec.domain, wanted))
+            oracle.domain = spec.domain
+            pending, paths = [()], []
         except AnotherSource as found:
             subject = dataclasses.replace(subject, sources=(*subject.sources, found.module))
             pending, paths = [()], []
@@ -228,7 +234,7 @@ class Recording(Ledger):
         decided: tuple[Decision, ...],
         plans: Plans,
     ) -> None:
-        generator = Generator(rules, spec.domain, count=self._count, chooser=self.truth)
+        generator = Generator(rules, spec.domain, count=self._count, chooser=self.truth, restarts=True)
         super().__init__(spec.domain, oracle, generator)
         self.subject, self.spec = subject, spec
         self.device, self.names = subject.device, subject.names
@@ -344,6 +350,7 @@ class Recording(Ledger):
 
     def number(self, term: Term) -> int:
         self.loops.forget_none(free_symbols(eq(term, 0)))
+        bounded(self.generator, term)
         if self.loops.supposing:
             return self._suppose_number(term)
         if self.loops.varies(term):
@@ -793,8 +800,7 @@ def _concrete(value: Any, example: Mapping[str, int]) -> Any:
     if isinstance(value, SymbolicTensor):
         if not isinstance(value.value, Tensor):
             raise TypeError("an argument of unknown shape")
-        sizes = [evaluate(d, example) for d in value.value.shape]
-        return torch.empty(sizes, dtype=value.dtype, device="meta")
+        return torch.empty(sizes(value.value.shape, example), dtype=value.dtype, device="meta")
     if isinstance(value, torch.Tensor):
         return value.to("meta")
     if type(value) is Size:

@@ -7,6 +7,7 @@ answered here.
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -15,9 +16,11 @@ import torch
 
 from ..constraints.dims import Dim
 from ..constraints.elements import extremes
-from ..constraints.formula import any_of, eq
+from ..constraints.formula import any_of, eq, ge
 from ..constraints.language import Affine, Dynamic, Layout, Tensor, product
+from ..constraints.lifting import number_of_elements, opened, reached, spelt_out
 from ..constraints.program import Ref
+from ..constraints.rows import place_of, rank_of
 from ..constraints.rules.common import contiguous_strides
 from ..constraints.rules.strides import lies_so
 from .numbers import Size, size
@@ -54,6 +57,80 @@ class Sizes(tuple[Any, ...]):
 
     def __reduce__(self) -> Any:
         return Sizes, (tuple(self),)
+
+
+class RowSizes(Sizes):
+    """The sizes of a tensor of unknown rank: each is found out when it is asked for."""
+
+    run: Recording
+    value: Tensor
+
+    @staticmethod
+    def __new__(cls, run: Recording, value: Tensor) -> RowSizes:
+        self = tuple.__new__(cls)
+        self.run, self.value = run, value
+        return self
+
+    def _all(self) -> Sizes:
+        value = spelt_out(self.run.generator, self.value)
+        return Sizes(size(self.run, d) for d in value.shape)
+
+    def _part(self, key: Any, leading: int, trailing: int) -> Any:
+        found = reached(self.run.generator, self.value, leading, trailing).shape[key]
+        return sizes_of(self.run, Tensor(found)) if isinstance(found, tuple) else size(self.run, found)
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def __bool__(self) -> bool:
+        return self.run.truth(ge(rank_of(self.value.shape), 1))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._all())
+
+    def __contains__(self, size: Any) -> bool:
+        return size in self._all()
+
+    def __getitem__(self, key: Any) -> Any:
+        if type(key) is slice:
+            ends = (key.start or 0, key.stop)
+            if key.step is None and all(type(end) in (int, type(None)) for end in ends):
+                return self._part(key, max(0, *(e or 0 for e in ends)), max(0, *(-(e or 0) for e in ends)))
+            return self._all()[key]
+        index = operator.index(key)
+        return self._part(index, index + 1, 0) if index >= 0 else self._part(index, 0, -index)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, RowSizes) and other.value.shape == self.value.shape:
+            return True
+        return bool(tuple(self._all()) == (tuple(other) if isinstance(other, tuple | list) else other))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self._all())
+
+    def __add__(self, other: Any) -> Sizes:
+        return Sizes((*self._all(), *other))
+
+    def __radd__(self, other: Any) -> Sizes:
+        return Sizes((*other, *self._all()))
+
+    def __mul__(self, times: Any) -> Sizes:
+        return Sizes(tuple(self._all()) * times)
+
+    def numel(self) -> Any:
+        return size(self.run, number_of_elements(self.run.generator, self.value))
+
+    def index(self, *args: Any) -> int:
+        return self._all().index(*args)
+
+    def count(self, value: Any) -> int:
+        return self._all().count(value)
+
+    def __reduce__(self) -> Any:
+        return Sizes, (tuple(self._all()),)
 
 
 class SymbolicTensor(torch.Tensor):
@@ -134,29 +211,51 @@ def known(run: Recording, x: SymbolicTensor) -> Tensor:
     return run.give_up("the shape of a value is needed of which nothing is known")
 
 
+def sizes_of(run: Recording, value: Tensor) -> Sizes:
+    """The sizes of a tensor, as its program sees them."""
+    if run.domain.rows and place_of(value.shape) is not None:
+        value = opened(run.generator, value)
+        if place_of(value.shape) is not None:
+            return RowSizes(run, value)
+    return Sizes(size(run, d) for d in value.shape)
+
+
+def ranked(run: Recording, x: SymbolicTensor) -> Tensor:
+    """The tensor's value with each of its sizes."""
+    value = known(run, x)
+    return spelt_out(run.generator, value) if run.domain.rows else value
+
+
 def shape(run: Recording, x: SymbolicTensor) -> Sizes:
-    return Sizes(size(run, d) for d in known(run, x).shape)
+    return sizes_of(run, known(run, x))
 
 
 def one_size(run: Recording, x: SymbolicTensor, dim: int | None = None) -> Any:
     sizes = shape(run, x)
     if dim is None:
         return sizes
-    if not -len(sizes) <= dim < len(sizes):
-        raise IndexError(f"dimension {dim} of a tensor of rank {len(sizes)}")
-    return sizes[dim]
+    try:
+        return sizes[dim]
+    except IndexError:
+        raise IndexError(f"dimension {dim} of a tensor of rank {len(sizes)}") from None
 
 
-def rank(run: Recording, x: SymbolicTensor) -> int:
-    return len(known(run, x).shape)
+def rank(run: Recording, x: SymbolicTensor) -> Any:
+    return size(run, rank_of(known(run, x).shape))
+
+
+def elements(run: Recording, x: SymbolicTensor) -> Dim:
+    """How many elements the tensor has."""
+    value = known(run, x)
+    return number_of_elements(run.generator, value) if run.domain.rows else value.numel
 
 
 def numel(run: Recording, x: SymbolicTensor) -> Any:
-    return size(run, product(known(run, x).shape))
+    return size(run, elements(run, x))
 
 
 def stride(run: Recording, x: SymbolicTensor, dim: int | None = None) -> Any:
-    value = known(run, x)
+    value = ranked(run, x)
     if value.layout is Layout.UNKNOWN:
         run.generator.approximate("the strides of a value whose layout is not known are taken as contiguous")
     found = value.layout if isinstance(value.layout, tuple) else contiguous_strides(value.shape)
@@ -174,6 +273,8 @@ def is_contiguous(run: Recording, x: SymbolicTensor, memory_format: Any = torch.
     if value.layout is Layout.UNKNOWN:
         run.generator.approximate("a value whose layout is not known is taken as contiguous")
         return True
+    value = ranked(run, x)
+    assert isinstance(value.layout, tuple)
     dense = lies_so(value.shape, value.layout, contiguous_strides(value.shape))
     return run.truth(any_of((dense, eq(product(value.shape), 0))))
 
@@ -181,7 +282,7 @@ def is_contiguous(run: Recording, x: SymbolicTensor, memory_format: Any = torch.
 def item(run: Recording, x: SymbolicTensor) -> Any:
     """The one element of a tensor: its number is data, if sizes do not decide it."""
     value = known(run, x)
-    run.require(eq(product(value.shape), 1), "item() needs a tensor of one element")
+    run.require(eq(elements(run, x), 1), "item() needs a tensor of one element")
     span = extremes(value) if value.dtype is not None and value.dtype.startswith(("int", "uint")) else None
     if span is None:
         return run.datum(value.dtype)
@@ -199,7 +300,7 @@ def index(run: Recording, x: SymbolicTensor) -> int:
 
 
 def tolist(run: Recording, x: SymbolicTensor) -> Any:
-    value = known(run, x)
+    value = ranked(run, x)
 
     def build(sizes: tuple[Dim, ...]) -> Any:
         if not sizes:
@@ -210,7 +311,7 @@ def tolist(run: Recording, x: SymbolicTensor) -> Any:
 
 
 def truth(run: Recording, x: SymbolicTensor) -> bool:
-    run.require(eq(product(known(run, x).shape), 1), "the truth of a tensor needs one element")
+    run.require(eq(elements(run, x), 1), "the truth of a tensor needs one element")
     return run.coin()
 
 
@@ -248,7 +349,7 @@ ATTRIBUTES: dict[str, Callable[..., Any]] = {
     "is_leaf": lambda run, x: True,
     "itemsize": lambda run, x: x.dtype.itemsize,
     "nbytes": lambda run, x: numel(run, x) * x.dtype.itemsize,
-    "names": lambda run, x: (None,) * rank(run, x),
+    "names": lambda run, x: (None,) * len(shape(run, x)),
     "_base": _nothing,
 }
 OPERATOR_ATTRIBUTES = {

@@ -22,6 +22,7 @@ from ..constraints.claims import listening
 from ..constraints.dims import Term, evaluate
 from ..constraints.language import Number, Tensor, Value
 from ..constraints.program import Origin
+from ..constraints.rows import sizes
 from ..constraints.spec import Declared, Spec
 from ..constraints.system import Domain, System
 
@@ -91,7 +92,7 @@ class Replayer:
         import torch
 
         shapes = [d.type.shape for d in self.spec.inputs if isinstance(d.type, Tensor)]
-        elements = sum(prod(evaluate(dim, values) for dim in shape) for shape in shapes)
+        elements = sum(prod(sizes(shape, values)) for shape in shapes)
         model = self.target if isinstance(self.target, torch.nn.Module) else torch.nn.Module()
         weights = [*model.parameters(), *model.buffers()]
         return (
@@ -125,7 +126,7 @@ def _at(value: Value, values: Mapping[str, int]) -> Value:
         layout = value.layout
         return replace(
             value,
-            shape=tuple(evaluate(d, values) for d in value.shape),
+            shape=sizes(value.shape, values),
             layout=tuple(evaluate(d, values) for d in layout) if isinstance(layout, tuple) else layout,
         )
     if isinstance(value, tuple):
@@ -177,8 +178,7 @@ def _build(declared: Declared, values: Mapping[str, int], fill: int, device: Any
     if isinstance(value, Tensor):
         dtype = getattr(torch, value.dtype or "float32")
         varies = dtype.is_floating_point or dtype is torch.bool
-        sizes = [evaluate(d, values) for d in value.shape]
-        return torch.full(sizes, fill if varies else 0, dtype=dtype, device=device)
+        return torch.full(sizes(value.shape, values), fill if varies else 0, dtype=dtype, device=device)
     if isinstance(value, Number):
         return 0.5 if value.kind == "float" else fill
     return _at(value, values)

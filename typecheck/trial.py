@@ -9,6 +9,7 @@ from random import Random
 
 from ..constraints.formula import negate
 from ..constraints.language import Fact
+from ..constraints.rows import consistent
 from ..constraints.spec import Spec
 from ..constraints.system import System
 from ..solver.decide import Decision, Oracle, Requirement
@@ -86,6 +87,7 @@ class Trial:
         random = Random(0)
         for _ in range(SAMPLE_ATTEMPTS):
             values = {name: _candidate(facts[name], random) for name in accepts.symbols}
+            values = consistent(accepts.symbols, values)
             accepted = accepts.holds(**values)
             declared = accepted or accepts.declared(**values)
             if not declared or left[accepted] == 0 or tuple(values.values()) in seen:

@@ -36,6 +36,7 @@ from . import (
     storage,
     window,
 )
+from .reach import REACH
 
 FAMILIES: Final = (
     attention.RULES,
@@ -69,4 +70,5 @@ FAMILIES: Final = (
 )
 """A table per family; no operator is in two of them."""
 
-default_rules: Final[Rules] = reduce(lambda rules, family: rules | family, FAMILIES, Rules({}))
+_all: Rules = reduce(lambda rules, family: rules | family, FAMILIES, Rules({}))
+default_rules: Final[Rules] = _all.reaching(REACH)

@@ -1,0 +1,536 @@
+"""Rules on tensors of unknown rank: before a rule sees them, their rows (rows.py) are made fit for it.
+
+A rule sees a row as one dim. That is right for a rule that looks at dims counted from the ends alone, and not
+at those between: `reach` says how far. So a row is split until all that is looked at stands outside of it;
+where it may be too short for that, its small ranks are put to the rule one by one, and those that it refuses
+at once are required not to be. Rows that are broadcast become one. A rule that needs the whole shape is put
+the ranks of a row one by one, too; where it refuses none of them, there is an end at a largest rank that is
+declared. Should a rule require something of a row, or calculate with it, after all (`is_stray`), it is taken
+for one that needs the whole shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import product as combinations
+from math import inf
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
+
+from .dims import Dim, Term, maximum, substitute, sym, symbols
+from .formula import Formula, any_of, eq, free_symbols, ge
+from .language import Context, Layout, Refused, Shape, Tensor, Value, product
+from .rows import (
+    DEEPEST,
+    Deeper,
+    Part,
+    Row,
+    as_dim,
+    count,
+    depth,
+    dim_at,
+    has_rows,
+    names,
+    place_of,
+    rank,
+    rank_of,
+    row_of,
+)
+
+if TYPE_CHECKING:
+    from .generate import Generator, Rule
+
+Named: TypeAlias = Mapping[str, Any]
+ROUNDS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """A call looks at so many `leading` dims and so many `trailing` ones; what is between passes through."""
+
+    leading: int = 0
+    trailing: int = 0
+    melts: bool = False
+    """What lies between is counted all together: the product of its sizes is left of it."""
+    broadcasts: bool = False
+    """Where several operands have something between, it is broadcast."""
+
+    def __or__(self, other: Reach) -> Reach:
+        return Reach(
+            max(self.leading, other.leading),
+            max(self.trailing, other.trailing),
+            self.melts or other.melts,
+            self.broadcasts or other.broadcasts,
+        )
+
+
+def prepared(
+    g: Generator, rule: Rule, named: dict[str, Any], whole: bool = False, all: bool = False
+) -> dict[str, Any]:
+    """The arguments of a call as its rule can take them. `whole`: the rule has turned out to need the whole
+    shape of what has a row; `all`: that of everything.
+    """
+    for _ in range(ROUNDS):
+        named = _mapped(named, lambda tensor: _known(g, tensor))
+        rowed = [t for t in _tensors(named) if place_of(t.shape) is not None]
+        if not rowed:
+            return named
+        named = {name: _counted_from_the_end(rowed[0], value) for name, value in named.items()}
+        reach = None if whole or all else rule.reach(named)
+        if reach is None:
+            whole = False
+            _choose_rank(g, rule, named, rowed)
+            continue
+        short = next((t for t in rowed if _missing(t, reach) != (0, 0)), None)
+        if short is not None:
+            named = _deepened(g, rule, named, short, reach)
+            continue
+        aligned = _aligned(g, named, rowed, reach)
+        if aligned is None or (reach.melts and any(len(_row_in(t)) > 1 for t in rowed)):
+            whole = True
+            continue
+        for tensor in _tensors(aligned):
+            if (place := place_of(tensor.shape)) is not None:
+                g.bounds.learn(ge(tensor.shape[place], 1))
+        return _mapped(aligned, lambda tensor: _melted(g, tensor)) if reach.melts else aligned
+    raise AssertionError("a call is never prepared for its rule")
+
+
+def is_stray(g: Generator, before: int, result: Value) -> bool:
+    """Has a rule taken a row for a dim: does it require something of it, or calculate with it?"""
+    if any(has_rows(free_symbols(c.formula)) for c in g.said.constraints[before:]):
+        return True
+    return any(
+        sum(row_of(d) is not None for d in t.shape) > 1
+        or any(row_of(d) is None and has_rows(symbols(d)) for d in t.shape)
+        for t in _tensors({"result": result})
+    )
+
+
+# ---- what a run asks of a tensor of unknown rank
+
+
+def opened(g: Generator, tensor: Tensor) -> Tensor:
+    """The tensor with its row spelt out as far as its rank is known."""
+    return _known(g, tensor)
+
+
+def reached(g: Generator, tensor: Tensor, leading: int, trailing: int) -> Tensor:
+    """The tensor with so many dims at either end spelt out; with all of them, where it has no more."""
+    for _ in range(ROUNDS):
+        tensor = _known(g, tensor)
+        if place_of(tensor.shape) is None:
+            return tensor
+        first, last = _missing(tensor, Reach(leading, trailing))
+        if not first + last:
+            return tensor
+        row = _row_in(tensor)
+        enough = _has(row, first + last)
+        if (len(row) == 1 or not first) and g.choose(enough, "how many dims there are"):
+            tensor = _split(g, tensor, first, last)
+        else:
+            _spell_out(g, tensor)
+    raise AssertionError("the end of a shape is never reached")
+
+
+def bounded(g: Generator, dim: Dim) -> None:
+    """Asks for a largest rank where a dim that is needed as a number speaks of one that has none."""
+    for name in names(symbols(dim)):
+        _bound(g, name, DEEPEST)
+
+
+def spelt_out(g: Generator, tensor: Tensor) -> Tensor:
+    """The tensor with its rank decided."""
+    while place_of((tensor := _known(g, tensor)).shape) is not None:
+        _spell_out(g, tensor)
+    return tensor
+
+
+def number_of_elements(g: Generator, tensor: Tensor) -> Dim:
+    """The product of all sizes."""
+    tensor = _known(g, tensor)
+    while (row := place_of(tensor.shape)) is not None and len(row_of(tensor.shape[row]) or ()) > 1:
+        _spell_out(g, tensor)
+        tensor = _known(g, tensor)
+    return product(_melted(g, tensor).shape)
+
+
+def _spell_out(g: Generator, tensor: Tensor) -> None:
+    name = _row_in(tensor)[0].name
+    _pick(g, name, range(_limit(g, name) + 1), bounded=True)
+
+
+# ---- arguments
+
+
+def _tensors(named: Named) -> Iterator[Tensor]:
+    def walk(value: Any) -> Iterator[Tensor]:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, tuple):
+            for part in value:
+                yield from walk(part)
+
+    for value in named.values():
+        yield from walk(value)
+
+
+def _mapped(named: Named, change: Callable[[Tensor], Tensor]) -> dict[str, Any]:
+    """Arguments with each tensor that has a row changed."""
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return value if place_of(value.shape) is None else change(value)
+        return tuple(map(walk, value)) if isinstance(value, tuple) else value
+
+    return {name: walk(value) for name, value in named.items()}
+
+
+def _counted_from_the_end(tensor: Tensor, value: Any) -> Any:
+    """`x.dim() - 1` as -1."""
+    if isinstance(value, Term) and any(name.startswith("rank(") for name in symbols(value)):
+        back = value - rank_of(tensor.shape)
+        return back if isinstance(back, int) and back < 0 else value
+    return tuple(_counted_from_the_end(tensor, v) for v in value) if type(value) is tuple else value
+
+
+def _row_in(tensor: Tensor) -> Row:
+    place = place_of(tensor.shape)
+    assert place is not None
+    return row_of(tensor.shape[place]) or ()
+
+
+def _has(row: Row, number: int) -> Formula:
+    """The row has at least so many dims, more than 0."""
+    return any_of(ge(rank(part.name), part.start + part.stop + number) for part in row)
+
+
+def _surely_has(g: Generator, row: Row, number: int) -> bool:
+    return any(g.at_least(rank(part.name), part.start + part.stop + number) for part in row)
+
+
+def _missing(tensor: Tensor, reach: Reach) -> tuple[int, int]:
+    """How many dims of the row are looked at, from either end."""
+    place = place_of(tensor.shape) or 0
+    return max(reach.leading - place, 0), max(reach.trailing - (tensor.rank - 1 - place), 0)
+
+
+# ---- rows
+
+
+def _replaced(tensor: Tensor, dims: Shape, value: Dim) -> Tensor:
+    """The tensor with other dims in place of its row, whose product is `value`."""
+    place = place_of(tensor.shape) or 0
+    row = tensor.shape[place]
+    layout = tensor.layout
+    if isinstance(layout, tuple):
+        (name,) = symbols(row)
+        strides = [substitute(s, {name: value}) for s in layout]
+        inner = [strides[place] * product(dims[i + 1 :]) for i in range(len(dims))]
+        layout = (*strides[:place], *inner, *strides[place + 1 :])
+    shape = (*tensor.shape[:place], *dims, *tensor.shape[place + 1 :])
+    return replace(tensor, shape=shape, layout=layout)
+
+
+def _declared(g: Generator, dims: Iterable[Dim]) -> None:
+    """Asks for the dims of rows that are used and that the domain does not declare."""
+    wanted = {name for dim in dims for name in symbols(dim)} - {*g.domain.symbols}
+    if wanted := {name for name in wanted if not has_rows((name,)) and name[-1:] in ")]"}:
+        g.deepen(Deeper(sorted(wanted)))
+
+
+def _known(g: Generator, tensor: Tensor) -> Tensor:
+    """Parts of the row whose rank is known by now are spelt out."""
+    place = place_of(tensor.shape)
+    if place is None:
+        return tensor
+    row = row_of(tensor.shape[place]) or ()
+    ranks = {part.name: _number(g, rank(part.name)) for part in row}
+    short = [part for part in row if ranks[part.name] is not None]
+    if not short:
+        return tensor
+    rest = tuple(part for part in row if ranks[part.name] is None)
+    dims: Shape = ()
+    for part in short:
+        long = ranks[part.name] or 0
+        own = tuple(dim_at(part.name, i - long) for i in range(part.start, long - part.stop))
+        _declared(g, own)
+        dims = _broadcast(g, dims, own)
+    if not rest:
+        return _replaced(tensor, dims, product(dims))
+    inner, taken = _taken(g, rest, len(dims))
+    dims = _broadcast(g, taken, dims)
+    return replace(_replaced(tensor, (inner, *dims), inner), layout=_relaid(tensor))
+
+
+def _relaid(tensor: Tensor) -> Layout:
+    """The layout where sizes have changed in a way that strides do not show."""
+    return tensor.layout if isinstance(tensor.layout, Layout) else Layout.UNKNOWN
+
+
+def _number(g: Generator, dim: Dim) -> int | None:
+    """The dim where it is known as a number."""
+    simple = g.equations.simplify(dim)
+    if isinstance(simple, int):
+        return simple
+    low, high = g.bounds.ranges.get(str(simple), (-inf, inf))
+    return int(low) if low == high else None
+
+
+def _broadcast(g: Generator, a: Shape, b: Shape) -> Shape:
+    from .rules.common import broadcast
+
+    return broadcast(g, a, b)
+
+
+def _taken(g: Generator, row: Row, number: int) -> tuple[Dim, Shape]:
+    """A row without its last dims, and these; where the row is shorter, they are 1."""
+    found: list[Dim] = []
+    for back in range(number, 0, -1):
+        dims = [dim_at(part.name, -(part.stop + back)) for part in row]
+        _declared(g, dims)
+        found.append(maximum(*dims))
+    return as_dim(tuple(replace(part, stop=part.stop + number) for part in row)), tuple(found)
+
+
+def _split(g: Generator, tensor: Tensor, leading: int, trailing: int) -> Tensor:
+    """The tensor with dims of its row spelt out at either end. There have to be as many."""
+    row = _row_in(tensor)
+    first: Shape = ()
+    if leading:
+        (part,) = row
+        first = tuple(dim_at(part.name, part.start + i) for i in range(leading))
+        _declared(g, first)
+        row = (replace(part, start=part.start + leading),)
+    inner, last = _taken(g, row, trailing)
+    dims = (*first, inner, *last)
+    return _replaced(tensor, dims, product(dims))
+
+
+def _melted(g: Generator, tensor: Tensor) -> Tensor:
+    """The tensor with the product of the row's sizes in its place."""
+    (part,) = _row_in(tensor)
+    value = _count(g, part)
+    return _replaced(tensor, (value,), value)
+
+
+def _count(g: Generator, part: Part) -> Dim:
+    """The product of a part of a row: of dims and of what lies between, where these are certainly apart."""
+    leading, trailing = depth(g.domain.symbols, part.name)
+    first, last = max(leading, part.start), max(trailing, part.stop)
+    inner, outer = count(Part(part.name, first, last)), [*range(part.start, first), *range(-last, -part.stop)]
+    one_sided = (part.start == 0 and first == 0) or (part.stop == 0 and last == 0)
+    if one_sided or g.at_least(rank(part.name), first + last):
+        dims: tuple[Dim, ...] = (inner, *(dim_at(part.name, i) for i in outer))
+    else:
+        dims = (count(part),)
+    _declared(g, dims)
+    return product(dims)
+
+
+# ---- ranks
+
+
+def _limit(g: Generator, name: str, least: int = DEEPEST) -> int:
+    """The largest rank that is looked at."""
+    high = g.bounds.ranges.get(str(rank(name)), (0, inf))[1]
+    return int(high) if high != inf and high <= max(64, least) else least
+
+
+def _bound(g: Generator, name: str, limit: int) -> None:
+    """Asks for a largest rank where the row has none."""
+    if g.domain.ranges.get(str(rank(name)), (0, inf))[1] == inf:
+        g.deepen(Deeper(bounded={name: limit}))
+
+
+def _pick(g: Generator, name: str, ranks: Iterable[int], bounded: bool = False) -> None:
+    """Decides the rank of a row among a few."""
+    found = [*ranks]
+    if bounded:
+        _bound(g, name, max(found))
+    for n in found:
+        if g.choose(eq(rank(name), n), f"how many dims {name} has"):
+            g.learn(eq(rank(name), n))
+            return
+    g.refuse(f"{name} has another rank")
+
+
+def _choose_rank(g: Generator, rule: Rule, named: dict[str, Any], rowed: list[Tensor]) -> None:
+    """Decides the rank of one row, among those that the rule does not refuse at once."""
+    name = _row_in(rowed[0])[0].name
+    longest = max((len(v) for v in named.values() if type(v) is tuple), default=0)
+    closed = max((t.rank for t in _tensors(named)), default=0)
+    limit = _limit(g, name, max(DEEPEST, longest + 2, closed + 2))
+    fits, reason = _fitting(g, rule, named, [name], range(limit + 1))
+    if not fits:
+        g.refuse(reason)
+    if fits[-1] > limit - 2:  # as far as can be seen it takes all ranks from some on
+        _bound(g, name, limit)
+    if reason:
+        g.require(any_of(eq(rank(name), n) for n in fits), reason)
+    _pick(g, name, fits)
+
+
+def _fitting(
+    g: Generator, rule: Rule, named: Named, rows: list[str], ranks: Iterable[int]
+) -> tuple[list[int], str]:
+    """The ranks, of all these rows at once, that are possible and not refused, and why others are."""
+    every = (part.name for t in _tensors(named) if place_of(t.shape) is not None for part in _row_in(t))
+    others = [*dict.fromkeys(row for row in every if row not in rows)]
+    fits, reason = [], ""
+    for n in ranks:
+        if any(g.at_least(rank(name), n + 1) for name in rows):
+            continue
+        refused = _refused_at(g, rule, named, dict.fromkeys(rows, n), others)
+        if refused is None:
+            fits.append(n)
+        else:
+            reason = reason or refused
+    return fits, reason
+
+
+def _refused_at(
+    g: Generator, rule: Rule, named: Named, known: Mapping[str, int], others: list[str]
+) -> str | None:
+    """Why the rule refuses all calls in which rows have these ranks; None where it does not."""
+    if len(others) > 1:
+        return None
+    reason = ""
+    for ranks in combinations(range(DEEPEST + 1), repeat=len(others)):
+        long = {**known, **dict(zip(others, ranks, strict=True))}
+        try:
+            rule(_Scout(g), _mapped(named, lambda tensor, long=long: _at(tensor, long)))  # type: ignore[misc]
+        except Refused as refusal:
+            reason = reason or str(refusal)
+            continue
+        except _Undecided:
+            pass
+        return None
+    return reason
+
+
+def _at(tensor: Tensor, ranks: Mapping[str, int]) -> Tensor:
+    """The tensor with rows of these ranks."""
+    dims: list[Dim] = []
+    for part in _row_in(tensor):
+        long = ranks[part.name]
+        own: list[Dim] = [dim_at(part.name, i - long) for i in range(part.start, long - part.stop)]
+        dims = own if len(own) > len(dims) else dims
+    return replace(_replaced(tensor, tuple(dims), product(dims)), layout=_relaid(tensor))
+
+
+class _Undecided(Exception):
+    """The scouted rule asks for more than whether it refuses."""
+
+
+class _Scout(Context):
+    """A context that listens for refusals alone."""
+
+    def __init__(self, g: Generator) -> None:
+        self._g = g
+
+    def require(self, formula: Formula, reason: str) -> None:
+        if formula is False:
+            raise Refused(reason)
+
+    def refuse(self, reason: str) -> NoReturn:
+        raise Refused(reason)
+
+    def approximate(self, reason: str) -> None:
+        pass
+
+    def fresh(self, hint: str, low: Dim | None, high: Dim | None) -> Term:
+        return sym(f"{hint}_")
+
+    def trues(self, mask: Tensor) -> Term:
+        return sym("true_")
+
+    def at_least(self, dim: Dim, bound: int) -> bool:
+        return self._g.at_least(dim, bound)
+
+    def number(self, dim: Dim) -> int:
+        if isinstance(dim, int):
+            return dim
+        raise _Undecided
+
+    def choose(self, formula: Formula, reason: str) -> bool:
+        if isinstance(formula, bool):
+            return formula
+        raise _Undecided
+
+
+def _deepened(
+    g: Generator, rule: Rule, named: dict[str, Any], tensor: Tensor, reach: Reach
+) -> dict[str, Any]:
+    """Spells out what is looked at of a row; of a shorter one all, where the rule takes that."""
+    leading, trailing = _missing(tensor, reach)
+    row, needed = _row_in(tensor), leading + trailing
+    if len(row) > 1 and leading:
+        _spell_out(g, tensor)
+        return named
+    if not _surely_has(g, row, needed):
+        enough, short = _has(row, needed), [*range(max(p.start + p.stop for p in row) + needed)]
+        fits, reason = _fitting(g, rule, named, [part.name for part in row], short)
+        if reason:
+            which = (eq(rank(part.name), n) for part in row for n in fits)
+            g.require(any_of((enough, *which)), reason)
+        if fits and not g.choose(enough, "how many dims there are"):
+            if len(row) > 1:
+                _spell_out(g, tensor)
+            else:
+                _pick(g, row[0].name, fits)
+            return named
+    return _mapped(named, lambda t: _split(g, t, leading, trailing) if t.shape == tensor.shape else t)
+
+
+# ---- several rows
+
+
+def _aligned(g: Generator, named: dict[str, Any], rowed: list[Tensor], reach: Reach) -> dict[str, Any] | None:
+    """The arguments with the same row at the same place wherever there is one; None where these cannot be
+    brought about.
+    """
+    closed = max((t.rank for t in _tensors(named) if place_of(t.shape) is None), default=0)
+    trailing = max(t.rank - 1 - (place_of(t.shape) or 0) for t in rowed)
+    heads = {t.shape[: (place_of(t.shape) or 0) + 1] for t in rowed}
+    if not reach.broadcasts:
+        return named if len(heads) == 1 and not any(map(_is_mixed, named.values())) else None
+    longest = max(trailing, closed)
+    if len(heads) == 1 and closed <= trailing and all(t.rank == rowed[0].rank for t in rowed):
+        return named
+    if any(place_of(t.shape) or any(part.start for part in _row_in(t)) for t in rowed):
+        return None
+    named = _mapped(named, lambda t: _padded(g, t, longest))
+    rows = sorted(
+        {_row_in(t) for t in _tensors(named) if place_of(t.shape) is not None}, key=len, reverse=True
+    )
+    if len(rows) == 1:
+        return named
+    joined = tuple(sorted({part for row in rows for part in row}))
+    for part in joined:
+        _bound(g, part.name, DEEPEST + part.stop)
+    limit = max(_limit(g, part.name) - part.stop for part in joined)
+    so_far = {*rows[0]}
+    for row in rows[1:]:
+        if not so_far.issuperset(row):
+            _broadcast(g, _taken(g, tuple(sorted(so_far)), limit)[1], _taken(g, row, limit)[1])
+            so_far.update(row)
+    return _mapped(named, lambda t: _with_row(t, joined))
+
+
+def _is_mixed(value: Any) -> bool:
+    """Tensors of which some have a row and some have not, where a call takes several of one kind."""
+    return isinstance(value, tuple) and len({place_of(t.shape) for t in value if isinstance(t, Tensor)}) > 1
+
+
+def _padded(g: Generator, tensor: Tensor, trailing: int) -> Tensor:
+    """The tensor with so many dims behind its row, those that it has not as 1."""
+    missing = trailing - (tensor.rank - 1 - (place_of(tensor.shape) or 0))
+    return tensor if missing <= 0 else _split(g, tensor, 0, missing)
+
+
+def _with_row(tensor: Tensor, row: Row) -> Tensor:
+    if _row_in(tensor) == row:
+        return tensor
+    inner = as_dim(row)
+    return replace(_replaced(tensor, (inner,), inner), layout=_relaid(tensor))

@@ -1,0 +1,296 @@
+"""Rows: any number of dims at one place of a shape, which is how a tensor of unknown rank is written.
+
+A row has a name, and what is known of it are ordinary symbols, so that nothing else has to know about rows:
+
+    rank(x)        how many dims the row has
+    x[-2], x[0]    its dims, counted from either end
+    numel(x[1:])   the product of a slice of it
+
+A dim that the row is too short for counts as 1, as in broadcasting. Within a shape a row, or a slice of one,
+stands as a single dim that is the symbol `x[1:-2]`, whose value is the product of what it stands for; several
+that are broadcast to one stand there as `x[:]|y[:-1]`. Most rules pass such a dim on as they pass any other
+(`lifting.py`), and what takes a tensor apart by its number of elements needs no more than the product.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from .dims import Dim, Symbol, Term, evaluate, lone_atom, maximum, sym
+from .formula import Formula, any_of, eq, free_symbols, ge, le, ne
+
+if TYPE_CHECKING:
+    from .system import Domain
+
+DEEPEST: Final = 6
+"""The largest rank that is looked at where a call needs every dim of a row that has no largest rank."""
+
+_PART: Final = re.compile(r"([A-Za-z_]\w*)\[(\d*):(?:-(\d+))?\]")
+_RANK: Final = re.compile(r"rank\((\w+)\)")
+_DIM: Final = re.compile(r"(\w+)\[(-?\d+)\]")
+_COUNT: Final = re.compile(r"numel\((\w+)(\[\d*:(?:-\d+)?\])?\)")
+
+
+class Deeper(BaseException):
+    """More of the rows has to be declared than was: their dims by symbol, or a largest rank. Not an
+    Exception, for a program's own `except Exception` must not swallow it.
+    """
+
+    def __init__(self, symbols: Iterable[str] = (), bounded: Mapping[str, int] | None = None) -> None:
+        super().__init__()
+        self.symbols, self.bounded = tuple(symbols), dict(bounded or {})
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Part:
+    """The dims of a row from `start` on, but for the last `stop` of them; none if the row is too short."""
+
+    name: str
+    start: int = 0
+    stop: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.name}[{self.start or ''}:{-self.stop or ''}]"
+
+    @property
+    def rank(self) -> Dim:
+        cut = self.start + self.stop
+        return maximum(rank(self.name) - cut, 0) if cut else rank(self.name)
+
+
+Row: TypeAlias = tuple[Part, ...]
+"""Parts of rows, in order, that are broadcast to one another; most often a single one."""
+
+
+def rank(name: str) -> Term:
+    """How many dims the row has."""
+    return sym(f"rank({name})")
+
+
+def dim_at(name: str, index: int) -> Term:
+    """One dim of the row; negative indices count from its end, where -1 is the last."""
+    return sym(f"{name}[{index}]")
+
+
+def as_dim(row: Row) -> Term:
+    """The row as it stands in a shape."""
+    return sym("|".join(map(str, row)))
+
+
+def row_of(dim: Dim) -> Row | None:
+    """The row that a dim of a shape stands for; None for a dim that is just one."""
+    atom = lone_atom(dim) if isinstance(dim, Term) else None
+    return _row(atom.name) if isinstance(atom, Symbol) and ":" in atom.name else None
+
+
+@lru_cache(maxsize=4096)
+def _row(text: str) -> Row | None:
+    return (
+        tuple(Part(n, int(a or 0), int(b or 0)) for n, a, b in _PART.findall(text)) if _is_row(text) else None
+    )
+
+
+def _is_row(name: str) -> bool:
+    return ":" in name and not name.startswith("numel(")
+
+
+def has_rows(names: Iterable[str]) -> bool:
+    """Is one of the symbols a row that stands in a shape?"""
+    return any(map(_is_row, names))
+
+
+def place_of(shape: tuple[Dim, ...]) -> int | None:
+    """Where the row stands in a shape; None in a shape of known rank."""
+    return next((i for i, dim in enumerate(shape) if row_of(dim) is not None), None)
+
+
+def rank_of(shape: tuple[Dim, ...]) -> Dim:
+    """How many dims a shape has, as a dim."""
+    place = place_of(shape)
+    if place is None:
+        return len(shape)
+    row = row_of(shape[place])
+    assert row is not None
+    return maximum(*(part.rank for part in row)) + len(shape) - 1
+
+
+# ---- what is declared of rows
+
+
+def names(symbols: Iterable[str]) -> tuple[str, ...]:
+    """The rows that symbols declare, in order."""
+    return tuple(match[1] for s in symbols if (match := _RANK.fullmatch(s)))
+
+
+def belongs(symbol: str, rows: Iterable[str]) -> bool:
+    """Does the symbol speak of one of these rows?"""
+    found = _RANK.fullmatch(symbol) or _DIM.fullmatch(symbol) or _COUNT.fullmatch(symbol)
+    return found is not None and found[1] in rows
+
+
+def is_dim(symbol: str) -> bool:
+    """Is the symbol a dim of a row, or the product of several?"""
+    return _DIM.fullmatch(symbol) is not None or _COUNT.fullmatch(symbol) is not None
+
+
+def depth(symbols: Iterable[str], name: str) -> tuple[int, int]:
+    """How many dims of a row are symbols, from either end."""
+    indices = [int(match[2]) for s in symbols if (match := _DIM.fullmatch(s)) and match[1] == name]
+    return max((i + 1 for i in indices if i >= 0), default=0), max((-i for i in indices if i < 0), default=0)
+
+
+def _counts(symbols: Iterable[str], name: str) -> tuple[Part, ...]:
+    matches = (m for s in symbols if (m := _COUNT.fullmatch(s)) and m[1] == name)
+    return tuple((_row(f"{name}{m[2] or '[:]'}") or ())[0] for m in matches)
+
+
+def count(part: Part) -> Term:
+    """The product of a part of a row, as a symbol of its own."""
+    return sym(f"numel({part.name})" if part == Part(part.name) else f"numel({part})")
+
+
+def deepened(domain: Domain, wanted: Deeper) -> Domain:
+    """The domain with more symbols of its rows, and what holds of them whatever the input."""
+    declared = [a for a in domain.assumptions if a not in domain.axioms]
+    declared += [le(rank(name), most) for name, most in wanted.bounded.items()]
+    known = dict.fromkeys(domain.symbols)
+    for name in names(domain.symbols):
+        own = [*known, *wanted.symbols]
+        leading, trailing = depth(own, name)
+        for index in (*range(leading), *range(-trailing, 0)):
+            known[str(dim_at(name, index))] = None
+        for part in _counts(own, name):
+            known |= dict.fromkeys(map(str, (count(part), count(_inner(part, leading, trailing)))))
+    assumptions = dict.fromkeys((*declared, *axioms(known)))
+    return replace(domain, symbols=tuple(known), assumptions=tuple(assumptions))
+
+
+def axioms(symbols: Iterable[str]) -> Iterator[Formula]:
+    """What holds of the symbols of rows whatever the input."""
+    symbols = tuple(symbols)
+    for name in names(symbols):
+        leading, trailing = depth(symbols, name)
+        yield from _of_dims(name, leading, trailing)
+        for part in _counts(symbols, name):
+            yield from _of_count(part, _inner(part, leading, trailing), leading)
+
+
+def _inner(part: Part, leading: int, trailing: int) -> Part:
+    """What is left of a part without the dims that are symbols."""
+    return Part(part.name, max(leading, part.start), max(trailing, part.stop))
+
+
+def _of_dims(name: str, leading: int, trailing: int) -> Iterator[Formula]:
+    """Each dim is at least 1, and 1 where there is none; two that are the same from either end are equal."""
+    long = rank(name)
+    yield ge(long, 0)
+    for index in (*range(leading), *range(-trailing, 0)):
+        dim, needed = dim_at(name, index), index + 1 if index >= 0 else -index
+        yield ge(dim, 1)
+        yield any_of((ge(long, needed), eq(dim, 1)))
+    for i in range(leading):
+        for j in range(1, trailing + 1):
+            yield any_of((ne(long, i + j), eq(dim_at(name, i), dim_at(name, -j))))
+
+
+def _of_count(part: Part, inner: Part, leading: int) -> Iterator[Formula]:
+    """The product of a part is that of its dims and of the inner part, where the row is long enough; else
+    that of the dims that there are.
+    """
+    long, name = rank(part.name), part.name
+    cut = inner.start + inner.stop
+    yield ge(count(inner), 1)
+    yield any_of((ge(long, cut + 1), eq(count(inner), 1)))
+    if inner == part:
+        return
+    yield ge(count(part), 1)
+    outer = [*range(part.start, inner.start), *range(-inner.stop, -part.stop)]
+    yield any_of(
+        (le(long, cut - 1), eq(count(part), _product(count(inner), *(dim_at(name, i) for i in outer))))
+    )
+    for n in range(cut):
+        dims = [dim_at(name, i if i < leading else i - n) for i in range(part.start, n - part.stop)]
+        yield any_of((ne(long, n), eq(count(part), _product(*dims))))
+
+
+def _product(*dims: Dim) -> Dim:
+    result: Dim = 1
+    for dim in dims:
+        result = result * dim
+    return result
+
+
+# ---- at concrete sizes
+
+
+def sizes(shape: tuple[Dim, ...], values: Mapping[str, int]) -> tuple[int, ...]:
+    """A shape at an assignment, its row spelt out. Dims that nothing speaks of are 2."""
+    found: list[int] = []
+    for dim in shape:
+        row = row_of(dim)
+        if row is None:
+            found.append(evaluate(dim, values))
+        else:
+            found += _broadcast([_spelt(part, values) for part in row])
+    return tuple(found)
+
+
+def _broadcast(shapes: list[list[int]]) -> list[int]:
+    longest = max(map(len, shapes))
+    padded = [[1] * (longest - len(s)) + s for s in shapes]
+    return [next((n for n in column if n != 1), 1) for column in zip(*padded, strict=True)]
+
+
+def _spelt(part: Part, values: Mapping[str, int]) -> list[int]:
+    whole = spelt(part.name, values)
+    return whole[part.start : max(len(whole) - part.stop, part.start)]
+
+
+def spelt(name: str, values: Mapping[str, int]) -> list[int]:
+    """The dims of a row at an assignment that meets its axioms."""
+    long = values[f"rank({name})"]
+    leading, trailing = depth(values, name)
+    found = [2] * long
+    if long > leading + trailing:
+        inner = values.get(str(count(Part(name, leading, trailing))))
+        if inner is not None:
+            found[leading : long - trailing] = [inner] + [1] * (long - leading - trailing - 1)
+    for i in range(long):
+        if i < leading:
+            found[i] = values[f"{name}[{i}]"]
+        if long - i <= trailing:
+            found[i] = values[f"{name}[{i - long}]"]
+    return found
+
+
+def assignment(symbols: Iterable[str], rows: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    """What the symbols of rows say where the rows have these dims."""
+    symbols, made = tuple(symbols), {}
+    for name, dims in rows.items():
+        long = len(dims)
+        leading, trailing = depth(symbols, name)
+        made[f"rank({name})"] = long
+        made |= {f"{name}[{i}]": dims[i] if i < long else 1 for i in range(leading)}
+        made |= {f"{name}[{-j}]": dims[-j] if j <= long else 1 for j in range(1, trailing + 1)}
+        for part in _counts(symbols, name):
+            made[str(count(part))] = prod(dims[part.start : max(long - part.stop, part.start)])
+    return made
+
+
+def consistent(symbols: Iterable[str], values: Mapping[str, int]) -> dict[str, int]:
+    """An assignment in which all symbols of a row say the same, made from any: what contradicts gives way."""
+    rows = {
+        name: spelt(name, {**values, f"rank({name})": max(values[f"rank({name})"], 0)})
+        for name in names(symbols)
+    }
+    return {**values, **assignment(symbols, rows)}
+
+
+def mentioned(formulas: Iterable[Formula]) -> frozenset[str]:
+    """The symbols of formulas."""
+    return frozenset().union(*map(free_symbols, formulas))

@@ -1,0 +1,181 @@
+"""How far from either end of a shape each operator looks; what lies between, it passes on as it is.
+
+`REACH` has a row for each operator that need not know the rank of its operands: a function of the named
+arguments, which gives None where they need the whole shape. An operator that is not in the table always does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from ..dims import Term
+from ..language import Dots, Slice, Tensor, Value
+from ..lifting import Named, Reach
+from ..rows import place_of
+from . import elementwise
+
+POINTWISE: Final = frozenset(elementwise.RULES) - frozenset(
+    "_prelu_kernel prelu glu copy_ fill_ equal allclose isin log_sigmoid_forward rrelu_with_noise "
+    "rrelu_with_noise_functional square_ detach_ zero_ type_as polar".split()
+) | frozenset(
+    "dropout alpha_dropout native_dropout bernoulli alias contiguous lift_fresh zeros_like ones_like "
+    "empty_like full_like rand_like randn_like randint_like poisson logit".split()
+)
+"""Operators of which each element of the result is made from one element of each operand."""
+
+
+def along(*parameters: str, gap: int = 0) -> Callable[[Named], Reach | None]:
+    """Looks at the dims that these parameters name; at all of them where one is None. `gap` is 1 for dims
+    of the result, before which a new one is put.
+    """
+
+    def reach(named: Named) -> Reach | None:
+        found = Reach()
+        for parameter in parameters:
+            given = named.get(parameter)
+            for dim in given if isinstance(given, tuple) else (given,):
+                if type(dim) is not int:
+                    return None
+                one = Reach(leading=dim + 1 - gap) if dim >= 0 else Reach(trailing=-dim - gap)
+                found = found | one or found
+        return found
+
+    return reach
+
+
+def reducing(named: Named) -> Reach | None:
+    """Along `dim`; over everything where there is none."""
+    if named.get("other") is not None:  # max(x, other), the larger of each two
+        return None
+    if named.get("dim") in (None, ()):
+        return Reach(melts=True) if not named.get("keepdim") else None
+    return along("dim")(named)
+
+
+def by_default(dim: int, then: Callable[[Named], Reach | None]) -> Callable[[Named], Reach | None]:
+    """Along `dim`, which may be left out."""
+    return lambda named: then({"dim": dim, **named})
+
+
+def last(count: int, **options: bool) -> Callable[[Named], Reach | None]:
+    return lambda named: Reach(trailing=count, **options)
+
+
+def normalized(named: Named) -> Reach | None:
+    shape = named["normalized_shape"]
+    return Reach(trailing=len(shape) if isinstance(shape, tuple) else 1)
+
+
+def padded(named: Named) -> Reach | None:
+    pads = named.get("pad")
+    return (
+        Reach(trailing=len(pads) // 2)
+        if isinstance(pads, tuple) and named.get("mode", "constant") == "constant"
+        else None
+    )
+
+
+def flattened(named: Named) -> Reach | None:
+    """Dims that are counted from the same end are flattened there; else all between goes, too."""
+    start, end = named.get("start_dim", 0), named.get("end_dim", -1)
+    if type(start) is not int or type(end) is not int:
+        return None
+    if (start < 0) == (end < 0):
+        return along("start_dim", "end_dim")({"start_dim": start, "end_dim": end})
+    if start < 0:
+        return None
+    return Reach(melts=True) if (start, end) == (0, -1) else Reach(start + 1, -1 - end, melts=True)
+
+
+def indexed(named: Named) -> Reach | None:
+    """The entries before and after `...`, which stands at the end where it is left out."""
+    index = named["index"]
+    entries = index if isinstance(index, tuple) else (index,)
+    places = [i for i, entry in enumerate(entries) if entry is Dots]
+    split = places[0] if places else len(entries)
+    before, after = _consumed(entries[:split]), _consumed(entries[split + 1 :])
+    return None if before is None or after is None or len(places) > 1 else Reach(before, after)
+
+
+def _consumed(entries: tuple[Value, ...]) -> int | None:
+    """How many dims the entries of an index stand for."""
+    total = 0
+    for entry in entries:
+        match entry:
+            case None | bool():
+                pass
+            case Tensor(dtype="bool" | "uint8") as mask:
+                if place_of(mask.shape) is not None:
+                    return None
+                total += mask.rank
+            case Tensor() as chosen if place_of(chosen.shape) is None:
+                total += 1
+            case int() | Term() | Slice():
+                total += 1
+            case _:
+                return None
+    return total
+
+
+def viewed(named: Named) -> Reach | None:
+    """Only the number of elements matters to a contiguous tensor."""
+    return Reach(melts=True)
+
+
+def _table(**rows: str) -> dict[str, str]:
+    return {name: kind for kind, names in rows.items() for name in names.split()}
+
+
+_KINDS: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
+    "pointwise": lambda named: Reach(broadcasts=True),
+    "elements": lambda named: Reach(),
+    "last": last(1),
+    "last_two": last(2),
+    "last_three": last(3),
+    "products": last(2, broadcasts=True),
+    "along_dim": along("dim"),
+    "along_first": by_default(0, along("dim")),
+    "along_last": by_default(-1, along("dim")),
+    "along_dims": along("dims"),
+    "along_two": along("dim0", "dim1"),
+    "moving": along("source", "destination"),
+    "before_dim": along("dim", gap=1),
+    "reducing": reducing,
+    "normalized": normalized,
+    "padded": padded,
+    "flattened": flattened,
+    "indexed": indexed,
+    "viewed": viewed,
+    "channels": lambda named: Reach(leading=2),
+}
+
+REACH: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
+    op: _KINDS[kind]
+    for op, kind in {
+        **dict.fromkeys(POINTWISE, "pointwise"),
+        **_table(
+            elements="embedding aten_embedding one_hot",
+            last="linear",
+            last_two="tril triu mT mH",
+            last_three="pixel_shuffle pixel_unshuffle",
+            products="matmul",
+            along_dim="softmax log_softmax softmin cumsum cumprod logcumsumexp cummax cummin select narrow "
+            "squeeze unflatten index_select gumbel_softmax squeeze_copy select_copy",
+            along_first="chunk split split_with_sizes unbind tensor_split cat slice",
+            along_last="argsort sort topk kthvalue mode glu diff",
+            along_dims="flip roll",
+            along_two="transpose transpose_copy",
+            moving="movedim",
+            before_dim="unsqueeze unsqueeze_copy",
+            reducing="sum mean prod amax amin max min argmax argmin any all var std nansum nanmean "
+            "logsumexp median nanmedian count_nonzero var_mean std_mean",
+            normalized="layer_norm rms_norm native_layer_norm",
+            padded="pad constant_pad_nd",
+            flattened="flatten",
+            indexed="getitem",
+            viewed="view reshape ravel",
+            channels="batch_norm group_norm",
+        ),
+    }.items()
+}
