@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
@@ -23,6 +23,7 @@ from .replay import Failed
 from .report import Accepts, Report, Verdict
 from .rule_packages import packaged_rule
 from .sources import Source, source_of
+from .suspicions import suspected
 from .target import Target, TargetError, resolve
 from .trial import Trial, Witnesses, show
 
@@ -36,6 +37,7 @@ def check(
     replay: bool = True,
     rules: Rules | None = None,
     repairs: bool = False,
+    suspect: Collection[str] = (),
     progress: Progress | None = None,
 ) -> Report:
     """For which of the declared inputs does the target run?
@@ -51,18 +53,20 @@ def check(
       out, the default rules serve, and those that installed packages bring for operators of their own.
     - `repairs`: look for changes of the program after which a finding is gone, for some seconds more. Only
       Python programs are changed; each change is tried on the program itself, and taken back.
+    - `suspect`: codes of suspicions to look for besides the usual ones, or `"all"` among them.
 
     Raises SpecError where the spec or an assumption cannot be used, TargetError where the target cannot.
     """
     found = examine(
         target, inputs, assume, budget_s=budget_s, replay=replay, rules=rules, progress=progress
     )
+    report = suspected(found.report, found.system, suspect)
     if not repairs or found.target.kind != "python":
-        return found.report
+        return report
     from .repairing import repaired
 
     rules = default_rules() if rules is None else rules
-    return repaired(found.report, found.target.value, found.spec, found.system, rules)
+    return repaired(report, found.target.value, found.spec, found.system, rules)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,14 @@ class Code(StrEnum):
     CHANGED_STATE = "changed-state"
     NOT_REPLAYED = "not-replayed"
     REVEALED = "revealed"
+    ROW_COLUMN = "row-column"
+    LOSS_BROADCAST = "loss-broadcast"
+    SWAPPED_SIZES = "swapped-sizes"
+    FIXED_SYMBOL = "fixed-symbol"
+    BATCH_SOFTMAX = "batch-softmax"
+    MIXED_BATCH = "mixed-batch"
+    IDLE_BRANCH = "idle-branch"
+    LOST_PRECISION = "lost-precision"
     UNUSED_SUPPRESSION = "unused-suppression"
     INTERNAL_ERROR = "internal-error"
 
@@ -63,6 +71,32 @@ MEANINGS: Final[Mapping[Code, Meaning]] = {
     Code.CHANGED_STATE: Meaning(Severity.NOTE, "attributes of the model that a run assigns"),
     Code.NOT_REPLAYED: Meaning(Severity.NOTE, "an example that could not be tried on the program"),
     Code.REVEALED: Meaning(Severity.NOTE, "the shape of a value that the program asks to be told"),
+    Code.ROW_COLUMN: Meaning(Severity.WARNING, "a column and a row that broadcast to a square"),
+    Code.LOSS_BROADCAST: Meaning(Severity.WARNING, "a loss of two tensors of different shapes"),
+    Code.SWAPPED_SIZES: Meaning(
+        Severity.WARNING, "two sizes of one input that are declared apart and have to be equal"
+    ),
+    Code.FIXED_SYMBOL: Meaning(Severity.WARNING, "a declared symbol that has one value left"),
+    Code.BATCH_SOFTMAX: Meaning(Severity.WARNING, "a softmax over the batch"),
+    Code.MIXED_BATCH: Meaning(Severity.WARNING, "a view in which samples of the batch share a row"),
+    Code.IDLE_BRANCH: Meaning(Severity.NOTE, "a branch on sizes that always goes one way"),
+    Code.LOST_PRECISION: Meaning(
+        Severity.NOTE, "an operator that leaves later shapes unknown, or less than exact"
+    ),
     Code.UNUSED_SUPPRESSION: Meaning(Severity.WARNING, "a suppression of findings that there are none of"),
     Code.INTERNAL_ERROR: Meaning(Severity.ERROR, "this checker is wrong here; please report it"),
 }
+
+SUSPICIONS: Final = (
+    Code.ROW_COLUMN,
+    Code.LOSS_BROADCAST,
+    Code.SWAPPED_SIZES,
+    Code.FIXED_SYMBOL,
+    Code.BATCH_SOFTMAX,
+    Code.MIXED_BATCH,
+    Code.IDLE_BRANCH,
+    Code.LOST_PRECISION,
+)
+"""What runs and is probably not meant."""
+ON: Final = frozenset({Code.ROW_COLUMN, Code.LOSS_BROADCAST, Code.SWAPPED_SIZES, Code.BATCH_SOFTMAX})
+"""The suspicions that are looked for unasked: correct programs raise them hardly ever."""

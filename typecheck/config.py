@@ -23,7 +23,7 @@ from typing import Any, Final, NoReturn, TypeVar
 
 from ..constraints.program import Origin
 from ..constraints.spec_text import suggestion
-from .codes import Code
+from .codes import SUSPICIONS, Code
 from .target import TargetError
 
 FILE: Final = "pyproject.toml"
@@ -45,6 +45,8 @@ class Job:
     assume: tuple[str, ...] = ()
     budget_s: float = BUDGET_S
     replay: bool = True
+    suspect: tuple[str, ...] = ()
+    """Suspicions to look for besides the usual ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,8 @@ class _Reader:
     def project(self, data: Any) -> Project:
         table = _Table(self, "[tool.anyshape]", data, KEYS)
         budget = table.get("budget", _seconds) or BUDGET_S
-        default = Job("", budget_s=budget, replay=table.get("replay", _truth) is not False)
+        suspect = table.get("suspect", _suspicions) or ()
+        default = Job("", budget_s=budget, replay=table.get("replay", _truth) is not False, suspect=suspect)
         baseline = table.get("baseline", _text)
         codes = table.get("ignore", _codes) or ()
         return Project(
@@ -126,6 +129,7 @@ class _Reader:
             table.get("assume", _texts) or (),
             table.get("budget", _seconds) or default.budget_s,
             default.replay if replay is None else replay,
+            default.suspect,
         )
 
     def line(self, key: str, number: int | None = None) -> int:
@@ -225,7 +229,17 @@ def _code(name: str) -> Code:
         raise _Wrong(f"names {name!r}, which is no code of a finding", hint) from None
 
 
-KEYS: Final = ("targets", "ignore", "baseline", "budget", "replay")
+def _suspicions(value: Any) -> tuple[str, ...]:
+    names = _texts(value)
+    known = [*(code.value for code in SUSPICIONS), "all"]
+    for name in names:
+        if name not in known:
+            hint = suggestion(name, known) or f"there are {', '.join(known)}"
+            raise _Wrong(f"names {name!r}, which is no suspicion", hint)
+    return names
+
+
+KEYS: Final = ("targets", "ignore", "suspect", "baseline", "budget", "replay")
 TARGET_KEYS: Final = ("target", "inputs", "assume", "budget", "replay")
 
 

@@ -37,6 +37,7 @@ def answer(job: Job, cache: Cache | None, tell: Progress | None = None) -> Answe
             budget_s=job.budget_s,
             replay=job.replay,
             repairs=job.replay,
+            suspect=job.suspect,
             progress=tell,
         )
     if cache is not None and reading.unchanged and worth_keeping(report):

@@ -18,6 +18,7 @@ ignore = ["approximate", "raises"]
 baseline = "known.json"
 budget = 60
 replay = false
+suspect = ["mixed-batch"]
 
 [[tool.anyshape.targets]]
 target = "models/unet.py:UNet"
@@ -31,6 +32,9 @@ replay = true
 """
 
 
+MULTIPLES = ("h % 64 == 0", "w % 64 == 0")
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     return tmp_path / "pyproject.toml"
@@ -42,8 +46,8 @@ def test_all_keys(file: Path) -> None:
     assert project is not None
     assert project.root == file.parent
     assert project.jobs == (
-        Job("models/unet.py:UNet", ("x: float32[b, 3, h, w]",), ("h % 64 == 0", "w % 64 == 0"), 60.0, False),
-        Job("saved.pt2", None, (), 5.0, True),
+        Job("models/unet.py:UNet", ("x: float32[b, 3, h, w]",), MULTIPLES, 60.0, False, ("mixed-batch",)),
+        Job("saved.pt2", None, (), 5.0, True, ("mixed-batch",)),
     )
     assert project.ignore == {Code.APPROXIMATE: 5, Code.RAISES: 5}
     assert project.baseline == file.parent / "known.json"

@@ -45,7 +45,11 @@ def loaded(text: str, path: Path, names: dict[str, object]) -> ModuleType:
 
 def checked(module: ModuleType) -> Report:
     report = check(
-        module.target, module.inputs, getattr(module, "assume", ()), rules=getattr(module, "rules", None)
+        module.target,
+        module.inputs,
+        getattr(module, "assume", ()),
+        rules=getattr(module, "rules", None),
+        suspect=getattr(module, "suspect", ()),
     )
     return suppressed([report], all=True)[0]
 

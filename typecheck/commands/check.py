@@ -13,6 +13,7 @@ from ...constraints.spec_text import SpecError
 from .. import baseline as baselines
 from ..baseline import Baseline
 from ..cache import Cache, default_folder
+from ..codes import SUSPICIONS
 from ..config import ConfigError, Job, Project, find
 from ..project import answer
 from ..render.formats import WRITERS, written
@@ -56,7 +57,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default="short",
         help="the steps to a finding that change sizes, or all (short)",
     )
-    parser.add_argument("--no-replay", action="store_true", help="do not try examples on the real program")
+    names = [*(code.value for code in SUSPICIONS), "all"]
+    help = f"look for what runs and is not meant: {', '.join(names)}"
+    parser.add_argument(
+        "--suspect", action="append", choices=names, metavar="CODE", default=[], help=help
+    )
+    parser.add_argument("--no-replay", action="store_true", help="try no examples or repairs on the program")
     parser.add_argument("--no-cache", action="store_true", help="neither use nor keep results on disk")
     parser.add_argument("--baseline", metavar="FILE", type=Path, help="findings that are known already")
     parser.add_argument("--write-baseline", action="store_true", help="note all findings as known")
@@ -109,7 +115,8 @@ def _jobs(options: argparse.Namespace, project: Project | None) -> Sequence[Job]
 
 def _with_options(job: Job, options: argparse.Namespace) -> Job:
     budget = job.budget_s if options.budget is None else options.budget
-    return Job(job.target, job.inputs, job.assume, budget, job.replay and not options.no_replay)
+    suspect = tuple(dict.fromkeys((*job.suspect, *options.suspect)))
+    return Job(job.target, job.inputs, job.assume, budget, job.replay and not options.no_replay, suspect)
 
 
 def _baseline(options: argparse.Namespace, project: Project | None) -> Baseline | None:

@@ -1,0 +1,101 @@
+"""Suspicions: what each is about, what it is not about, and how they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from models.broken import BROKEN
+from models.entry import Broken
+from torch import Tensor, nn
+
+from anyshape.typecheck import check
+from anyshape.typecheck.codes import ON, SUSPICIONS, Code
+from anyshape.typecheck.suspicions import TABLE, wanted
+from anyshape.typecheck.target import TargetError
+
+COLUMN = nn.Linear(4, 1)
+
+
+def codes(target: Callable[..., Any], inputs: str, assume: tuple[str, ...] = ()) -> set[Code]:
+    report = check(target, inputs, assume, suspect=["all"])
+    return {f.code for f in report.findings} & {*SUSPICIONS}
+
+
+def test_the_table_has_every_suspicion() -> None:
+    assert tuple(TABLE) == SUSPICIONS
+    assert set(SUSPICIONS) > ON
+
+
+def test_they_are_asked_for_by_name() -> None:
+    assert wanted([]) == ON
+    assert wanted(["idle-branch"]) == ON | {Code.IDLE_BRANCH}
+    assert wanted(["all"]) == set(SUSPICIONS)
+    with pytest.raises(TargetError, match="'idle' is no suspicion; there are row-column"):
+        wanted(["idle"])
+
+
+def outer(x: Tensor, y: Tensor) -> Tensor:
+    return x[:, None] - y
+
+
+def positions(x: Tensor) -> Tensor:
+    t = torch.arange(x.shape[0])
+    return t.view(-1, 1) - t
+
+
+@pytest.mark.filterwarnings("ignore:Using a target size", "ignore:Implicit dimension")
+@pytest.mark.parametrize(
+    "target, inputs, expected",
+    [
+        (lambda x, y: COLUMN(x) - y, "x: [b, 4]; y: [b]", {Code.ROW_COLUMN}),
+        (lambda x, y: y * COLUMN(x), "x: [b, 4]; y: [b]", {Code.ROW_COLUMN}),
+        (outer, "x: [b]; y: [b]", set()),  # made a column on purpose
+        (positions, "x: [b, 2]", set()),
+        (lambda x, y: COLUMN(x) - y, "x: [b, 4]; y: [b, 1]", set()),
+        (lambda x, y: COLUMN(x) - y, "x: [1, 4]; y: [1]", set()),  # [1, 1] is no harm
+        (lambda x, y: F.mse_loss(COLUMN(x), y), "x: [b, 4]; y: [b]", {Code.LOSS_BROADCAST}),
+        (lambda x, y: nn.L1Loss()(COLUMN(x), y), "x: [b, 4]; y: [b]", {Code.LOSS_BROADCAST}),
+        (lambda x, y: F.mse_loss(COLUMN(x), y), "x: [b, 4]; y: [b, 1]", set()),
+        (lambda x: x.softmax(0), "x: [b, c]", {Code.BATCH_SOFTMAX}),
+        (lambda x: x.log_softmax(-2), "x: [batch, c]", {Code.BATCH_SOFTMAX}),
+        (lambda x: nn.Softmax()(x), "x: [b, t, 4]", {Code.BATCH_SOFTMAX}),
+        (lambda x: x.softmax(0), "x: [t, b]", set()),  # over time
+        (lambda x: x.softmax(0), "x: [b]", set()),
+        (lambda x: x.view(4, -1), "x: [b, 4]", {Code.MIXED_BATCH}),
+        (lambda x: x.view(-1, 2), "x: [b, 4]", set()),
+        (lambda x: x.flatten(0, 1), "x: [b, t, 4]", set()),
+        (lambda x: x + 1 if x.shape[0] > 0 else x, "x: [b, 4]", {Code.IDLE_BRANCH}),
+        (lambda x: x + 1 if x.shape[0] > 1 else x, "x: [b, 4]", set()),
+        (lambda x: F.interpolate(x, scale_factor=2.3) + 1, "x: [b, 3, n]", {Code.LOST_PRECISION}),
+        (lambda x: nn.Linear(8, 2)(x), "x: [b, n]", {Code.FIXED_SYMBOL}),
+        (lambda x: nn.Linear(8, 2)(x), "x: [b, 8]", set()),
+        (lambda x: x @ x, "x: [h, w]", {Code.SWAPPED_SIZES}),
+        (lambda x: x @ x, "x: [h, h]", set()),
+    ],
+)  # fmt: skip
+def test_what_is_suspected(target: Callable[..., Any], inputs: str, expected: set[Code]) -> None:
+    assert codes(target, inputs) == expected
+
+
+def test_an_assumption_fixes_a_symbol_on_purpose() -> None:
+    assert codes(nn.Linear(8, 2), "input: [b, n]", ("n == 8",)) == set()
+
+
+def test_the_line_of_a_symbol_is_the_one_that_imposes_it() -> None:
+    def target(x: Tensor) -> Tensor:
+        y = x.relu()
+        return y @ y
+
+    (finding,) = [f for f in check(target, "x: [h, w]").findings if f.code is Code.SWAPPED_SIZES]
+    assert finding.origin.code == "return y @ y"
+    assert finding.message == "x is declared with h and w, and they have to be equal"
+
+
+@pytest.mark.parametrize("entry", BROKEN, ids=lambda entry: entry.name)
+def test_right_programs_raise_none_unasked(entry: Broken) -> None:
+    report = check(entry.repaired(), entry.inputs, entry.assume, replay=False)
+    assert not {f.code for f in report.findings} & {*SUSPICIONS}
