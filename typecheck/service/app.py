@@ -449,6 +449,12 @@ def _handlers(app: FastAPI) -> None:
     async def other(request: Request, error: HTTPException) -> Response:
         return told(error.status_code, str(error.detail), **(error.headers or {}))
 
+    @app.exception_handler(Exception)
+    async def defect(request: Request, error: Exception) -> Response:
+        log("a request failed", logging.ERROR, error=type(error).__name__, path=request.scope["path"])
+        hint = f"please report it, with the request {request.state.request}"
+        return told(500, "the service failed to answer", hint)
+
     @app.exception_handler(SQLAlchemyError)
     async def no_store(request: Request, error: SQLAlchemyError) -> Response:
         log("the store does not answer", logging.ERROR, error=type(error).__name__, exc=str(error.__cause__))

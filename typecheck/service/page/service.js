@@ -1,0 +1,403 @@
+"use strict";
+// The page of the service: asks for checks, follows them, and shows what came of them.
+// Everything that the service says is put into the page as text, never as HTML.
+
+const $ = (id) => document.getElementById(id);
+const KEY = "anyshape-token"; // kept for this tab alone
+const STEPS = ["queued", "load", "trace", "generate", "solve", "replay", "spec"];
+
+let shown = null; // the check that is looked at
+let before = null; // what was asked before that, where it is a change of it
+let following = null;
+let next = null;
+let asking = 0;
+let file = null;
+let frame = null; // what the frame is to show once it is ready
+
+// ---- talking to the service
+
+class Refused extends Error {
+  constructor(status, problem) {
+    super(problem);
+    this.status = status;
+  }
+}
+
+async function call(path, options = {}) {
+  const headers = { ...options.headers };
+  const token = sessionStorage.getItem(KEY);
+  if (token) headers.authorization = `Bearer ${token}`;
+  let answer;
+  try {
+    answer = await fetch(path, { ...options, headers });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refused(0, "The service does not answer.");
+  }
+  if (answer.ok) return answer;
+  const data = await answer.json().catch(() => ({}));
+  if (answer.status === 401) $("entry").hidden = false;
+  const wait = answer.headers.get("retry-after");
+  const told = [data.detail || `The service answers ${answer.status}.`, data.hint, wait && `Try again in ${wait} s.`];
+  throw new Refused(answer.status, told.filter(Boolean).join("\n"));
+}
+
+const json = async (path, options) => (await call(path, options)).json();
+const post = (path, data) =>
+  json(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(data) });
+
+function attempt(action) {
+  return async (event) => {
+    if (event) event.preventDefault();
+    $("problem").hidden = true;
+    try {
+      await action(event);
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      $("problem").textContent = error.message;
+      $("problem").hidden = false;
+      if (!(error instanceof Refused)) throw error;
+    }
+  };
+}
+
+// ---- small things
+
+function element(name, text, attributes = {}) {
+  const made = document.createElement(name);
+  if (text !== undefined) made.textContent = text;
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+}
+
+const lines = (id) => $(id).value.split("\n").map((line) => line.trim()).filter(Boolean);
+const state = (check) => check.verdict || check.state;
+const current = (id) => shown !== null && shown.id === id; // it may be another one by the time of an answer
+const ended = (check) => !["queued", "running"].includes(check.state);
+const sizes = (values) => Object.entries(values).map(([name, value]) => `${name}=${value}`).join(", ");
+
+function fact(known) {
+  if (known.equals) return `= ${known.equals}`;
+  if (known.divisor === 0) return String(known.remainder);
+  const range = `${known.min ?? "…"} to ${known.max ?? "any"}`;
+  const rest = known.remainder ? `${known.divisor}n + ${known.remainder}` : `multiple of ${known.divisor}`;
+  return known.divisor > 1 ? `${range}, ${rest}` : range;
+}
+
+// ---- history
+
+async function history(more = false) {
+  const query = new URLSearchParams({ limit: "30" });
+  if ($("named").value) query.set("name", $("named").value);
+  if ($("how").value) query.set("verdict", $("how").value);
+  if (more && next) query.set("before", next);
+  const turn = ++asking;
+  const page = await json(`/v1/checks?${query}`);
+  if (turn !== asking) return; // a later question has been asked meanwhile
+  next = page.next;
+  $("more").hidden = !next;
+  if (!more) $("history").replaceChildren();
+  for (const check of page.checks) {
+    const link = element("a", undefined, { href: `#/checks/${check.id}`, title: check.name });
+    const word = element("span", state(check), { class: `verdict ${state(check)}` });
+    link.append(word, ` ${check.name}`, element("small", (check.asked.assume || []).join(", ") || " "));
+    const item = element("li");
+    item.append(link);
+    $("history").append(item);
+  }
+  mark();
+}
+
+function mark() {
+  for (const link of $("history").querySelectorAll("a")) {
+    if (shown && link.hash === `#/checks/${shown.id}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+}
+
+// ---- asking
+
+function choose(chosen) {
+  file = chosen || null;
+  if (file) $("chosen").textContent = `${file.name}, ${(file.size / 1024).toFixed(0)} kB`;
+}
+
+async function ask() {
+  const pasted = $("program").value.trim();
+  const model = file || (pasted ? new File([pasted], "program.json", { type: "application/json" }) : null);
+  if (!model) throw new Refused(0, "Choose a .pt2, or paste the JSON of a program.");
+  const form = new FormData();
+  form.set("model", model);
+  for (const line of lines("inputs")) form.append("inputs", line);
+  for (const line of lines("assume")) form.append("assume", line);
+  if ($("name").value) form.set("name", $("name").value);
+  if ($("budget").value) form.set("budget_s", $("budget").value);
+  $("send").disabled = true;
+  try {
+    before = null;
+    const check = await json("/v1/checks", { method: "POST", body: form });
+    location.hash = `#/checks/${check.id}`;
+  } finally {
+    $("send").disabled = false;
+  }
+}
+
+async function again() {
+  const was = shown;
+  const asked = { assume: lines("assume2"), name: was.name };
+  if (lines("inputs2").length) asked.inputs = lines("inputs2");
+  const check = await post(`/v1/checks/${was.id}/variants`, asked);
+  before = check.id === was.id ? null : was;
+  location.hash = `#/checks/${check.id}`;
+}
+
+// ---- a check
+
+async function open(id) {
+  if (following) following.abort();
+  following = new AbortController();
+  if (before && before.id === id) before = null;
+  show(await json(`/v1/checks/${id}`));
+  await history();
+  if (current(id) && !ended(shown)) await follow(id, following.signal);
+  if (current(id) && shown.state === "done") await answer();
+}
+
+async function follow(id, signal) {
+  const stream = await call(`/v1/checks/${id}/events`, { signal });
+  const reader = stream.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    const parts = (rest + value).split("\n\n");
+    rest = parts.pop();
+    for (const part of parts) {
+      const data = part.split("\n").find((line) => line.startsWith("data: "));
+      if (data && current(id)) step(JSON.parse(data.slice(6)));
+    }
+  }
+  if (current(id)) {
+    show(await json(`/v1/checks/${id}`));
+    await history();
+  }
+}
+
+function show(check) {
+  shown = check;
+  $("ask").hidden = true;
+  $("check").hidden = false;
+  for (const id of ["answer", "whole", "again", "before"]) $(id).hidden = true;
+  $("title").textContent = check.name;
+  document.title = `${state(check)}: ${check.name}`;
+  const asked = [...(check.asked.inputs || ["the program's own inputs"]), ...check.asked.assume.map((a) => `where ${a}`)];
+  $("asked").textContent = asked.join("; ");
+  $("inputs2").value = (check.asked.inputs || []).join("\n");
+  $("assume2").value = check.asked.assume.join("\n");
+  $("cancel").hidden = ended(check);
+  $("steps").hidden = ended(check);
+  $("again").hidden = !ended(check) || check.asked.kind === "compare";
+  step(check);
+  if (check.failure) {
+    $("problem").textContent = [check.failure.problem, check.failure.hint].filter(Boolean).join("\n");
+    $("problem").hidden = false;
+  }
+  if (check.comparison) compared(check);
+  mark();
+}
+
+function step(now) {
+  const word = now.verdict || (now.state === "done" ? "" : now.state);
+  $("verdict").textContent = word;
+  $("verdict").className = `verdict ${word}`;
+  const at = now.state === "queued" ? "queued" : (now.step || "load").split(",")[0];
+  const place = STEPS.indexOf(at);
+  $("steps").replaceChildren(
+    ...STEPS.map((name, index) =>
+      element("li", name === at && now.waiting ? `${name}, ${now.waiting} before it` : name,
+        index === place ? { "aria-current": "step" } : {})),
+  );
+}
+
+async function answer() {
+  const id = shown.id;
+  if (shown.comparison) return;
+  const report = await json(`/v1/checks/${id}/report`);
+  if (!current(id)) return;
+  $("answer").hidden = $("whole").hidden = false;
+  $("accepts").textContent = report.accepts.condition === "True" ? "everywhere: all declared inputs"
+    : report.accepts.condition === "False" ? "nowhere" : report.accepts.condition;
+  const domain = report.accepts.domain === "True" ? "" : `where ${report.accepts.domain}`;
+  $("asked").textContent = [...report.inputs, domain].filter(Boolean).join("; ");
+  if (!$("inputs2").value) $("inputs2").value = report.inputs.join("\n");
+  $("dims").tBodies[0].replaceChildren(
+    ...Object.entries(report.dims).map(([name, known]) => {
+      const row = element("tr");
+      row.append(element("td", name), element("td", fact(known)));
+      return row;
+    }),
+  );
+  $("examples").textContent = [
+    report.runs_at && `It runs at ${sizes(report.runs_at)}.`,
+    report.fails_at && `It is refused at ${sizes(report.fails_at)}.`,
+  ].filter(Boolean).join(" ");
+  $("findings").replaceChildren(
+    ...(report.findings.length ? report.findings : [{ severity: "note", code: "", message: "none" }]).map(finding),
+  );
+  if (before) {
+    const change = shown.verdict === before.verdict ? `still ${shown.verdict}` : `${before.verdict}, now ${shown.verdict}`;
+    $("before").textContent = `Before the change: ${change}.`;
+    $("before").hidden = false;
+  }
+  await others();
+  if (!current(id)) return;
+  await form($("tabs").querySelector('[aria-selected="true"]').dataset.form);
+}
+
+function finding(found) {
+  const item = element("li", undefined, { class: found.severity });
+  if (found.code) item.append(element("strong", found.code), ": ");
+  item.append(found.message);
+  const where = found.origin && found.origin.file ? `${found.origin.file}:${found.origin.line}` : "";
+  if (where) item.append(element("pre", `${where}\n${found.origin.code}`.trim()));
+  if (found.condition) item.append(element("div", `requires ${found.condition}`));
+  if (found.witness) item.append(element("div", `shown by ${sizes(found.witness)}`, { class: "faint" }));
+  return item;
+}
+
+async function form(name) {
+  const id = shown.id;
+  for (const tab of $("tabs").children) tab.setAttribute("aria-selected", String(tab.dataset.form === name));
+  $("frame").hidden = name !== "html";
+  $("text").hidden = name === "html";
+  if (name === "html") {
+    const page = await (await call(`/v1/checks/${id}/report?format=html`)).text();
+    if (!current(id)) return;
+    frame = page;
+    const made = $("frame").cloneNode(); // a new one leaves no trace in the history of the tab
+    made.src = "frame.html";
+    $("frame").replaceWith(made);
+    return;
+  }
+  let text;
+  if (name === "spec") {
+    text = await json(`/v1/checks/${id}/spec`).then((spec) => spec.python, (error) => {
+      if (error.status === 409) return error.message;
+      throw error;
+    });
+  } else {
+    text = await (await call(`/v1/checks/${id}/report?format=${name}&shapes=true`)).text();
+    if (name === "json") text = JSON.stringify(JSON.parse(text), null, 2);
+  }
+  if (current(id)) $("text").textContent = text;
+}
+
+// ---- comparing
+
+const RELATIONS = {
+  same: "Both run for the same inputs.",
+  narrower: "The first runs for some of the inputs that the second runs for, and for no others.",
+  wider: "The first runs for all inputs that the second runs for, and for more.",
+  disjoint: "There is no input for which both run.",
+  overlapping: "Each runs for inputs that the other one refuses, and some run with both.",
+  unknown: "It is not known how they lie to each other.",
+};
+
+async function others() {
+  const page = await json("/v1/checks?state=done&limit=100");
+  const choices = page.checks.filter((check) => !current(check.id) && check.verdict);
+  const name = (check) => `${check.name} (${[check.verdict, ...check.asked.assume].join(", ")})`;
+  $("others").replaceChildren(
+    element("option", choices.length ? "…" : "(no other check)", { value: "" }),
+    ...choices.map((check) => element("option", name(check), { value: check.id })),
+  );
+}
+
+async function compare() {
+  if (!$("others").value) return;
+  const check = await post("/v1/comparisons", { first: shown.id, second: $("others").value });
+  location.hash = `#/checks/${check.id}`;
+}
+
+function compared(check) {
+  const found = check.comparison;
+  $("verdict").textContent = found.relation;
+  const more = [
+    RELATIONS[found.relation],
+    found.only_first && `Only the first runs at ${sizes(found.only_first)}.`,
+    found.only_second && `Only the second runs at ${sizes(found.only_second)}.`,
+    found.exact ? "" : "Of one of them it is not known for certain where it runs.",
+  ];
+  $("asked").textContent = more.filter(Boolean).join(" ");
+}
+
+// ---- the page
+
+const route = attempt(async () => {
+  const match = location.hash.match(/^#\/checks\/([0-9a-f]{20})$/);
+  if (match) return open(match[1]);
+  if (following) following.abort();
+  shown = before = null;
+  document.title = "anyshape";
+  $("ask").hidden = false;
+  $("check").hidden = true;
+  await history();
+});
+
+function signed() {
+  const token = Boolean(sessionStorage.getItem(KEY));
+  $("leave").hidden = !token;
+  $("entry").hidden = true;
+}
+
+addEventListener("message", (event) => {
+  if (event.source === $("frame").contentWindow && event.data === "ready" && frame !== null) {
+    event.source.postMessage(frame, "*"); // the frame is a page of nobody's, which no origin names
+    frame = null;
+  }
+});
+addEventListener("hashchange", route);
+$("ask").addEventListener("submit", attempt(ask));
+$("again").addEventListener("submit", attempt(again));
+$("file").addEventListener("change", () => choose($("file").files[0]));
+for (const name of ["dragenter", "dragover"]) {
+  $("drop").addEventListener(name, (event) => {
+    event.preventDefault();
+    $("drop").classList.add("over");
+  });
+}
+$("drop").addEventListener("dragleave", () => $("drop").classList.remove("over"));
+$("drop").addEventListener("drop", (event) => {
+  event.preventDefault();
+  $("drop").classList.remove("over");
+  choose(event.dataTransfer.files[0]);
+});
+$("entry").addEventListener("submit", attempt(async () => {
+  sessionStorage.setItem(KEY, $("token").value.trim());
+  $("token").value = "";
+  signed();
+  await route();
+}));
+$("leave").addEventListener("click", attempt(async () => {
+  sessionStorage.removeItem(KEY);
+  signed();
+  location.hash = "#/";
+  location.reload();
+}));
+$("filter").addEventListener("submit", (event) => event.preventDefault());
+$("filter").addEventListener("input", attempt(() => history()));
+$("more").addEventListener("click", attempt(() => history(true)));
+$("cancel").addEventListener("click", attempt(async () => show(await json(`/v1/checks/${shown.id}/cancel`, { method: "POST" }))));
+$("link").addEventListener("click", attempt(async () => {
+  await navigator.clipboard.writeText(location.href);
+  $("link").textContent = "Copied";
+  setTimeout(() => { $("link").textContent = "Copy link"; }, 1500);
+}));
+$("delete").addEventListener("click", attempt(async () => {
+  await call(`/v1/checks/${shown.id}`, { method: "DELETE" });
+  location.hash = "#/";
+}));
+$("others").addEventListener("change", attempt(compare));
+$("tabs").addEventListener("click", attempt((event) => event.target.dataset.form && form(event.target.dataset.form)));
+signed();
+route();
