@@ -49,7 +49,7 @@ def _bins(c: Context, input: Tensor, bins: Value) -> tuple[Dim, Tensor]:
         rank_is(c, bins, "the edges of bins", 1)
         same_dtype(c, "a histogram", input, bins)
         c.require(ge(bins.shape[0], 2), f"the edges of bins are two or more, not {bins.shape[0]}")
-        return bins.shape[0] - 1, Tensor(bins.shape, bins.dtype)
+        return bins.shape[0] - 1, bins
     assert isinstance(bins, int | Term)
     c.require(ge(bins, 1), f"a histogram takes one bin or more, not {bins}")
     return bins, Tensor((bins + 1,), input.dtype)
@@ -82,6 +82,7 @@ def histogram(
 ) -> tuple[Tensor, Tensor]:
     """[*a], k bins or [k + 1] edges, weights of as many numbers as there are -> [k], [k + 1]"""
     counts, (edges,) = _counted(c, input, 1, bins, range, weight)
+    edges = Tensor(edges.shape, edges.dtype)
     if weight is not None:
         c.require(eq(weight.numel, input.numel), f"there is a weight for each number of {input}: {weight}")
     return Tensor(counts, input.dtype), edges

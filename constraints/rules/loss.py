@@ -25,10 +25,9 @@ FLOATING: Final = "xx=x"
 
 def mode_of(c: Context, size_average: Value, reduce: Value, reduction: Value) -> str:
     """`none`, `mean` or `sum`, however the call says it."""
-    for given in (size_average, reduce):
-        if isinstance(given, int) and not isinstance(given, bool):
-            reduction = given
-            size_average = reduce = None
+    numbers = (n for n in (size_average, reduce) if isinstance(n, int) and not isinstance(n, bool))
+    if (number := next(numbers, None)) is not None:
+        size_average, reduce, reduction = None, None, number
     if size_average is not None or reduce is not None:
         return "none" if reduce is False else "sum" if size_average is False else "mean"
     if isinstance(reduction, int) and 0 <= reduction < len(MODES):
@@ -126,33 +125,41 @@ def binary_cross_entropy(
     c: Context, input: Tensor, target: Tensor, weight: Weight = None, size_average: Value = None,
     reduce: Value = None, reduction: Value = "mean",
 ) -> Tensor:  # fmt: skip
-    """[*a], [*a], weight: [*b] -> [*a], reduced, where b broadcasts to a"""
-    same_shape(c, input, target, "binary_cross_entropy takes a target of the shape of its input")
+    """[*a], [*b], weight: [*c] -> [*a], reduced, where c broadcasts to a.
+
+    Without their sizes of 1, a and b broadcast. (Python's function wants them to be equal.)
+    """
     apply_law(c, FLOATING, input.dtype, "binary_cross_entropy")
     same_dtype(c, "binary_cross_entropy", input, target)
+    if input.shape != target.shape:
+        broadcast(c, *(_squeezed(c, t.shape) for t in (input, target)))
     if weight is not None:
         fits_into(c, weight, input.shape, f"weights of binary_cross_entropy must broadcast to {input}")
-    losses = pointwise(c, FLOATING, input, target)
+    losses = Tensor(input.shape, input.dtype, _laid_out((input, target)))
     return finish(c, mode_of(c, size_average, reduce, reduction), losses)
+
+
+def _squeezed(c: Context, shape: Shape) -> Shape:
+    """[*a] -> its sizes other than 1"""
+    return tuple(n for n in shape if c.at_least(n, 2) or not c.choose(eq(n, 1), "which sizes are 1"))
 
 
 def binary_cross_entropy_with_logits(
     c: Context, input: Tensor, target: Tensor, weight: Weight = None, size_average: Value = None,
     reduce: Value = None, reduction: Value = "mean", pos_weight: Weight = None,
 ) -> Tensor:  # fmt: skip
-    """[*a], [*a], two weights: [*b], [*c] -> [*a], reduced, where b and c broadcast to a.
+    """[*a], [*b], two weights: [*c], [*d] -> [*b], reduced, where a, c and d broadcast to b.
 
     The dtype is that of the target. ATen has pos_weight before the reduction.
     """
     if isinstance(size_average, Tensor):
         size_average, pos_weight = None, size_average
-    same_shape(c, input, target, "binary_cross_entropy_with_logits takes a target of the shape of its input")
     apply_law(c, FLOATING, input.dtype, "binary_cross_entropy_with_logits")
     dtype = apply_law(c, "xx==", target.dtype, "the target of binary_cross_entropy_with_logits")
-    for vector in (weight, pos_weight):
-        if vector is not None:
-            fits_into(c, vector, input.shape, f"weights of binary_cross_entropy must broadcast to {input}")
-    losses = Tensor(input.shape, dtype, _laid_out((input, target)))
+    for operand, name in ((input, "inputs"), (weight, "weights"), (pos_weight, "weights")):
+        if operand is not None:
+            fits_into(c, operand, target.shape, f"{name} of binary_cross_entropy must broadcast to {target}")
+    losses = Tensor(target.shape, dtype, _laid_out((input, target)))
     return finish(c, mode_of(c, size_average, reduce, reduction), losses)
 
 
@@ -534,10 +541,12 @@ def linear_cross_entropy_chunked(
     compute_linear_bias_grad: bool,
 ) -> tuple[Tensor, ...]:
     """[n, d], [k, d], classes [n], [k], [k] -> [], and the derivatives that are asked for"""
-    scores = _scores(c, input, linear_weight, linear_bias)
-    loss = cross_entropy(c, scores, target, weight, reduction=reduction, label_smoothing=label_smoothing)
+    losses = linear_cross_entropy_each(
+        c, input, linear_weight, target, linear_bias, weight, ignore_index, batch_chunk_size, acc_policy,
+        acc_dtype,
+    )  # fmt: skip
     return (
-        loss,
+        finish(c, mode_of(c, None, None, reduction), losses),
         Tensor(input.shape if compute_input_grad else (0, 0), input.dtype),
         Tensor(linear_weight.shape if compute_linear_weight_grad else (0, 0), linear_weight.dtype),
         Tensor(linear_weight.shape[:-1] if compute_linear_bias_grad else (0,), linear_weight.dtype),
@@ -556,9 +565,16 @@ def linear_cross_entropy_each(
     acc_policy: Value,
     acc_dtype: Value,
 ) -> Tensor:
-    """[n, d], [k, d], classes [n], [k], [k] -> [n]"""
+    """[n, d], [k, d], classes [n] or more, [k], numbers for the classes that occur -> [n]"""
     scores = _scores(c, input, linear_weight, linear_bias)
-    return cross_entropy(c, scores, target, weight, reduction="none")
+    apply_law(c, FLOATING, scores.dtype, "cross_entropy")
+    _int64(c, target, "cross_entropy")
+    count = scores.shape[0]
+    fits = target.rank == 1 and ge(target.shape[0], count)
+    c.require(fits, f"cross_entropy takes a class for each of {count} samples, not {target}")
+    if weight is not None:
+        c.require(weight.rank == 1, f"cross_entropy takes a vector of weights, not {weight}")
+    return Tensor((count,), scores.dtype)
 
 
 def _lengths_fit(c: Context, name: str, lengths: tuple[Any, ...], limit: Dim | None) -> None:

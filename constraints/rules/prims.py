@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ..dims import Dim, maximum
-from ..formula import divides, eq, ge
+from ..formula import divides, eq, ge, ne
 from ..generate import Rule, RuleFunction
 from ..language import Context, Number, Shape, Tensor, Value, product
 from .common import category
@@ -204,8 +204,7 @@ def iota(
     """`n -> [n]`, which is start, start + step, …"""
     if category(dtype) != 1:
         c.refuse(f"iota makes integers, not {dtype}")
-    if step == 0:
-        c.refuse("the step of iota is not 0")
+    c.require(ne(step, 0), "the step of iota is not 0")
     return zeros(c, length, dtype=dtype)
 
 

@@ -12,7 +12,7 @@ from ..dims import Dim, maximum
 from ..formula import all_of, any_of, eq, ge, le, ne
 from ..generate import Rule, RuleFunction
 from ..language import Context, Layout, Shape, Tensor, Value
-from .common import axes, axis, broadcast, category, promote, same_dim
+from .common import axes, axis, broadcast, broadcast_dim, promote, same_dim
 from .elementwise import apply_law, clone, dense, pointwise, pointwise_layout, same_dtype
 from .strides import laid_out
 
@@ -475,20 +475,39 @@ def gradient(
         )
     dtype = apply_law(c, "xf==", input.dtype, "gradient")
     layout = Layout.CONTIGUOUS if input.layout is Layout.CONTIGUOUS else Layout.UNKNOWN
-    return tuple(Tensor(input.shape, dtype, layout) for _ in at)
+    points = spacing if isinstance(spacing, tuple) else (None,) * len(at)
+    shapes = (_along(c, input.shape, i, given, edge_order) for i, given in zip(at, points, strict=True))
+    return tuple(Tensor(shape, dtype, layout) for shape in shapes)
+
+
+def _along(c: Context, shape: Shape, at: int, points: Value, edge_order: int) -> Shape:
+    """[*a, n, *z], points [k] -> [*a, m, *z]: differences are taken inside, and their sizes broadcast.
+
+    m - 2 is the broadcast of n - 2 and k - 2, which is meant for n == k.
+    """
+    if not isinstance(points, Tensor) or not points.shape:
+        return shape
+    count = points.shape[0]
+    least = edge_order + 1
+    c.require(ge(count, least), f"gradient takes {least} points or more, not {points}")
+    return (*shape[:at], broadcast_dim(c, shape[at] - 2, count - 2) + 2, *shape[at + 1 :])
 
 
 def sum_to_size(c: Context, input: Tensor, *size: Dim) -> Tensor:
-    """[*a, *n] -> [*m], each m being n or 1; the tensor itself where no size changes"""
+    """[*a, *n] -> [*m], each m being n or 1; the tensor itself where no size changes, a sum elsewhere"""
     if len(size) > input.rank:
         c.refuse(f"sum_to_size does not make {list(size)} of {input}, which has fewer axes")
     for have, want in zip(reversed(input.shape), reversed(size), strict=False):
         c.require(
             any_of((eq(have, want), eq(want, 1))), f"sum_to_size does not make size {want} of size {have}"
         )
-    if input.shape == size:
+    kept = input.shape[input.rank - len(size) :]
+    if input.shape == size and size:
         return input
-    dtype = input.dtype if input.dtype is not None and category(input.dtype) > 1 else None
+    dtype = apply_law(c, "ii==", input.dtype, "sum_to_size")
+    if dtype != input.dtype and size and len(size) == input.rank:
+        summed = any_of(ne(have, want) for have, want in zip(kept, size, strict=True))
+        dtype = dtype if c.choose(summed, "whether there is a sum") else input.dtype
     layout = Layout.CONTIGUOUS if input.layout is Layout.CONTIGUOUS else Layout.UNKNOWN
     return Tensor(size, dtype, layout)
 

@@ -74,6 +74,11 @@ def broadcast_tensors(c: Context, *tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple(expanded(c, t, shape) for t in tensors)
 
 
+def broadcast_shapes(c: Context, *shapes: Dim | Shape) -> Shape:
+    """`(*a), (*b), … -> (*broadcast)`; a number is a shape of rank 1"""
+    return broadcast(c, *(s if isinstance(s, tuple) else (s,) for s in shapes)) if shapes else ()
+
+
 def meshgrid(c: Context, *tensors: Tensor, indexing: str | None = None) -> tuple[Tensor, ...]:
     """`[n0], [n1], … -> [n0, n1, …], [n0, n1, …], …`; with the indexing xy the first two dims change
     places
@@ -301,6 +306,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "expand": expand,
     "expand_as": expand_as,
     "broadcast_to": broadcast_to,
+    "broadcast_shapes": broadcast_shapes,
     "broadcast_tensors": broadcast_tensors,
     "meshgrid": meshgrid,
     "repeat": repeat,

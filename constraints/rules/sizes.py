@@ -70,6 +70,12 @@ def sym_storage_offset(c: Context, input: Tensor) -> Dim:
 def item(c: Context, input: Tensor) -> Term | Number:
     """`[*d] -> the one element`, where ∏d == 1"""
     c.require(eq(input.numel, 1), f"one element is taken from {input}")
+    return first_element(c, input)
+
+
+def first_element(c: Context, input: Tensor) -> Term | Number:
+    """`[*d] -> the first element`, where ∏d >= 1"""
+    c.require(ge(input.numel, 1), f"an element is taken from {input}")
     if input.dtype is not None and category(input.dtype) == 1:
         return c.fresh("item", None, None)
     return Number("bool" if input.dtype == "bool" else "complex" if is_complex(input.dtype) else "float")
@@ -420,7 +426,7 @@ SIZE_RULES: dict[str, Callable[..., Any]] = {
     "sym_is_contiguous": sym_is_contiguous,
     "sym_storage_offset": sym_storage_offset,
     "item": item,
-    "_local_scalar_dense": item,
+    "_local_scalar_dense": first_element,
     **{f"sym_{name}": rule for name, rule in ARITHMETIC.items()},
     "_assert_scalar": assert_scalar,
     "_assert_async": assert_data,

@@ -49,25 +49,37 @@ STORAGE = "what lies behind an input in memory is not declared: a view may be of
 NOT_WRITTEN = "torch does not write into an `out=` that has other sizes, and does not say so"
 NOTHING = "of no elements torch writes an infinity into `out=`, and has no result without"
 THREADS = "whether a result of kernels of 1 x 1 may be empty depends on the number of threads"
+RETURNS_NOTHING = "the overload that writes into its lists has no result; the function returns them"
+ONE_ELEMENT = "a tensor of one element passes for a number where overloads are told apart"
+CROPPED = "whether parts of a circle that is cropped overlap is for the memory they lie in to decide"
+ROWS = "a kernel for CPUs that hides what comes later reads as many keys as there are values"
+MASKS = "whether a mask that is reshaped for each head is a view or a copy is for its sizes to decide"
 
 EXEMPTIONS = (
+    Exemption("_foreach_copy", "shape", RETURNS_NOTHING, r"_foreach_copy_\.default"),
+    Exemption("_foreach_zero", "shape", RETURNS_NOTHING, r"_foreach_zero_\.default"),
+    Exemption("addbmm", "refuses", "torch enlarges the tensor that it writes the sum into", "in-place"),
     Exemption("addbmm", "accepts", "fractional factors of integers, of which there are none", "Float can't"),
     Exemption("arange", "accepts", "a step that the dtype of `out=` rounds to 0", "step must be nonzero"),
     Exemption("arange", "approximate", "an end that no float is equal to is taken as it is written", "3.1"),
     Exemption("as_strided*", "approximate", STORAGE),
     Exemption("core ATen", "approximate", STORAGE, "sym_storage_offset"),
     Exemption("core ATen", "dtype", "a mask without elements is of the input's dtype", "native_dropout"),
+    Exemption("diff", "accepts", "of no elements torch cannot write the differences into `out=`", "out="),
     Exemption("fft_ihfftn", "shape", NOT_WRITTEN, "out="),
     Exemption("kron", "approximate", "how a product of permuted tensors lies in memory is not followed"),
     Exemption("linalg_lstsq*", "approximate", "whether there are residuals is for the data to decide"),
+    Exemption("linalg_pinv_singular", "shape", ONE_ELEMENT, "aten.linalg_pinv"),
     Exemption("max_reduction_no_dim", "refuses", NOTHING, "out="),
     Exemption("min_reduction_no_dim", "refuses", NOTHING, "out="),
     Exemption("nn_functional_conv_transpose*", "approximate", THREADS, "number of threads"),
-    Exemption("normal_number_mean", "shape", NOT_WRITTEN, "out="),
+    Exemption("nn_functional_pad_circular", "approximate", CROPPED, "a circle that is cropped"),
+    Exemption("nn_functional_scaled_dot_product_attention", "refuses", ROWS, "rows, value"),
+    Exemption("nn.Transformer*", "approximate", MASKS, "be viewed as"),
     Exemption("prims", "approximate", STORAGE, "as_strided"),
     Exemption("stft", "approximate", STORAGE, "as_strided"),
     Exemption("tensor_split", "gave-up", "how many pieces the data ask for: some numbers are tried", "numb"),
-    Exemption("tensor_split", "shape", "one index in a tensor passes for a number of pieces", "aten.tensor"),
+    Exemption("tensor_split", "shape", ONE_ELEMENT, "aten.tensor_split"),
 )
 
 

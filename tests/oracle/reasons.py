@@ -74,6 +74,11 @@ def _other_pivots(sample: Sample, sizes: AllSizes) -> bool:
     return len(lu) > 1 and pivots != (*lu[:-2], min(lu[-2:]))
 
 
+def _other_batches(sample: Sample, sizes: AllSizes) -> bool:
+    factors, pivots, right, *_ = sizes
+    return not factors[:-2] == pivots[:-1] == right[:-2]
+
+
 def _no_bags(sample: Sample, sizes: AllSizes) -> bool:
     least = 1 if sample.kwargs.get("include_last_offset") else 0
     return any(len(s) == 1 and s[0] <= least for s in sizes[2:3])
@@ -114,6 +119,7 @@ UNSAFE: Final[dict[str, tuple[Unsafe, str]]] = {
         _window_beside_image,
         "a window without any element has no index, and the gradient goes wherever an index points",
     ),
+    "linalg_ldl_solve": (_other_batches, "factors are read as if each batch had its own"),
     "nn_functional_embedding_bag": _BAGS,
     "_embedding_bag": _BAGS,
     "_embedding_bag_forward_only": _BAGS,
@@ -125,7 +131,7 @@ _GRADIENT = "a gradient of other sizes than the result's is read as if it had th
 UNCHECKED: Final = dict.fromkeys(
     """
     _adaptive_avg_pool2d_backward avg_pool2d_backward convolution_backward max_pool2d_with_indices_backward
-    native_group_norm_backward native_layer_norm_backward
+    native_group_norm_backward native_layer_norm_backward unfold_backward
     """.split(),
     _GRADIENT,
 )

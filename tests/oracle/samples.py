@@ -178,16 +178,14 @@ def _operator_samples(entry: Entry) -> Iterator[Sample]:
     drawn = list(_drawn(info, dtype))
     for number, sample in enumerate(drawn):
         args, kwargs = (sample.input, *sample.args), dict(sample.kwargs)
-        call = info.op
-        if entry.name == "empty_permuted":  # axes are no sizes
-            call, args = partial(_permuted, info.op, args[1]), args[:1]
+        call, args = _of_sizes(info.op, args)
         yield Sample(entry.name, "function", number, call, args, kwargs)
     for other in DTYPES:
         if other is not dtype and info.supports_dtype(other, "cpu"):
             of_dtype = islice(_drawn(info, other), SPELT)
             for number, sample in enumerate(of_dtype):
-                args, kwargs = (sample.input, *sample.args), dict(sample.kwargs)
-                yield Sample(entry.name, "dtype", number, info.op, args, kwargs)
+                call, args = _of_sizes(info.op, (sample.input, *sample.args))
+                yield Sample(entry.name, "dtype", number, call, args, dict(sample.kwargs))
     for number, sample in enumerate(drawn[: 0 if entry.name.startswith(CONTROL) else SPELT]):
         args, kwargs = (sample.input, *sample.args), dict(sample.kwargs)
         if (method := info.method_variant) is not None:
@@ -208,6 +206,11 @@ def _operator_samples(entry: Entry) -> Iterator[Sample]:
 def _turned(value: Any) -> Any:
     """A tensor of the same sizes and elements, whose last axis is not the innermost in memory."""
     return value.mT.contiguous().mT if isinstance(value, torch.Tensor) and value.dim() > 1 else value
+
+
+def _of_sizes(call: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """The call, and of its arguments those whose numbers are sizes, as axes are not."""
+    return (partial(_permuted, call, args[1]), args[:1]) if "empty_permuted" in str(call) else (call, args)
 
 
 def _permuted(call: Callable[..., Any], order: Any, *args: Any, **kwargs: Any) -> Any:
@@ -279,14 +282,15 @@ def _aten(
     """The ATen operator of the same name, and those that the call comes down to, the first calls of each."""
     packet = getattr(torch.ops.aten, info.aten_name, None)
     if packet is not None and eager(packet, args, kwargs) is not None:
-        yield Sample(name, "aten", number, packet, args, kwargs)
+        yield Sample(name, "aten", number, *_of_sizes(packet, args), kwargs)
     with _Calls() as seen:
         eager(info.op, args, kwargs)
     count: Counter[str] = Counter()
     for func, own, named in seen.calls:
         count[str(func)] += 1
         if func.namespace in ("aten", "prims") and count[str(func)] <= SPELT:
-            yield Sample(name, "aten", number, func, own, named)
+            call, own = _of_sizes(func, own)
+            yield Sample(name, "aten", number, call, own, named)
 
 
 def _prims() -> Iterator[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]]:

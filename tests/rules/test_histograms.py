@@ -34,6 +34,8 @@ CASES = [
     Case("histogram", torch.histogram, (T("a"), 3), {"range": (0.0,)}),
     Case("histogram", torch.histogram, (T("a", i64), 3)),
     Case("histogramdd", torch.histogramdd, (T("a b"), [D("n"), D("m")])),
+    Case("histogramdd", torch.histogramdd, (T("a 1"), [T("n", strides="2")])),
+    Case("histogram", torch.histogram, (T("a"), T("n", strides="2"))),
     Case("histogramdd", torch.histogramdd, (T("a b c"), [T("n"), T("m")])),
     Case("histogramdd", torch.histogramdd, (T("a b 2"), 3), {"weight": T("c b")}),
     Case("histogramdd", torch.histogramdd, (T("a 2"), 3), {"weight": T("a 1")}),

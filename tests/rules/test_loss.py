@@ -29,12 +29,16 @@ def case(op: str, *args: Any, where: str = "", **kwargs: Any) -> Case:
 CHUNKED = "torch_nn::_linear_cross_entropy_batch_chunked"
 EACH = f"{CHUNKED}_no_reduction"
 POINTWISE = "mse_loss l1_loss smooth_l1_loss huber_loss kl_div hinge_embedding_loss poisson_nll_loss".split()
-SHAPED = "binary_cross_entropy binary_cross_entropy_with_logits soft_margin_loss".split()
+BINARY = {
+    "binary_cross_entropy": torch._C._nn.binary_cross_entropy,
+    "binary_cross_entropy_with_logits": torch.binary_cross_entropy_with_logits,
+}
+"""As ATen has them. Python's functions want equal shapes, and are entered."""
 CLASSES = [T(sizes, i64) for sizes in ("n", "m", "", "n h", "n h w", "n w h", "n c")]
 CASES = [
     *(
         case(op, a, b, **kwargs)
-        for op in (*POINTWISE, *SHAPED, "multilabel_soft_margin_loss")
+        for op in (*POINTWISE, "soft_margin_loss", "multilabel_soft_margin_loss")
         for a, b in ((T("a b"), T("c b")), (T("a b"), T("b")), (T("b"), T("a b")), (T(""), T("")))
         for kwargs in (NONE, SUM)
     ),
@@ -52,17 +56,25 @@ CASES = [
     Case("poisson_nll_loss", torch.poisson_nll_loss, (T("a b"), T("b"), True, False, 1e-8, 0)),
     case("kl_div", T("a b"), T("a b"), reduction="batchmean"),
     *(
-        case(op, T("a b"), T("a b"), **{name: T(w)}, **NONE)
+        Case(op, call, (T(a), T(b)), {"reduction": reduction})
+        for op, call in BINARY.items()
+        for a, b in (("a b", "c d"), ("a b", "c"), ("c", "a b"), ("", "a"), ("a 1 b", "c a d"))
+        for reduction in (0, 2)
+    ),
+    *(
+        Case(op, BINARY[op], (T("a b"), T("a b")), {name: T(w), "reduction": 0})
         for op, name in (
             ("binary_cross_entropy", "weight"), ("binary_cross_entropy_with_logits", "weight"),
-            ("binary_cross_entropy_with_logits", "pos_weight"), ("multilabel_soft_margin_loss", "weight"),
+            ("binary_cross_entropy_with_logits", "pos_weight"),
         )
         for w in ("c", "c b", "", "1 a b")
     ),
-    Case(
-        "binary_cross_entropy_with_logits", torch.binary_cross_entropy_with_logits,
-        (T("a b"), T("a b"), T("c"), T("d"), 0),
-    ),
+    *(case("multilabel_soft_margin_loss", T("a b"), T("a b"), weight=T(w), **NONE)
+      for w in ("c", "c b", "", "1 a b")),
+    Case("binary_cross_entropy_with_logits", torch.binary_cross_entropy_with_logits,
+         (T("a b"), T("a b"), T("c"), T("d"), 0)),
+    case("smooth_l1_loss", T("a"), T("a"), beta=5),
+    Case("smooth_l1_loss", torch._C._nn.smooth_l1_loss, (T("a b"), T("b"), 0, 5)),
     *(
         case(op, x, t, where="c", **kwargs)
         for op in ("cross_entropy", "nll_loss")
@@ -189,13 +201,13 @@ CASES = [
          where="t n c s"),
     *(
         Case(CHUNKED, getattr(torch.ops.torch_nn, CHUNKED.partition("::")[2]),
-             (T("n d"), T("k e"), T("n", i64), bias, weight, "mean", -100, 0.0, 4, "fast", torch.float32,
+             (T("n d"), T("k e"), T("m", i64), bias, weight, "mean", -100, 0.0, 4, "fast", torch.float32,
              False, *asked),
-             where="n")
-        for bias, weight, asked in ((T("j"), T("k"), (True, True, True)), (None, None, (False,) * 3))
+             where="n l")
+        for bias, weight, asked in ((T("j"), T("l"), (True, True, True)), (None, None, (False,) * 3))
     ),
     Case(EACH, getattr(torch.ops.torch_nn, EACH.partition("::")[2]),
-         (T("n d"), T("k e"), T("n", i64), T("j"), None, -100, 4, "fast", torch.float32), where="n"),
+         (T("n d"), T("k e"), T("m", i64), T("j"), None, -100, 4, "fast", torch.float32), where="n"),
 ]  # fmt: skip
 
 
@@ -217,7 +229,7 @@ def test_both_answers_are_seen(name: str) -> None:
 
 
 DISTANCES = ["pairwise_distance", "cosine_similarity"]
-PAIRS = [*POINTWISE, *SHAPED, "multilabel_soft_margin_loss", "cross_entropy", *DISTANCES]
+PAIRS = [*POINTWISE, *BINARY, "soft_margin_loss", "multilabel_soft_margin_loss", "cross_entropy", *DISTANCES]
 DTYPES = (torch.bool, i64, torch.bfloat16, torch.float32, f64, torch.complex64)
 
 

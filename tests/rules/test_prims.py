@@ -85,6 +85,7 @@ CASES = [
     case("rev", x, [-1]),
     case("iota", D("n-1"), start=0, step=2, dtype=i64, **HOW),
     case("iota", 3, start=0, step=0, dtype=i64, **HOW),
+    case("iota", D("n"), start=0, step=D("k"), dtype=i64, **HOW),
     case("iota", 3, start=0, step=1, dtype=f64, **HOW),
     case("convert_element_type", turned, f64),
     case("device_put", turned, "cpu"),

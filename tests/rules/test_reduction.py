@@ -185,6 +185,12 @@ CASES = [
     Case("sum_to_size", torch.Tensor.sum_to_size, (T("a b"), D("b"))),
     Case("sum_to_size", torch.Tensor.sum_to_size, (T("a b"), (D("a"), D("b")))),
     Case("sum_to_size", torch.Tensor.sum_to_size, (T("b"), D("a"), D("b"))),
+    *(Case("sum_to_size", torch.Tensor.sum_to_size, (T(sizes, dtype), size))
+      for dtype in (i64, torch.bool, torch.float16)
+      for sizes, size in (("a b", (D("a"), D("b"))), ("a b", (1,)), ("a", (1,)), ("", ()), ("a", ()))),
+    *(Case("gradient", torch.gradient, (T("a b c"),), {"spacing": (T("k"), T("j")), "dim": (0, -1),
+                                                       "edge_order": order})
+      for order in (1, 2)),
     Case("softmax", torch.ops.aten._safe_softmax, (T("a b c", permute=P), -1)),
     *(
         Case(op, getattr(torch, op), (T("a b c"), *args), kwargs)

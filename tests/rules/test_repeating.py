@@ -140,6 +140,18 @@ def test_results_are_simple(op: str, args: Any, shape: Any, required: list[str])
     assert shape_of(op, *args) == (shape, required)
 
 
+@pytest.mark.parametrize(
+    "shapes", [(), ((2, 3), (3,)), ((2, 1), (1, 4)), ((0,), (1,)), (5, (2, 1)), ((2,), (3,))]
+)
+def test_broadcast_shapes(shapes: Any) -> None:
+    generator = Generator(rules)
+    _, result = generator.call("broadcast_shapes", shapes, {})
+    try:
+        assert result == tuple(torch.broadcast_shapes(*shapes)) and not generator.said.constraints
+    except RuntimeError:
+        assert [c.formula for c in generator.said.constraints] == [False]
+
+
 def test_what_expand_repeats_has_stride_0() -> None:
     generator = Generator(rules, SIZES)
     _, result = generator.call("expand", (Tensor((b, 1, t)), b, n, t), {})

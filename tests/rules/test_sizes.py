@@ -243,6 +243,15 @@ def test_the_element_of_a_tensor_of_one(dtype: str, known: Number) -> None:
     assert result == known and [str(c.formula) for c in generator.said.constraints] == ["n == 1"]
 
 
+def test_the_first_of_many_elements() -> None:
+    """ATen's `_local_scalar_dense` takes larger tensors, too."""
+    result, generator = run("_local_scalar_dense", Tensor((n, 2)))
+    assert result == Number("float") and [str(c.formula) for c in generator.said.constraints] == ["1 <= n"]
+    assert torch.ops.aten._local_scalar_dense(torch.ones(3, 2)) == 1
+    with pytest.raises(RuntimeError):
+        torch.ops.aten._local_scalar_dense(torch.ones(0, 2))
+
+
 def test_assertions_as_functions_return_their_token() -> None:
     token = Tensor((0,))
     for op, *args in (
