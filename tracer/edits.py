@@ -56,6 +56,16 @@ class Assigned:
 
 
 @dataclass(frozen=True, slots=True)
+class Resized:
+    """A parameter or buffer of a module with another size of one of its axes."""
+
+    module: str
+    name: str
+    axis: int
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Rewritten:
     """Another text for the characters `start` to `stop` of a file, within the body of a function; an open
     number is named in it.
@@ -69,7 +79,7 @@ class Rewritten:
     open: tuple[Open, ...] = ()
 
 
-Edit: TypeAlias = "Rebuilt | Assigned | Rewritten"
+Edit: TypeAlias = "Rebuilt | Assigned | Resized | Rewritten"
 
 
 class CannotApply(Exception):
@@ -97,6 +107,9 @@ def applied(target: Any, edit: Edit, given: Mapping[str, Any] | None = None) -> 
                 yield
             finally:
                 owner[attribute] = old_value
+        case Resized(module, name, axis, value):
+            with _resized(_module(target, module), name, axis, value, values):
+                yield
         case Rewritten():
             with _rewritten(target, edit, values):
                 yield
@@ -134,7 +147,13 @@ def opened(target: Any, edit: Edit) -> tuple[tuple[Open, ...], dict[str, Tensor]
                 for name, dims in fit.shapes.items()
             }
             return (number,), shapes
-        case Rebuilt():
+        case Resized(module, name, axis, Open() as number):
+            old_tensor = getattr(_module(target, module), name)
+            sizes: list[Any] = [*old_tensor.shape]
+            sizes[axis] = sym(number.name)
+            dtype = str(old_tensor.dtype).removeprefix("torch.")
+            return (number,), {_weight(name): Tensor(tuple(sizes), dtype)}
+        case Rebuilt() | Resized():
             return (), {}
         case Assigned(_, _, value):
             return tuple(_opens(value)), {}
@@ -156,6 +175,26 @@ def _filled(value: Any, values: Mapping[str, Any]) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_filled(part, values) for part in value)
     return value
+
+
+@contextlib.contextmanager
+def _resized(module: nn.Module, name: str, axis: int, value: Any, given: Mapping[str, Any]) -> Iterator[None]:
+    """The module's tensor of another size, among parameters or buffers, wherever it is held."""
+    held: dict[str, Any] = module._parameters if name in module._parameters else module._buffers
+    old = held[name]
+    if isinstance(value, Open):
+        new = given[_weight(name)]
+    else:
+        sizes = [*old.shape]
+        sizes[axis] = value
+        new = torch.zeros(sizes, dtype=old.dtype, device=old.device)
+        if name in module._parameters:
+            new = nn.Parameter(new, requires_grad=False)
+    held[name] = new
+    try:
+        yield
+    finally:
+        held[name] = old
 
 
 # ---- modules of torch's

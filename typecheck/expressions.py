@@ -168,6 +168,26 @@ def _assigned(text: Text, node: ast.expr, name: str) -> Literal | None:
     return None
 
 
+def is_number(node: ast.expr) -> bool:
+    """Is it made of numbers alone: `400`, `16 * 5 * 5`?"""
+    kinds = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.Tuple, ast.expr_context)
+    return all(isinstance(part, kinds) for part in ast.walk(node))
+
+
+def size_in(value: ast.expr, axis: int, size: int) -> ast.expr | None:
+    """The literal that is the size of an axis in `nn.Parameter(torch.zeros(1, 16, 8))`."""
+    for call in ast.walk(value):
+        if isinstance(call, ast.Call):
+            sizes = call.args
+            if len(sizes) == 1 and isinstance(sizes[0], ast.Tuple | ast.List):
+                sizes = sizes[0].elts
+            if axis < len(sizes):
+                found = sizes[axis]
+                if isinstance(found, ast.Constant) and found.value == size:
+                    return found
+    return None
+
+
 def made_by(text: Text, node: ast.expr) -> Iterator[ast.Call]:
     """The calls that the names among the operands of a call were assigned last before it, in its function."""
     function = function_around(text, node)

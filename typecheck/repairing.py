@@ -14,21 +14,23 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from ..constraints.dims import sym
 from ..constraints.formula import all_of, ge, implies, negate
 from ..constraints.generate import Rules
-from ..constraints.program import Origin
+from ..constraints.language import tensors
+from ..constraints.program import Node, Origin, refs
 from ..constraints.spec import Spec
-from ..constraints.system import Answer, System
+from ..constraints.system import Answer, Path, System
 from ..solver.decide import Decision, Oracle, decide, requirements
 from ..solver.judge import Budget, Judge
 from ..solver.repair import fillings
 from . import expressions
 from .codes import Code
 from .expressions import Literal, Text
+from .findings import outputs
 from .replay import Ran, Replayer, values_kept
 from .report import Finding, Link, Repair, Report
 
@@ -60,7 +62,7 @@ class Candidate:
     def place(self) -> object:
         """What is changed, whatever to: of one place the likeliest change is told."""
         edit: Any = self.edit
-        names = ("module", "parameter", "attribute", "file", "start", "stop")
+        names = ("module", "parameter", "attribute", "name", "axis", "file", "start", "stop")
         return tuple(getattr(edit, name, None) for name in names)
 
 
@@ -82,7 +84,7 @@ class _Search:
 
     def __init__(self, report: Report, target: Any, spec: Spec, system: System, rules: Rules) -> None:
         self.report, self.target, self.spec, self.rules = report, target, spec, rules
-        self.before = decide(system, Budget(SECONDS_EACH))
+        self.system, self.before = system, decide(system, Budget(SECONDS_EACH))
         self.replayer = Replayer(target, spec)
 
     @property
@@ -91,7 +93,7 @@ class _Search:
 
     def repairs(self, finding: Finding, until: float) -> Iterator[Repair]:
         """What makes the finding go away, the most likely change first."""
-        found: dict[object, Repair] = {}
+        found: dict[object, tuple[int, int, int, Repair]] = {}
         best = 99
         postponed: list[tuple[Candidate, Edit]] = []
         for candidate in sorted(self._candidates(finding), key=lambda c: c.rank):
@@ -102,15 +104,17 @@ class _Search:
             for edit in self._concrete(candidate, finding, until):
                 if _is_trivial(edit):
                     postponed.append((candidate, edit))
-                elif self._works(edit, finding, until):
-                    found.setdefault(candidate.place, candidate.tell(edit))
+                elif (length := self._works(edit, finding, until)) is not None:
+                    told = candidate.tell(edit)
+                    found.setdefault(candidate.place, (candidate.rank, length, len(found), told))
                     best = min(best, candidate.rank)
                     break
-        for candidate, edit in postponed:
-            if not found and self._works(edit, finding, until):
-                found[candidate.place] = candidate.tell(edit)
-        yield from found.values()
-        if (declared := self._declared(finding, bool(found))) is not None:
+        declared = self._declared(finding, bool(found))
+        for candidate, edit in postponed if declared is None or not _leaves_most(finding.condition) else ():
+            if not found and self._works(edit, finding, until) is not None:
+                found[candidate.place] = candidate.rank, 0, 0, candidate.tell(edit)
+        yield from (repair for _, _, _, repair in sorted(found.values(), key=lambda f: f[:3]))
+        if declared is not None:
             yield declared
 
     def _declared(self, finding: Finding, repaired: bool) -> Repair | None:
@@ -120,8 +124,7 @@ class _Search:
         if finding.code is Code.SHAPE_MISMATCH or self.before.verdict != "refined":
             return None
         condition = finding.condition
-        plain = re.sub(r"% \d+ == \d+|[<>!]=", "", condition)
-        if not condition or len(condition) > 60 or (repaired and "==" in plain):
+        if not condition or len(condition) > 60 or (repaired and not _leaves_most(condition)):
             return None
         return Repair(f"declare that other inputs never come: assume {condition}", Origin())
 
@@ -152,11 +155,14 @@ class _Search:
         if asked is None:
             return
         others = self._lines() - {_line(finding.origin)}
-        needs = [r.needs for r in asked if _line(r.origin) not in others]
-        for count, values in enumerate(fillings(needs, domain, holes, judge)):
-            if count == MAX_FILLINGS:
-                return
-            yield _filled(candidate.edit, values)
+        every = [r.needs for r in asked]
+        these = [r.needs for r in asked if _line(r.origin) not in others]
+        seen: list[dict[str, int]] = []
+        for needs in (every, these) if len(these) < len(every) else (every,):
+            for values in islice(fillings(needs, domain, holes, judge), MAX_FILLINGS):
+                if values not in seen:
+                    seen.append(values)
+                    yield _filled(candidate.edit, values)
 
     def _recorded(self, target: Any, spec: Spec, until: float) -> System | None:
         """What the program asks, changed as it is; None where that is not known in full."""
@@ -175,21 +181,27 @@ class _Search:
         gave_up = any(path.end.how == "gave-up" for path in system.paths)
         return None if system.incomplete or gave_up else system
 
-    def _works(self, edit: Edit, finding: Finding, until: float) -> bool:
-        """Is the finding gone with the change, and nothing else come instead? Proved, and run at examples."""
+    def _works(self, edit: Edit, finding: Finding, until: float) -> int | None:
+        """Is the finding gone with the change, and nothing else come instead? Proved, and run at examples.
+
+        If so, how long it takes to say what the program returns then: of two changes alike, the one after
+        which the sizes of the results are simpler is likelier.
+        """
         from ..tracer.edits import CannotApply, applied
 
         try:
             with applied(self.target, edit):
                 system = self._recorded(self.target, self.spec, until)
                 if system is None:
-                    return False
-                if not self._may_work(system, finding, until):
-                    return False
+                    return None
+                if not self._may_work(system, finding, until) or self._outgrows(system, finding):
+                    return None
                 decision = decide(system, Budget(max(until - time.monotonic(), 0.1)))
-                return self._better(decision, finding) and self._runs(decision)
+                if not self._better(decision, finding) or not self._runs(decision):
+                    return None
+                return sum(len(output.value) for output in outputs(system))
         except CannotApply:
-            return False
+            return None
 
     def _may_work(self, system: System, finding: Finding, until: float) -> bool:
         """Does nothing require anything but where it did before? This is found faster than a verdict."""
@@ -199,6 +211,22 @@ class _Search:
         return asked is not None and all(
             _line(r.origin) in before or judge.ask(r.needs, given) is Answer.ALWAYS for r in asked
         )
+
+    def _outgrows(self, system: System, finding: Finding) -> bool:
+        """Does an elementwise call of this line give more dimensions than any of its operands has now? A
+        change that lets everything broadcast with everything is none.
+        """
+        if finding.op not in _ELEMENTWISE:
+            return False
+        before = [r for node, path in self._calls(self.system, finding) for r in _ranks(path, node, False)]
+        after = [r for node, path in self._calls(system, finding) for r in _ranks(path, node, True)]
+        return max(after, default=0) > max(before, default=0)
+
+    def _calls(self, system: System, finding: Finding) -> Iterator[tuple[Node, Path]]:
+        for path in system.paths:
+            for node in path.program.nodes:
+                if node.op == finding.op and _line(node.origin) == _line(finding.origin):
+                    yield node, path
 
     def _better(self, decision: Decision, finding: Finding) -> bool:
         """Nothing is refused at this line, nor where nothing was before, nor what was accepted before."""
@@ -248,15 +276,38 @@ class _Search:
         return [*places.values()][:MAX_PLACES]
 
 
+_ELEMENTWISE: Final = frozenset({"add", "sub", "mul", "div", "masked_fill", "where", "addcmul", "lerp"})
+
+
+def _ranks(path: Path, node: Node, results: bool) -> Iterator[int]:
+    """Of the results of a call, or of its operands."""
+    ids = node.results if results else [r.id for r in refs(tuple(a for _, a in node.args))]
+    yield from (t.rank for id in ids for t in tensors(path.values[id]))
+
+
+def _leaves_most(condition: str) -> bool:
+    """Does it ask for multiples and for least sizes alone?"""
+    asked = re.compile(r"\w+ % \d+ == \d+|\d+ <= \w+|\w+ != \d+")
+    return all(asked.fullmatch(part) for part in condition.split(" and "))
+
+
 def _assigned(origin: Origin) -> list[Link]:
-    """The calls in the source that gave the operands of a call: some are made before recording begins."""
+    """The calls in the source that gave the operands of a call, and theirs: some are made before recording
+    begins, or only hand a shape on.
+    """
     text = expressions.read(origin.file) if origin.file else None
     call = expressions.at(text, origin) if text else None
-    if text is None or call is None:
-        return []
+    found: dict[ast.expr, None] = {}
+    todo = [] if call is None else [call]
+    while text is not None and todo and len(found) < MAX_PLACES:
+        for made in expressions.made_by(text, todo.pop(0)):
+            if made not in found:
+                found[made] = None
+                todo.append(made)
     return [
         Link(made.func.attr if isinstance(made.func, ast.Attribute) else "", "", text.origin(made, origin))
-        for made in expressions.made_by(text, call)
+        for made in found
+        if text is not None and isinstance(made, ast.Call)
     ]
 
 
@@ -325,6 +376,7 @@ class _Place:
             for literal in expressions.literals(self.text, self.call, self.owner):
                 yield from self._of_literal(self.text, self.call, literal)
             yield from self._joint(self.text, self.call)
+            yield from self._of_tensors(self.text, self.call)
             yield from self._of_expression(self.text, self.call)
 
     # ---- the module's arguments
@@ -366,8 +418,9 @@ class _Place:
         if node is None:
             added = f"add {edit.parameter}={_shown(edit.value)} ({edit.module})"
             return Repair(added, text.origin(call, like))
-        if isinstance(node, ast.Constant):
-            return Repair(message, text.origin(node, like), text.of(node), _shown(edit.value))
+        if expressions.is_number(node):
+            told = f"change {text.of(node)} to {_shown(edit.value)} ({what})"
+            return Repair(told, text.origin(node, like), text.of(node), _shown(edit.value))
         return Repair(message, text.origin(call, like))
 
     # ---- literals
@@ -388,9 +441,9 @@ class _Place:
                 yield self._literal(text, literal, _open(value), self._rank_of_size)
                 for other in _near(value, 1, 8):
                     yield self._literal(text, literal, other, 3 + self.distance)
-            for name in expressions.parameters(text, call) if not literal.attribute else ():
-                for axis_ in range(4):
-                    yield self._rewritten(text, literal.node, f"{name}.shape[{axis_}]", 5)
+            place = _place_among(call, literal.node)
+            for name in expressions.parameters(text, call) if place is not None else ():
+                yield self._rewritten(text, literal.node, f"{name}.shape[{place}]", 5)
         elif isinstance(value, tuple | list) and all(type(v) is int for v in value):
             if self.op in _AXES:
                 for size in (1, 2, 3):
@@ -453,6 +506,31 @@ class _Place:
         constant = isinstance(node, ast.Constant) and text.of(node) == told
         return Repair(message, origin, told if constant else "", repr(edit.value) if constant else "")
 
+    # ---- parameters of the module itself
+
+    def _of_tensors(self, text: Text, call: ast.expr) -> Iterator[Candidate]:
+        """A size of a parameter among the operands: `tokens + self.position`."""
+        from ..tracer.edits import Resized
+
+        held = {} if self.owner is None else {**self.owner._parameters, **self.owner._buffers}
+        for operand in expressions.operands(call):
+            tensor = held.get(expressions.path_of(operand))
+            for axis, size in enumerate(tensor.shape) if tensor is not None else ():
+                if size > 1:
+                    name = expressions.path_of(operand)
+                    edit = Resized(self.owner_path, name, axis, _open(size))
+                    yield Candidate(1, edit, self._tell_size)
+
+    def _tell_size(self, edit: Any) -> Repair:
+        assert self.owner is not None
+        size = getattr(self.owner, edit.name).shape[edit.axis]
+        message = f"change {size} to {edit.value} (size {edit.axis} of {edit.name})"
+        found = expressions.assigned_at(self.owner, edit.name)
+        node = found and expressions.size_in(found[1], edit.axis, size)
+        if found is None or node is None:
+            return Repair(message, Origin(module=edit.module))
+        return Repair(message, found[0].origin(node, Origin(module=edit.module)), str(size), str(edit.value))
+
     # ---- expressions
 
     def _rewritten(self, text: Text, node: ast.expr, new: str, rank: int) -> Candidate:
@@ -474,8 +552,10 @@ class _Place:
             if name == "view":
                 yield self._rewritten(text, call, receiver + rest.replace(".view", ".reshape", 1), 0 + later)
             if name == "squeeze" and not call.args:
-                for axis in (1, 2, -1):
-                    yield self._rewritten(text, call, f"{receiver}.squeeze({axis})", 2 + later)
+                for axis in (-1, 1, 2):
+                    yield self._rewritten(text, call, f"{receiver}.squeeze({axis})", 1)
+            elif name == "squeeze" and rest.endswith("(0)"):  # the batch, where there is one sample
+                yield self._rewritten(text, call, receiver, 1)
         if self.distance == 0 or self.op in ("expand", "getitem"):
             for operand in expressions.operands(call):
                 yield from self._wrapped(text, call, operand)
@@ -531,6 +611,14 @@ def _at(target: Any, path: str) -> Any:
     from ..tracer.edits import module_at
 
     return module_at(target, path)
+
+
+def _place_among(call: ast.expr, node: ast.expr) -> int | None:
+    """Which size of `view(64, 10)` or `expand((2, -1))` a literal is; None where it is none of these."""
+    args = call.args if isinstance(call, ast.Call) else []
+    if len(args) == 1 and isinstance(args[0], ast.Tuple | ast.List):
+        args = args[0].elts
+    return args.index(node) if node in args else None
 
 
 def _open(now: int, index: int = 0) -> Open:

@@ -8,7 +8,8 @@ import pytest
 import torch
 from models.broken import BROKEN
 from models.entry import Broken
-from models.repairs import FIRST
+from models.public import PUBLIC, Reported
+from models.repairs import BETTER, FIRST, OTHER, SAME
 from torch import nn
 
 from anyshape.constraints.formula_text import parse_formula
@@ -40,6 +41,13 @@ class Net(nn.Module):
 """
 
 
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is found does not depend on how busy the machine is."""
+    monkeypatch.setattr(repairing, "SECONDS", 60.0)
+    monkeypatch.setattr(repairing, "SECONDS_EACH", 60.0)
+
+
 def first(report: Report, line: str) -> str:
     (finding, *_) = [f for f in report.findings if line in f.origin.code]
     return finding.repairs[0].message
@@ -50,6 +58,22 @@ def test_the_first_repair(entry: Broken) -> None:
     report = check(entry.build(), entry.inputs, entry.assume, repairs=True)
     assert first(report, entry.line) == FIRST[entry.name]
     assert Report.from_json(report.to_json()) == report
+
+
+@pytest.mark.parametrize("entry", PUBLIC, ids=lambda entry: entry.name)
+def test_reported_mistakes(entry: Reported) -> None:
+    """The line is the one that a person would point at, and the first repair the one that the table has."""
+    report = check(entry.build(), entry.inputs, entry.assume, repairs=True)
+    assert report.verdict in ("refined", "refuted")
+    assert first(report, entry.line) == entry.repair
+
+
+def test_repairs_compare_well_with_the_authors() -> None:
+    assert {**SAME, **BETTER, **OTHER}.keys() == {entry.name for entry in BROKEN}
+    kinds = [*(entry.kind for entry in PUBLIC), *["same"] * len(SAME), *["better"] * len(BETTER)]
+    assert len(PUBLIC) >= 30
+    assert len({entry.source for entry in PUBLIC}) == len(PUBLIC)
+    assert sum(kind != "other" for kind in kinds) >= 0.9 * (len(PUBLIC) + len(BROKEN))
 
 
 @pytest.mark.parametrize(
