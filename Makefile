@@ -35,7 +35,7 @@ test: .venv/installed-dev
 	$(BIN)/python -m pytest -q -m "not slow"
 
 test-all: .venv/installed-dev
-	$(BIN)/python -m pytest -q
+	HYPOTHESIS_PROFILE=exploring $(BIN)/python -m pytest -q
 
 lint: .venv/installed-dev build/typing
 	$(BIN)/ruff check

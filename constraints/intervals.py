@@ -180,6 +180,8 @@ class Bounds:
     def certain(self, formula: Formula) -> bool:
         """Does the formula hold by what is known? False also where this cannot tell."""
         if isinstance(formula, Compare):
+            if formula.op == "!=":
+                return self.at_least(formula.term, 1) or self.at_least(-formula.term, 1)
             return formula.op == ">=" and self.at_least(formula.term, 0)
         return formula is True
 

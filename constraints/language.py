@@ -212,13 +212,17 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What is not exact at a node: `approximate` or `no-rule`. Or `trace-limit`, at no node: a limit of a trace
-    that formulas cannot say.
+    """What is not exact at a node: `approximate` or `no-rule`. Or, at no node, a limit that nobody has found
+    out: `trace-limit` of a trace, which formulas cannot say, `bounded-rank` of what is looked at.
     """
 
-    code: Literal["approximate", "no-rule", "trace-limit"]
+    code: Literal["approximate", "no-rule", "trace-limit", "bounded-rank"]
     reason: str
     node: int
+
+    @property
+    def inexact(self) -> bool:
+        return self.code in ("approximate", "no-rule")
 
 
 @dataclass(slots=True)

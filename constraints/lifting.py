@@ -18,7 +18,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
 from .dims import Dim, Term, maximum, substitute, sym, symbols
-from .formula import Formula, any_of, eq, free_symbols, ge
+from .formula import Formula, any_of, eq, free_symbols, ge, le, negate
 from .language import Context, Layout, Refused, Shape, Tensor, Value, product
 from .rows import (
     DEEPEST,
@@ -30,6 +30,7 @@ from .rows import (
     depth,
     dim_at,
     has_rows,
+    is_dim,
     names,
     place_of,
     rank,
@@ -54,6 +55,8 @@ class Reach:
     """What lies between is counted all together: the product of its sizes is left of it."""
     broadcasts: bool = False
     """Where several operands have something between, it is broadcast."""
+    joins: bool = False
+    """Where several operands have something between, it has to be the same."""
 
     def __or__(self, other: Reach) -> Reach:
         return Reach(
@@ -61,6 +64,7 @@ class Reach:
             max(self.trailing, other.trailing),
             self.melts or other.melts,
             self.broadcasts or other.broadcasts,
+            self.joins or other.joins,
         )
 
 
@@ -397,9 +401,12 @@ def _refused_at(
         return None
     reason = ""
     for ranks in combinations(range(DEEPEST + 1), repeat=len(others)):
-        long = {**known, **dict(zip(others, ranks, strict=True))}
+        given = _at(named, {**known, **dict(zip(others, ranks, strict=True))})
+        for dim in {d for tensor in _tensors(given) for d in tensor.shape}:
+            if is_dim(str(dim)) and str(dim) not in g.bounds.ranges:
+                g.bounds.learn(ge(dim, 1))
         try:
-            rule(_Scout(g), _mapped(named, lambda tensor, long=long: _at(tensor, long)))  # type: ignore[misc]
+            rule(_Scout(g), given)
         except Refused as refusal:
             reason = reason or str(refusal)
             continue
@@ -409,14 +416,18 @@ def _refused_at(
     return reason
 
 
-def _at(tensor: Tensor, ranks: Mapping[str, int]) -> Tensor:
-    """The tensor with rows of these ranks."""
-    dims: list[Dim] = []
-    for part in _row_in(tensor):
-        long = ranks[part.name]
-        own: list[Dim] = [dim_at(part.name, i - long) for i in range(part.start, long - part.stop)]
-        dims = own if len(own) > len(dims) else dims
-    return replace(_replaced(tensor, tuple(dims), product(dims)), layout=_relaid(tensor))
+def _at(named: Named, ranks: Mapping[str, int]) -> dict[str, Any]:
+    """The arguments with rows of these ranks."""
+
+    def spelt(tensor: Tensor) -> Tensor:
+        dims: list[Dim] = []
+        for part in _row_in(tensor):
+            long = ranks[part.name]
+            own: list[Dim] = [dim_at(part.name, i - long) for i in range(part.start, long - part.stop)]
+            dims = own if len(own) > len(dims) else dims
+        return replace(_replaced(tensor, tuple(dims), product(dims)), layout=_relaid(tensor))
+
+    return _mapped(named, spelt)
 
 
 class _Undecided(Exception):
@@ -430,7 +441,7 @@ class _Scout(Context):
         self._g = g
 
     def require(self, formula: Formula, reason: str) -> None:
-        if formula is False:
+        if self._g.bounds.certain(negate(formula)):
             raise Refused(reason)
 
     def refuse(self, reason: str) -> NoReturn:
@@ -493,6 +504,8 @@ def _aligned(g: Generator, named: dict[str, Any], rowed: list[Tensor], reach: Re
     closed = max((t.rank for t in _tensors(named) if place_of(t.shape) is None), default=0)
     trailing = max(t.rank - 1 - (place_of(t.shape) or 0) for t in rowed)
     heads = {t.shape[: (place_of(t.shape) or 0) + 1] for t in rowed}
+    if reach.joins and len(heads) > 1:
+        return _joined(g, named, rowed)
     if not reach.broadcasts:
         return named if len(heads) == 1 and not any(map(_is_mixed, named.values())) else None
     longest = max(trailing, closed)
@@ -516,6 +529,40 @@ def _aligned(g: Generator, named: dict[str, Any], rowed: list[Tensor], reach: Re
             _broadcast(g, _taken(g, tuple(sorted(so_far)), limit)[1], _taken(g, row, limit)[1])
             so_far.update(row)
     return _mapped(named, lambda t: _with_row(t, joined))
+
+
+def _joined(g: Generator, named: dict[str, Any], rowed: list[Tensor]) -> dict[str, Any] | None:
+    """The arguments where different rows have to be the same; None where these stand at different places."""
+    first = rowed[0]
+    row = _row_in(first)
+    if any(map(_is_mixed, named.values())):
+        return None
+    for other in rowed[1:]:
+        its = _row_in(other)
+        if (
+            len(row) > 1
+            or len(its) > 1
+            or (other.rank, place_of(other.shape)) != (first.rank, place_of(first.shape))
+        ):
+            return None
+    for its in dict.fromkeys(_row_in(t) for t in rowed[1:]):
+        _equate(g, row[0], its[0])
+    return _mapped(named, lambda t: _with_row(t, row))
+
+
+def _equate(g: Generator, a: Part, b: Part) -> None:
+    """Requires two parts of rows to have the same dims."""
+    if a == b:
+        return
+    for part in (a, b):
+        _bound(g, part.name, DEEPEST)
+    cut, other = a.start + a.stop, b.start + b.stop
+    g.require(eq(rank(a.name) - cut, rank(b.name) - other), "the tensors have different ranks")
+    for j in range(1, _limit(g, a.name) - cut + 1):
+        dims = dim_at(a.name, -(a.stop + j)), dim_at(b.name, -(b.stop + j))
+        _declared(g, dims)
+        same = any_of((le(rank(a.name), cut + j - 1), eq(*dims)))
+        g.require(same, f"sizes {dims[0]} and {dims[1]} have to be equal")
 
 
 def _is_mixed(value: Any) -> bool:

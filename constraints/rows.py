@@ -291,6 +291,13 @@ def consistent(symbols: Iterable[str], values: Mapping[str, int]) -> dict[str, i
     return {**values, **assignment(symbols, rows)}
 
 
+def legible(values: Mapping[str, int]) -> Iterator[str]:
+    """An assignment as people write it: `b=2`, and `x=[2, 512]` of a row."""
+    rows = names(values)
+    yield from (f"{name}={value}" for name, value in values.items() if not belongs(name, rows))
+    yield from (f"{name}={spelt(name, values)}" for name in rows)
+
+
 def mentioned(formulas: Iterable[Formula]) -> frozenset[str]:
     """The symbols of formulas."""
     return frozenset().union(*map(free_symbols, formulas))

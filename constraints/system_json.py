@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import astuple
-from typing import Any
+from typing import Any, Final
 
 from .formula import And, Compare, Formula, Or, free_symbols
 from .language import Constraint, Note
 from .program import IllFormed, Origin, from_json, pack, to_json, unpack
 from .system import Condition, End, Path
+
+NOTES: Final = ("approximate", "no-rule", "trace-limit", "bounded-rank")
 
 
 def paths_to_json(paths: Iterable[Path]) -> list[Any]:
@@ -61,7 +63,7 @@ def _read(data: Any, symbols: frozenset[str]) -> Path:
             for formula, reason, node, kind in data["constraints"]
         ),
         tuple(
-            Note(_among(code, "approximate", "no-rule", "trace-limit"), _text(reason), _integer(node))
+            Note(_among(code, *NOTES), _text(reason), _integer(node))
             for code, reason, node in data["notes"]
         ),
         tuple(

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from ..constraints.formula import Formula, all_of, conjuncts, free_symbols, implies, negate
+from ..constraints.formula import Formula, all_of, conjuncts, free_symbols, implies, le, negate
 from ..constraints.language import Constraint, Fact
 from ..constraints.program import Origin
+from ..constraints.rows import rank
 from ..constraints.system import Answer, Condition, Domain, Path, System
 from . import examples, refine
 from .bounds import Known
@@ -282,7 +283,7 @@ class _Reading:
         elif end.how == "raised":
             requirement = Requirement(
                 walk.premise, False, end.reason, end.origin, walk.index, None, walk.guard(False),
-                not walk.path.notes or walk.exact_before == _ALL,
+                not any(n.inexact for n in walk.path.notes) or walk.exact_before == _ALL,
             )
             self._add(self.requirements, requirement)
 
@@ -395,6 +396,7 @@ class _Deciding:
         if answer == "unsat":
             return self._refuted()
         inside = dict(self.judge.model) if answer == "sat" else None
+        inside = inside and (self._short(needs) or inside)
         outside, undecided = self._outside()
         if outside is None and not undecided:
             self.residual = ()
@@ -412,6 +414,14 @@ class _Deciding:
             outside = self._near(inside) or outside
         verdict: Verdict = "unknown" if reasons else "proved" if outside is None else "refined"
         return self._decision(verdict, tuple(reasons), inside=inside, outside=outside, left=True)
+
+    def _short(self, needs: Sequence[Formula]) -> dict[str, int] | None:
+        """Sizes that meet the requirements, with rows of few dims, where there are rows."""
+        for most in (2, 3, 4) if self.domain.rows else ():
+            few = [le(rank(name), most) for name in self.domain.rows]
+            if self.judge.satisfiable((*self.assumptions, *needs, *few), self.domain.symbols) == "sat":
+                return dict(self.judge.model)
+        return None
 
     def _outside(self) -> tuple[dict[str, int] | None, list[Requirement]]:
         """Sizes in the domain that a requirement refuses; and the requirements of which it is not known."""

@@ -44,7 +44,7 @@ from ..constraints.language import (
 )
 from ..constraints.lifting import bounded
 from ..constraints.opnames import canonical
-from ..constraints.program import Argument, Node, Program, Ref
+from ..constraints.program import Argument, Node, Origin, Program, Ref
 from ..constraints.rows import Deeper, deepened, sizes
 from ..constraints.spec import Declared, Spec
 from ..constraints.system import Answer, Condition, End, Oracle, Path, System
@@ -111,6 +111,7 @@ def record(
     paths: list[Path] = []
     changed: dict[str, None] = {}
     incomplete = ""
+    limits: dict[str, tuple[int, Origin]] = {}
     while pending:
         if len(paths) >= max_paths or (paths and time.monotonic() - started > budget_s):
             incomplete = (
@@ -123,6 +124,8 @@ def record(
                 paths.append(run.run())
             pending.extend(run.forks)
         except Deeper as wanted:
+            where = of_error(wanted, subject.names)
+            limits.update((name, (most, where)) for name, most in wanted.bounded.items())
             spec = dataclasses.replace(spec, domain=deepened(spec.domain, wanted))
             oracle.domain = spec.domain
             pending, paths = [()], []
@@ -137,7 +140,14 @@ def record(
         changed.update(dict.fromkeys(state.restore()))
         if progress:
             progress(len(paths))
+    paths[:1] = [dataclasses.replace(p, notes=(*p.notes, *_limits(limits))) for p in paths[:1]]
     return System(spec.domain, tuple(paths), incomplete), list(changed)
+
+
+def _limits(limits: Mapping[str, tuple[int, Origin]]) -> Iterator[Note]:
+    for name, (most, where) in limits.items():
+        told = f"{name} is looked at up to rank {most}: {where} needs every dim of it"
+        yield Note("bounded-rank", told, -1)
 
 
 def bind(

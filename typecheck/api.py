@@ -10,6 +10,7 @@ from typing import Any
 from ..constraints.formula import all_of
 from ..constraints.generate import BadRules, Rules
 from ..constraints.language import Fact
+from ..constraints.rows import is_dim
 from ..constraints.spec import Spec
 from ..constraints.spec_text import Inputs, SpecError, parse_spec, write_spec
 from ..constraints.system import Domain, System
@@ -199,7 +200,7 @@ def _report(
     verdict = Verdict(decision.verdict)
     exact = verdict is not Verdict.UNKNOWN and decision.exact
     domain = spec.domain
-    accepts = Accepts(decision.accepted, all_of(domain.assumptions), domain.symbols, exact)
+    accepts = Accepts(decision.accepted, all_of(domain.declared), domain.symbols, exact)
     facts = {name: decision.facts.get(name) or _declared(domain, name) for name in domain.symbols}
     if trial is not None:
         inside = inside if inside is None or trial.confirms(inside, True) else None
@@ -218,7 +219,7 @@ def _report(
         write_spec(spec),
         Verdict.UNKNOWN if mistakes else verdict,
         replace(accepts, exact=exact and not mistakes),
-        facts,
+        {name: fact for name, fact in facts.items() if name in decision.facts or not is_dim(name)},
         (*mistakes, *told, *(trial.remarks if trial else ())),
         findings.shapes(system),
         findings.outputs(system),

@@ -28,6 +28,7 @@ class Code(StrEnum):
     APPROXIMATE = "approximate"
     NO_RULE = "no-rule"
     TRACE_LIMIT = "trace-limit"
+    BOUNDED_RANK = "bounded-rank"
     INCOMPLETE = "incomplete"
     CHANGED_STATE = "changed-state"
     NOT_REPLAYED = "not-replayed"
@@ -67,6 +68,7 @@ MEANINGS: Final[Mapping[Code, Meaning]] = {
     Code.TRACE_LIMIT: Meaning(
         Severity.WARNING, "a bound of the trace that the model does not need"
     ),
+    Code.BOUNDED_RANK: Meaning(Severity.WARNING, "a rank that is looked at up to a bound"),
     Code.INCOMPLETE: Meaning(Severity.WARNING, "a part of the program that was not looked at"),
     Code.CHANGED_STATE: Meaning(Severity.NOTE, "attributes of the model that a run assigns"),
     Code.NOT_REPLAYED: Meaning(Severity.NOTE, "an example that could not be tried on the program"),

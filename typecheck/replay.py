@@ -115,7 +115,7 @@ def by_rules(system: System) -> Outcome:
                 if constraint.formula is not False:
                     return Failed(f"{constraint.formula} is open at concrete sizes: {constraint.reason}")
                 return Refused(RULES, constraint.reason, "", path.program.nodes[constraint.node].origin)
-        if inexact := [note for note in path.notes if note.code != "trace-limit"]:
+        if inexact := [note for note in path.notes if note.inexact]:
             return Failed(inexact[0].reason)
     return Ran(RULES)
 

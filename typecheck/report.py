@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..constraints.formula import Formula, all_of, holds
 from ..constraints.language import Fact
 from ..constraints.program import Origin
+from ..constraints.rows import axioms
 from .codes import Code, Severity
 
 if TYPE_CHECKING:
@@ -52,11 +53,11 @@ class Accepts:
 
         Raises TypeError where a symbol has no value or a value no symbol.
         """
-        return self._holds(all_of((self.domain, self.formula)), values)
+        return self._holds(all_of((self.domain, *axioms(self.symbols), self.formula)), values)
 
     def declared(self, **values: int) -> bool:
         """Is the input of these sizes declared, whether it is accepted or not?"""
-        return self._holds(self.domain, values)
+        return self._holds(all_of((self.domain, *axioms(self.symbols))), values)
 
     def _holds(self, formula: Formula, values: Mapping[str, int]) -> bool:
         if missing := [name for name in self.symbols if name not in values]:

@@ -9,7 +9,7 @@ from random import Random
 
 from ..constraints.formula import negate
 from ..constraints.language import Fact
-from ..constraints.rows import consistent
+from ..constraints.rows import consistent, legible
 from ..constraints.spec import Spec
 from ..constraints.system import System
 from ..solver.decide import Decision, Oracle, Requirement
@@ -37,7 +37,7 @@ class Trial:
     def __init__(self, source: Source, system: System) -> None:
         self.source = source
         self.on_data = any(p.on_data or p.unbacked for p in system.paths)
-        self.approximate = any(note.code != "trace-limit" for path in system.paths for note in path.notes)
+        self.approximate = any(note.inexact for path in system.paths for note in path.notes)
         self.mistakes: list[Finding] = []
         self.remarks: list[Finding] = []
         self.how = ""
@@ -117,8 +117,8 @@ def _claim(accepted: bool) -> str:
 
 
 def show(values: Mapping[str, int]) -> str:
-    """`b=2, h=64`."""
-    return ", ".join(f"{name}={value}" for name, value in values.items()) or "the one input"
+    """`b=2, h=64`, `x=[2, 512]` of a row."""
+    return ", ".join(legible(values)) or "the one input"
 
 
 class Witnesses:

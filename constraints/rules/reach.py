@@ -7,6 +7,7 @@ arguments, which gives None where they need the whole shape. An operator that is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from ..dims import Term
@@ -56,6 +57,16 @@ def reducing(named: Named) -> Reach | None:
 def by_default(dim: int, then: Callable[[Named], Reach | None]) -> Callable[[Named], Reach | None]:
     """Along `dim`, which may be left out."""
     return lambda named: then({"dim": dim, **named})
+
+
+def joined(dim: int) -> Callable[[Named], Reach | None]:
+    """The dim along which tensors are joined, those of the result for `stack`."""
+
+    def reach(named: Named) -> Reach | None:
+        found = by_default(0, along("dim", gap=dim))(named)
+        return None if found is None else replace(found, joins=True)
+
+    return reach
 
 
 def last(count: int, **options: bool) -> Callable[[Named], Reach | None]:
@@ -136,6 +147,8 @@ _KINDS: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
     "products": last(2, broadcasts=True),
     "along_dim": along("dim"),
     "along_first": by_default(0, along("dim")),
+    "cat": joined(0),
+    "stack": joined(1),
     "along_last": by_default(-1, along("dim")),
     "along_dims": along("dims"),
     "along_two": along("dim0", "dim1"),
@@ -162,7 +175,9 @@ REACH: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
             products="matmul",
             along_dim="softmax log_softmax softmin cumsum cumprod logcumsumexp cummax cummin select narrow "
             "squeeze unflatten index_select gumbel_softmax squeeze_copy select_copy",
-            along_first="chunk split split_with_sizes unbind tensor_split cat slice",
+            along_first="chunk split split_with_sizes unbind tensor_split slice",
+            cat="cat",
+            stack="stack",
             along_last="argsort sort topk kthvalue mode glu diff",
             along_dims="flip roll",
             along_two="transpose transpose_copy",

@@ -12,6 +12,7 @@ from unicodedata import combining, east_asian_width
 
 from ...constraints.language import Fact
 from ...constraints.program import Origin
+from ...constraints.rows import legible
 from ..codes import Code, Severity
 from ..report import Finding, Link, Repair, Report, Verdict
 
@@ -189,8 +190,8 @@ def _examples(page: _Page, report: Report) -> Iterator[str]:
 
 
 def sizes(values: Mapping[str, int]) -> str:
-    """`b=2, h=64`."""
-    return ", ".join(f"{name}={value}" for name, value in values.items()) or "the one input that there is"
+    """`b=2, h=64`, `x=[2, 512]` of a row."""
+    return ", ".join(legible(values)) or "the one input that there is"
 
 
 # ---- findings
