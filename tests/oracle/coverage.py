@@ -25,6 +25,7 @@ from oracle.exemptions import EXEMPTIONS, LEFT_OUT, Exemption
 from oracle.pool import Row, totals
 from oracle.reasons import UNCHECKED, UNSAFE
 from oracle.samples import CONTROL, CORE, PRIMS, entries
+from oracle.unruled import HIGHER_ORDER, REASONS
 
 from anyshape.constraints import rules
 from anyshape.constraints.generate import Rules
@@ -89,14 +90,14 @@ def text_of(made: dict[str, Any]) -> str:
 
 def page(made: dict[str, Any], zoo: dict[str, Any] | None = None) -> str:
     """The page as text. Nothing but the figures, the rules and the tables of exemptions goes into it."""
-    parts = [_head(made), _families(), _left_out(made), _exempt(), _core(made)]
+    parts = [_head(made), _families(), _left_out(), _unruled(), _exempt(), _core(made)]
     return "\n".join(part for part in (*parts, _zoo(zoo) if zoo else "") if part)
 
 
 KINDS = {
     "operator": "operators of `op_db` and the databases beside it",
     "module": "modules of `module_db`",
-    "control": "higher-order operators of `hop_db`",
+    "control": "higher-order operators that programs call (of `hop_db`)",
 }
 
 
@@ -159,7 +160,7 @@ def _families() -> str:
 """
 
 
-def _left_out(made: dict[str, Any]) -> str:
+def _left_out() -> str:
     rows = "\n".join(f"| `{name}` | {reason} |" for name, reason in LEFT_OUT.items())
     return f"""## Left out
 
@@ -168,6 +169,27 @@ def _left_out(made: dict[str, Any]) -> str:
 | entry | why |
 | --- | --- |
 {rows}
+"""
+
+
+def _unruled() -> str:
+    def row(reason: str, names: str) -> str:
+        return f"| {reason} | {' '.join(f'`{name}`' for name in names.split())} |"
+
+    return f"""## Without a rule
+
+The operators of ATen, the functions of torch's namespaces and the methods of tensors have rules, are answered
+as questions about a tensor, or are recorded call by call; but these are not.
+
+| what is | |
+| --- | --- |
+{chr(10).join(row(*pair) for pair in REASONS.items())}
+
+Higher-order operators without a rule:
+
+| operator | why |
+| --- | --- |
+{chr(10).join(f"| `{name}` | {reason} |" for name, reason in HIGHER_ORDER.items())}
 """
 
 

@@ -80,6 +80,22 @@ REASONS: Final[dict[str, str]] = {
 """By the reason, the names or patterns of them."""
 
 
+_COMPILERS = "made by compilers, not called by programs"
+HIGHER_ORDER: Final = {
+    "auto_functionalize": _COMPILERS,
+    "flex_attention": "torch compiles what calls it, so that no call of it is recorded",
+    "flex_attention_backward": "likewise",
+    "inline_asm_elementwise": "for GPUs alone",
+    "invoke_quant": _COMPILERS,
+    "invoke_quant_packed": _COMPILERS,
+    "invoke_subgraph": "entered where exports have it, and not called by programs",
+    "local_map_hop": _COMPILERS,
+    "register_hook": "a hook of automatic differentiation",
+    "while_loop_stack_output": "a step of the derivative of `while_loop`",
+}
+"""torch's higher-order operators that are no rules, and why."""
+
+
 def patterns() -> Iterator[str]:
     for names in REASONS.values():
         yield from names.split()

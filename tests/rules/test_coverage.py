@@ -14,9 +14,18 @@ import torch.nn.functional as F
 from oracle import core
 from oracle.exemptions import LEFT_OUT
 from oracle.samples import CONTROL, Sample, entries, first_sample
-from oracle.unruled import is_ruled, packets, patterns, reason_of, unruled_functions, unruled_operators
+from oracle.unruled import (
+    HIGHER_ORDER,
+    is_ruled,
+    packets,
+    patterns,
+    reason_of,
+    unruled_functions,
+    unruled_operators,
+)
 from rules.differential import compare_results, lower, run_rule
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.testing._internal import hop_db
 
 from anyshape.constraints.generate import Rules
 from anyshape.constraints.language import Context, Tensor
@@ -41,6 +50,12 @@ def test_operators_and_functions_are_ruled_or_in_the_table() -> None:
     found = unruled_functions() | unruled_operators()
     assert sorted(name for name in found if reason_of(name) is None) == []
     assert [p for p in patterns() if not any(fnmatchcase(name, p) for name in found)] == []
+
+
+def test_higher_order_operators_are_ruled_or_in_the_table() -> None:
+    judged = {name.removeprefix(CONTROL) for name in entries() if name.startswith(CONTROL)}
+    assert judged | HIGHER_ORDER.keys() == {info.name for info in hop_db.hop_db}
+    assert not judged & HIGHER_ORDER.keys() and all(is_ruled(name) for name in judged)
 
 
 def test_prims_are_ruled_or_in_the_table() -> None:
