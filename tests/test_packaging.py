@@ -38,7 +38,8 @@ EXTRAS = {
 }
 SERVICE = {
     IMPORT_NAMES.get(name, name)
-    for name, _ in map(requirement, PYPROJECT["project"]["optional-dependencies"]["service"])
+    for extra in ("service", "ray")
+    for name, _ in map(requirement, PYPROJECT["project"]["optional-dependencies"][extra])
 }
 PINS = dict(line.split("==") for line in (ROOT / "pins.txt").read_text().splitlines() if "==" in line)
 

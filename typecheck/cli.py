@@ -18,7 +18,8 @@ from .commands.errors import told
 from .target import TargetError
 
 COMMANDS: Final = (
-    "check", "watch", "explain", "refine", "infer", "migrate", "branches", "spec", "serve", "submit", "token",
+    "check", "watch", "explain", "refine", "infer", "migrate", "branches", "spec", "serve", "submit",
+    "check-many", "token",
 )
 """A file of `commands/` each, in the order of the help text. Only the one that is called is imported."""
 
@@ -56,7 +57,7 @@ def _parser(called: str = "") -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name in (called,) if called in COMMANDS else COMMANDS:
-        import_module(f".commands.{name}", __package__).add(commands)
+        import_module(f".commands.{name.replace('-', '_')}", __package__).add(commands)
     return parser
 
 

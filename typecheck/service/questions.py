@@ -33,6 +33,8 @@ SPEC_SECONDS: Final = 5.0
 """What choosing the spec of dynamic shapes may take of a check."""
 
 Tell = Callable[[str], None]
+Reader = Callable[[bytes], Any]
+"""What was sent as a Target, or two answers. Raises ArchiveError, GraphError, IllFormed, SpecError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,9 @@ class Question:
         )
 
 
-def answer(form: str, content: bytes, question: Question, tell: Tell) -> dict[str, Any]:
+def answer(
+    form: str, content: bytes, question: Question, tell: Tell, forms: Mapping[str, Reader] | None = None
+) -> dict[str, Any]:
     """The answer as plain data: the verdict, the report, and what the kind of question adds.
 
     Or `{"failed": {"kind", "problem", "hint"}}`: `input` where what was sent cannot be used, `memory` where
@@ -78,10 +82,15 @@ def answer(form: str, content: bytes, question: Question, tell: Tell) -> dict[st
     """
     try:
         tell("read")
-        target = read(form, content)
+        with collector_at_rest():
+            target = (FORMS if forms is None else forms)[form](content)
         return KINDS[question.kind](target, question, tell)
-    except (SpecError, TargetError) as error:
-        return _failed("input", error.problem, error.hint)
+    except SpecError as error:
+        where = f" at column {error.column} of {error.text!r}" if error.text and error.column else ""
+        return _failed("input", f"{error.problem}{where}", error.hint)
+    except TargetError as error:
+        where = f" ({error.origin})" if error.origin.file else ""
+        return _failed("input", f"{error.problem}{where}", error.hint)
     except (ArchiveError, GraphError, IllFormed) as error:
         return _failed("input", str(error))
     except RecursionError:
@@ -97,12 +106,6 @@ def _failed(kind: str, problem: str, hint: str = "") -> dict[str, Any]:
 
 
 # ---- models
-
-
-def read(form: str, content: bytes) -> Any:
-    """What was sent: a Target, or two answers. Raises ArchiveError, GraphError, IllFormed, SpecError."""
-    with collector_at_rest():
-        return FORMS[form](content)
 
 
 def _pt2(content: bytes) -> Target:
@@ -124,13 +127,16 @@ def _program(content: bytes) -> Target:
     return Target(NAME, "traced", traced(program.from_json(_json(content))))
 
 
-FORMS: Final[Mapping[str, Callable[[bytes], Any]]] = {
+FORMS: Final[Mapping[str, Reader]] = {
     "pt2": _pt2,
     "recorded": _recorded,
     "program": _program,
     comparing.FORM: lambda content: comparing.Pair.from_json(_json(content)),
 }
 """How each form is read: the JSON of a `.pt2`, a recorded target, a program of ours, two answers."""
+
+TARGETS: Final[Mapping[str, Reader]] = {"target": bytes.decode}
+"""What `anyshape check-many` asks its workers about: targets of the user's own, as text. No service does."""
 
 
 def traced(given: Program) -> Traced:

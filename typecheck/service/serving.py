@@ -71,8 +71,15 @@ def _listen(app: FastAPI, service: Service, settings: Settings) -> None:
 
 
 def executor_of(settings: Settings) -> type[Executor]:
-    """Where checks run."""
-    return Worker
+    """Where checks run. Raises ConfigError where the cluster cannot be joined."""
+    if settings.executor == "local":
+        return Worker
+    try:
+        from .ray_executor import RayExecutor, connect
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"there is no module {error.name!r}", "pip install 'anyshape[ray]'") from None
+    connect(settings.ray_address)
+    return RayExecutor
 
 
 @contextlib.contextmanager

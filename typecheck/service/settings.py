@@ -32,8 +32,8 @@ class Settings(BaseSettings):
     """Checks at a time."""
     executor: Literal["local", "ray"] = "local"
     """Where checks run: processes of this machine, or a Ray cluster."""
-    ray_address: str = "auto"
-    """The cluster to join; `local` starts one."""
+    ray_address: str = ""
+    """The cluster to join; left out: that of RAY_ADDRESS, or one that is started for the service."""
 
     budget_s: float = Field(30.0, gt=0, le=86400)
     """Seconds of a check that asks for no number of its own,"""

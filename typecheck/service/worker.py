@@ -45,14 +45,21 @@ def read(stream: IO[bytes]) -> tuple[Any, bytes] | None:
 
 
 def main() -> None:
-    """Answers until there are no more questions. The argument is the memory in MB."""
+    """Answers until there are no more questions.
+
+    The arguments are `models` and the memory in MB, or `targets`: then what is asked about is a target of
+    this machine, whose code is run, and whose memory the one who asks looks after: torch reserves too much.
+    """
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what else is printed must not come between
     questions: queue.Queue[tuple[Any, bytes]] = queue.Queue()
     threading.Thread(target=_listen, args=(sys.stdin.buffer, questions), daemon=True).start()
-    _limit(int(sys.argv[1]))
-    from .questions import Question, answer
+    of_models = sys.argv[1] == "models"
+    if of_models:
+        _limit(int(sys.argv[2]))
+    from .questions import FORMS, TARGETS, Question, answer
 
+    forms = FORMS if of_models else TARGETS
     _warm()
     write(answers, {"ready": True})
     while True:
@@ -61,7 +68,7 @@ def main() -> None:
         _limit_time(asked["seconds"])
         inflate = zlib.decompressobj()
         model = inflate.decompress(content, MOST_INFLATED)
-        found = answer(asked["form"], model, question, lambda step: write(answers, {"step": step}))
+        found = answer(asked["form"], model, question, lambda step: write(answers, {"step": step}), forms)
         write(answers, found)
 
 

@@ -69,7 +69,9 @@ class Executor(Protocol):
 class Worker:
     """A process of this machine, started when it is first needed and again after it ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, targets: bool = False) -> None:
+        """With `targets` it is asked about targets of this machine, whose code it runs: by no service."""
+        self.targets = targets
         self.starts = 0
         self._process: subprocess.Popen[bytes] | None = None
         self._heard: queue.Queue[Mapping[str, Any] | None] = queue.Queue()
@@ -134,12 +136,13 @@ class Worker:
         self.starts += 1
         self._memory_mb = limits.memory_mb
         self._heard = queue.Queue()
+        seen = {name: os.environ[name] for name in _PASSED if name in os.environ}
         process = self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", f"{__package__}.worker", str(limits.memory_mb)],
+            [sys.executable, "-P", "-m", f"{__package__}.worker", *self._arguments(limits)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={name: os.environ[name] for name in _PASSED if name in os.environ},
-            cwd=tempfile.gettempdir(),
+            env=None if self.targets else seen,
+            cwd=None if self.targets else tempfile.gettempdir(),
             start_new_session=True,  # a Ctrl-C at the service's terminal is the service's to deal with
         )
         threading.Thread(target=_hear, args=(process, self._heard), daemon=True).start()
@@ -149,6 +152,9 @@ class Worker:
         except queue.Empty:
             raise TimeoutError(f"nothing was heard of it within {START_S:.0f} s") from None
         return process
+
+    def _arguments(self, limits: Limits) -> list[str]:
+        return ["targets"] if self.targets else ["models", str(limits.memory_mb)]
 
     def _how_it_ended(self, process: subprocess.Popen[bytes]) -> str:
         code = process.wait()
