@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 DEEPEST: Final = 6
 """The largest rank that is looked at where a call needs every dim of a row that has no largest rank."""
 
+MOST: Final = 16
+"""A larger rank is not tried out."""
+
 _PART: Final = re.compile(r"([A-Za-z_]\w*)\[(\d*):(?:-(\d+))?\]")
 _RANK: Final = re.compile(r"rank\((\w+)\)")
 _DIM: Final = re.compile(r"(\w+)\[(-?\d+)\]")
@@ -283,11 +286,11 @@ def assignment(symbols: Iterable[str], rows: Mapping[str, Sequence[int]]) -> dic
 
 
 def consistent(symbols: Iterable[str], values: Mapping[str, int]) -> dict[str, int]:
-    """An assignment in which all symbols of a row say the same, made from any: what contradicts gives way."""
-    rows = {
-        name: spelt(name, {**values, f"rank({name})": max(values[f"rank({name})"], 0)})
-        for name in names(symbols)
-    }
+    """An assignment in which all symbols of a row say the same, made from any: what contradicts gives way,
+    and so do ranks beyond those that torch's kernels take.
+    """
+    ranks = {f"rank({name})": min(max(values[f"rank({name})"], 0), MOST) for name in names(symbols)}
+    rows = {name: spelt(name, {**values, **ranks}) for name in names(symbols)}
     return {**values, **assignment(symbols, rows)}
 
 

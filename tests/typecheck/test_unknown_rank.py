@@ -1,0 +1,210 @@
+"""Inputs of unknown rank, from spec to report: the accepted set against eager runs at ranks 0 to 6."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from anyshape.constraints.rows import assignment
+from anyshape.typecheck import Verdict, check
+
+ONE, TWO = "x: float32[...]", "x: float32[...]; y: float32[...]"
+
+
+class Features(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.norm, self.down = nn.Linear(4, 6), nn.LayerNorm(6), nn.Linear(6, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.softmax(self.down(F.gelu(self.norm(self.up(x)))), -1)
+
+
+class Mismatched(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 5), nn.Linear(6, 7)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.b(self.a(x))
+
+
+class Convolutions(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.pool, self.head = nn.Conv2d(3, 4, 2), nn.AdaptiveAvgPool2d(1), nn.Linear(4, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.pool(torch.relu(self.conv(x))).flatten(-3))
+
+
+class Attention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(4, 12)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        scores = q @ k.transpose(-1, -2) / 2.0
+        return torch.softmax(scores, -1) @ v
+
+
+class Normed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(3).eval()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.norm(x)
+
+
+def on_rank(x: Tensor) -> Tensor:
+    if x.dim() == 3:
+        return x.sum(1)
+    if x.dim() > 5:
+        raise ValueError("too many")
+    return x[..., 0]
+
+
+def heads(x: Tensor) -> Tensor:
+    return x.view(*x.shape[:-1], 2, x.shape[-1] // 2).transpose(-2, -3)
+
+
+def joined_first(x: Tensor) -> Tensor:
+    a, b, *rest = x.shape
+    return x.reshape(a * b, *rest)
+
+
+def in_place(x: Tensor, y: Tensor) -> Tensor:
+    z = x.clone()
+    z += y
+    return z
+
+
+def halves(x: Tensor) -> Tensor:
+    return torch.cat([x[..., ::2], x[..., 1::2]], -1) + x
+
+
+def sized(x: Tensor) -> Tensor:
+    return x.new_zeros(x.shape) + torch.ones(x.size(-1))
+
+
+TARGETS: dict[str, tuple[Callable[..., Any], str]] = {
+    "features": (Features(), ONE),
+    "mismatched": (Mismatched(), ONE),
+    "convolutions": (Convolutions(), ONE),
+    "attention": (Attention(), ONE),
+    "batch norm": (Normed(), ONE),
+    "on rank": (on_rank, ONE),
+    "heads": (heads, ONE),
+    "joined first": (joined_first, ONE),
+    "in place": (in_place, TWO),
+    "halves": (halves, ONE),
+    "sized": (sized, ONE),
+    "add": (lambda x, y: x + y, TWO),
+    "add thrice": (lambda x, y: x + y + x, TWO),
+    "cat": (lambda x, y: torch.cat([x, y], 1), TWO),
+    "stack": (lambda x, y: torch.stack([x, y]), TWO),
+    "matmul": (lambda x, y: x @ y, TWO),
+    "mean": (lambda x: x.mean(dim=(-2, -1)) / x.mean(), ONE),
+    "columns": (lambda x: x.view(-1, 4), ONE),
+    "permuted": (lambda x: x.permute(0, 2, 1) + x, ONE),
+    "transposed": (lambda x: x.transpose(1, 2).reshape(x.size(0), -1), ONE),
+    "flattened": (lambda x: F.linear(x.flatten(1), torch.ones(2, 12)), ONE),
+    "between": (lambda x: x.transpose(1, 2).softmax(-1), "x: float32[b, ..., 4]"),
+    "shared": (lambda x, y: x * y.unsqueeze(-1), "x: float32[*r, c]; y: float32[*r]"),
+    "unpacked": (lambda x: x.view(x.shape[0] * x.shape[1]), ONE),
+    "equal sizes": (lambda x, y: x if x.shape == y.shape else y[0], TWO),
+}
+SIZES = (1, 2, 3, 4, 6)
+
+
+def points(
+    name: str, spec: str, number: int = 12
+) -> Iterator[tuple[dict[str, tuple[int, ...]], dict[str, int]]]:
+    """Dims of the rows and sizes of the symbols, most of them such that programs like them."""
+    draw = random.Random(name)
+    liked = (2, 3, 3, 2, 4)
+    rows = (
+        ["r"]
+        if "*r" in spec
+        else [n for n in "xy" if f"{n}: float32[..." in spec or f"{n}: float32[b, ..." in spec]
+    )
+    for rank in range(7):
+        for _ in range(number):
+            first = tuple(draw.choice(SIZES) for _ in range(rank))
+            if draw.random() < 0.5:
+                first = (*first, *liked)[len(first) + len(liked) - rank :] if rank <= 5 else first[:1] + liked
+            found = {rows[0]: first}
+            if len(rows) > 1:
+                other = tuple(draw.choice((n, n, n, n, 1, 2)) for n in first)
+                cut = draw.choice((0, 0, 0, 1)) if other else 0
+                found[rows[1]] = other[cut:]
+                if draw.random() < 0.3:
+                    found = {rows[0]: found[rows[1]], rows[1]: first}
+            yield found, {s: draw.choice(SIZES) for s in "bc" if f"{s}," in spec or f"{s}]" in spec}
+
+
+def concrete(spec: str, rows: dict[str, tuple[int, ...]], sizes: dict[str, int]) -> list[tuple[int, ...]]:
+    shapes = []
+    for line in spec.split("; "):
+        name, _, rest = line.partition(": float32[")
+        shape: list[int] = []
+        for part in rest.rstrip("]").split(", "):
+            row = name if part == "..." else part[1:] if part[0] == "*" else ""
+            shape += rows[row] if row else [sizes[part] if part in sizes else int(part)]
+        shapes.append(tuple(shape))
+    return shapes
+
+
+def runs(target: Callable[..., Any], shapes: list[tuple[int, ...]]) -> bool:
+    try:
+        target(*(torch.zeros(shape) for shape in shapes))
+    except (RuntimeError, IndexError, ValueError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_accepted_set_is_what_eager_runs(name: str) -> None:
+    target, spec = TARGETS[name]
+    report = check(target, spec, budget_s=120)
+    assert report.verdict in (Verdict.PROVED, Verdict.REFINED, Verdict.REFUTED), report.to_text()
+    assert report.accepts.exact
+    seen = set()
+    for rows, sizes in points(name, spec):
+        values = dict.fromkeys(report.accepts.symbols, 1) | sizes | assignment(report.accepts.symbols, rows)
+        if not report.accepts.declared(**values):  # beyond the ranks that are looked at
+            continue
+        expected = runs(target, concrete(spec, rows, sizes))
+        assert report.accepts.holds(**values) == expected, (rows, sizes, str(report.accepts))
+        seen.add(expected)
+    assert seen == {Verdict.PROVED: {True}, Verdict.REFUTED: {False}}.get(report.verdict, {True, False})
+
+
+def test_what_is_told() -> None:
+    report = check(Features(), ONE)
+    text = report.to_text()
+    assert str(report.accepts) == "x[-1] == 4"
+    assert "float32[*x[:-1], 3]" in text and "x=[2, 4]" in text
+    assert "or x[-1] == 1" not in text, "what holds of any row is not worth telling"
+
+
+def test_ranks_may_be_assumed() -> None:
+    report = check(on_rank, ONE, "1 <= rank(x) <= 4")
+    assert report.verdict is Verdict.PROVED
+    report = check(Convolutions(), ONE, "rank(x) == 4; x[1] == 3; x[2] >= 8; x[3] >= 8")
+    assert report.verdict is Verdict.PROVED
+
+
+def test_a_bound_on_ranks_is_told() -> None:
+    codes = [f.code for f in check(lambda x, y: x + y, TWO).findings]
+    assert "bounded-rank" in codes
+    codes = [f.code for f in check(lambda x, y: x + y, TWO, "rank(x) <= 3; rank(y) <= 2").findings]
+    assert "bounded-rank" not in codes
