@@ -133,9 +133,11 @@ def alpha_dropout(
 
 
 def native_dropout(c: Context, input: Tensor, p: Value, train: Value = True) -> tuple[Tensor, Tensor]:
-    """[*a] -> [*a], bool[*a]"""
+    """[*a] -> [*a], bool[*a]; without elements the mask has the dtype of the input"""
     result = clone(c, input)
-    return result, Tensor(input.shape, "bool", result.layout)
+    some = all(c.at_least(n, 1) for n in input.shape)
+    empty = not some and c.choose(eq(input.numel, 0), "the dtype of the mask")
+    return result, Tensor(input.shape, input.dtype if empty else "bool", result.layout)
 
 
 def feature_dropout(

@@ -64,7 +64,6 @@ EXEMPTIONS = (
     Exemption("arange", "approximate", "an end that no float is equal to is taken as it is written", "3.1"),
     Exemption("as_strided*", "approximate", STORAGE),
     Exemption("core ATen", "approximate", STORAGE, "sym_storage_offset"),
-    Exemption("core ATen", "dtype", "a mask without elements is of the input's dtype", "native_dropout"),
     Exemption("diff", "accepts", "of no elements torch cannot write the differences into `out=`", "out="),
     Exemption("fft_ihfftn", "shape", NOT_WRITTEN, "out="),
     Exemption("kron", "approximate", "how a product of permuted tensors lies in memory is not followed"),

@@ -234,6 +234,7 @@ def test_figures_are_those_of_this_torch() -> None:
     assert made["torch"] == torch.__version__.partition("+")[0], "make coverage"
     assert set(made["entries"]) == set(JUDGED), "make coverage"
     assert tuple(made["core"]) == core.overloads(), "make coverage"
+    assert None not in made["core"].values(), "a core operator that no entry calls"
 
 
 def test_every_figure_of_the_page_comes_from_the_figures() -> None:
