@@ -9,14 +9,20 @@ from collections.abc import Callable, Mapping
 from .dims import Dim, Term, UnknownSymbol, evaluate, substitute
 from .formula import And, Compare, Or
 from .language import Dyn, Dynamic, Number, Tensor, Value
-from .lattice import DimType, Plain, Ranked, Rowed, Several, Type
+from .lattice import DimType, Plain, Ranked, Rowed, Several, Type, rowed
+from .rows import place_of, sizes
 
 
 def type_of(value: Value) -> Type:
     """The type of a value, its sizes as the terms that they are."""
     match value:
         case Tensor():
-            return Ranked(value.shape)
+            place = place_of(value.shape)
+            return (
+                Ranked(value.shape)
+                if place is None
+                else rowed(value.shape[:place], value.shape[place + 1 :])
+            )
         case tuple():
             return Several(tuple(map(type_of, value)))
         case Number(kind):
@@ -46,8 +52,8 @@ def mapped(change: Callable[[Dim], DimType], type: Type) -> Type:
     return type
 
 
-def at(type: Type, values: Mapping[str, int]) -> Type:
-    """The type at an assignment; sizes that data decide stay Dyn."""
+def at(value: Value, values: Mapping[str, int]) -> Type:
+    """The type of a value at an assignment, its rows spelt out; sizes that data decide stay Dyn."""
 
     def size(dim: Dim) -> DimType:
         try:
@@ -55,7 +61,12 @@ def at(type: Type, values: Mapping[str, int]) -> Type:
         except (UnknownSymbol, ZeroDivisionError):
             return Dyn
 
-    return mapped(size, type)
+    if isinstance(value, tuple):
+        return Several(tuple(at(part, values) for part in value))
+    if isinstance(value, Tensor) and (place := place_of(value.shape)) is not None:
+        row = sizes((value.shape[place],), values)
+        return Ranked((*map(size, value.shape[:place]), *row, *map(size, value.shape[place + 1 :])))
+    return mapped(size, type_of(value))
 
 
 def rewritten(type: Type, replacements: Mapping[str, Dim]) -> Type:

@@ -13,10 +13,11 @@ from math import inf
 from ..constraints.dims import Dim, Term, evaluate, substitute, sym, symbols, total
 from ..constraints.formula import Formula, all_of, eq, free_symbols, ge, le, ne
 from ..constraints.intervals import interval
-from ..constraints.language import Dyn, Fact
-from ..constraints.lattice import DimType, Type
-from ..constraints.system import Answer
-from ..constraints.typed import mapped
+from ..constraints.language import Dyn, Fact, Tensor, Value
+from ..constraints.lattice import DimType, Ranked, Several, Type, rowed
+from ..constraints.rows import Row, depth, dim_at, place_of, rank, rank_of, row_of
+from ..constraints.system import Answer, Domain
+from ..constraints.typed import mapped, type_of
 from .facts import fact
 from .judge import Judge, components
 from .periodic import solutions as periodic
@@ -154,6 +155,51 @@ def shared(judge: Judge, formulas: Sequence[Formula], type: Type, known: dict[Di
 
     judged = frozenset().union(*map(free_symbols, formulas))
     return mapped(size, type)
+
+
+def most_ranks(judge: Judge, domain: Domain, formulas: Sequence[Formula]) -> list[int | None]:
+    """The largest rank of each row where the formulas hold; None where there is none."""
+    return [fact(judge, formulas, rank(row)).max for row in domain.rows]
+
+
+def spelt(judge: Judge, formulas: Sequence[Formula], domain: Domain, value: Value) -> Type:
+    """The type of a value where the formulas hold, the rows in it spelt out as far as they are known.
+
+    A row whose rank is the same in all solutions has that many dims; of another as many are told, from the
+    end first, as it has in each solution.
+    """
+    if isinstance(value, tuple):
+        return Several(tuple(spelt(judge, formulas, domain, part) for part in value))
+    if not isinstance(value, Tensor) or (place := place_of(value.shape)) is None:
+        return type_of(value)
+    row = row_of(value.shape[place]) or ()
+    before, after = value.shape[:place], value.shape[place + 1 :]
+    dims = rank_of((value.shape[place],))
+    if (number := constant(judge, formulas, dims)) is not None:
+        return Ranked((*before, *(_dim(domain, row, i, number) for i in range(number)), *after))
+    ends = [depth(domain.symbols, part.name) for part in row]
+    leading, trailing = min(first for first, _ in ends), min(last for _, last in ends)
+    sure = 0
+    while sure < leading + trailing and judge.ask(ge(dims, sure + 1), formulas) is Answer.ALWAYS:
+        sure += 1
+    last = min(max(trailing - max(p.stop for p in row), 0), sure)
+    first = 0 if len(row) > 1 else min(max(leading - row[0].start, 0), sure - last)
+    lead = [_dim(domain, row, i, None) for i in range(first)]
+    trail = [_dim(domain, row, i, None) for i in range(-last, 0)]
+    return rowed((*before, *lead), (*trail, *after), len(before) + sure + len(after))
+
+
+def _dim(domain: Domain, row: Row, index: int, number: int | None) -> DimType:
+    """A dim of a row, counted from its start or its end; Dyn where it has no name."""
+    if len(row) > 1:
+        return Dyn
+    (part,) = row
+    from_start = part.start + index if index >= 0 else None
+    from_end = index - part.stop if index < 0 else index - number - part.stop if number is not None else None
+    for place in (from_start, from_end):
+        if place is not None and str(dim_at(part.name, place)) in domain.symbols:
+            return dim_at(part.name, place)
+    return Dyn
 
 
 def replacements(facts: Mapping[str, Fact]) -> dict[str, Dim]:

@@ -9,11 +9,13 @@ from weakref import WeakKeyDictionary
 import torch
 from torch.overrides import _get_current_function_mode
 
-from ..constraints.claims import LISTENER, Listener, claimed, parse_claim
+from ..constraints.claims import LISTENER, Claim, Listener, claimed, parse_claim
 from ..constraints.dims import Dim, sym
-from ..constraints.formula import Formula
+from ..constraints.formula import Formula, eq
 from ..constraints.language import Shape, Tensor
+from ..constraints.lifting import reached, spelt_out
 from ..constraints.program import Node, Ref
+from ..constraints.rows import place_of, rank_of
 from ..constraints.spec_text import SpecError
 from .numbers import Size
 from .origins import here
@@ -42,18 +44,41 @@ def recorded(kind: str, value: Any, text: str) -> None:
         known = _names[run] = {name: sym(name) for name in run.spec.domain.symbols}
     found = run._lower(value, {})
     if isinstance(found, Tensor):
-        shown = ", ".join(map(str, found.shape))
-        formula = _formula(text, found.shape, known)
-        run.require(formula, f"the claim is {_bracketed(text)}, the shape [{shown}]")
+        reason = f"the claim is {_bracketed(text)}, the shape {str(found).removeprefix(found.dtype or '')}"
+        found = _reached(run, found, text, reason)
+        run.require(_formula(text, found.shape, known), reason)
     elif isinstance(value, torch.Tensor):
         run.give_up(f"a claim on a value of which nothing is known: {text}")
 
 
+def _reached(run: Recording, tensor: Tensor, text: str, reason: str) -> Tensor:
+    """A tensor of any rank, spelt out as far as a claim speaks of it."""
+    if place_of(tensor.shape) is None:
+        return tensor
+    claim, generator = _parsed(text), run.generator
+    if claim.open:
+        return reached(generator, tensor, len(claim.lead), len(claim.trail))
+    run.require(eq(rank_of(tensor.shape), len(claim.lead)), reason)
+    return spelt_out(generator, tensor)
+
+
 def _formula(text: str, shape: Shape, known: dict[str, Dim]) -> Formula:
     try:
-        return claimed(parse_claim(text), shape, known)
-    except SpecError as error:  # raised anew: the recorder takes what rises from the grammar for a defect
-        raise SpecError(error.problem, error.text, error.column, error.hint) from None
+        return claimed(_parsed(text), shape, known)
+    except SpecError as error:
+        raise _anew(error) from None
+
+
+def _parsed(text: str) -> Claim:
+    try:
+        return parse_claim(text)
+    except SpecError as error:
+        raise _anew(error) from None
+
+
+def _anew(error: SpecError) -> SpecError:
+    """Raised here: the recorder takes what rises from the grammar for a defect."""
+    return SpecError(error.problem, error.text, error.column, error.hint)
 
 
 def _bracketed(text: str) -> str:

@@ -15,7 +15,7 @@ import contextlib
 import copy
 import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import torch
@@ -28,6 +28,7 @@ from ..constraints.claims import LISTENER, listening
 from ..constraints.formula import Formula, all_of, negate
 from ..constraints.generate import Rules
 from ..constraints.language import Constraint
+from ..constraints.rows import Deeper, deepened
 from ..constraints.spec import Spec
 from ..constraints.system import Condition, Oracle
 from .claims import recorded, run_of, tell
@@ -227,16 +228,20 @@ class ShapeTracer(fx.Tracer):
 
     def trace_all(self, target: Callable[..., Any]) -> Traced:
         """The graph, and what was decided on the way. Raises TargetError where it cannot be traced."""
-        self.run = Recording(Subject.of(target), self.spec, self.rules, self.oracle, (), Plans())
-        self.inputs = bind(target, self.spec.inputs, self.run._input)
-        self.inputs.apply_defaults()
-        named = target if isinstance(target, torch.nn.Module) else None
-        name = type(target).__name__ if named is not None else getattr(target, "__name__", "traced")
-        try:
-            with listening(listen):
-                graph = self.trace(target)
-        except (GaveUp, DataNeeded) as reason:
-            raise TargetError(f"{name} cannot be traced: {reason}") from None
+        name = type(target).__name__ if isinstance(target, torch.nn.Module) else target.__name__
+        while True:
+            self.run = Recording(Subject.of(target), self.spec, self.rules, self.oracle, (), Plans())
+            self.inputs = bind(target, self.spec.inputs, self.run._input)
+            self.inputs.apply_defaults()
+            try:
+                with listening(listen):
+                    graph = self.trace(target)
+                break
+            except Deeper as wanted:
+                self.spec = replace(self.spec, domain=deepened(self.spec.domain, wanted))
+                self.oracle.domain = self.spec.domain
+            except (GaveUp, DataNeeded) as reason:
+                raise TargetError(f"{name} cannot be traced: {reason}") from None
         _drop_unused(graph, self.values)
         graph_module = fx.GraphModule(self.root, graph, name)
         said = self.run.generator.said

@@ -12,6 +12,7 @@ from torch.fx import tensor_type as theirs
 from ..constraints.dims import Apply, Atom, Dim, coefficients, sym
 from ..constraints.language import Dyn
 from ..constraints.lattice import DimType, Plain, Ranked, Rowed, Several, Type
+from ..constraints.spec_text import DTYPES
 
 _SCALARS: Final[Mapping[str, Any]] = {"int": int, "bool": bool, "float": float}
 
@@ -75,13 +76,19 @@ _WRITE: Final[Mapping[str, Callable[..., Any]]] = {
 }
 
 
+_OWN: Final = re.compile(rf"\s*(?:{'|'.join(DTYPES)})?\s*\[(?P<sizes>[^]]*)\]\s*")
+_JAXTYPING: Final = re.compile(r"""\w\[\s*[\w.]+\s*,\s*(?P<quote>['"])(?P<sizes>[^'"]*)(?P=quote)\s*\]""")
+
+
 def claim_text(annotation: Any) -> str:
     """An annotation as a claim on a value (constraints/claims.py); nothing where it says nothing.
 
-    A text is a claim already. Sizes that are no integers are any size.
+    A text is read as the type of an input is (`float32[b, 3]`), or as one of jaxtyping. Sizes that are no
+    integers are any size.
     """
     if isinstance(annotation, str):
-        return annotation
+        own, jaxtyping = _OWN.fullmatch(annotation), _JAXTYPING.search(annotation)
+        return f"[{own['sizes']}]" if own else jaxtyping["sizes"] if jaxtyping else ""
     type = from_torch(annotation)
     if not isinstance(type, Ranked):
         return ""

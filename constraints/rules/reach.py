@@ -129,6 +129,13 @@ def _consumed(entries: tuple[Value, ...]) -> int | None:
     return total
 
 
+def selecting(named: Named) -> Reach | None:
+    """Along `dim` of the input; of the index the rank matters."""
+    index = named["index"]
+    known = isinstance(index, Tensor) and place_of(index.shape) is None
+    return along("dim")(named) if known else None
+
+
 def viewed(named: Named) -> Reach | None:
     """Only the number of elements matters to a contiguous tensor."""
     return Reach(melts=True)
@@ -159,6 +166,7 @@ _KINDS: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
     "padded": padded,
     "flattened": flattened,
     "indexed": indexed,
+    "selecting": selecting,
     "viewed": viewed,
     "channels": lambda named: Reach(leading=2),
 }
@@ -174,7 +182,8 @@ REACH: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
             last_three="pixel_shuffle pixel_unshuffle",
             products="matmul",
             along_dim="softmax log_softmax softmin cumsum cumprod logcumsumexp cummax cummin select narrow "
-            "squeeze unflatten index_select gumbel_softmax squeeze_copy select_copy",
+            "squeeze unflatten gumbel_softmax squeeze_copy select_copy",
+            selecting="index_select",
             along_first="chunk split split_with_sizes unbind tensor_split slice",
             cat="cat",
             stack="stack",

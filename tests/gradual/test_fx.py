@@ -67,6 +67,15 @@ def test_an_inner_annotation_is_a_requirement() -> None:
     assert of_output.verdict is Verdict.REFUTED
 
 
+@pytest.mark.parametrize("text, verdict", [
+    ("float32[_, 6, _, _]", Verdict.REFINED), ('Float[Tensor, "b 6 h w"]', Verdict.REFINED),
+    ("[b, 7, h, w]", Verdict.REFUTED), ("torch.Tensor", Verdict.REFINED), ("list[int]", Verdict.REFINED),
+])  # fmt: skip
+def test_inner_annotations_as_texts(text: str, verdict: Verdict) -> None:
+    types = {"x": TensorType((Dyn, 3, Dyn, Dyn)), "conv": text}
+    assert check(annotated(Block(), types)).verdict is verdict
+
+
 def test_annotations_of_a_module_without_a_graph() -> None:
     class Annotated(Block):
         def forward(self, x: TensorType((Dyn, 3, 9, Dyn))):

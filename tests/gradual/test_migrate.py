@@ -142,6 +142,39 @@ def test_infer_symbolic_annotates_the_graph_itself() -> None:
         infer_symbolic(graph(Net(), x=TensorType((1, 1, 9, 9))))
 
 
+# ---- inputs of any rank
+
+
+def test_any_rank_has_its_principal_type_and_its_migrations_by_rank() -> None:
+    found = migrate(torch.nn.Linear(5, 4), "input: [...]")
+    assert str(found.principal["input"]) == "[..., 5]" and str(found.principal["output"]) == "[..., 4]"
+    assert found.count().number == inf
+    first = [str(m.types["input"]) for m in islice(found.maximal(), 7)]
+    assert first == ["[5]", "[1, 5]", "[2, 5]", "[3, 5]", "[1, 1, 5]", "[4, 5]", "[1, 2, 5]"]
+    for one in islice(found.maximal(), 20):
+        x, output = one.types["input"], one.types["output"]
+        assert isinstance(x, Ranked) and isinstance(output, Ranked)
+        assert shape_at(torch.nn.Linear(5, 4), *x.dims) == output.dims  # type: ignore[arg-type]
+
+
+def test_a_rank_that_all_solutions_share() -> None:
+    found = migrate(lambda x: torch.bmm(x, x), "x: [...]", "x[-1] == 3")
+    assert str(found.principal["x"]) == "[Dyn, 3, 3]"
+    assert [str(m.types["x"]) for m in islice(found.maximal(), 2)] == ["[1, 3, 3]", "[2, 3, 3]"]
+
+
+def test_finitely_many_of_a_few_ranks() -> None:
+    found = migrate(lambda x: x.flatten().view(6), "x: [...]", "rank(x) <= 2")
+    assert {str(m.types["x"]) for m in found.maximal()} == {"[6]", "[1, 6]", "[2, 3]", "[3, 2]", "[6, 1]"}
+    assert found.count().number == 5 and found.count().exact
+
+
+def test_of_ranks_that_were_not_looked_at_nothing_is_claimed() -> None:
+    """A program that needs every dim is looked at up to some rank: that there is none is not known beyond."""
+    found = migrate(lambda x: x.size()[-20], "x: [...]")
+    assert found.static is None and not found.is_decided
+
+
 dims = st.sampled_from([Dyn, Dyn, 1, 2, 3, 4])
 
 

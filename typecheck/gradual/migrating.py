@@ -8,18 +8,25 @@ inputs that run.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from heapq import heappop, heappush
+from itertools import product
+from math import inf
 from typing import TYPE_CHECKING, Any
 
-from ...constraints.formula import Formula, conjuncts, holds
+from ...constraints.formula import Formula, conjuncts, eq, holds
 from ...constraints.generate import Rules
 from ...constraints.lattice import Type, least_upper
-from ...constraints.spec_text import Inputs, parse_spec
-from ...constraints.system import Path, System
-from ...constraints.typed import at, rewritten, type_of
+from ...constraints.ranked import of_ranks
+from ...constraints.rows import rank
+from ...constraints.spec import Spec
+from ...constraints.spec_text import Inputs, parse_spec, write_spec
+from ...constraints.system import Domain, Path, System
+from ...constraints.typed import at, rewritten
 from ...solver.judge import Budget, Judge
-from ...solver.migrate import MANY, Count, Solutions, count, replacements, shared
+from ...solver.migrate import MANY, Count, Solutions, count, most_ranks, replacements, shared, spelt
+from ..annotations import spec_of
 from ..api import examine
 from ..clock import Progress
 from ..report import Report, Verdict
@@ -43,6 +50,29 @@ class Migration:
         return ", ".join(f"{name}={size}" for name, size in self.sizes.items()) or "the declared types"
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What was asked, for those who ask further."""
+
+    target: Any
+    spec: Spec
+    declared: Domain
+    """The domain as the spec has it, before the program has asked for more of its rows."""
+    system: System
+    budget_s: float
+    rules: Rules | None
+
+    @property
+    def cut(self) -> tuple[str, ...]:
+        """The rows of which ranks above some are not looked at, though they are declared."""
+        domain, declared = self.system.domain, self.declared
+        ranks = {row: str(rank(row)) for row in domain.rows}
+        return tuple(r for r, n in ranks.items() if domain.ranges[n][1] < declared.ranges.get(n, (0, inf))[1])
+
+    def judge(self) -> Judge:
+        return Judge(Budget(self.budget_s))
+
+
 @dataclass(frozen=True)
 class Migrations:
     """The migrations of a program under the assumptions."""
@@ -55,28 +85,57 @@ class Migrations:
     """The most precise gradual type of each node that all static migrations share."""
     types: Mapping[str, Type]
     """The type of each node with its sizes as terms over the symbols of the inputs."""
-    _system: System = field(repr=False)
-    _target: Any = field(repr=False)
-    _budget_s: float = field(repr=False)
+    _asked: _Asked = field(repr=False)
 
     @property
     def is_decided(self) -> bool:
-        """Is it known for certain whether there is a static migration?"""
-        return self.static is not None or self.report.verdict is Verdict.REFUTED
+        """Is it known for certain whether there is a static migration? That there is none may be known up to
+        a rank only.
+        """
+        return self.static is not None or (self.report.verdict is Verdict.REFUTED and not self._asked.cut)
 
     def maximal(self) -> Iterator[Migration]:
-        """The maximal migrations, each when it is asked for: by the sum of their sizes, then by the sizes."""
-        judge = Judge(Budget(self._budget_s))
-        for sizes in Solutions(judge, self._system.domain.symbols, self._formulas):
-            yield migration(self._system, sizes)
+        """The maximal migrations, each when it is asked for: by the sum of their sizes, then by the sizes.
+
+        Those of a program with inputs of any rank come by the sum of ranks and sizes; the sizes have names of
+        their own there, `x_0`, `x_1`.
+        """
+        system = self._asked.system
+        if self.static is not None and system.domain.rows:
+            yield from _by_rank(self)
+        elif self.static is not None:
+            for sizes in Solutions(self._asked.judge(), system.domain.symbols, self._formulas):
+                yield migration(system, sizes)
 
     def count(self, limit: int = MANY) -> Count:
         """How many maximal migrations there are; those that have to be counted one by one, up to a limit."""
-        return count(Judge(Budget(self._budget_s)), self._system.domain.symbols, self._formulas, limit)
+        domain = self._asked.system.domain
+        if self.static is None:
+            return Count(0, self.is_decided)
+        if not domain.rows:
+            return count(self._asked.judge(), domain.symbols, self._formulas, limit)
+        most = most_ranks(self._asked.judge(), domain, self._formulas)
+        if None in most:
+            return Count(inf)
+        counts = [self.of_rank(*ranks) for ranks in product(*(range((n or 0) + 1) for n in most))]
+        found = [one.count(limit) for one in counts if one is not None]
+        return Count(sum(c.number for c in found), all(c.exact for c in found) and not self._asked.cut)
+
+    def of_rank(self, *ranks: int) -> Migrations | None:
+        """The same question for inputs of these ranks, one for each row of the spec (`...`, `*r`) in order.
+
+        None where the assumptions exclude them.
+        """
+        asked, domain = self._asked, self._asked.system.domain
+        spec = of_ranks(replace(asked.spec, domain=domain), dict(zip(domain.rows, ranks, strict=True)))
+        if spec is None:
+            return None
+        assume = [str(formula) for formula in spec.domain.assumptions]
+        return migrate(asked.target, write_spec(spec), assume, budget_s=asked.budget_s, rules=asked.rules)
 
     @property
     def _formulas(self) -> tuple[Formula, ...]:
-        return (*self._system.domain.assumptions, *conjuncts(self.report.accepts.formula))
+        return (*self._asked.system.domain.assumptions, *conjuncts(self.report.accepts.formula))
 
     @property
     def graph_module(self) -> GraphModule:
@@ -98,17 +157,18 @@ class Migrations:
 
     @cached_property
     def _graph(self) -> tuple[GraphModule, Mapping[str, Type]]:
-        if is_graph_module(self._target):
-            return self._target, self.types
+        asked = self._asked
+        if is_graph_module(asked.target):
+            return asked.target, self.types
         from ...tracer.annotated import traced
         from ...tracer.record import TargetError as NotTraced
 
         try:
-            graph_module = traced(self._target)
+            graph_module = traced(asked.target)
         except NotTraced as error:
             raise TargetError(str(error), "types are written into a torch.fx graph") from None
-        assume = [str(formula) for formula in self._system.domain.assumptions]
-        return graph_module, migrate(graph_module, self.report.inputs, assume, budget_s=self._budget_s).types
+        assume = [str(formula) for formula in asked.system.domain.declared]
+        return graph_module, migrate(graph_module, self.report.inputs, assume, budget_s=asked.budget_s).types
 
     def to_text(self) -> str:
         """The answers for people."""
@@ -146,29 +206,64 @@ def migrate(
     The arguments are those of `check`. Of a `torch.fx.GraphModule` the annotations of its nodes count, inner
     ones as well as those of the inputs. Raises what `check` raises.
     """
-    declared = [str(d.path[0]) for d in parse_spec(inputs).inputs] if inputs is not None else ()
-    found = resolve(target, declared)
-    value = found.value
+    names = [str(d.path[0]) for d in parse_spec(inputs).inputs] if inputs is not None else ()
+    found = resolve(target, names)
+    asked = value = found.value
+    if inputs is None and found.kind == "python":
+        inputs = spec_of(value)
     if is_graph_module(value):
         from ...tracer.fx import told
-        from ..annotations import spec_of
 
-        inputs = spec_of(value) if inputs is None else inputs
-        asked: Any = told(value)
-    else:
-        asked = value
+        asked = told(value)
     examined = examine(asked, inputs, assume, budget_s=budget_s, rules=rules, progress=progress)
+    declared = examined.spec.domain if inputs is None else parse_spec(inputs, assume).domain
     report, system = examined.report, examined.system
     static = None if report.runs_at is None else migration(system, report.runs_at)
     principal, types = _all_types(report, system, budget_s) if static is not None else ({}, {})
-    return Migrations(report, static, principal, types, system, value, budget_s)
+    answers = _Asked(value, examined.spec, declared, system, budget_s, rules)
+    return Migrations(report, static, principal, types, answers)
 
 
 def migration(system: System, sizes: Mapping[str, int]) -> Migration:
     """The static migration with these sizes."""
     taken = next((p for p in system.paths if p.end.how == "returned" and _takes(p, sizes)), None)
     values = {} if taken is None else values_of(taken)
-    return Migration(dict(sizes), {name: at(type_of(value), sizes) for name, value in values.items()})
+    return Migration(dict(sizes), {name: at(value, sizes) for name, value in values.items()})
+
+
+def _by_rank(found: Migrations) -> Iterator[Migration]:
+    """The migrations of a program with inputs of any rank, by the sum of their ranks and sizes.
+
+    Sizes are at least 1, so migrations of ranks with the sum r have a sum of at least 2r: those of greater
+    ranks are not looked at before their turn.
+    """
+    asked = found._asked
+    judge, rows = asked.judge(), asked.system.domain.rows
+    most = most_ranks(judge, asked.system.domain, found._formulas)
+    last = None if None in most else sum(n or 0 for n in most)
+    waiting: list[tuple[int, tuple[int, ...], int, Migration, Iterator[Migration]]] = []
+    level, turn = 0, 0
+    while True:
+        while (last is None or level <= last) and (not waiting or waiting[0][0] >= 2 * level):
+            for ranks in product(range(level + 1), repeat=len(rows)):
+                known = [eq(rank(row), n) for row, n in zip(rows, ranks, strict=True)]
+                if sum(ranks) == level and judge.satisfiable((*found._formulas, *known)) != "unsat":
+                    one = found.of_rank(*ranks)
+                    turn += 1
+                    _advance(waiting, ranks, turn, one.maximal() if one else iter(()))
+            level += 1
+        if not waiting:
+            return
+        _, ranks, order, migrated, others = heappop(waiting)
+        known_ranks = {str(rank(row)): n for row, n in zip(rows, ranks, strict=True)}
+        yield Migration({**known_ranks, **migrated.sizes}, migrated.types)
+        _advance(waiting, ranks, order, others)
+
+
+def _advance(waiting: list[Any], ranks: tuple[int, ...], order: int, others: Iterator[Migration]) -> None:
+    following = next(others, None)
+    if following is not None:
+        heappush(waiting, (sum(ranks) + sum(following.sizes.values()), ranks, order, following, others))
 
 
 def _takes(path: Path, sizes: Mapping[str, int]) -> bool:
@@ -194,7 +289,7 @@ def _all_types(
             continue
         known: dict[Any, Any] = {}
         for name, value in values_of(path).items():
-            type = type_of(value)
+            type = spelt(judge, formulas, system.domain, value)
             principal.setdefault(name, []).append(shared(judge, formulas, type, known))
             terms.setdefault(name, []).append(rewritten(type, simpler))
     return _joined(principal), _joined(terms)
