@@ -37,7 +37,14 @@ class Ratio:
     under: str
 
 
-Text: TypeAlias = "str | Ratio"
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A square root, which is no dim; rounding makes it one."""
+
+    of: str
+
+
+Text: TypeAlias = "str | Ratio | Root"
 """A translated expression."""
 
 
@@ -59,6 +66,8 @@ def _call(name: str) -> Callable[..., str]:
 def _whole(text: Text) -> str:
     if isinstance(text, Ratio):
         raise NotRead("a fraction of sizes is no size")
+    if isinstance(text, Root):
+        raise NotRead("a root of sizes is no size")
     return text
 
 
@@ -66,7 +75,7 @@ def _product(*factors: Text) -> Text:
     """Fractions multiply as such; integers among themselves."""
     if not any(isinstance(factor, Ratio) for factor in factors):
         return _infix("*")(*factors)
-    parts = [f if isinstance(f, Ratio) else Ratio(f, "1") for f in factors]
+    parts = [f if isinstance(f, Ratio) else Ratio(_whole(f), "1") for f in factors]
     return Ratio(_infix("*")(*(p.over for p in parts)), _infix("*")(*(p.under for p in parts)))
 
 
@@ -79,15 +88,43 @@ def _decimal(number: float) -> Ratio:
 
 
 def _ratio(over: Text, under: Text) -> Ratio:
-    return Ratio(_whole(over), _whole(under))
+    """(a / 2**j) / (b / 2**k) is a*2**k / (b*2**j): a division by a power of two rounds nothing."""
+    (a, i), (b, k) = map(_scaled, (over, under))
+    return Ratio(a if k == "(1)" else f"({a} * {k})", b if i == "(1)" else f"({b} * {i})")
+
+
+def _scaled(value: Text) -> tuple[str, str]:
+    """An expression as a whole one and the power of two that it is divided by."""
+    if not isinstance(value, Ratio):
+        return _whole(value), "(1)"
+    under = _dim(value.under)
+    if not isinstance(under, int) or under < 1 or under & (under - 1):
+        raise NotRead("a fraction of fractions is rounded twice")
+    return value.over, f"({under})"
 
 
 def _floor(value: Text) -> str:
+    if isinstance(value, Root):
+        return f"isqrt({value.of})"
     return f"({value.over} // {value.under})" if isinstance(value, Ratio) else value
 
 
 def _ceil(value: Text) -> str:
-    return f"(-((-{value.over}) // {value.under}))" if isinstance(value, Ratio) else value
+    return f"(-((-{value.over}) // {value.under}))" if isinstance(value, Ratio) else _whole(value)
+
+
+def _round(value: Text) -> str:
+    """The nearest integer, the even one of two: q = (2a + b)//2b, less 1 where it is odd and 2b | 2a + b."""
+    if not isinstance(value, Ratio):
+        return _whole(value)
+    doubled, under = f"(2*{value.over} + {value.under})", f"(2*{value.under})"
+    nearest = f"({doubled} // {under})"
+    return f"({nearest} - ({nearest} % 2)*(1 - min(1, {doubled} % {under})))"
+
+
+def _power(base: Text, exponent: Text) -> Text:
+    """`n**0.5` is a root."""
+    return Root(_whole(base)) if exponent == _decimal(0.5) else _pair("**")(base, exponent)
 
 
 def _truncate(value: Text, ranges: Ranges) -> str:
@@ -120,13 +157,17 @@ _CONSTRUCTORS: Final[Mapping[str, Callable[..., Text]]] = {
     "Mul": _product,
     "Pow": _pair("**"),
     "PowByNatural": _pair("**"),
+    "FloatPow": _power,
+    "OpaqueUnaryFn_sqrt": lambda part: Root(_whole(part)),
     "FloorDiv": _pair("//"),
     "CleanDiv": _pair("//"),
     "Mod": _pair("%"),
     "PythonMod": _pair("%"),
     "IntTrueDiv": _ratio,
+    "FloatTrueDiv": _ratio,
     "FloorToInt": _floor,
     "CeilToInt": _ceil,
+    "RoundToInt": _round,
     "Min": _call("min"),
     "Max": _call("max"),
     "Identity": _whole,
@@ -261,7 +302,7 @@ _BINARY: Final[Mapping[type[ast.operator], Callable[..., Text]]] = {
     ast.Mult: _product,
     ast.FloorDiv: _pair("//"),
     ast.Mod: _pair("%"),
-    ast.Pow: _pair("**"),
+    ast.Pow: _power,
     ast.Div: _ratio,
 }
 _COMPARE: Final[Mapping[type[ast.cmpop], str]] = {
@@ -306,6 +347,10 @@ class _Guard:
                 func=ast.Attribute(value=ast.Name(id="torch"), attr="sym_float"), args=[arg], keywords=[]
             ):
                 return _whole(self.read(arg))
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="torch"), attr="_sym_sqrt"), args=[arg], keywords=[]
+            ):
+                return Root(_whole(self.read(arg)))
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return f"(-{_whole(self.read(operand))})"
             case ast.UnaryOp(op=ast.Not(), operand=operand):
@@ -316,6 +361,8 @@ class _Guard:
                 return _infix("and" if isinstance(operator, ast.And) else "or")(*map(self.read, values))
             case ast.Compare(left=left, ops=operators, comparators=others):
                 return self._comparison(left, operators, others)
+            case ast.Call(func=ast.Name(id="round"), args=[arg], keywords=[]):
+                return _round(self.read(arg))
             case ast.Call(func=ast.Name(id="min" | "max" as extremum), args=args, keywords=[]) if args:
                 return _call(extremum)(*map(self.read, args))
             case ast.Call(
@@ -324,6 +371,10 @@ class _Guard:
                 keywords=[],
             ):
                 return self._rounded(rounding, self.read(arg))
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="math"), attr="isqrt"), args=[arg], keywords=[]
+            ):
+                return f"isqrt({_whole(self.read(arg))})"
             case ast.Subscript(
                 value=ast.Call(func=ast.Attribute(value=tensor, attr="size"), args=[], keywords=[]),
                 slice=ast.Constant(value=int(axis)),

@@ -152,6 +152,28 @@ def _free(module: ModuleType) -> frozenset[str]:
 
 
 @contextlib.contextmanager
+def rebound(sources: Iterable[ModuleType], calls: Mapping[str, Callable[..., Any]]) -> Iterator[None]:
+    """Calls of these builtins go elsewhere while this lasts: in the user's modules, and `int` in others, too.
+    A type is itself in every other respect.
+    """
+    places = [(module, name) for module in sources for name in calls if _may_be_rebound(module, name)]
+    try:
+        for module, name in places:
+            real = getattr(builtins, name)
+            setattr(module, name, _of_type(real, calls[name]) if isinstance(real, type) else calls[name])
+        yield
+    finally:
+        for module, name in places:
+            delattr(module, name)
+
+
+def _may_be_rebound(module: ModuleType, name: str) -> bool:
+    if name in STAND_INS:
+        return name in _free(module)
+    return "range" in _free(module) and name not in vars(module)  # the user's own module
+
+
+@contextlib.contextmanager
 def symbolic_builtins(sources: Iterable[ModuleType]) -> Iterator[None]:
     """Rebinds Python's names in these modules, and the roots of `math` there and wherever they are called by
     their full names; and unbinds them again.

@@ -797,6 +797,11 @@ GUARDS = [
     ("math.trunc(L['x'].size()[0] / 2) == 4", "x_0//2 == 4"),
     ("math.ceil(L['n'] / 2) == 4", "(n + 1)//2 == 4"),
     ("math.trunc(0.5 * torch.sym_float(L['x'].size()[0])) == 4", "x_0//2 == 4"),
+    ("math.trunc(L['x'].size()[0] / (L['x'].size()[1] / 4 / 4.0)) == 4", "x_1 != 0 and 16*x_0//x_1 == 4"),
+    ("math.trunc(torch.sym_float(L['x'].size()[0]) ** 0.5) == 4", "isqrt(x_0) == 4"),
+    ("math.floor(torch._sym_sqrt(torch.sym_float(L['x'].size()[0]))) == 4", "isqrt(x_0) == 4"),
+    ("math.isqrt(L['x'].size()[0]) == 4", "isqrt(x_0) == 4"),
+    ("round(L['x'].size()[0]) == 4", "x_0 == 4"),
     ("max(1, L['n']) > min(L['n'], 5) ** 2", "max(1, n) > min(n, 5)**2"),
     ("8 % L['n'] == 0", "n != 0 and 8 % n == 0"),
     ("True", "True"),
@@ -806,7 +811,7 @@ GUARDS = [
 
 @pytest.mark.parametrize("text, formula", GUARDS)
 def test_guards_are_formulas(text: str, formula: str) -> None:
-    assert guard(text, source, {"x_0": (0, 99)}) == parse_formula(formula)
+    assert guard(text, source, {"x_0": (0, 99), "x_1": (1, 99)}) == parse_formula(formula)
 
 
 # fmt: off

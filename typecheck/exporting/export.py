@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -27,7 +28,7 @@ from typing import Any, Final
 from torch.export import ExportedProgram
 
 from ...constraints.dims import Dim
-from ...constraints.formula import Compare, Formula, all_of, conjuncts, eq, ge, negate
+from ...constraints.formula import Compare, Formula, all_of, conjuncts, eq, ge, holds, negate
 from ...constraints.generate import Rules
 from ...constraints.language import Fact
 from ...constraints.spec import Spec
@@ -46,8 +47,8 @@ from ..dim_specs.torch_dims import to_torch
 from ..report import Report
 from ..target import TargetError
 from ..trial import show
-from . import example_inputs
-from .comparing import Comparison
+from . import example_inputs, same_graph
+from .comparing import LARGE, Comparison
 from .example_sizes import example_sizes, inner_terms
 from .inner_sizes import bounding, inner_sizes, paths_of
 from .program_checks import install
@@ -154,7 +155,9 @@ class _Exporting:
         if shapes is None:
             raise TargetError(f"{report.target} runs for none of the declared inputs", "check says why")
         self.shapes = shapes
-        self.wanted = [*conjuncts(report.accepts.formula), *conjuncts(shapes.way)]
+        self.accepted = [*conjuncts(report.accepts.formula)]
+        self.way = [*conjuncts(shapes.way)]
+        self.wanted = [*self.accepted, *self.way]
         """What the program should take: accepted sizes that go the way that is traced."""
 
     def exported(self) -> Exported:
@@ -164,23 +167,23 @@ class _Exporting:
         attempts: list[Attempt] = []
         spec = DimSpec(tree_of(self.spec, self._varies, self._varies))
         for how, oblivious in (("no size is special", True), ("0 and 1 are special", False)):
-            given = example_inputs.arguments(self.model, self.spec, sizes, fill)
+
+            def trace(sizes: Mapping[str, int], oblivious: bool = oblivious) -> Trace:
+                given = example_inputs.arguments(self.model, self.spec, sizes, fill)
+                return traced(self.model, given, to_torch(spec, *given, self.model)[0], oblivious)
+
             try:
-                trace = traced(self.model, given, to_torch(spec, *given, self.model)[0], oblivious)
+                found = trace(sizes)
             except Exception as error:  # noqa: BLE001 (torch raises anything; it is told)
                 attempts.append(Attempt(how, sizes, f"{type(error).__name__}: {error}"))
                 continue
-            return self._finished(trace, sizes, fill, (*attempts, Attempt(how, sizes)))
+            return self._finished(found, trace, sizes, fill, (*attempts, Attempt(how, sizes)))
         said_by_torch = "; ".join(f"{a.how}: {a.error.splitlines()[0]}" for a in attempts)
         raise ExportError(f"torch.export cannot trace {self.report.target}", said_by_torch)
 
     def _ordinary(self, paths: Sequence[Path]) -> Iterator[dict[str, int]]:
         """Sizes, within the box or not, for which none inside the program is 0 or 1."""
-        names = self.spec.domain.symbols
-        given = (*self.domain, *self.wanted, *(ge(term, 2) for term in inner_terms(paths)))
-        if self.judge.satisfiable(given, names, EFFORT) == "sat":
-            model = {name: self.judge.model[name] for name in names}
-            yield examples.polished(model, given, self.judge.known(given), names)
+        yield from self._sizes((*self.domain, *self.wanted, *(ge(term, 2) for term in inner_terms(paths))))
 
     def _fill(self, sizes: Mapping[str, int]) -> str:
         """What inputs of these sizes have to hold for the model to run."""
@@ -196,8 +199,10 @@ class _Exporting:
 
     def _varies(self, dim: Dim) -> Size:
         """What torch is told of a size: its bounds, or the number that it always is."""
-        known = self._fact(self.wanted)(dim)
-        return known.remainder if known.divisor == 0 else Hint("AUTO", max(known.min or 0, 0), known.max)
+        if (fixed := self._fact(self.wanted)(dim)).divisor == 0:
+            return fixed.remainder
+        known = self._fact(self.accepted)(dim)
+        return Hint("AUTO", max(known.min or 0, 0), known.max)
 
     def _fact(self, formulas: Sequence[Formula]) -> Callable[[Dim], Fact]:
         return lambda dim: fact(self.judge, (*self.domain, *formulas), dim)
@@ -205,11 +210,17 @@ class _Exporting:
     # --- what the program takes
 
     def _finished(
-        self, trace: Trace, sizes: Mapping[str, int], fill: str, attempts: tuple[Attempt, ...]
+        self,
+        trace: Trace,
+        again: Callable[[Mapping[str, int]], Trace],
+        sizes: Mapping[str, int],
+        fill: str,
+        attempts: tuple[Attempt, ...],
     ) -> Exported:
         self.tell("verify")
         program = trace.program
         try:
+            straight = bool(self.way) and self._straight(trace)
             found = needs(trace, self.spec, self.wanted, self.rules, SECONDS)
         except (GraphError, SpecError) as error:
             raise ExportError(f"the exported program cannot be read: {error}") from error
@@ -217,7 +228,9 @@ class _Exporting:
         extra = self._new(found.checks, [*self.wanted, *(r.formula for r in asked)])
         certain = found.certain and self.report.accepts.exact and not found.unread
         together = [r.formula for r in extra]
-        kept = [r for r in extra if not certain or self._fixes(r.formula, together)]
+        kept = [r for r in extra if not certain or straight or self._fixes(r.formula, together)]
+        if certain:
+            kept = self._not_accidental(kept, asked, trace, again)
         before = copy.deepcopy(program.graph_module.graph)
         while True:
             taken = [*asked, *kept]
@@ -241,6 +254,19 @@ class _Exporting:
             program, self.report, self.shapes, accepted, exact, given_up, checks, sizes, attempts,
             tuple(trial.same), tuple(trial.refused),
         )  # fmt: skip
+
+    def _straight(self, trace: Trace) -> bool:
+        """Has the trace gone on where the model, as it was recorded, branched: at `max(n, 1)`, for example?
+
+        torch has a guard for whatever it decides. So what the way asks, and no guard does, is wanted no more.
+        """
+        found = needs(trace, self.spec, self.accepted, self.rules, SECONDS)
+        decided = [r.formula for r in (*found.graph, *found.checks)]
+        known = (*self.domain, *self.accepted, *decided)
+        kept = [formula for formula in self.way if self.judge.ask(formula, known) is Answer.ALWAYS]
+        straight = len(kept) < len(self.way)
+        self.way, self.wanted = kept, [*self.accepted, *kept]
+        return straight
 
     def _new(self, asked: Sequence[Requirement], given: Sequence[Formula]) -> list[Requirement]:
         """Those that do not follow from what is given, and those before them."""
@@ -272,12 +298,46 @@ class _Exporting:
         not_at_its_end = (*self.domain, *self.wanted, *together, negate(eq(formula.term, 0)))
         return self.judge.satisfiable(not_at_its_end) != "sat"
 
+    def _not_accidental(
+        self,
+        fixing: list[Requirement],
+        asked: Sequence[Requirement],
+        trace: Trace,
+        again: Callable[[Mapping[str, int]], Trace],
+    ) -> list[Requirement]:
+        """Without the equations that the example happened to fulfil: where they do not hold, a second trace
+        gives the same graph, so there is no number in it for one of their sizes.
+        """
+        graph = same_graph.described(trace.program.graph_module)
+        needed = (*self.domain, *self.wanted, *(r.formula for r in asked))
+        kept, started = [*fixing], time.monotonic()
+        for requirement in fixing:
+            if requirement not in kept or time.monotonic() - started > SECONDS:
+                continue
+            for sizes in self._sizes((*needed, negate(requirement.formula))):
+                try:
+                    other = again(sizes).program
+                except Exception:  # noqa: BLE001 (torch raises anything: then there is no second trace)
+                    continue
+                if same_graph.described(other.graph_module) == graph:
+                    kept = [r for r in kept if holds(r.formula, sizes)]
+        return kept
+
+    def _sizes(self, given: tuple[Formula, ...]) -> Iterator[dict[str, int]]:
+        """Small sizes that fulfil all of these formulas, if there are any that can be tried."""
+        names = self.spec.domain.symbols
+        if self.judge.satisfiable(given, names, EFFORT) == "sat":
+            model = {name: self.judge.model[name] for name in names}
+            sizes = examples.polished(model, given, self.judge.known(given), names)
+            if example_inputs.elements(self.spec, sizes) <= LARGE:
+                yield sizes
+
     def _is_all(self, accepted: Formula) -> bool:
         known = (*self.domain, *conjuncts(self.report.accepts.formula))
         return self.judge.ask(accepted, known) is Answer.ALWAYS
 
     def _given_up(self, taken: Sequence[Requirement]) -> Iterator[GivenUp]:
-        yield from (g for g in self.shapes.given_up if g.cause == "way")
+        yield from (g for g in self.shapes.given_up if g.cause == "way" and self.way)
         for requirement in taken:
             where = f" ({requirement.origin}: {requirement.origin.code})" if requirement.origin.file else ""
             reason = f"the trace holds only where {requirement.formula}: {requirement.reason}{where}"

@@ -9,10 +9,11 @@ held to be a multiple of 4, and no lower bound below 3 is looked at). Here all a
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator
-from math import inf
+from math import inf, isqrt
 from typing import Any, Final, TypeAlias
 
 import sympy
@@ -104,7 +105,8 @@ class _Inputs:
 
     def python(self, condition: Formula) -> str:
         """`L['x'].size()[0] % 4 == 0`"""
-        return re.sub(r"\bsize_\d+\b", lambda found: self._source(self.places[found[0]]), str(condition))
+        text = str(condition).replace("isqrt(", "math.isqrt(")
+        return re.sub(r"\bsize_\d+\b", lambda found: self._source(self.places[found[0]]), text)
 
     def _source(self, place: Place) -> str:
         index, axis = place
@@ -212,6 +214,8 @@ class _Writer:
         return self._all(operator.add, parts)
 
     def _atom(self, atom: Atom) -> Node | int:
+        if isinstance(atom, Apply) and atom.op == "isqrt":
+            return self._root(self._dim(atom.args[0]))
         if isinstance(atom, Apply):
             return self._all(_OPERATORS[atom.op], [*map(self._dim, atom.args)])
         if atom.name not in self.sizes:
@@ -226,6 +230,16 @@ class _Writer:
                 node.meta["val"] = value
                 self.sizes[atom.name] = node
         return self.sizes[atom.name]
+
+    def _root(self, square: Node | int) -> Node | int:
+        """floor(sqrt(n)) of an n >= 0 below 2**52, for which the float is exact enough."""
+        if isinstance(square, int):
+            return isqrt(max(square, 0))
+        for function in (torch.sym_float, torch._sym_sqrt, math.floor):  # type: ignore[attr-defined]
+            value = function(square.meta["val"])
+            square = self.graph.call_function(function, (square,))
+            square.meta["val"] = value
+        return square
 
     def _all(self, function: Any, parts: list[Node | int]) -> Node | int:
         first, *rest = parts

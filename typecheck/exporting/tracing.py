@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import torch
+import torch.nn.functional as F
 from torch._C import DispatchKey
 from torch.export import ExportedProgram
 from torch.fx.experimental import _config
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, ShapeGuardPythonPrinter
+from torch.overrides import TorchFunctionMode
 
 from ...constraints.program import Origin
 from ...tracer.origins import ModuleNames, here
+from ...tracer.stand_ins import rebound, sources_of
 from .example_inputs import Arguments
 
 aten = torch.ops.aten
@@ -35,7 +39,8 @@ class Trace:
 def traced(model: Any, given: Arguments, dynamic_shapes: Any, oblivious: bool) -> Trace:
     """The model as torch exports it. What torch logs, prints and warns of is kept quiet, not what it raises.
 
-    `oblivious`: sizes of 0 and 1 are treated like others. A few of torch's own functions cannot be traced so.
+    `oblivious`: sizes of 0 and 1 are treated like others, and Python's `int`, `max` and `min` of sizes are
+    sizes. A few of torch's own functions cannot be traced so.
 
     What torch cannot decide becomes a guard, and is not left to run time
     (`prefer_deferred_runtime_asserts_over_guards`): there it loses conditions on fractions of sizes, and the
@@ -45,6 +50,8 @@ def traced(model: Any, given: Arguments, dynamic_shapes: Any, oblivious: bool) -
     with (
         _quiet(),
         recurrent_shapes(),
+        rebound(sources_of(model), BUILTINS if oblivious else {}),
+        _WholePooling(),
         _noting_lines(ModuleNames(module)) as noted,
         _config.patch(backed_size_oblivious=oblivious),  # type: ignore[attr-defined]
     ):
@@ -104,6 +111,109 @@ def _quiet() -> Iterator[None]:
             yield
     finally:
         logging.disable(level)
+
+
+# ---- Python's builtins
+
+
+def _int(*args: Any) -> Any:
+    """`int(…)` of a fraction of sizes is another size, not a number."""
+    symbolic = len(args) == 1 and isinstance(args[0], torch.SymInt | torch.SymFloat)
+    return torch.sym_int(args[0]) if symbolic else int(*args)  # type: ignore[no-untyped-call]
+
+
+def _extremum(plain: Callable[..., Any], symbolic: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """`max` and `min` of sizes are sizes, and no branch."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and isinstance(args[0], list | tuple):
+            args = tuple(args[0])
+        of_sizes = all(isinstance(a, torch.SymInt) or type(a) is int for a in args)
+        if kwargs or not of_sizes or not any(isinstance(a, torch.SymInt) for a in args):
+            return plain(*args, **kwargs)
+        return functools.reduce(symbolic, args)
+
+    return call
+
+
+BUILTINS: Final[Mapping[str, Callable[..., Any]]] = {
+    "int": _int, "max": _extremum(max, torch.sym_max), "min": _extremum(min, torch.sym_min),
+}  # fmt: skip
+
+
+# ---- pooling
+
+
+class _WholePooling(TorchFunctionMode):
+    """Pooling with a kernel as large as the input is called by its other name.
+
+    `max_pool1d(x, x.shape[-1])` takes no size for a kernel, and torch would make a number of it.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = kwargs or {}
+        if func in _POOLING:
+            names, adaptive, dimensions = _POOLING[func]
+            named = {**dict(zip(names, args, strict=False)), **given}
+            if _is_whole(dimensions, **named):
+                return adaptive(named["input"], (1,) * dimensions)
+        return func(*args, **given)
+
+
+_MAX: Final = ("input", "kernel_size", "stride", "padding", "dilation", "ceil_mode", "return_indices")
+_AVERAGE: Final = (
+    "input", "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override",
+)  # fmt: skip
+_POOLING: Final[Mapping[Any, tuple[tuple[str, ...], Any, int]]] = {
+    torch.max_pool1d: (_MAX, F.adaptive_max_pool1d, 1),
+    torch.max_pool2d: (_MAX, F.adaptive_max_pool2d, 2),
+    torch.max_pool3d: (_MAX, F.adaptive_max_pool3d, 3),
+    F.max_pool1d: (_MAX, F.adaptive_max_pool1d, 1),
+    F.max_pool2d: (_MAX, F.adaptive_max_pool2d, 2),
+    F.max_pool3d: (_MAX, F.adaptive_max_pool3d, 3),
+    torch.avg_pool1d: (_AVERAGE, F.adaptive_avg_pool1d, 1),
+    torch._C._nn.avg_pool2d: (_AVERAGE, F.adaptive_avg_pool2d, 2),
+    torch._C._nn.avg_pool3d: (_AVERAGE, F.adaptive_avg_pool3d, 3),
+}
+"""Names of the parameters, what the call is where the kernel is the whole input, and its dimensions."""
+
+
+def _is_whole(
+    dimensions: int,
+    input: torch.Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,  # without padding it does not matter
+    divisor_override: int | None = None,
+    return_indices: bool = False,
+) -> bool:
+    """Is one of the kernel's sizes a size that varies, and each that of the input? Then there is one window,
+    whatever the stride.
+    """
+    kernel = _each(kernel_size, dimensions)
+    plain = {*_each(padding, dimensions)} == {0} and {*_each(dilation, dimensions)} == {1}
+    return (
+        plain
+        and divisor_override is None
+        and not return_indices
+        and len(kernel) == dimensions
+        and any(isinstance(size, torch.SymInt) for size in kernel)
+        and all(map(_same, kernel, input.shape[-dimensions:]))
+    )
+
+
+def _each(value: Any, dimensions: int) -> list[Any]:
+    given = list(value) if isinstance(value, list | tuple) else [value]
+    return given * dimensions if len(given) == 1 else given
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Are these the same size, whatever it is? Asks nothing of the trace."""
+    exprs = [size.node.expr if isinstance(size, torch.SymInt) else size for size in (one, other)]
+    return bool(exprs[0] == exprs[1])
 
 
 # ---- recurrent networks

@@ -21,6 +21,7 @@ from anyshape.constraints.spec_text import parse_spec
 from anyshape.solver.boxes import Box, Root
 from anyshape.typecheck import Exported, ExportError, TargetError, check, export
 from anyshape.typecheck.exporting import export as exporting
+from anyshape.typecheck.exporting import same_graph
 from anyshape.typecheck.exporting.example_inputs import arguments
 from anyshape.typecheck.exporting.example_sizes import example_sizes
 from anyshape.typecheck.exporting.program_needs import Needs, Requirement
@@ -119,11 +120,28 @@ class Nested(nn.Module):
         return batch["a"] * scale + masks[0] @ masks[1]
 
 
-class Rounds(nn.Module):
-    """Scales by half of a size, rounded: the number is written into a trace."""
+class Rows(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        total = torch.zeros(x.shape[:2])
+        for row in x.unbind(2):
+            total = total * 2 + row
+        return total
+
+
+class Function(nn.Module):
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
 
     def forward(self, x: Tensor) -> Tensor:
-        return x * int(x.shape[0] * 0.5)
+        return self.function(x)
+
+
+class Scaled(nn.Module):
+    """Scales by two thirds of a size: the number is written into a trace."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * len(range(2 * x.shape[0] // 3))
 
 
 @dataclass(frozen=True)
@@ -250,14 +268,99 @@ def test_finite_bounds_for_every_size() -> None:
 
 
 def test_what_the_trace_fixes_is_given_up_and_told() -> None:
-    model = Pooled()
+    model = Rows()
     found = export(model, "x: [b, 3, t]")
     assert not found.exact
     assert {g.cause for g in found.given_up} == {"trace"}
-    assert "torch.max_pool1d(x, x.shape[-1])" in str(found.given_up[0])
+    assert "for row in x.unbind(2):" in str(found.given_up[0])
     t = found.example["t"]
     module = found.program.module()
     assert [n for n in range(1, 40) if ran(module, "x: [b, 3, t]", {"b": 2, "t": n}, model)] == [t]
+
+
+# ---- what torch fixes, and a trace need not
+
+
+class Grid(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        side = int(x.shape[1] ** 0.5)
+        return x.view(x.shape[0], side, side)
+
+
+class Windows(nn.Module):
+    """The batch is found again from how many windows there are."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        b, h, w = x.shape
+        windows = x.view(b, h // 4, 4, w // 4, 4).transpose(2, 3).reshape(-1, 16)
+        batch = int(windows.shape[0] / (h * w / 4 / 4))
+        return windows.view(batch, h // 4, w // 4, 4, 4).transpose(2, 3).reshape(batch, h, w)
+
+
+class AtLeastOne(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x[:, : max(1, x.shape[1] // 3)] + min(x.shape[0], 5)
+
+
+class Twice(nn.Module):
+    """Pooling makes torch guard that the size of what comes out is that of the example."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv1d(1, 2, 8, stride=4)
+        self.pool = nn.MaxPool1d(4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.pool(self.conv(x))
+        return torch.avg_pool1d(y, y.shape[-1]).squeeze(-1)
+
+
+FREE = [
+    Case("max_pool1d", Pooled(), "x: [b, 3, t]", (*grid(b=(1, 2), t=(1, 2, 9, 40)),)),
+    Case("pooling twice", Twice(), "x: [b, 1, t]", (*grid(b=(1, 3), t=(19, 20, 21, 50, 99)),)),
+    Case("windows", Windows(), "x: [b, h, w]", (*grid(b=(1, 3), h=(8, 9, 12), w=(8, 10, 16)),)),
+    Case("a square", Grid(), "x: [b, n]", (*grid(b=(1, 2), n=(1, 2, 3, 4, 8, 9, 10, 25, 26)),)),
+    Case("a maximum", AtLeastOne(), "x: [b, t]", (*grid(b=(1, 4, 5, 9), t=(1, 2, 3, 4, 30)),)),
+]
+
+
+@pytest.mark.parametrize("case", FREE, ids=lambda case: case.name)
+def test_sizes_stay_free(case: Case) -> None:
+    found = export(case.model, case.inputs, case.assume)
+    assert len(found.attempts) == 1
+    assert not wrong(found, case.model, case.inputs, case.points)
+    module = found.program.module()
+    for sizes in case.points:
+        args, _ = arguments(case.model, parse_spec(case.inputs), sizes, "random")
+        if ran(case.model, case.inputs, sizes, case.model):
+            assert torch.allclose(module(*args), case.model(*args)), sizes
+
+
+def test_pooling_of_a_part_is_left_alone() -> None:
+    class Part(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.avg_pool1d(x, x.shape[-1], 1, 1)
+
+    found = export(Part(), "x: [b, 3, t]")
+    targets = [str(node.target) for node in found.program.graph.nodes]
+    assert "aten.avg_pool1d.default" in targets and not found.exact
+
+
+def test_descriptions_of_graphs_tell_numbers_and_sizes_apart() -> None:
+    def described(function: Callable[[Tensor], Tensor], n: int) -> Any:
+        shapes = {"x": {0: torch.export.Dim.AUTO}}
+        module = Function(function)
+        program = torch.export.export(module, (torch.ones(n, 3),), dynamic_shapes=shapes)
+        return same_graph.described(program.graph_module)
+
+    def adds(x: Tensor) -> Tensor:
+        return x + x.shape[0]
+
+    assert described(adds, 4) == described(adds, 7)
+    assert described(adds, 4) != described(lambda x: x + 4, 4)
+    assert described(lambda x: x + 5, 4) != described(lambda x: x + 4, 4)
+    assert described(lambda x: x[:3], 4) != described(lambda x: x[:2], 4)
+    assert described(lambda x: x.relu().sin(), 4) != described(lambda x: x.sin().relu(), 4)
 
 
 def test_one_way_is_traced() -> None:
@@ -269,8 +372,8 @@ def test_one_way_is_traced() -> None:
 
 
 def test_numbers_in_the_graph_keep_their_guards() -> None:
-    """The graph runs for all sizes, and is right for those alone that round to the number in it."""
-    model = Rounds()
+    """The graph runs for all sizes, and is right for those alone whose number is in it."""
+    model = Scaled()
     found = export(model, "x: [n, 3]")
     module = found.program.module()
     for n in range(1, 40):
@@ -284,7 +387,7 @@ def test_numbers_in_the_graph_keep_their_guards() -> None:
 
 def test_a_guard_that_matters_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where it is taken for one that does not, the results of program and model differ, and it comes back."""
-    model = Rounds()
+    model = Scaled()
     real = exporting.needs
 
     def careless(*args: Any) -> Needs:
@@ -305,6 +408,8 @@ def test_bounds_that_leave_one_size_are_an_equation(monkeypatch: pytest.MonkeyPa
         return Needs(found.graph, (Requirement(ge(sym("n"), 5), ""), Requirement(le(sym("n"), 5), "")))
 
     monkeypatch.setattr(exporting, "needs", bounded)
+    assert export(nn.ReLU(), "input: [n, 3]").exact  # a second trace shows that no number is in the graph
+    monkeypatch.setattr(exporting.same_graph, "described", lambda module: object())
     assert str(export(nn.ReLU(), "input: [n, 3]").accepts) == "n == 5"
 
 

@@ -1,0 +1,77 @@
+"""Are two graphs that torch has traced the same, whatever their nodes are called?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+from torch.utils import _pytree as pytree
+
+SIZE = torch.ops.aten.sym_size.int
+ASSERTIONS = (torch.ops.aten._assert_scalar.default, torch.ops.aten._assert_tensor_metadata.default)
+
+
+def described(module: GraphModule) -> tuple[Any, ...]:
+    """All calls in order, with numbers and other constants, and the shapes that the trace found; but for what
+    asserts, and what nothing uses.
+
+    A value is told by what makes it, so that two graphs with the same description compute the same, and say
+    the same of their sizes.
+    """
+    known: dict[Node, Any] = {}
+    calls: list[Any] = []
+    needed = _needed(module)
+
+    def said(value: Any) -> Any:
+        if isinstance(value, Node):
+            return known[value]
+        if isinstance(value, list | tuple):
+            return tuple(map(said, value))
+        if isinstance(value, dict):
+            return tuple((key, said(part)) for key, part in value.items())
+        if isinstance(value, slice):
+            return ("slice", said(value.start), said(value.stop), said(value.step))
+        return type(value).__name__, str(value)
+
+    for node in module.graph.nodes:
+        if node.op == "get_attr":
+            attribute = _attribute(module, node.target)
+            inner = described(attribute) if isinstance(attribute, GraphModule) else node.target
+            known[node] = ("attribute", inner)
+        elif node in needed or node.op in ("placeholder", "output"):
+            target = "" if node.op == "placeholder" else str(node.target)
+            call = node.op, target, said(node.args), said(node.kwargs), _shapes(node)
+            if node.target is SIZE:
+                known[node] = call  # in one graph it stands early, in the other late
+            else:
+                known[node] = ("value", len(calls))
+                calls.append(call)
+    return tuple(calls)
+
+
+def _shapes(node: Node) -> tuple[str, ...]:
+    leaves = pytree.tree_leaves(node.meta.get("val"))
+    return tuple(str(tuple(v.shape)) if isinstance(v, torch.Tensor) else str(v) for v in leaves)
+
+
+def _needed(module: GraphModule) -> set[Node]:
+    """The nodes that the output, or something with an effect, depends on."""
+    found: set[Node] = set()
+    todo = [n for n in module.graph.nodes if n.op == "output" or (n.is_impure() and not _asserts(n))]
+    while todo:
+        node = todo.pop()
+        if node not in found:
+            found.add(node)
+            todo += node.all_input_nodes
+    return found
+
+
+def _asserts(node: Node) -> bool:
+    return node.op == "placeholder" or node.target in ASSERTIONS
+
+
+def _attribute(module: Any, target: Any) -> Any:
+    for part in str(target).split("."):
+        module = getattr(module, part)
+    return module
