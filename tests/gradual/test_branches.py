@@ -99,6 +99,34 @@ def test_truths_in_a_graph() -> None:
     assert all(b.replayed for b in found)
 
 
+@pytest.mark.parametrize("text, inputs, assume, answer", [
+    ("x.sum(1) if x.dim() == 3 else x.sum()", "x: [...]", "",
+     {"x.dim() == 3": "True where rank(x) == 3, False where rank(x) != 3"}),
+    ("x * 2 if len(x.shape) > 2 else self_conv(x)", "x: [...]", "rank(x) <= 4",
+     {"len(x.shape) > 2": "True where 3 <= rank(x), False where rank(x) <= 2"}),
+    ("x[0] if x.dim() == 3 else x", "x: [...]", "rank(x) == 3", {"x.dim() == 3": "always True"}),
+    ("x if len(x.shape[1:]) == 2 and x.size(-1) > 4 else -x", "x: [*r, 3]", "rank(r) == 2",
+     {"len(x.shape[1:]) == 2": "always True", "x.size(-1) > 4": "always False"}),
+])  # fmt: skip
+def test_conditions_on_ranks(
+    tmp_path: Any, text: str, inputs: str, assume: str, answer: dict[str, str]
+) -> None:
+    path = tmp_path / "ranks.py"
+    path.write_text(f"self_conv = abs\ndef program(x):\n    return {text}\n")
+    found = branches(f"{path}:program", inputs, assume)
+    assert told(found) == answer and all(b.replayed for b in found)
+
+
+def test_branches_on_ranks_are_eliminated() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return x[0] * 2 if x.dim() >= 3 else x.sum(-1)
+
+    graph_module = eliminate(program, "x: [...]", "rank(x) >= 3")
+    for sizes in ((2, 3, 4), (1, 2, 3, 4), (2, 1, 1, 1, 3)):
+        x = torch.randn(sizes)
+        assert torch.equal(graph_module(x), program(x))
+
+
 def test_the_command(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "program.py"
     path.write_text("def program(x):\n    return x if x.shape[0] > 3 else -x\n")

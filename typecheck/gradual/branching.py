@@ -40,7 +40,8 @@ class BranchOn:
     when_true: Formula
     """The declared inputs that get there and for which it holds,"""
     when_false: Formula
-    """and for which it does not."""
+    """and for which it does not. In a loop, an input may be in both: it holds in one turn, and not in another.
+    """
     true_at: Mapping[str, int] | None = None
     """An example of the first,"""
     false_at: Mapping[str, int] | None = None
@@ -92,7 +93,7 @@ def branches(
         inputs = spec_of(value) if inputs is None else inputs
         asked = question(told(value), inputs, assume, clock, rules, replay=False)
         lines = dict(_LINE.findall(value.code))
-        seen = {id(path): _truths_of_nodes(path, lines) for path in asked.system.paths}
+        seen = {_way(path): _truths_of_nodes(path, lines) for path in asked.system.paths}
         found = [*_Branches(asked, clock, lambda sizes: _nodes_at(asked, sizes, lines)).found(seen)]
         order = [_node(name, lines)[1] for name in lines]
         return tuple(sorted(found, key=lambda b: order.index(b.text) if b.text in order else len(order)))
@@ -101,13 +102,19 @@ def branches(
 
     with watching(Recording.run.__code__) as runs:
         asked = question(value, inputs, assume, clock, rules, replay=False)
-    seen = {id(path): _places(watched.truths) for path, watched in runs}
+    seen = {_way(path): _places(watched.truths) for path, watched in runs if path is not None}
     found = [*_Branches(asked, clock, lambda sizes: _conditions_at(asked, sizes)).found(seen)]
     return tuple(sorted(found, key=lambda b: (b.origin.file, b.origin.line, b.origin.start)))
 
 
 Place: TypeAlias = tuple[Origin, str]
 Truths: TypeAlias = Mapping[Place, list[bool]]
+Way: TypeAlias = "tuple[tuple[Formula | None, bool], ...]"
+
+
+def _way(path: Path) -> Way:
+    """The decisions of a path, by which it is told from all others."""
+    return tuple((c.formula, c.taken) for c in path.conditions)
 
 
 def _places(truths: Truths) -> dict[Place, list[bool]]:
@@ -170,21 +177,22 @@ class _Branches:
         self.met: dict[Place, _Met] = {}
         self._runs: dict[tuple[tuple[str, int], ...], Truths] = {}
 
-    def found(self, seen: Mapping[int, Truths]) -> Iterator[BranchOn]:
+    def found(self, seen: Mapping[Way, Truths]) -> Iterator[BranchOn]:
         """The conditions in the order in which they were met."""
         varying = _varying(seen)
+        tested = {place for path in seen.values() for place in path}
         for path in self.system.paths:
-            self._ask(path)
+            self._ask(path, tested)
         self.asked = {*self.met}
         for path in self.system.paths:
-            for place, truths in seen.get(id(path), {}).items():
+            for place, truths in seen.get(_way(path), {}).items():
                 spoken = place in varying or any(word in place[1] for word in SHAPELY)
                 if place not in self.asked and (spoken or place[0] == _NODE_ORIGIN):
                     self._see(path, place, truths)
         for (origin, text), known in self.met.items():
             yield self._told(origin, text, known)
 
-    def _ask(self, path: Path) -> None:
+    def _ask(self, path: Path, tested: set[Place]) -> None:
         """The conditions of which the solver was asked, where what is required before them holds."""
         reached: list[Formula] = []
         data = {name for name, _ in path.unbacked}
@@ -193,12 +201,15 @@ class _Branches:
                 continue
             required = [r.formula for r in path.constraints[: c.after] if r.kind == "model"]
             before = all_of((*reached, *(f for f in required if f is not False)))
-            known = self.met.setdefault(_place_of(c.origin, str(c.formula)), _Met([], []))
+            if not c.forced:
+                reached.append(c.formula if c.taken else negate(c.formula))
+            place = _place_of(c.origin, str(c.formula))
+            if place not in tested and _is_choice(place[1], c.formula):
+                continue
+            known = self.met.setdefault(place, _Met([], []))
             known.on_data |= not data.isdisjoint(free_symbols(all_of((before, c.formula))))
             known.true.append(all_of((before, c.formula)))
             known.false.append(all_of((before, negate(c.formula))))
-            if not c.forced:
-                reached.append(c.formula if c.taken else negate(c.formula))
 
     def _see(self, path: Path, place: Place, truths: list[bool]) -> None:
         known = self.met.setdefault(place, _Met([], []))
@@ -262,7 +273,13 @@ def _place_of(origin: Origin, formula: str) -> Place:
     return replace(origin, module=""), origin.code[origin.start : origin.stop] or formula
 
 
-def _varying(seen: Mapping[int, Truths]) -> set[Place]:
+def _is_choice(text: str, formula: Formula) -> bool:
+    """Is it the rank of a tensor that is decided here, for a call that needs it, and no condition?"""
+    compares = any(sign in text for sign in ("==", "!=", "<", ">"))
+    return not compares and any(name.startswith("rank(") for name in free_symbols(formula))
+
+
+def _varying(seen: Mapping[Way, Truths]) -> set[Place]:
     """What is a truth on one path and not on another: though it names no shape, it depends on one."""
     truths: dict[Place, set[bool]] = {}
     for path in seen.values():
