@@ -856,7 +856,7 @@ class _Mode(TorchFunctionMode):
         """What was written into of the model's, and what it was."""
 
     def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
         with torch.no_grad():
             for counter, before in self.counters.values():
                 counter.copy_(before)

@@ -16,13 +16,13 @@ import torch
 
 from ..constraints.dims import Dim
 from ..constraints.elements import extremes
-from ..constraints.formula import any_of, eq, ge
-from ..constraints.language import Affine, Dynamic, Layout, Tensor, product
+from ..constraints.formula import eq, ge
+from ..constraints.language import Affine, Dynamic, Layout, Tensor
 from ..constraints.lifting import number_of_elements, opened, reached, spelt_out
 from ..constraints.program import Ref
 from ..constraints.rows import place_of, rank_of
 from ..constraints.rules.common import contiguous_strides
-from ..constraints.rules.strides import lies_so
+from ..constraints.rules.sizes import sym_is_contiguous
 from .numbers import Size, size
 
 if TYPE_CHECKING:
@@ -264,19 +264,10 @@ def stride(run: Recording, x: SymbolicTensor, dim: int | None = None) -> Any:
 
 
 def is_contiguous(run: Recording, x: SymbolicTensor, memory_format: Any = torch.contiguous_format) -> bool:
-    """Strides are those of a contiguous tensor, sizes of 1 aside, or the tensor is empty."""
-    value = known(run, x)
-    if memory_format is not torch.contiguous_format:
-        return False
-    if value.layout is Layout.CONTIGUOUS:
+    """Do the elements lie in this order, sizes of 1 aside?"""
+    if memory_format is torch.contiguous_format and known(run, x).layout is Layout.CONTIGUOUS:
         return True
-    if value.layout is Layout.UNKNOWN:
-        run.generator.approximate("a value whose layout is not known is taken as contiguous")
-        return True
-    value = ranked(run, x)
-    assert isinstance(value.layout, tuple)
-    dense = lies_so(value.shape, value.layout, contiguous_strides(value.shape))
-    return run.truth(any_of((dense, eq(product(value.shape), 0))))
+    return run.truth(sym_is_contiguous(run.generator, ranked(run, x), str(memory_format)))
 
 
 def item(run: Recording, x: SymbolicTensor) -> Any:

@@ -99,7 +99,10 @@ def histogramdd(
     """[*a, d], bins or edges for each of d dimensions, weight [*a] -> [k1, …, kd], d times [k + 1]"""
     if input.rank < 2:
         c.refuse(f"histogramdd takes a tensor of rank 2 or more, not {input}")
-    counts, edges = _counted(c, input, c.number(input.shape[-1]), bins, range, weight)
+    size = input.shape[-1]
+    dims = len(bins) if isinstance(bins, tuple) else c.number(size)
+    c.require(eq(size, dims), f"there are bins for {dims} dimensions, not for {size}")
+    counts, edges = _counted(c, input, dims, bins, range, weight)
     if weight is not None:
         if weight.rank != input.rank - 1:
             c.refuse(f"there is a weight for each point of {input}, not {weight}")

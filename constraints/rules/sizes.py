@@ -54,7 +54,7 @@ def sym_is_contiguous(c: Context, input: Tensor, memory_format: str = "contiguou
     strides, name = strides_of(input), memory_format.removeprefix("torch.")
     if strides is None:
         c.approximate("a value whose layout is not known is taken as contiguous")
-        return True
+        return name == "contiguous_format"
     if name == "contiguous_format":
         return any_of((eq(input.numel, 0), lies_so(input.shape, strides, contiguous_strides(input.shape))))
     rank = {"channels_last": 4, "channels_last_3d": 5}.get(name)

@@ -350,7 +350,20 @@ def from_the_end(x: Tensor) -> Tensor:
     return torch.ones(7, 2)[positions[-x.shape[1] :]]
 
 
+def contiguity_of_images(x: Tensor) -> Tensor:
+    if x.is_contiguous(memory_format=torch.channels_last):
+        return x.view(-1, 4)
+    return x.permute(0, 2, 3, 1).view(-1, 3)
+
+
+def edges_of_bins(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    return torch.histogramdd(x, [a, b])[0]
+
+
 PROGRAMS = [
+    Program(contiguity_of_images, "x: [n, c, h, w]", 4),
+    Program(edges_of_bins, "x: [n, c]; a: [k]; b: [m]", 3, ("k >= 2", "m >= 2")),
+    Program(nn.BatchNorm1d(3, momentum=None), "input: [n, c]"),
     Program(scaled_by_a_decimal, "x: [b]", 60),
     Program(square_grid, "x: [b]", 40),
     Program(named_roots, "x: [b]", 40),
@@ -461,6 +474,19 @@ def test_the_model_is_left_as_it_was_found() -> None:
     assert model.calls == []
     assert model.last is None
     assert set(changed) == {"calls", "last"}
+
+
+def test_counters_of_a_model_are_put_back() -> None:
+    """Without a momentum, a norm divides by how many batches it has seen."""
+    norm = nn.BatchNorm1d(3, momentum=None)
+    (path,) = trace(norm, "input: [n, 3]", "n >= 2").paths
+    assert path.end.how == "returned" and norm.num_batches_tracked == 0
+
+
+def test_rows_of_a_tensor_without_any_are_no_outputs() -> None:
+    system = trace(lambda x: x.unbind(0), "x: [n, 3]", "n >= 0")
+    assert [(str(p.premise), len(p.program.outputs)) for p in system.paths] == [("1 <= n", 1), ("n <= 0", 0)]
+    assert all(not path.constraints for path in system.paths)
 
 
 def test_branches_on_data_are_both_taken() -> None:
