@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 Place: TypeAlias = "tuple[int, int]"
 """A size of a path's values: the id of the value, and the axis."""
 
-MAX_CALLS: Final = 400
+MAX_CALLS: Final = 200
 """How many calls are followed back."""
 SHORT: Final = 6
 """How many steps the short chain has at most."""
-MAX_PARTS: Final = 12
-MAX_REQUIREMENTS: Final = 64
+MAX_PARTS: Final = 8
+MAX_REQUIREMENTS: Final = 32
 """Parts of a condition that are traced to their lines, and requirements among which they are looked for."""
 _PROBE: Final = "size_in_question__"
 
@@ -134,10 +134,10 @@ class Flow:
 
     # ---- what a call does with a size
 
-    def _operands(self, index: int) -> Iterator[Place]:
+    def _operands(self, index: int, parameters: bool = True) -> Iterator[Place]:
         node = self._nodes[index]
         for id in dict.fromkeys(r.id for r in refs(tuple(a for _, a in node.args))):
-            for axis in range(self._rank(id)):
+            for axis in range(self._rank(id) if parameters or id not in self._parameters else 0):
                 yield id, axis
 
     def _concerned(self, constraint: Constraint) -> list[Place]:
@@ -166,7 +166,7 @@ class Flow:
                     for axis in _differences(*pair)
                     if axis < self._rank(result)
                 }
-                for place in self._operands(index)
+                for place in self._operands(index, parameters=False)  # these tell nothing further on
             }
         return self._effects[index]
 

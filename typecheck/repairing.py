@@ -17,13 +17,14 @@ from dataclasses import dataclass, replace
 from itertools import combinations, islice
 from typing import TYPE_CHECKING, Any, Final
 
-from ..constraints.dims import sym
+from ..constraints.dims import Dim, sym
 from ..constraints.formula import all_of, ge, implies, negate
 from ..constraints.generate import Rules
-from ..constraints.language import tensors
+from ..constraints.language import Tensor, tensors
 from ..constraints.program import Node, Origin, refs
 from ..constraints.spec import Spec
-from ..constraints.system import Answer, Path, System
+from ..constraints.spec_text import write_spec
+from ..constraints.system import Answer, Domain, Path, System
 from ..solver.decide import Decision, Oracle, decide, requirements
 from ..solver.judge import Budget, Judge
 from ..solver.repair import fillings
@@ -40,7 +41,9 @@ if TYPE_CHECKING:
 SECONDS: Final = 6.0
 """For all findings of a program together,"""
 SECONDS_EACH: Final = 3.0
-"""and for one of them."""
+"""for one of them,"""
+SECONDS_NATURAL: Final = 1.0
+"""for one that asks for multiples or least sizes alone, which is most often as it should be."""
 MAX_REPAIRS: Final = 3
 MAX_PLACES: Final = 5
 MAX_PATHS: Final = 64
@@ -73,7 +76,8 @@ def repaired(report: Report, target: Any, spec: Spec, system: System, rules: Rul
     told = []
     for finding in report.findings:
         if finding.code in REPAIRABLE and time.monotonic() < until and search.possible:
-            limit = min(until, time.monotonic() + SECONDS_EACH)
+            natural = bool(finding.condition) and _leaves_most(finding.condition)
+            limit = min(until, time.monotonic() + (SECONDS_NATURAL if natural else SECONDS_EACH))
             finding = replace(finding, repairs=tuple(search.repairs(finding, limit)))
         told.append(finding)
     return replace(report, findings=tuple(told))
@@ -116,6 +120,8 @@ class _Search:
         yield from (repair for _, _, _, repair in sorted(found.values(), key=lambda f: f[:3]))
         if declared is not None:
             yield declared
+        if self.before.verdict == "refuted" and len(found) < MAX_REPAIRS:
+            yield from self._redeclared(finding, until)
 
     def _declared(self, finding: Finding, repaired: bool) -> Repair | None:
         """To declare that such inputs never come: the domain may change, too. Beside another repair that is
@@ -127,6 +133,36 @@ class _Search:
         if not condition or len(condition) > 60 or (repaired and not _leaves_most(condition)):
             return None
         return Repair(f"declare that other inputs never come: assume {condition}", Origin())
+
+    def _redeclared(self, finding: Finding, until: float) -> Iterator[Repair]:
+        """Other sizes of an input, where they are declared as numbers: the program may be right, these wrong.
+        """
+        for index, declared in enumerate(self.spec.inputs):
+            if not isinstance(declared.type, Tensor):
+                continue
+            shape = declared.type.shape
+            sizes_now = [*dict.fromkeys(n for n in shape if isinstance(n, int) and n > 1)]
+            # What is equal stays equal: a square image is one number.
+            numbers = {
+                i: _open(n, sizes_now.index(n)) for i, n in enumerate(shape) if isinstance(n, int) and n > 1
+            }
+            holes = {number.name: number.now for number in numbers.values()}
+            dims = tuple(sym(numbers[i].name) if i in numbers else d for i, d in enumerate(shape))
+            spec = _with_input(self.spec, index, dims, holes)
+            system = self._recorded(self.target, spec, until) if holes else None
+            judge = Judge(Budget(max(until - time.monotonic(), 0.1)))
+            asked = None if system is None else requirements(system, judge)
+            needs = [r.needs for r in asked or ()]
+            for values in islice(fillings(needs, self.spec.domain, holes, judge) if asked else (), 1):
+                sizes = tuple(values[numbers[i].name] if i in numbers else d for i, d in enumerate(shape))
+                told = _with_input(self.spec, index, sizes, {})
+                found = self._recorded(self.target, told, until)
+                left = Budget(max(until - time.monotonic(), 0.1))
+                decision = None if found is None else decide(found, left)
+                if decision is None or decision.verdict != "proved" or decision.inside is None:
+                    continue
+                if isinstance(Replayer(self.target, told).run(decision.inside, True), Ran):
+                    yield Repair(f"declare {write_spec(told)[index]}, if that is what comes", Origin())
 
     # ---- trying
 
@@ -143,12 +179,7 @@ class _Search:
             return
         holes = {n.name: n.now for n in open_target.numbers}
         domain = self.spec.domain
-        widened = replace(
-            domain,
-            symbols=(*domain.symbols, *holes),
-            assumptions=(*domain.assumptions, *(ge(sym(name), 1) for name in holes)),
-        )
-        spec = Spec((*self.spec.inputs, *open_target.inputs()), widened)
+        spec = Spec((*self.spec.inputs, *open_target.inputs()), _widened(domain, holes))
         judge = Judge(Budget(max(until - time.monotonic(), 0.1)))
         system = self._recorded(open_target, spec, until)
         asked = None if system is None else requirements(system, judge)
@@ -283,6 +314,23 @@ def _ranks(path: Path, node: Node, results: bool) -> Iterator[int]:
     """Of the results of a call, or of its operands."""
     ids = node.results if results else [r.id for r in refs(tuple(a for _, a in node.args))]
     yield from (t.rank for id in ids for t in tensors(path.values[id]))
+
+
+def _widened(domain: Domain, holes: Iterable[str]) -> Domain:
+    """The domain with symbols for numbers that are left open."""
+    at_least = (ge(sym(name), 1) for name in holes)
+    return replace(
+        domain, symbols=(*domain.symbols, *holes), assumptions=(*domain.assumptions, *at_least)
+    )
+
+
+def _with_input(spec: Spec, index: int, shape: tuple[Dim, ...], holes: Iterable[str]) -> Spec:
+    """The spec with other sizes of one input."""
+    inputs = [*spec.inputs]
+    old = inputs[index].type
+    assert isinstance(old, Tensor)
+    inputs[index] = replace(inputs[index], type=replace(old, shape=shape))
+    return Spec(tuple(inputs), _widened(spec.domain, holes))
 
 
 def _leaves_most(condition: str) -> bool:

@@ -46,6 +46,7 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is found does not depend on how busy the machine is."""
     monkeypatch.setattr(repairing, "SECONDS", 60.0)
     monkeypatch.setattr(repairing, "SECONDS_EACH", 60.0)
+    monkeypatch.setattr(repairing, "SECONDS_NATURAL", 60.0)
 
 
 def first(report: Report, line: str) -> str:
@@ -128,6 +129,14 @@ def test_what_is_not_proved_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None
     report = check(BROKEN[0].build(), BROKEN[0].inputs, repairs=True)
     told = [r.message for f in report.findings for r in f.repairs]
     assert not any("in_features of fc1" in message for message in told)
+
+
+def test_the_declaration_may_be_what_is_wrong() -> None:
+    """The program takes images of 28, and 32 are declared; or 8 * 7 * 7 should be 512."""
+    entry = next(e for e in PUBLIC if e.name == "face_embedding")
+    report = check(entry.build(), entry.inputs, repairs=True)
+    told = [repair.message for repair in report.findings[0].repairs]
+    assert told[-1] == "declare face: float32[b, 3, 28, 28], if that is what comes"
 
 
 def test_a_right_program_gets_no_repairs() -> None:
