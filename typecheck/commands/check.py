@@ -62,6 +62,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--suspect", action="append", choices=names, metavar="CODE", default=[], help=help
     )
+    forms = ("constraints", "smt2")
+    parser.add_argument("--dump", choices=forms, help="print the constraint system, and decide nothing")
     parser.add_argument("--no-replay", action="store_true", help="try no examples or repairs on the program")
     parser.add_argument("--no-cache", action="store_true", help="neither use nor keep results on disk")
     parser.add_argument("--baseline", metavar="FILE", type=Path, help="findings that are known already")
@@ -71,6 +73,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, read: set[str] | None = None) -> int:
     """Checks and reports; adds to `read` the user's files that the answer depends on."""
+    if options.dump:
+        return _dump(options)
     project = find()
     jobs = _jobs(options, project)
     output = options.output and options.output.absolute()
@@ -88,6 +92,21 @@ def run(options: argparse.Namespace, read: set[str] | None = None) -> int:
         text = _shown(shown, options, whole)
     _put(text, output)
     return failed or max((_exit_code(report) for report in shown), key=_SEVERITY.index)
+
+
+def _dump(options: argparse.Namespace) -> int:
+    """The system of the one target that is named."""
+    if options.target is None:
+        raise ConfigError("--dump needs to know of what", "name a TARGET")
+    budget = 30.0 if options.budget is None else options.budget
+    with running_for(budget) as tell:
+        from ..dumping import dump
+
+        text = dump(
+            options.target, options.inputs, options.assume, options.dump, budget_s=budget, progress=tell
+        )
+    _put(text, options.output)
+    return 0
 
 
 _SEVERITY: Final = (0, 3, 1, BAD_INPUT)

@@ -1,0 +1,172 @@
+"""A constraint system as text: to be read, and as SMT-LIB 2, for other solvers.
+
+The SMT-LIB file asks two questions: is a declared input accepted, is a declared input refused? The answers
+are the verdict: `sat unsat` is proved, `sat sat` refined, `unsat sat` refuted. Nothing in it comes from our
+own solver: each requirement stands there as its rule has said it, under the branches before it.
+
+SMT-LIB's `div` and `mod` have a remainder that is never negative. For a divisor k > 0 that is Python's
+⌊p/k⌋; for k < 0, ⌊p/k⌋ = ⌊(-p)/(-k)⌋.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from ..constraints.dims import Apply, Atom, Dim, Symbol, coefficients
+from ..constraints.formula import And, Compare, Formula, Or, free_symbols, implies, negate
+from ..constraints.program import Origin
+from ..constraints.system import Condition, Path, System
+
+SIMPLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+VERDICTS: Final = {("sat", "unsat"): "proved", ("sat", "sat"): "refined", ("unsat", "sat"): "refuted"}
+"""What the two answers say."""
+
+
+class NotExact(ValueError):
+    """A system of which not everything is known, so that no file says it."""
+
+
+def as_text(system: System) -> str:
+    """The system for people: what is declared, and for each path its branches and requirements in order."""
+    return "\n".join(_lines(system)) + "\n"
+
+
+def _lines(system: System) -> Iterator[str]:
+    yield f"symbols: {', '.join(system.domain.symbols) or 'none'}"
+    yield from (f"  assume {formula}" for formula in system.domain.assumptions)
+    for index, path in enumerate(system.paths):
+        yield f"path {index}: {path.end.how}" + (f", {path.end.reason}" if path.end.reason else "")
+        yield from (f"  data {name}: {known}" for name, known in path.unbacked)
+        conditions = sorted(path.conditions, key=lambda c: c.after)
+        for place, constraint in enumerate(path.constraints):
+            while conditions and conditions[0].after <= place:
+                yield from _condition(conditions.pop(0))
+            node = path.program.nodes[constraint.node] if constraint.node >= 0 else None
+            where = f"{node.op}, {node.origin}" if node else constraint.kind
+            yield f"  require {constraint.formula}  # {constraint.reason}; {where}"
+        for condition in conditions:
+            yield from _condition(condition)
+        yield from (f"  {note.code}  # {note.reason}" for note in path.notes)
+    if system.incomplete:
+        yield f"incomplete: {system.incomplete}"
+
+
+def _condition(condition: Condition) -> Iterator[str]:
+    formula, taken = condition.formula, condition.taken
+    asked = "data decide" if formula is None else str(formula if taken else negate(formula))
+    yield f"  {'follows' if condition.forced else 'branch'} {asked}  # {condition.origin}"
+
+
+def as_smt2(system: System) -> str:
+    """The system in SMT-LIB 2. Raises NotExact where it says less than all, with the reason."""
+    requirements = [*_requirements(system)]
+    writer = _Writer()
+    asserted = [(writer.formula(f), comment) for f, comment in requirements]
+    declared = [writer.formula(f) for f in system.domain.assumptions]
+    names = {*system.domain.symbols}.union(*(free_symbols(f) for f, _ in requirements))
+    names = names.union(*map(free_symbols, system.domain.assumptions))
+    lines = ["; is a declared input accepted, and is one refused?", "(set-logic ALL)"]
+    lines += [f"(declare-const {_name(name)} Int)" for name in sorted(names)]
+    lines += [f"(declare-const {root} Int)" for root in writer.roots]
+    lines += [f"(assert {text})" for text in (*writer.definitions, *declared)]
+    accepted = [f"(assert {text}) ; {comment}" for text, comment in asserted]
+    lines += ["(push 1)", *accepted, "(check-sat)", "(pop 1)"]
+    refused = f"(or false {' '.join(f'(not {text})' for text, _ in asserted)})"
+    return "\n".join([*lines, "(push 1)", f"(assert {refused})", "(check-sat)", "(pop 1)"]) + "\n"
+
+
+def _requirements(system: System) -> Iterator[tuple[Formula, str]]:
+    """Each requirement of each path, for the inputs that take it, with where it comes from."""
+    if system.incomplete:
+        raise NotExact(system.incomplete)
+    for path in system.paths:
+        reason = _open(path)
+        if reason:
+            raise NotExact(reason)
+        for constraint in path.constraints:
+            if constraint.kind == "model":
+                origin = path.program.nodes[constraint.node].origin if constraint.node >= 0 else Origin()
+                yield implies(path.premise, constraint.formula), _comment(constraint.reason, origin)
+        if path.end.how == "raised":
+            yield negate(path.premise), _comment(path.end.reason, path.end.origin)
+
+
+def _open(path: Path) -> str:
+    """Why not everything is known of a path."""
+    if path.end.how == "gave-up":
+        return path.end.reason
+    if path.unbacked or path.on_data:
+        return "data decide about sizes"
+    return next((note.reason for note in path.notes if note.code == "no-rule"), "")
+
+
+def _comment(reason: str, origin: Origin) -> str:
+    return " ".join(f"{reason}; {origin}".split())
+
+
+def _name(name: str) -> str:
+    return name if SIMPLE.fullmatch(name) else f"|{name}|"
+
+
+class _Writer:
+    """Dims and formulas as terms of SMT-LIB."""
+
+    def __init__(self) -> None:
+        self.roots: list[str] = []
+        self.definitions: list[str] = []
+        self._root_of: dict[Dim, str] = {}
+
+    def formula(self, formula: Formula) -> str:
+        match formula:
+            case bool():
+                return "true" if formula else "false"
+            case And(parts):
+                return f"(and {' '.join(map(self.formula, parts))})"
+            case Or(parts):
+                return f"(or {' '.join(map(self.formula, parts))})"
+            case Compare("!=", term):
+                return f"(not (= {self.dim(term)} 0))"
+            case Compare(op, term):
+                return f"({'=' if op == '==' else op} {self.dim(term)} 0)"
+
+    def dim(self, dim: Dim) -> str:
+        parts = []
+        for mono, c in coefficients(dim):
+            factors = [*([_number(c)] if c != 1 or not mono else []), *map(self._atom, mono)]
+            parts.append(factors[0] if len(factors) == 1 else f"(* {' '.join(factors)})")
+        return "0" if not parts else parts[0] if len(parts) == 1 else f"(+ {' '.join(parts)})"
+
+    def _atom(self, atom: Atom) -> str:
+        if isinstance(atom, Symbol):
+            return _name(atom.name)
+        assert isinstance(atom, Apply)
+        if atom.op == "isqrt":
+            return self._root(atom.args[0])
+        args = [self.dim(arg) for arg in atom.args]
+        if atom.op in ("min", "max"):
+            found, sign = args[0], "<=" if atom.op == "min" else ">="
+            for arg in args[1:]:
+                found = f"(ite ({sign} {found} {arg}) {found} {arg})"
+            return found
+        p, k = args
+        quotient = f"(div {p} {k})"
+        if not isinstance(atom.args[1], int):
+            quotient = f"(ite (> {k} 0) {quotient} (div (- {p}) (- {k})))"
+        return quotient if atom.op == "//" else f"(- {p} (* {k} {quotient}))"
+
+    def _root(self, p: Dim) -> str:
+        """The r with r*r <= p < (r + 1)*(r + 1); 0 for p < 0."""
+        if p not in self._root_of:
+            text = self.dim(p)
+            r = f"root!{len(self.roots)}"
+            self.roots.append(r)
+            self._root_of[p] = r
+            within = f"(and (>= {r} 0) (<= (* {r} {r}) {text}) (< {text} (* (+ {r} 1) (+ {r} 1))))"
+            self.definitions.append(f"(ite (>= {text} 0) {within} (= {r} 0))")
+        return self._root_of[p]
+
+
+def _number(n: int) -> str:
+    return str(n) if n >= 0 else f"(- {-n})"
