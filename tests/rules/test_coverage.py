@@ -140,14 +140,10 @@ def judge_decomposed(sample: Sample, rules: Rules = default_rules) -> set[str]:
     return judged.judged
 
 
-NO_GRAPH = {
-    **dict.fromkeys(
-        """allclose cov corrcoef equal istft item nn_functional_gaussian_nll_loss
-        nn_functional_one_hot""".split(),
-        "asks for elements, which no graph has",
-    ),
-    **dict.fromkeys((name for name in entries() if name.startswith("jiterator")), "is for GPUs"),
-}
+NO_GRAPH = dict.fromkeys(
+    "allclose cov corrcoef equal istft item nn_functional_gaussian_nll_loss nn_functional_one_hot".split(),
+    "asks for elements, which no graph has",
+)
 
 
 @pytest.mark.slow
