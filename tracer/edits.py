@@ -56,6 +56,17 @@ class Assigned:
 
 
 @dataclass(frozen=True, slots=True)
+class Projected:
+    """A convolution of kernel 1 in the place of an `nn.Identity`, as shortcuts have it."""
+
+    module: str
+    channels: tuple[int, int]
+    """In and out."""
+    axes: int
+    stride: int
+
+
+@dataclass(frozen=True, slots=True)
 class Resized:
     """A parameter or buffer of a module with another size of one of its axes."""
 
@@ -79,7 +90,7 @@ class Rewritten:
     open: tuple[Open, ...] = ()
 
 
-Edit: TypeAlias = "Rebuilt | Assigned | Resized | Rewritten"
+Edit: TypeAlias = "Rebuilt | Assigned | Projected | Resized | Rewritten"
 
 
 class CannotApply(Exception):
@@ -107,6 +118,14 @@ def applied(target: Any, edit: Edit, given: Mapping[str, Any] | None = None) -> 
                 yield
             finally:
                 owner[attribute] = old_value
+        case Projected(module, (fed, given_out), axes, stride):
+            if not isinstance(_module(target, module), nn.Identity):
+                raise CannotApply("there is more than an identity")
+            kind = CONVOLUTIONS[axes]
+            with torch.device("meta"):
+                new = kind(fed, given_out, 1, stride=stride)
+            with _replaced(target, module, new.to_empty(device=_device(target)).requires_grad_(False)):
+                yield
         case Resized(module, name, axis, value):
             with _resized(_module(target, module), name, axis, value, values):
                 yield
@@ -153,7 +172,7 @@ def opened(target: Any, edit: Edit) -> tuple[tuple[Open, ...], dict[str, Tensor]
             sizes[axis] = sym(number.name)
             dtype = str(old_tensor.dtype).removeprefix("torch.")
             return (number,), {_weight(name): Tensor(tuple(sizes), dtype)}
-        case Rebuilt() | Resized():
+        case Rebuilt() | Resized() | Projected():
             return (), {}
         case Assigned(_, _, value):
             return tuple(_opens(value)), {}
@@ -199,6 +218,9 @@ def _resized(module: nn.Module, name: str, axis: int, value: Any, given: Mapping
 
 # ---- modules of torch's
 
+
+CONVOLUTIONS: Final = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
+"""By the number of axes that they slide along."""
 
 SIZES: Final = frozenset(
     """
@@ -338,8 +360,9 @@ def _dtype(module: nn.Module) -> str:
     return next((str(p.dtype).removeprefix("torch.") for p in module.parameters()), "float32")
 
 
-def _device(module: nn.Module) -> torch.device:
-    return next((p.device for p in module.parameters()), torch.device("cpu"))
+def _device(module: Any) -> torch.device:
+    tensors = module.parameters() if isinstance(module, nn.Module) else ()
+    return next((p.device for p in tensors), torch.device("cpu"))
 
 
 def module_at(target: Any, path: str) -> nn.Module | None:

@@ -33,7 +33,7 @@ from .codes import Code
 from .expressions import Literal, Text
 from .findings import outputs
 from .replay import Ran, Replayer, values_kept
-from .report import Finding, Link, Repair, Report
+from .report import Finding, Link, Repair, Report, Verdict
 
 if TYPE_CHECKING:
     from ..tracer.edits import Edit, Open
@@ -93,7 +93,8 @@ class _Search:
 
     @property
     def possible(self) -> bool:
-        return self.before.verdict in ("refined", "refuted")
+        told = self.report.verdict in (Verdict.REFINED, Verdict.REFUTED)
+        return told and self.before.verdict in ("refined", "refuted")
 
     def repairs(self, finding: Finding, until: float) -> Iterator[Repair]:
         """What makes the finding go away, the most likely change first."""
@@ -292,6 +293,40 @@ class _Search:
         places = self._places(finding)
         for distance, link in enumerate(places):
             yield from _Place(self.target, link, distance).candidates()
+        yield from self._projections(finding)
+
+    def _projections(self, finding: Finding) -> Iterator[Candidate]:
+        """A sum with a shortcut that hands on what it gets, where the other way changes channels or size."""
+        from ..tracer.edits import CONVOLUTIONS, Projected, module_at
+
+        place = _Place(self.target, Link(finding.op, "", finding.origin), 0)
+        shapes = [
+            value.shape
+            for node, path in self._calls(self.system, finding)
+            for ref in refs(tuple(argument for _, argument in node.args))
+            if isinstance(value := path.values[ref.id], Tensor)
+        ]
+        for operand in expressions.operands(place.call) if place.call is not None else ():
+            path_ = ".".join(filter(None, (place.owner_path, expressions.path_of(operand))))
+            shortcut = module_at(self.target, path_)
+            if type(shortcut).__name__ != "Identity" or len(shapes) < 2:
+                continue
+            for one, other in ((shapes[0], shapes[1]), (shapes[1], shapes[0])):
+                fed, out, axes = one[1:2], other[1:2], len(one) - 2
+                if axes in CONVOLUTIONS and all(isinstance(n, int) for n in (*fed, *out)):
+                    for stride in (1, 2):
+                        edit = Projected(path_, (*fed, *out), axes, stride)  # type: ignore[arg-type]
+                        yield Candidate(2, edit, self._tell_projection)
+
+    def _tell_projection(self, edit: Any) -> Repair:
+        stride = f", stride={edit.stride}" if edit.stride > 1 else ""
+        new = f"nn.Conv{edit.axes}d({edit.channels[0]}, {edit.channels[1]}, 1{stride})"
+        message = f"change nn.Identity() to {new} ({edit.module})"
+        built = expressions.built_at(self.target, edit.module)
+        if built is None:
+            return Repair(message, Origin(module=edit.module))
+        text, call = built
+        return Repair(message, text.origin(call, Origin(module=edit.module)))
 
     def _places(self, finding: Finding) -> list[Link]:
         """The call that is refused, then those that led there, the nearest first."""
@@ -437,7 +472,8 @@ class _Place:
             path = self.path
             number = _number(value)
             if isinstance(value, bool) and name in ("batch_first", "bidirectional", "ceil_mode"):
-                rank = (0 if name == "batch_first" else 3) + 4 * (self.distance > 0) * (name != "batch_first")
+                far = 4 * (self.distance > 0 and name == "ceil_mode")
+                rank = 0 if name == "batch_first" else 3 + far
                 yield Candidate(rank, Rebuilt(path, name, not value), self._tell_argument)
             elif name in SIZES and number is not None:
                 fed = name in _FED

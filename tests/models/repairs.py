@@ -20,6 +20,9 @@ SAME = {
         "change self.up(torch.relu(self.down(x))) to "
         "self.up(torch.relu(self.down(x)), output_size=x.shape[2:])"
     ),
+    "wrong_residual_channels": "change nn.Identity() to nn.Conv2d(8, 16, 1) (shortcut)",
+    "wrong_residual_stride": "change nn.Identity() to nn.Conv2d(4, 4, 1, stride=2) (shortcut)",
+    "bidirectional_state": "change True to False (bidirectional of encoder)",
     "stack_of_different_shapes": "change 6 to 8 (out_features of b)",
     "interpolated_to_a_square": "change (h, h) to x.shape[-2:]",
     "hard_coded_batch": "change 2 to x.shape[0]",
@@ -63,13 +66,7 @@ BETTER = {
 }
 """It is another than that of the twin, and as good or better."""
 
-OTHER = {
-    # The twin projects the shortcut, which takes a new layer.
-    "wrong_residual_channels": "change 16 to 8 (out_channels of conv)",
-    "wrong_residual_stride": "change 2 to 1 (stride of conv)",
-    # The twin makes the encoder go one way; here the decoder goes both.
-    "bidirectional_state": "add bidirectional=True (decoder)",
-}
+OTHER: dict[str, str] = {}
 """It makes the program right, in a way that the author may not have meant."""
 
 FIRST = SAME | BETTER | OTHER
