@@ -173,7 +173,10 @@ def decide(system: System, budget: Budget | None = None) -> Decision:
 
 def requirements(system: System, judge: Judge) -> tuple[Requirement, ...] | None:
     """All that a system requires of its inputs, without a verdict; None where it is not known in full."""
-    reading = _Reading(system, judge)
+    try:
+        reading = _Reading(system, judge)
+    except RecursionError:  # sizes are nested too deeply
+        return None
     return None if reading.open or reading.approximate else tuple(reading.requirements)
 
 
