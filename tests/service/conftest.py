@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import httpx
 import pytest
+from serving import Running, free_port, in_process
 from starlette.testclient import TestClient
 
-from anyshape.typecheck.service.app import Service, create_app
 from anyshape.typecheck.service.database import Database
 from anyshape.typecheck.service.settings import Settings
-
-FIXTURES = Path(__file__).parents[1] / "tracer/fixtures"
 
 
 @pytest.fixture
@@ -30,23 +25,8 @@ def settings(tmp_path: Path) -> Settings:
 @pytest.fixture
 def client(settings: Settings) -> Iterator[TestClient]:
     """A client of a service with one worker and no tokens."""
-    with TestClient(create_app(settings)) as client:
+    with in_process(settings) as client:
         yield client
-
-
-def service_of(client: TestClient) -> Service:
-    service: Service = client.app.state.service  # type: ignore[attr-defined]
-    return service
-
-
-def ended(client: TestClient | httpx.Client, id: str, seconds: float = 60.0) -> dict:
-    """The check once it has ended."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        check = client.get(f"/v1/checks/{id}", params={"wait": 5}).json()
-        if check["state"] not in ("queued", "running"):
-            return check
-    raise AssertionError(f"{check} has not ended within {seconds} s")
 
 
 # ---- databases
@@ -131,41 +111,6 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
 
 
 # ---- a service as a process
-
-
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
-
-
-class Running:
-    """`anyshape serve`, and a client of it."""
-
-    def __init__(self, folder: Path, port: int, *options: str) -> None:
-        self.log = (folder / "log").open("ab")
-        command = [sys.executable, "-m", "anyshape.typecheck", "serve", "--port", str(port), "--workers", "1"]
-        self.process = subprocess.Popen([*command, *options], cwd=folder, stderr=self.log)
-        self.client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60)
-        for _ in range(300):
-            try:
-                if self.client.get("/readyz").status_code == 200:
-                    return
-            except httpx.TransportError:
-                assert self.process.poll() is None, (folder / "log").read_text()
-            time.sleep(0.1)
-        raise AssertionError((folder / "log").read_text())
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.end()
-
-    def end(self) -> None:
-        if self.process.poll() is None:
-            self.process.terminate()
-        self.process.wait(60)
-        self.client.close()
-        self.log.close()
 
 
 @pytest.fixture

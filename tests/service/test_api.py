@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from service.conftest import FIXTURES, ended, service_of
+from serving import FIXTURES, ended, in_process, service_of
 from starlette.testclient import TestClient
 
 from anyshape.typecheck import check
 from anyshape.typecheck.report import Report
-from anyshape.typecheck.service.app import create_app
 from anyshape.typecheck.service.settings import Settings
 from anyshape.typecheck.service.workers import Answered, Broke, Outcome
 
@@ -256,7 +255,7 @@ DONE = Answered({"verdict": "unknown", "report": {}, "spec": None})
 
 def scripted(settings: Settings, *script: Outcome, block: threading.Event | None = None) -> TestClient:
     made = type("Made", (Scripted,), {"script": [*script], "asked": 0, "block": block})
-    client = TestClient(create_app(settings, made))
+    client = in_process(settings, made)
     client.made = made  # type: ignore[attr-defined]
     return client
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 import torch
 from models.zoo import ZOO
-from service.conftest import FIXTURES, Running, free_port
+from serving import FIXTURES, Running, free_port
 
 from anyshape.typecheck import SpecError, check
 from anyshape.typecheck.cli import main

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from service.conftest import FIXTURES, Running, ended, free_port
+from serving import FIXTURES, Running, ended, free_port
 
 from anyshape.typecheck import check
 

@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from service.conftest import FIXTURES, ended
-from starlette.testclient import TestClient
+from serving import FIXTURES, ended, in_process
 
 from anyshape.tracer import archive
 from anyshape.typecheck.cli import main
 from anyshape.typecheck.config import ConfigError
 from anyshape.typecheck.many import listed
-from anyshape.typecheck.service.app import create_app
 from anyshape.typecheck.service.questions import FORMS, TARGETS, Question
 from anyshape.typecheck.service.settings import Settings
 from anyshape.typecheck.service.uploads import received
@@ -163,7 +161,7 @@ def test_a_lost_node_is_a_crash_and_no_more(executor: Any, cluster: Any) -> None
 def test_a_service_has_its_workers_in_a_cluster(cluster: Any, settings: Settings) -> None:
     from anyshape.typecheck.service.ray_executor import RayExecutor
 
-    with TestClient(create_app(settings, RayExecutor)) as client:
+    with in_process(settings, RayExecutor) as client:
         files = {"model": ("bert.pt2", (FIXTURES / "bert.pt2").read_bytes())}
         id = client.post("/v1/checks", files=files).json()["id"]
         assert ended(client, id, 120)["verdict"] == "refined"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from service.conftest import FIXTURES, Running, free_port
+from serving import FIXTURES, Running, free_port
 
 from anyshape.constraints import program
 from anyshape.constraints.dims import sym

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from service.conftest import FIXTURES, ended, service_of
+from serving import FIXTURES, ended, in_process, service_of
 from starlette.testclient import TestClient
 
 from anyshape.typecheck.cli import main
@@ -37,7 +37,7 @@ def bearer(token: str) -> dict[str, str]:
 @pytest.fixture
 def guarded(settings: Settings) -> Iterator[TestClient]:
     """A service that asks for tokens."""
-    with TestClient(create_app(settings.model_copy(update={"require_tokens": True}))) as client:
+    with in_process(settings.model_copy(update={"require_tokens": True})) as client:
         yield client
 
 
@@ -96,7 +96,7 @@ def test_a_revoked_token_is_none(guarded: TestClient) -> None:
 
 
 def test_tokens_are_not_kept(settings: Settings) -> None:
-    with TestClient(create_app(settings)) as client:
+    with in_process(settings) as client:
         token = service_of(client).tokens.create("ci")
     kept = b"".join(file.read_bytes() for file in settings.data.iterdir())
     assert b"ci" in kept
@@ -163,7 +163,7 @@ def test_a_zip_bomb_is_refused_before_it_goes_off(settings: Settings) -> None:
     lies = bytearray(bomb)  # one that says it is small
     at = lies.rindex(b"PK\x01\x02")
     lies[at + 24 : at + 28] = struct.pack("<I", 100)
-    with TestClient(create_app(small)) as client:
+    with in_process(small) as client:
         answer = submit(client, bomb)
         assert answer.status_code == 413
         assert "too large" in answer.json()["detail"]
@@ -244,7 +244,7 @@ def test_too_much_is_refused_though_it_was_not_announced(settings: Settings) -> 
             yield b"x" * 1000
         yield b"\r\n--x--\r\n"
 
-    with TestClient(create_app(small)) as client:
+    with in_process(small) as client:
         assert submit(client, b"x" * 20_000).status_code == 413
         headers = {"content-type": "multipart/form-data; boundary=x"}
         assert client.post("/v1/checks", content=body(), headers=headers).status_code == 413
@@ -266,7 +266,7 @@ def test_pages_of_others_may_not_call(client: TestClient) -> None:
 
 def test_pages_that_are_named_may_call(settings: Settings) -> None:
     named = settings.model_copy(update={"cors_origins": ("https://tools.example",)})
-    with TestClient(create_app(named)) as client:
+    with in_process(named) as client:
         asked = {"origin": "https://tools.example", "access-control-request-method": "POST"}
         answer = client.options("/v1/checks", headers=asked)
         assert answer.headers["access-control-allow-origin"] == "https://tools.example"

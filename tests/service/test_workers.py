@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from service.conftest import FIXTURES
+from serving import FIXTURES
 
 from anyshape.constraints import program
 from anyshape.constraints.dims import sym

@@ -6,17 +6,18 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import AsyncIterator, Callable
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import anyio.to_thread
-from fastapi import Depends, FastAPI, File, Form, Query, Request, Response, UploadFile
+from fastapi import APIRouter, Depends, FastAPI, File, Form, Query, Request, Response, UploadFile
 from fastapi import Path as InPath
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
 from fastapi.security import HTTPBearer
-from fastapi.staticfiles import StaticFiles
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
@@ -133,11 +134,12 @@ def create_app(settings: Settings, make: Callable[[], Executor] = Worker) -> Fas
         redoc_url=None,
         openapi_url="/v1/openapi.json",
         generate_unique_id_function=lambda route: route.name,
-        dependencies=[Depends(HTTPBearer(auto_error=False, description="`anyshape token create NAME`"))],
     )
     app.state.service = service
     _handlers(app)
-    _checks(app, service)
+    checks = APIRouter(dependencies=BEARER)
+    _checks(checks, service)
+    app.include_router(checks)
     _health(app, service)
     _pages(app)
     app.add_middleware(
@@ -159,19 +161,30 @@ def _who(request: Request) -> Who:
 Asking = Annotated[Who, Depends(_who)]
 Id = Annotated[str, InPath(pattern="^[0-9a-f]{20}$", description="of a check")]
 Lines = Annotated[list[str] | None, Form(max_length=200)]
+_PROBLEM: Final = Problem.model_json_schema()
 PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
-    status: {"model": Problem, "description": told}
+    status: {"description": told, "content": {"application/problem+json": {"schema": _PROBLEM}}}
     for status, told in (
+        (400, "no body that can be read"),
         (401, "no valid token"), (403, "not for this token, or not from this page"), (404, "no such check"),
         (409, "there is no such answer, or not yet"), (413, "too large"), (421, "another service's name"),
         (422, "what was asked cannot be used"), (429, "too much at a time; Retry-After says for how long"),
         (503, "the store is away or full"),
     )
 }  # fmt: skip
+REPORTS: Final = PROBLEMS | {
+    200: {"description": "the report", "content": {media.partition(";")[0]: {} for media in MEDIA.values()}},
+    304: {"description": "it is the report of If-None-Match"},
+}
+EVENTS: Final = PROBLEMS | {200: {"description": "events", "content": {"text/event-stream": {}}}}
 KNOWN: Final = PROBLEMS | {200: {"model": Check, "description": "it has an answer already"}}
 
 
-def _checks(app: FastAPI, service: Service) -> None:
+BEARER: Final = [Depends(HTTPBearer(auto_error=False, description="`anyshape token create NAME`"))]
+"""So that the document says it; the gate has asked for the token before."""
+
+
+def _checks(app: APIRouter, service: Service) -> None:
     """Submitting checks, and all that can be asked of one."""
     settings, store = service.settings, service.store
 
@@ -220,13 +233,13 @@ def _checks(app: FastAPI, service: Service) -> None:
         who: Asking,
         state: Annotated[list[schemas.StateName] | None, Query()] = None,
         verdict: Annotated[list[schemas.VerdictName] | None, Query()] = None,
-        name: Annotated[str, Query(max_length=200, description="a part of the name")] = "",
+        name: Annotated[
+            str, Query(max_length=200, pattern=r"^[^\x00]*$", description="a part of the name")
+        ] = "",
         before: Annotated[str, Query(pattern="^([0-9a-f]{20})?$", description="`next` of a page")] = "",
         limit: Annotated[int, Query(ge=1, le=200)] = 50,
     ) -> Checks:
         """The checks that were asked for, latest first."""
-        if "\0" in name:
-            raise Refusal(422, "no name has a character of the value 0")
         entries = store.jobs(
             who.tenant, states=state or (), verdicts=verdict or (), name=name, before=before, limit=limit
         )
@@ -310,7 +323,7 @@ def _checks(app: FastAPI, service: Service) -> None:
             *service.submit(jobs.submission(who, name, content, content.digest, question, 0)), response
         )
 
-    @app.get("/v1/checks/{id}/report", tags=["answers"], responses=PROBLEMS, response_class=Response)
+    @app.get("/v1/checks/{id}/report", tags=["answers"], responses=REPORTS, response_class=Response)
     def report(
         request: Request,
         who: Asking,
@@ -349,7 +362,7 @@ def _checks(app: FastAPI, service: Service) -> None:
         told: list[dict[str, Any]] = answer["report"]["branches"]
         return told
 
-    @app.get("/v1/checks/{id}/events", tags=["checks"], responses=PROBLEMS, response_class=StreamingResponse)
+    @app.get("/v1/checks/{id}/events", tags=["checks"], responses=EVENTS, response_class=StreamingResponse)
     async def events(who: Asking, id: Id) -> StreamingResponse:
         """Server-sent events: `progress` after each change, until it has ended."""
         entry = await asyncio.to_thread(found, who, id)
@@ -399,24 +412,38 @@ def _health(app: FastAPI, service: Service) -> None:
             response.status_code = 503
         return Health(status="not ready" if problems else "ok", problems=problems)
 
-    @app.get("/metrics", tags=["service"], response_class=Response)
+    @app.get(
+        "/metrics",
+        tags=["service"],
+        dependencies=BEARER,
+        response_class=Response,
+        responses={401: PROBLEMS[401], 200: {"description": "counts", "content": {"text/plain": {}}}},
+    )
     def metrics() -> Response:
         """What is counted, for Prometheus."""
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-class _Assets(StaticFiles):
-    """The files of the page, with what a browser may do with them."""
-
-    async def get_response(self, path: str, scope: Any) -> Response:
-        response = await super().get_response(path, scope)
-        response.headers["cache-control"] = "no-cache"
-        response.headers["content-security-policy"] = REPORT_POLICY if path == "frame.html" else PAGE_POLICY
-        return response
-
-
 def _pages(app: FastAPI) -> None:
-    app.mount("/", _Assets(directory=PAGE, html=True), name="page")
+    """The files of the page, each by its name: no path leads anywhere else."""
+    for file in sorted(PAGE.iterdir()):
+        policy = REPORT_POLICY if file.name == "frame.html" else PAGE_POLICY
+        headers = {"cache-control": "no-cache", "content-security-policy": policy}
+        answer = partial(FileResponse, file, headers=headers)
+        path = "/" if file.name == "index.html" else f"/{file.name}"
+        app.add_route(path, _answering(answer), methods=["GET"], include_in_schema=False)
+
+
+def _answering(answer: Callable[[], Response]) -> Callable[[Request], Awaitable[Response]]:
+    async def route(request: Request) -> Response:
+        return answer()
+
+    return route
+
+
+def _fits(template: str, path: str) -> bool:
+    """Is it a path of that form: `/v1/checks/{id}`?"""
+    return re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template)), path) is not None
 
 
 def _handlers(app: FastAPI) -> None:
@@ -447,7 +474,15 @@ def _handlers(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
-        return told(error.status_code, str(error.detail), **(error.headers or {}))
+        headers = dict(error.headers or {})
+        if error.status_code == 405:  # the first route of the path has answered, for itself alone
+            headers = {"allow": ", ".join(methods(request.scope["path"]))}
+        return told(error.status_code, str(error.detail), **headers)
+
+    def methods(path: str) -> list[str]:
+        document = app.openapi()["paths"]
+        found = [one for template, one in document.items() if _fits(template, path)]
+        return sorted({method.upper() for one in found for method in one} or {"GET"})
 
     @app.exception_handler(Exception)
     async def defect(request: Request, error: Exception) -> Response:

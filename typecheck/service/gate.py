@@ -6,6 +6,7 @@ It also gives each request an id, and each answer its headers. A refusal is a pr
 from __future__ import annotations
 
 import json
+import logging
 import re
 import secrets
 import time
@@ -14,6 +15,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from fastapi import HTTPException
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -81,6 +83,11 @@ class Gate:
             await self.app(scope, limited, answer)
         except Refusal as refusal:
             await answer.refuse(refusal)
+        except SQLAlchemyError as error:  # of the look for tokens: all else is told within
+            if answer.status:
+                raise
+            log("the store does not answer", logging.ERROR, error=type(error).__name__)
+            await answer.refuse(Refusal(503, "the store does not answer", **{"retry-after": "5"}))
         finally:
             self._done(scope, answer.status, time.monotonic() - started)
             REQUEST.reset(token)
@@ -111,7 +118,7 @@ class Gate:
         host = _name(headers.get("host", ""))
         allowed = {*self.settings.allowed_hosts}
         if not allowed and self.settings.loopback and not await run_in_threadpool(self.tokens.exist):
-            allowed = {*_LOOPBACK, self.settings.host, "testserver"}
+            allowed = {*_LOOPBACK, self.settings.host}
         if allowed and host not in allowed:
             raise Refusal(421, f"this service does not go by the name {host!r}")
         origin = headers.get("origin")
