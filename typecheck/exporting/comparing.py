@@ -72,6 +72,11 @@ class Comparison:
         elsewhere = any_of(ne(sym(name), first[name]) for name in sorted(free_symbols(region)))
         return all(self._agrees(sizes) for sizes in (first, *self._found([(*given, elsewhere)], 1)))
 
+    def meet_where(self, region: Formula) -> bool:
+        """Have the two been seen to agree at some sizes of a region?"""
+        before = len(self.same)
+        return self.agree_where(region) and len(self.same) > before
+
     def at_the_ends(self) -> None:
         """Runs both at the ends of each range, while there is time, and the program beyond them."""
         started = time.monotonic()

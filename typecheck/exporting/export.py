@@ -27,8 +27,8 @@ from typing import Any, Final
 
 from torch.export import ExportedProgram
 
-from ...constraints.dims import Dim
-from ...constraints.formula import Compare, Formula, all_of, conjuncts, eq, ge, holds, negate
+from ...constraints.dims import Dim, sym
+from ...constraints.formula import Compare, Formula, all_of, conjuncts, eq, free_symbols, ge, holds, negate
 from ...constraints.generate import Rules
 from ...constraints.language import Fact
 from ...constraints.spec import Spec
@@ -59,6 +59,8 @@ SECONDS: Final = 20.0
 """What questions to the solver may take, each time."""
 EFFORT: Final = 300_000
 """Z3's resource units for the sizes of the example."""
+FEW: Final = 8
+"""Values of a size for which a program is run one by one."""
 
 
 class ExportError(TargetError):
@@ -221,16 +223,11 @@ class _Exporting:
         program = trace.program
         try:
             straight = bool(self.way) and self._straight(trace)
-            found = needs(trace, self.spec, self.wanted, self.rules, SECONDS)
+            self._few_more(trace, again, fill, straight)
+            found, asked, extra, kept = self._asked(trace, again, straight)
         except (GraphError, SpecError) as error:
             raise ExportError(f"the exported program cannot be read: {error}") from error
-        asked = self._new(found.graph, self.wanted)
-        extra = self._new(found.checks, [*self.wanted, *(r.formula for r in asked)])
-        certain = found.certain and self.report.accepts.exact and not found.unread
-        together = [r.formula for r in extra]
-        kept = [r for r in extra if not certain or straight or self._fixes(r.formula, together)]
-        if certain:
-            kept = self._not_accidental(kept, asked, trace, again)
+        certain = self._certain(found)
         before = copy.deepcopy(program.graph_module.graph)
         while True:
             taken = [*asked, *kept]
@@ -254,6 +251,56 @@ class _Exporting:
             program, self.report, self.shapes, accepted, exact, given_up, checks, sizes, attempts,
             tuple(trial.same), tuple(trial.refused),
         )  # fmt: skip
+
+    def _asked(
+        self, trace: Trace, again: Callable[[Mapping[str, int]], Trace], straight: bool
+    ) -> tuple[Needs, list[Requirement], list[Requirement], list[Requirement]]:
+        """What is known of the program, what its graph asks, what its trace asks, and what of this stays."""
+        found = needs(trace, self.spec, self.wanted, self.rules, SECONDS)
+        asked = self._new(found.graph, self.wanted)
+        extra = self._new(found.checks, [*self.wanted, *(r.formula for r in asked)])
+        certain, together = self._certain(found), [r.formula for r in extra]
+        kept = [r for r in extra if not certain or straight or self._fixes(r.formula, together)]
+        return found, asked, extra, self._not_accidental(kept, asked, trace, again) if certain else kept
+
+    def _certain(self, found: Needs) -> bool:
+        return found.certain and self.report.accepts.exact and not found.unread
+
+    def _few_more(
+        self, trace: Trace, again: Callable[[Mapping[str, int]], Trace], fill: str, straight: bool
+    ) -> None:
+        """Where the model branches for a few values of a size alone, such as `t == 1`, the program is run for
+        all of them. If it does what the model does, the way through the model is no longer asked for.
+        """
+        few = {formula: values for formula in self.way if (values := self._others(formula))}
+        if not few:
+            return
+        way, wanted, program = self.way, self.wanted, trace.program
+        checks = copy.deepcopy(program.graph_module.graph), program._guards_code, program._range_constraints
+        self.way = [formula for formula in way if formula not in few]
+        self.wanted = [*self.accepted, *self.way]
+        found, asked, _, kept = self._asked(trace, again, straight)
+        whole = all_of((*self.domain, *self.wanted, *(r.formula for r in (*asked, *kept))))
+        install(program, self.spec, whole, self._fact([whole]), found.unread)
+        trial = Comparison(self.model, self.spec, program, whole, fill, True, self.judge)
+        agreed = self._certain(found) and all(
+            trial.meet_where(region) for values in few.values() for region in values
+        )
+        program.graph_module.graph, program._guards_code, program._range_constraints = checks
+        if not agreed or trial.wrong:
+            self.way, self.wanted = way, wanted
+
+    def _others(self, formula: Formula) -> list[Formula]:
+        """The values of its symbols for which a formula does not hold, one by one, if there are but a few."""
+        names = sorted(free_symbols(formula))
+        found: list[Formula] = []
+        given = [*self.domain, *self.accepted, negate(formula)]
+        while len(found) <= FEW:
+            answer = self.judge.satisfiable((*given, *map(negate, found)), names, EFFORT)
+            if answer != "sat":
+                return found if answer == "unsat" else []
+            found.append(all_of(eq(sym(name), self.judge.model[name]) for name in names))
+        return []
 
     def _straight(self, trace: Trace) -> bool:
         """Has the trace gone on where the model, as it was recorded, branched: at `max(n, 1)`, for example?

@@ -336,6 +336,28 @@ def test_sizes_stay_free(case: Case) -> None:
             assert torch.allclose(module(*args), case.model(*args)), sizes
 
 
+class Causal(nn.Module):
+    """Branches at one size alone, and computes the same on either side."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        causal = True if x.shape[1] > 1 else False  # noqa: SIM210 (torch takes no condition on sizes here)
+        return nn.functional.scaled_dot_product_attention(x, x, x, is_causal=causal)
+
+
+class AloneOrNot(Causal):
+    def forward(self, x: Tensor) -> Tensor:
+        return x if x.shape[1] > 1 else x * 2
+
+
+@pytest.mark.parametrize("model, taken", [(Causal(), True), (AloneOrNot(), False)])
+def test_a_branch_for_few_sizes_is_tried(model: nn.Module, taken: bool) -> None:
+    found = export(model, "x: [b, t, 8]")
+    assert (found.exact, {g.cause for g in found.given_up}) == ((True, set()) if taken else (False, {"way"}))
+    assert ran(found.program.module(), "x: [b, t, 8]", {"b": 2, "t": 1}, model) is taken
+    x = torch.randn(2, 5, 8)
+    assert torch.allclose(found.program.module()(x), model(x), atol=1e-5)
+
+
 def test_pooling_of_a_part_is_left_alone() -> None:
     class Part(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
