@@ -109,7 +109,10 @@ def _condition(explained: _Explained, group: Group, witness: Callable[[Group], W
 def _conflict(explained: _Explained, core: Core, witness: Callable[[Group], Witness]) -> Finding:
     """A minimal set of requirements that no input meets together, told at the last of them."""
     system = explained.system
-    *others, last = core.requirements
+    *before, last = core.requirements
+    # What this line asks on one way through the program and on another is one matter.
+    others = [r for r in before if r.origin != last.origin]
+    alone = last.needs is False or (before and not others)
     message = last.reason
     if others:
         message += "; no input meets this and what other lines require"
@@ -122,7 +125,7 @@ def _conflict(explained: _Explained, core: Core, witness: Callable[[Group], Witn
         Severity.ERROR,
         last.origin,
         _op(system, last),
-        "" if last.needs is False else str(last.needs),
+        "" if alone else str(last.needs),
         1,
         explained.chain(core.requirements),
         tuple(

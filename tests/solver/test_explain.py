@@ -106,3 +106,22 @@ def test_the_lines_named_impose_their_part(entry: Broken) -> None:
             rest = [n for n in needs if n is not left_out]
             assert judge.satisfiable((*given, *rest, against)) == "sat"
         assert part.refused is None or not decision.holds(part.refused)
+
+
+def test_one_line_on_two_ways_is_one_matter() -> None:
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = nn.Linear(5, 2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if x.shape[0] > 4:
+                x = x.relu()
+            return self.fc(x)
+
+    (finding,) = examine(Net(), "x: [b, 7]", replay=False).report.findings
+    assert finding.message == "the last size of the input is 7, but the weight takes 5 features"
+    assert (finding.condition, finding.conflict) == ("", ())
