@@ -46,7 +46,8 @@ def assert_shapes(
     __tracebackhide__ = True  # pytest shows the line of the test
     from .api import check
 
-    (report,) = suppressed([check(model, inputs, assume, budget_s=budget_s, rules=rules)], all=False)
+    found = check(model, inputs, assume, budget_s=budget_s, rules=rules, repairs=True)
+    (report,) = suppressed([found], all=False)
     if not report.passes:
         message = report.to_text()
         if (code := failing_test(report, model, sys._getframe(1))) is not None:
