@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from ..constraints.dims import Dim, sym
+from ..constraints.dims import Dim, sym, symbols
 from ..constraints.formula import Formula, conjuncts, free_symbols, ge, negate, rewrite
 from ..constraints.generate import Generator, Rules, leaves
 from ..constraints.language import Constraint, Layout, Slice, Tensor, Value, tensors
@@ -70,8 +70,12 @@ class Flow:
         graph: nx.DiGraph[Any] = nx.DiGraph()
         concerned: dict[Place, None] = {}
         for requirement in requirements:
-            if requirement.constraint is not None:
-                concerned.update(dict.fromkeys(self._concerned(requirement.constraint)))
+            found = (
+                self._declared(requirement.needs)
+                if requirement.constraint is None
+                else self._concerned(requirement.constraint)
+            )
+            concerned.update(dict.fromkeys(found))
         self._follow(graph, [*concerned])
         axes: dict[int, list[int]] = {}
         for value, axis in graph:
@@ -147,6 +151,17 @@ class Flow:
         wanted = {c.formula for c in plain if c.reason == constraint.reason} | {constraint.formula}
         found = [p for p in self._operands(index) if any(f in wanted for f in self._requires(index, p))]
         return found or [*self._operands(index)]
+
+    def _declared(self, formula: Formula) -> list[Place]:
+        """The sizes of inputs that a formula speaks of: what a program asks itself comes by no call."""
+        names = free_symbols(formula)
+        return [
+            (given.id, axis)
+            for given in self.path.program.inputs
+            if isinstance(given.type, Tensor) and not given.parameter
+            for axis, size in enumerate(given.type.shape)
+            if not names.isdisjoint(symbols(size))
+        ]
 
     def _requires(self, index: int, place: Place) -> Iterator[Formula]:
         """What the call requires of a size, with the size as it is put in."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 import torch
+from jsonschema import Draft4Validator
 from models.broken import BROKEN
 from models.entry import Broken
 from models.public import PUBLIC, Reported
@@ -22,8 +24,11 @@ from anyshape.solver.z3_backend import nearest
 from anyshape.tracer.edits import Assigned, CannotApply, Rebuilt, Rewritten, applied, arguments
 from anyshape.typecheck import check, repairing
 from anyshape.typecheck.api import examine
+from anyshape.typecheck.render.sarif import to_sarif
 from anyshape.typecheck.replay import Refused
 from anyshape.typecheck.report import Repair, Report
+
+SARIF = json.loads((Path(__file__).parent / "render/sarif-2.1.0-rtm.5.json").read_text())
 
 SOURCE = """\
 import torch
@@ -101,6 +106,11 @@ def test_the_repair_of_a_file_is_made_and_proved(tmp_path: Path) -> None:
     repair = report.findings[0].repairs[0]
     assert (repair.old, repair.new, repair.origin.line) == ("500", "216", 8)
     assert f"repair change 500 to 216 (in_features of fc) at {file}:8" in report.to_text(width=300)
+    (fix,) = to_sarif([report])["runs"][0]["results"][0]["fixes"]
+    Draft4Validator(SARIF).validate(to_sarif([report]))
+    (replacement,) = fix["artifactChanges"][0]["replacements"]
+    assert replacement["insertedContent"] == {"text": "216"}
+    assert replacement["deletedRegion"] == {"startLine": 8, "startColumn": 29, "endColumn": 32}
     file.write_text(made(repair, SOURCE))
     assert check(f"{file}:Net", inputs).verdict == "proved"
 
