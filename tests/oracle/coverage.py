@@ -131,8 +131,8 @@ def _head(made: dict[str, Any]) -> str:
 
 Every rule is held to torch itself. torch's own databases of operators and modules make the samples; each is
 recorded as a program is, and the accepted set and the results are compared with eager runs of torch
-{made["torch"]} on the CPU, at the sample's sizes, beside them, and at sizes 0 and 1. This page is written by
-`make coverage`.
+{made["torch"]} on the CPU, at the sample's sizes, beside them, and at sizes 0 and 1 (of lists of tensors, at
+some of these). This page is written by `make coverage`.
 
 | | there are | held to torch | and exact in every point |
 | --- | --- | --- | --- |

@@ -12,7 +12,7 @@ import io
 import re
 import signal
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 from types import FrameType
@@ -41,7 +41,11 @@ from .samples import Sample
 PATHS = {False: 48, True: 320}
 """How many paths are recorded of a program whose sizes have no bound, or have one."""
 
-MAX_POINTS = 64
+ALONE, TOGETHER = 96, 32
+"""Points of a sample, at most, at which one size is moved, and several: only lists of many tensors have more
+than 24 sizes.
+"""
+
 RECORD_S = 10.0
 """Seconds that the recording of one sample may take, and the eager runs of one sample."""
 
@@ -415,25 +419,35 @@ def _fit(dim: Dim, size: int, values: dict[str, int]) -> None:
 # ---- points
 
 
-def points(at: Mapping[str, int], limit: int = MAX_POINTS) -> Iterator[dict[str, int]]:
-    """The sample itself, each size one less, one more, 0 and 1, and sizes that are equal moved together."""
+def points(at: Mapping[str, int], limit: int | None = None) -> Iterator[dict[str, int]]:
+    """The sample itself, each size one less, one more, 0 and 1, and sizes that are equal moved together.
+
+    There are many ways to move sizes together: TOGETHER of them are looked at, and ALONE of sizes by
+    themselves. With a limit, at most so many points beside the sample are looked at.
+    """
     seen = {tuple(at.values())}
-    yield dict(at)
-    values = sorted(set(at.values()))
-    groups = [tuple(name for name, n in at.items() if n == value) for value in values]
+
+    def moved(moves: Iterable[tuple[str, ...]]) -> list[dict[str, int]]:
+        made = []
+        for names in moves:
+            n = at[names[0]]
+            for m in (n + 1, n - 1, 1, 0):
+                point = {**at, **dict.fromkeys(names, m)}
+                if (m >= 0 or names[0][0] == "n") and tuple(point.values()) not in seen:
+                    seen.add(tuple(point.values()))
+                    made.append(point)
+        return made
+
+    groups = [tuple(name for name, n in at.items() if n == value) for value in sorted(set(at.values()))]
     pairs = [pair for group in groups if len(group) > 2 for pair in combinations(group, 2)]
-    moves = [(name,) for name in at] + [group for group in groups if len(group) > 1] + pairs
-    made = []
-    for names in moves:
-        n = at[names[0]]
-        for m in (n + 1, n - 1, 1, 0):
-            point = {**at, **dict.fromkeys(names, m)}
-            if (m >= 0 or names[0][0] == "n") and tuple(point.values()) not in seen:
-                seen.add(tuple(point.values()))
-                made.append(point)
-    if len(made) > limit:  # evenly over the moves, which are listed by importance
-        made = [made[i * len(made) // limit] for i in range(limit)]
-    yield from made
+    alone, together = moved((name,) for name in at), moved([g for g in groups if len(g) > 1] + pairs)
+    found = _evenly(alone, ALONE) + _evenly(together, TOGETHER)
+    yield dict(at)
+    yield from found if limit is None else _evenly(found, limit)
+
+
+def _evenly(rows: list[dict[str, int]], limit: int) -> list[dict[str, int]]:
+    return [rows[i * len(rows) // limit] for i in range(limit)] if len(rows) > limit else rows
 
 
 def shown(sizes: Sequence[Any]) -> str:
@@ -501,7 +515,7 @@ def judge(
     sample: Sample,
     rules: Rules = default_rules,
     *,
-    limit: int = MAX_POINTS,
+    limit: int | None = None,
     skip: frozenset[int] = frozenset(),
     enter: Callable[[int], None] = lambda number: None,
 ) -> Judgement:

@@ -21,7 +21,7 @@ import torch
 from anyshape.constraints.generate import Rules
 from anyshape.constraints.rules import default_rules
 
-from .judge import MAX_POINTS, Judgement, Remark, judge, judge_error
+from .judge import Judgement, Remark, judge, judge_error
 from .samples import Entry, Sample, entries
 
 SILENT_S = 40.0
@@ -71,7 +71,8 @@ class Options:
 
     samples: int | None = None
     """At most so many samples of each form of an entry, spread evenly; all where None."""
-    points: int = MAX_POINTS
+    points: int | None = None
+    """At most so many points beside each sample; all where None."""
     forms: frozenset[str] | None = None
     number: int | None = None
 

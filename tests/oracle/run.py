@@ -16,7 +16,7 @@ if __name__ == "__main__":
 
 from oracle import coverage
 from oracle.exemptions import LEFT_OUT, complaints, unexpected
-from oracle.judge import MAX_POINTS, Remark
+from oracle.judge import Remark
 from oracle.pool import Options, Row, run, totals
 from oracle.samples import entries
 from tqdm import tqdm
@@ -61,7 +61,7 @@ def main() -> None:
     parser.add_argument("--form", action="append", help="only samples of this form; may be repeated")
     parser.add_argument("--number", type=int, help="only samples of this number")
     parser.add_argument("--samples", type=int, help="at most so many samples of each form of an entry")
-    parser.add_argument("--points", type=int, default=MAX_POINTS, help="at most so many points of a sample")
+    parser.add_argument("--points", type=int, help="at most so many points of a sample")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--exempt", action="store_true", help="show what is exempt, too")
     parser.add_argument("--json", type=Path, help="a file to write the rows to, as lines of JSON")
