@@ -53,7 +53,8 @@ are listed at the end.
 *At the boundary*: both programs are run next to the eager model at up to 32 sizes each, at the ends of what
 either claims to take and just beyond, one size at a time and several at once. `exact` says that the program
 takes what eager takes there and refuses what eager refuses; `2 tighter` that it refused two that eager runs,
-`1 looser` that it took one that eager refuses.
+`1 looser` that it took one that eager refuses. `3 on other ways`: that it refused three at which the model
+takes another way than at the example, by a branch or a loop of Python's. A graph holds one way.
 """
 
 
@@ -132,6 +133,7 @@ def _summary(outcomes: Sequence[Outcome]) -> list[str]:
         "exported": lambda s: s.exported,
         "at the first try": lambda s: s.exported and s.attempts == 1,
         "exact at the boundary": lambda s: s.exact,
+        "exact where the model takes the way that is traced": lambda s: s.on_its_way,
         "tighter than eager somewhere": lambda s: bool(s.tighter),
         "looser than eager somewhere": lambda s: bool(s.looser),
     }
@@ -160,7 +162,9 @@ def _table(outcomes: Iterable[Outcome]) -> list[str]:
 def _boundary(side: Side) -> str:
     if not side.exported:
         return "–"
-    counts = {"tighter": len(side.tighter), "looser": len(side.looser)}
+    counts = {
+        "tighter": len(side.tighter), "looser": len(side.looser), "on other ways": len(side.elsewhere),
+    }  # fmt: skip
     return ", ".join(f"{n} {what}" for what, n in counts.items() if n) or "exact"
 
 

@@ -21,6 +21,7 @@ from torch.export.dynamic_shapes import refine_dynamic_shapes_from_suggested_fix
 from zoo.row import Row
 
 from anyshape.constraints.dims import Symbol, Term, linear_parts
+from anyshape.constraints.formula import Formula, holds
 from anyshape.constraints.language import Tensor
 from anyshape.constraints.spec import Spec
 from anyshape.constraints.spec_text import parse_spec
@@ -42,8 +43,9 @@ class Side:
     error: str = ""  # why there is no program
     takes: str = ""
     points: int = 0
-    tighter: tuple[str, ...] = ()  # sizes that eager runs and the program refuses
-    looser: tuple[str, ...] = ()  # sizes that eager refuses and the program takes
+    tighter: tuple[str, ...] = ()  # sizes that eager runs and the program refuses,
+    elsewhere: tuple[str, ...] = ()  # those of them at which the model takes another way,
+    looser: tuple[str, ...] = ()  # and sizes that eager refuses and the program takes
     given_up: tuple[str, ...] = ()
     seconds: float = 0.0
 
@@ -53,6 +55,11 @@ class Side:
 
     @property
     def exact(self) -> bool:
+        return self.on_its_way and not self.elsewhere
+
+    @property
+    def on_its_way(self) -> bool:
+        """Exact where the model takes the way that is traced."""
         return self.exported and not self.tighter and not self.looser
 
 
@@ -92,27 +99,36 @@ def measure(row: Row) -> Outcome:
     plain = _plain(deepcopy(model), given, report)
     theirs, loop = _loop(model, spec, given)
     points = _points(row, spec, report, example, theirs)
+    way = report.dynamic_shapes.way if report.dynamic_shapes else True
     ours = Side(1, mine if isinstance(mine, str) else "", seconds=seconds)
     if isinstance(mine, Exported):
         given_up = tuple(_short(str(g)) for g in mine.given_up)
         ours = Side(len(mine.attempts), "", _short(str(mine.accepts)), given_up=given_up, seconds=seconds)
         runs = _runner(mine.program, lambda sizes: arguments(model, spec, sizes, "zeros"))
-        ours = _beside(ours, model, row, points, runs)
+        ours = _beside(ours, model, row, points, runs, way)
     if theirs is not None:
         runs = _runner(theirs, lambda sizes: ((), eager.make_inputs(row.inputs, sizes)))
-        loop = _beside(loop, model, row, points, runs)
+        loop = _beside(loop, model, row, points, runs, way)
     return replace(told, spec_exports=plain, ours=ours, torch=loop)
 
 
 def _register_outputs() -> None:
     """Models of transformers return caches, which torch can take once it is told how to flatten them."""
     try:
-        from transformers.cache_utils import DynamicCache
+        from transformers.cache_utils import DynamicCache, EncoderDecoderCache
         from transformers.integrations.executorch import register_dynamic_cache_export_support
     except ImportError:
         return
-    if DynamicCache not in torch.utils._pytree.SUPPORTED_NODES:
+    pytree = torch.utils._pytree
+    if DynamicCache not in pytree.SUPPORTED_NODES:
         register_dynamic_cache_export_support()
+    if EncoderDecoderCache not in pytree.SUPPORTED_NODES:
+        pytree.register_pytree_node(
+            EncoderDecoderCache,
+            lambda cache: ([cache.self_attention_cache, cache.cross_attention_cache], None),
+            lambda caches, _: EncoderDecoderCache(*caches),
+            serialized_type_name="transformers.cache_utils.EncoderDecoderCache",
+        )
 
 
 def _mine(model: Any, row: Row) -> Exported | str:
@@ -273,16 +289,18 @@ def _runner(program: ExportedProgram, given: Callable[[Mapping[str, int]], Any])
 
 
 def _beside(
-    side: Side, model: Any, row: Row, points: list[dict[str, int]], runs: Callable[..., bool]
+    side: Side, model: Any, row: Row, points: list[dict[str, int]], runs: Callable[..., bool], way: Formula
 ) -> Side:
     """The side with what came of running its program next to the model."""
-    tighter, looser = [], []
+    tighter, elsewhere, looser = [], [], []
     for sizes in points:
         fresh = deepcopy(model) if model.training else model  # a run may leave something behind
         truth = eager.refusal(fresh, row.inputs, sizes, fake=False) is None
         if truth != runs(sizes):
-            (tighter if truth else looser).append(", ".join(f"{n}={v}" for n, v in sizes.items()))
-    return replace(side, points=len(points), tighter=tuple(tighter), looser=tuple(looser))
+            refused = tighter if holds(way, sizes) else elsewhere
+            (refused if truth else looser).append(", ".join(f"{n}={v}" for n, v in sizes.items()))
+    found = {"tighter": tuple(tighter), "elsewhere": tuple(elsewhere), "looser": tuple(looser)}
+    return replace(side, points=len(points), **found)
 
 
 def _short(text: str) -> str:
