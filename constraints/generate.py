@@ -179,10 +179,10 @@ class Generator:
     domain: Domain = field(default_factory=Domain)
     count: Callable[[Dim], int] | None = None
     chooser: Callable[[Formula], bool] | None = None
+    deeper: Callable[[Deeper], None] | None = None
+    """Declares more of the rows; None where that cannot be done any more."""
     said: Generated = field(default_factory=Generated)
     node: int = -1
-    restarts: bool = False
-    """Can all be done again with more of the rows declared?"""
     given: Formula = True
     """Where the call is made at all; what it requires is required there."""
     bounds: Bounds = field(init=False)
@@ -295,13 +295,18 @@ class Generator:
         self._asked = True
         return self.chooser(formula)
 
-    def deepen(self, wanted: Deeper) -> NoReturn:
-        """More of the rows has to be declared: by starting again, and where that cannot be the call has no
-        rule.
-        """
-        if self.restarts:
-            raise wanted
-        raise BadCall(f"{', '.join((*wanted.symbols, *wanted.bounded))} would have to be declared")
+    def deepen(self, wanted: Deeper) -> None:
+        """More of the rows has to be declared; where that cannot be done the call has no rule."""
+        if self.deeper is None:
+            raise BadCall(f"{', '.join((*wanted.symbols, *wanted.bounded))} would have to be declared")
+        self.deeper(wanted)
+
+    def declare(self, domain: Domain) -> None:
+        """From here on the domain is this one, which says more than the one before."""
+        before, self.domain = self.domain, domain
+        for known in domain.assumptions:
+            if known not in before.assumptions:
+                self.learn(known)
 
     def call(
         self, op: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]

@@ -27,7 +27,7 @@ from ..constraints.formula import (
 )
 from ..constraints.intervals import interval
 from ..constraints.language import Fact
-from ..constraints.rows import is_dim
+from ..constraints.rows import belongs, rank
 from ..constraints.system import Answer, Domain
 from .judge import Judge, Satisfiable, connected
 from .periodic import IntegerSet, image, solutions
@@ -56,11 +56,12 @@ def facts(judge: Judge, domain: Domain, accepted: Formula, exact: bool = True) -
 
 
 def _worth_telling(domain: Domain, accepted: Formula) -> tuple[str, ...]:
-    """The symbols, but of the dims of rows only those that the accepted set says something of alone."""
+    """The symbols; of those of rows what the accepted set says something of alone, and their ranks."""
     if not domain.rows:
         return domain.symbols
-    alone = [min(names) for f in conjuncts(accepted) if len(names := free_symbols(f)) == 1]
-    return tuple(name for name in domain.symbols if name in alone or not is_dim(name))
+    alone = {min(names) for f in conjuncts(accepted) if len(names := free_symbols(f)) == 1}
+    long = {str(rank(row)) for row in domain.rows if any(belongs(name, (row,)) for name in alone)}
+    return tuple(name for name in domain.symbols if name in alone | long or not belongs(name, domain.rows))
 
 
 def fact(

@@ -13,7 +13,7 @@ from ..constraints.language import Fact
 from ..constraints.system import Domain
 from .facts import fact, facts
 from .judge import Judge
-from .shorten import between, simplify
+from .shorten import between, needed, simplify
 
 if TYPE_CHECKING:
     from .decide import Decision
@@ -39,9 +39,8 @@ class Summary:
 def summary(judge: Judge, domain: Domain, accepted: Formula, facts: Mapping[str, Fact]) -> Summary:
     """Facts, and of the formulas those that do not follow from the facts."""
     said = [f for name, fact in facts.items() for f in conjuncts(fact_formula(name, fact))]
-    said += domain.axioms
     kept = conjuncts(all_of((*domain.declared, accepted)))
-    return Summary(facts, tuple(judge.irredundant(kept, said)))
+    return Summary(facts, tuple(needed(judge, Domain(domain.symbols, tuple(domain.axioms)), kept, said)))
 
 
 def fact_formula(name: str, fact: Fact) -> Formula:

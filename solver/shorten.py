@@ -21,6 +21,7 @@ from ..constraints.formula import (
     le,
     ne,
 )
+from ..constraints.rows import is_dim
 from ..constraints.system import Answer, Domain
 from .judge import Judge
 from .periodic import EVERY, IntegerSet, TooLarge, solutions
@@ -48,9 +49,31 @@ def simplify(judge: Judge, domain: Domain, requirements: Iterable[Formula]) -> F
     said = [_restated(name, domain, all_of(alone[name])) for name in order]
     kept = [*conjuncts(all_of((*said, *_factored(domain, related))))]
     for part in kept.copy() if not judge.exhausted else ():
-        kept[kept.index(part)] = _without_idle_parts(judge, part, (*domain.assumptions, *kept))
+        if domain.rows and _relates_dims(part):
+            continue
+        given = (*domain.assumptions, *kept)
+        near = _about(free_symbols(part), given) if domain.rows else given  # rows come with many axioms
+        kept[kept.index(part)] = _without_idle_parts(judge, part, near)
     kept = _joined(judge, domain, [*conjuncts(all_of(kept))])
-    return all_of(judge.irredundant(kept, domain.assumptions))
+    return all_of(needed(judge, domain, kept))
+
+
+def needed(
+    judge: Judge, domain: Domain, parts: Sequence[Formula], known: Sequence[Formula] = ()
+) -> list[Formula]:
+    """The parts that do not follow from the domain, from what is known and from the rest.
+
+    Of dims of rows that are related to one another, which a broadcast brings by the dozen, none does.
+    """
+    related = [p for p in parts if domain.rows and _relates_dims(p)]
+    asked = [p for p in parts if p not in related]
+    kept = judge.irredundant(asked, (*domain.assumptions, *known, *related))
+    return [p for p in parts if p in related or p in kept]
+
+
+def _relates_dims(part: Formula) -> bool:
+    names = free_symbols(part)
+    return len(names) > 1 and all(map(is_dim, names))
 
 
 def _without_idle_parts(judge: Judge, formula: Formula, given: Sequence[Formula]) -> Formula:
@@ -99,14 +122,15 @@ def _joined(judge: Judge, domain: Domain, parts: list[Formula]) -> list[Formula]
 
     `(b <= c or c == 1) and (c <= b or b == 1)` is `b == c or b == 1 or c == 1` for sizes from 1.
     """
-    for one, other in combinations([p for p in parts if isinstance(p, Or)], 2):
+    for one, other in combinations([p for p in parts if isinstance(p, Or) and not _relates_dims(p)], 2):
         if judge.exhausted:
             break
         if one not in parts or other not in parts or free_symbols(one).isdisjoint(free_symbols(other)):
             continue
         if len(one.parts) * len(other.parts) > CASES:
             continue
-        together = _cases(judge, domain, one, other)
+        near = _about(free_symbols(one) | free_symbols(other), domain.assumptions)
+        together = _cases(judge, near, one, other)
         simple = length(together) == len(together.parts if isinstance(together, Or) else (together,))
         if simple and length(together) < length(one) + length(other):
             parts[parts.index(one)] = together
@@ -114,25 +138,30 @@ def _joined(judge: Judge, domain: Domain, parts: list[Formula]) -> list[Formula]
     return [*conjuncts(all_of(parts))]
 
 
-def _cases(judge: Judge, domain: Domain, one: Or, other: Or) -> Formula:
+def _about(names: frozenset[str], formulas: Iterable[Formula]) -> tuple[Formula, ...]:
+    """The formulas that speak of these symbols alone."""
+    return tuple(f for f in formulas if free_symbols(f) <= names)
+
+
+def _cases(judge: Judge, given: tuple[Formula, ...], one: Or, other: Or) -> Formula:
     """The disjunction of all pairs of parts, each as short as the fast path makes it, none within another."""
-    cases = [_case(judge, domain, all_of(pair)) for pair in product(one.parts, other.parts)]
+    cases = [_case(judge, given, all_of(pair)) for pair in product(one.parts, other.parts)]
     cases = [*dict.fromkeys(c for c in cases if c is not False)]
     for case in sorted(cases, key=length, reverse=True):
-        within = judge.known((*domain.assumptions, case))
+        within = judge.known((*given, case))
         if any(within.ask(wider) for wider in cases if wider != case):
             cases.remove(case)
     return any_of(cases)
 
 
-def _case(judge: Judge, domain: Domain, case: Formula) -> Formula:
+def _case(judge: Judge, given: tuple[Formula, ...], case: Formula) -> Formula:
     """A conjunction without what the rest of it implies; x <= y and y <= x are x == y."""
-    if judge.known((*domain.assumptions, case)).contradictory:
+    if judge.known((*given, case)).contradictory:
         return False
     parts = [*conjuncts(case)]
     for part in sorted(parts, key=length, reverse=True):
         others = [p for p in parts if p is not part]
-        if judge.known((*domain.assumptions, *others)).ask(part):
+        if judge.known((*given, *others)).ask(part):
             parts = others
     for one, other in combinations([p for p in parts if isinstance(p, Compare) and p.op == ">="], 2):
         if one.term == -other.term:

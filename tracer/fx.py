@@ -15,7 +15,7 @@ import contextlib
 import copy
 import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
@@ -28,7 +28,7 @@ from ..constraints.claims import LISTENER, listening
 from ..constraints.formula import Formula, all_of, negate
 from ..constraints.generate import Rules
 from ..constraints.language import Constraint
-from ..constraints.rows import Deeper, deepened
+from ..constraints.rows import Deeper
 from ..constraints.spec import Spec
 from ..constraints.system import Condition, Oracle
 from .claims import recorded, run_of, tell
@@ -236,10 +236,11 @@ class ShapeTracer(fx.Tracer):
             try:
                 with listening(listen):
                     graph = self.trace(target)
+                self.spec = self.run.spec
                 break
             except Deeper as wanted:
-                self.spec = replace(self.spec, domain=deepened(self.spec.domain, wanted))
-                self.oracle.domain = self.spec.domain
+                self.run.deepen(wanted)
+                self.spec = self.run.spec
             except (GaveUp, DataNeeded) as reason:
                 raise TargetError(f"{name} cannot be traced: {reason}") from None
         _drop_unused(graph, self.values)

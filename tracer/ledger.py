@@ -109,6 +109,13 @@ class Ledger:
         self._seen_constraints = len(constraints)
         return (*self._given, *self.generator.said.unbacked.values())
 
+    def declare(self, domain: Domain) -> None:
+        """From here on the domain is this one, which says more than the one before."""
+        self.known()
+        self._given += [known for known in domain.assumptions if known not in self.domain.assumptions]
+        self.domain = domain
+        self.generator.declare(domain)
+
     def judged(self, formula: Formula, more: Sequence[Formula] = ()) -> Answer:
         """What is known of the formula here, and given some more."""
         formula = self.generator.equations.simplify_formula(formula)

@@ -123,11 +123,10 @@ def record(
             with collector_at_rest():
                 paths.append(run.run())
             pending.extend(run.forks)
+            if run.spec is not spec and pending:  # the paths so far may go another way where more is known
+                pending, paths = [()], []
         except Deeper as wanted:
-            where = of_error(wanted, subject.names)
-            limits.update((name, (most, where)) for name, most in wanted.bounded.items())
-            spec = dataclasses.replace(spec, domain=deepened(spec.domain, wanted))
-            oracle.domain = spec.domain
+            run.deepen(wanted)
             pending, paths = [()], []
         except AnotherSource as found:
             subject = dataclasses.replace(subject, sources=(*subject.sources, found.module))
@@ -137,6 +136,8 @@ def record(
             pending, paths = [()], []
         finally:
             run.close()
+        spec = run.spec
+        limits.update(run.limits)
         changed.update(dict.fromkeys(state.restore()))
         if progress:
             progress(len(paths))
@@ -244,7 +245,9 @@ class Recording(Ledger):
         decided: tuple[Decision, ...],
         plans: Plans,
     ) -> None:
-        generator = Generator(rules, spec.domain, count=self._count, chooser=self.truth, restarts=True)
+        generator = Generator(
+            rules, spec.domain, count=self._count, chooser=self.truth, deeper=self._deeper
+        )
         super().__init__(spec.domain, oracle, generator)
         self.subject, self.spec = subject, spec
         self.device, self.names = subject.device, subject.names
@@ -253,11 +256,28 @@ class Recording(Ledger):
         self.forks: list[tuple[Decision, ...]] = []
         self._over = False
         self._made: list[Decision] = []
+        self.limits: dict[str, tuple[int, Origin]] = {}
+        """Ranks that are looked at up to a bound, and for whose sake."""
 
     def close(self) -> None:
         """Lets go of the target and its weights. A run refers to itself, which Python is slow to find out."""
         self.subject = dataclasses.replace(self.subject, target=_over)
         self.real.clear()
+
+    # ---- rows
+
+    def _deeper(self, wanted: Deeper) -> None:
+        """Declares more of the rows and goes on; a loop that is being summarised starts everything again."""
+        if self.loops.summarising is not None or self.loops.supposing:
+            raise wanted
+        self.deepen(wanted)
+
+    def deepen(self, wanted: Deeper) -> None:
+        """Declares more of the rows, for this run and those after it."""
+        self.limits.update((name, (most, here(self.names))) for name, most in wanted.bounded.items())
+        self.declare(deepened(self.domain, wanted))
+        self.spec = dataclasses.replace(self.spec, domain=self.domain)
+        self.oracle.domain = self.domain
 
     # ---- one run
 

@@ -143,6 +143,10 @@ CALLS = (
 )  # fmt: skip
 
 
+def start_again(wanted: rows.Deeper) -> None:
+    raise wanted
+
+
 class Answered:
     """A generator whose questions are answered by an assignment of the rows."""
 
@@ -162,7 +166,7 @@ class Answered:
             )
             full = {**values, **rows.assignment((*domain.symbols, *every), self.dims)}
             g = Generator(
-                self.rules, domain, partial(evaluate, values=full), partial(holds, values=full), restarts=True
+                self.rules, domain, partial(evaluate, values=full), partial(holds, values=full), start_again
             )
             try:
                 results = [*chain(g, calls, {d.name: d.type for d in self.spec.inputs})]
