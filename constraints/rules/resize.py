@@ -7,7 +7,7 @@ from typing import Any
 
 from ..dims import Dim, maximum
 from ..formula import Formula, all_of, any_of, divides, eq, ge, gt
-from ..generate import RuleFunction
+from ..generate import Rule, RuleFunction
 from ..language import Context, Layout, Shape, Tensor
 from .common import like_input, rank_is
 from .rounding import scaled
@@ -83,46 +83,24 @@ def _wanted(c: Context, input: Tensor, size: Any, scale_factor: Any) -> Shape:
     return tuple(scaled(c, n, f) for n, f in zip(spatial, values, strict=True))
 
 
-def upsample(spatial: int, corners: bool) -> RuleFunction:
+def upsample(spatial: int, corners: bool) -> Rule:
     """ATen's upsampling, in its two forms: `(size, scale, …)` and `(size or None, scales or None)`.
 
     In the first the scales do not matter for shapes; in the second (`vec`) they stand for a missing size.
     """
 
-    def resize(c: Context, input: Tensor, output_size: Any, factors: Any) -> Tensor:
+    def rule(
+        c: Context, input: Tensor, output_size: Any, scale_factors: Any = None, **ignored: Any
+    ) -> Tensor:
+        """`[b, c, *n], m -> [b, c, *m]`"""
         rank_is(c, input, "input", spatial + 2)
-        if output_size is None and not isinstance(factors, tuple):
+        if output_size is None and not isinstance(scale_factors, tuple):
             c.refuse("one of output_size and scale_factors must be given")
-        return _resized(c, input, _wanted(c, input, output_size, factors))
+        return _resized(c, input, _wanted(c, input, output_size, scale_factors))
 
-    def plain(
-        c: Context,
-        input: Tensor,
-        output_size: Any,
-        scale_factors: Any = None,
-        scales_h: Any = None,
-        scales_w: Any = None,
-        scales_d: Any = None,
-        scales: Any = None,
-    ) -> Tensor:
-        """`[b, c, *n], m -> [b, c, *m]`"""
-        return resize(c, input, output_size, scale_factors)
-
-    def cornered(
-        c: Context,
-        input: Tensor,
-        output_size: Any,
-        align_corners: bool = False,
-        scale_factors: Any = None,
-        scales_h: Any = None,
-        scales_w: Any = None,
-        scales_d: Any = None,
-        scales: Any = None,
-    ) -> Tensor:
-        """`[b, c, *n], m -> [b, c, *m]`"""
-        return resize(c, input, output_size, scale_factors)
-
-    return cornered if corners else plain
+    ignored = "scales_h scales_w scales_d scales".split()
+    names = ("input", "output_size", *["align_corners"] * corners, "scale_factors", *ignored)
+    return Rule(rule, names, "", frozenset(names), frozenset(names[:2]))
 
 
 # --- padding ---------------------------------------------------------------------------------------------
@@ -361,7 +339,7 @@ def affine_grid(c: Context, theta: Tensor, size: Shape, align_corners: bool | No
     return result
 
 
-RULES: dict[str, RuleFunction] = {
+RULES: dict[str, RuleFunction | Rule] = {
     "interpolate": interpolate,
     "upsample": interpolate,
     **{f"upsample_nearest{n}d": upsample(n, corners=False) for n in (1, 2, 3)},

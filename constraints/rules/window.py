@@ -92,9 +92,7 @@ def conv(spatial: int) -> RuleFunction:
         padding='valid' is p = 0; 'same' is d*(k - 1) on both sides together, which keeps n where s = 1.
         """
         split(c, input, spatial)
-        rank_is(c, weight, "weight", spatial + 2)
-        strides = per_axis(c, stride, spatial, "stride")
-        dilations = per_axis(c, dilation, spatial, "dilation")
+        strides, dilations = _steps(c, weight, stride, dilation, spatial)
         if padding == "same":
             for step in strides:
                 c.require(eq(step, 1), f"padding='same' needs stride 1, not {step}")
@@ -110,6 +108,17 @@ def conv(spatial: int) -> RuleFunction:
         return _convolve(c, input, weight, bias, strides, around, dilations, groups)
 
     return rule
+
+
+def _steps(
+    c: Context, weight: Tensor, stride: PerAxis, dilation: PerAxis, spatial: int
+) -> tuple[Shape, Shape]:
+    """Strides and dilations, each at least 1, for a weight of as many spatial axes."""
+    rank_is(c, weight, "weight", spatial + 2)
+    strides, dilations = per_axis(c, stride, spatial, "stride"), per_axis(c, dilation, spatial, "dilation")
+    positive(c, strides, "stride")
+    positive(c, dilations, "dilation")
+    return strides, dilations
 
 
 def _both_sides(c: Context, padding: PerAxis, spatial: int) -> Shape:
@@ -155,8 +164,6 @@ def _convolve(
     spatial = len(strides)
     batch, channels, sizes = split(c, input, spatial)
     outputs, inputs, *kernel = weight.shape
-    positive(c, strides, "stride")
-    positive(c, dilations, "dilation")
     _grouped(c, weight, bias, groups, outputs)
     channels = same_dim(
         c,
@@ -208,14 +215,10 @@ def conv_transpose(spatial: int) -> RuleFunction:
         output padding, chooses among them.
         """
         batch, channels, sizes = split(c, input, spatial)
-        rank_is(c, weight, "weight", spatial + 2)
+        strides, dilations = _steps(c, weight, stride, dilation, spatial)
         inputs, per_group, *kernel = weight.shape
-        strides = per_axis(c, stride, spatial, "stride")
-        dilations = per_axis(c, dilation, spatial, "dilation")
         around = _both_sides(c, padding, spatial)
         extra = per_axis(c, output_padding, spatial, "output_padding")
-        positive(c, strides, "stride")
-        positive(c, dilations, "dilation")
         outputs = per_group * groups
         _grouped(c, weight, bias, groups, outputs)
         c.require(eq(channels, inputs), f"input has {channels} channels, but weight takes {inputs}")
