@@ -126,12 +126,11 @@ def _extremum(plain: Callable[..., Any], symbolic: Callable[[Any, Any], Any]) ->
     """`max` and `min` of sizes are sizes, and no branch."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if len(args) == 1 and isinstance(args[0], list | tuple):
-            args = tuple(args[0])
-        of_sizes = all(isinstance(a, torch.SymInt) or type(a) is int for a in args)
-        if kwargs or not of_sizes or not any(isinstance(a, torch.SymInt) for a in args):
+        several = args[0] if len(args) == 1 and isinstance(args[0], list | tuple) else args
+        of_sizes = all(isinstance(a, torch.SymInt) or type(a) is int for a in several)
+        if kwargs or not of_sizes or not any(isinstance(a, torch.SymInt) for a in several):
             return plain(*args, **kwargs)
-        return functools.reduce(symbolic, args)
+        return functools.reduce(symbolic, several)
 
     return call
 

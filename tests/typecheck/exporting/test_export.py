@@ -21,7 +21,7 @@ from anyshape.constraints.spec_text import parse_spec
 from anyshape.solver.boxes import Box, Root
 from anyshape.typecheck import Exported, ExportError, TargetError, check, export
 from anyshape.typecheck.exporting import export as exporting
-from anyshape.typecheck.exporting import same_graph
+from anyshape.typecheck.exporting import same_graph, tracing
 from anyshape.typecheck.exporting.example_inputs import arguments
 from anyshape.typecheck.exporting.example_sizes import example_sizes
 from anyshape.typecheck.exporting.program_needs import Needs, Requirement
@@ -334,6 +334,15 @@ def test_sizes_stay_free(case: Case) -> None:
         args, _ = arguments(case.model, parse_spec(case.inputs), sizes, "random")
         if ran(case.model, case.inputs, sizes, case.model):
             assert torch.allclose(module(*args), case.model(*args)), sizes
+
+
+def test_builtins_are_pythons_own_for_all_but_sizes() -> None:
+    largest, integer = tracing.BUILTINS["max"], tracing.BUILTINS["int"]
+    assert largest([5], key=abs) == largest([5]) == largest(iter([5, 3])) == largest(5, 3) == 5
+    assert largest([], default=7) == 7 and largest("ab") == "b" and largest([-5, 3], key=abs) == -5
+    assert (integer(), integer("12"), integer("ff", 16), integer(2.7)) == (0, 12, 255, 2)
+    with pytest.raises(TypeError):
+        largest()
 
 
 class Causal(nn.Module):
