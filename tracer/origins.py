@@ -8,7 +8,6 @@ import linecache
 import os
 import sys
 import traceback
-from itertools import islice
 from types import CodeType, FrameType
 from typing import Any
 
@@ -64,9 +63,17 @@ def _origin_in(file: str, code: CodeType, instruction: int, line: int, module: s
     return Origin(file, line, code.co_qualname, module, stripped, indent, start, stop)
 
 
+@functools.lru_cache(maxsize=64)
+def _positions(code: CodeType) -> tuple[tuple[int | None, int | None, int | None, int | None], ...]:
+    """Of all instructions at once: a graph of torch.fx is one function, however many calls it has."""
+    return tuple(code.co_positions())
+
+
 def _columns(code: CodeType, instruction: int, line: int, text: str) -> tuple[int, int]:
     """The columns of the line that an instruction was compiled from; to its end where it goes on below."""
-    first, last, start, stop = next(islice(code.co_positions(), instruction // 2, None), (None,) * 4)
+    positions = _positions(code)
+    at = instruction // 2
+    first, last, start, stop = positions[at] if at < len(positions) else (None,) * 4
     if first != line or last is None or start is None or stop is None:
         return 0, 0
     source = text.encode()  # positions count bytes

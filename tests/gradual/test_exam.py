@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 import torch
 from gradual.exam import UNIFICATION, Z3, D, Row
-from gradual.networks import AlexNet, ResNet
 from torch import fx
 from torch.fx import symbolic_trace
 from torch.fx.annotate import annotate
@@ -36,6 +35,7 @@ from anyshape.constraints.lattice import (
 from anyshape.tracer.fx import placeholders
 from anyshape.tracer.tensor_types import from_torch
 from anyshape.typecheck import branches, check, infer_symbolic, migrate
+from benchmarks.networks import AlexNet, ResNet
 
 REFUSALS = (RuntimeError, ValueError, IndexError, TypeError)
 

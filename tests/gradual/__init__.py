@@ -1,0 +1,1 @@
+"""Gradual typing: graphs with types, migrations, branches, and the entry exam."""
