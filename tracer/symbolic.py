@@ -312,6 +312,12 @@ def contains(run: Recording, x: SymbolicTensor, element: Any) -> bool:
     return run.coin()
 
 
+def result_type(run: Recording, *operands: Any) -> torch.dtype:
+    """The dtype that both are promoted to, of which torch knows without any element."""
+    with torch._C.DisableTorchFunctionSubclass():
+        return torch.result_type(*(0 if type(o) is Size else o for o in operands))
+
+
 def _plain(name: str) -> Callable[..., Any]:
     """A question about the wrapper itself, which torch answers."""
 
@@ -371,6 +377,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "is_signed": lambda run, x: x.dtype.is_signed,
     "element_size": lambda run, x: x.dtype.itemsize,
     "get_device": lambda run, x: -1,
+    "result_type": result_type,
     "is_same_size": lambda run, x, y: shape(run, x) == shape(run, y),
     "is_inference": lambda run, x: False,
     "is_conj": lambda run, x: False,

@@ -74,7 +74,7 @@ REASONS: Final[dict[str, str]] = {
         _copy_from* _reshape_from_tensor _resize_output* _print
     """,
     "a computation that goes on until its data are good enough": "lobpcg",
-    "dtypes, which no shape depends on": "can_cast promote_types result_type",
+    "dtypes, which no shape depends on": "can_cast promote_types",
     "for torch's own tests": "_test_* _foobar",
 }
 """By the reason, the names or patterns of them."""

@@ -483,6 +483,16 @@ def test_counters_of_a_model_are_put_back() -> None:
     assert path.end.how == "returned" and norm.num_batches_tracked == 0
 
 
+def test_promoted_dtypes_are_known() -> None:
+    def promoted(x: Tensor, y: Tensor) -> Any:
+        others = (y, y[0, 0], 1.5, x.shape[0], torch.zeros(1, dtype=torch.float64))
+        return [torch.result_type(x, other) for other in others]
+
+    found: list[Any] = []
+    trace(lambda x, y: found.extend(promoted(x, y)), "x: int64[n]; y: float16[n, n]")
+    assert found == promoted(torch.ones(2, dtype=torch.int64), torch.ones(2, 2, dtype=torch.float16))
+
+
 def test_rows_of_a_tensor_without_any_are_no_outputs() -> None:
     system = trace(lambda x: x.unbind(0), "x: [n, 3]", "n >= 0")
     assert [(str(p.premise), len(p.program.outputs)) for p in system.paths] == [("1 <= n", 1), ("n <= 0", 0)]
