@@ -44,6 +44,8 @@ class Rebuilt:
     module: str
     parameter: str
     value: Any
+    likewise: tuple[str, ...] = ()
+    """Other modules that the same line has built."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +107,11 @@ def applied(target: Any, edit: Edit, given: Mapping[str, Any] | None = None) -> 
     """
     values = given or {}
     match edit:
-        case Rebuilt(module, parameter, value):
-            old = _module(target, module)
-            new = _rebuilt(old, parameter, value, values)
-            with _replaced(target, module, new):
+        case Rebuilt(module, parameter, value, likewise):
+            with contextlib.ExitStack() as replaced:
+                for path in (module, *likewise):
+                    new = _rebuilt(_module(target, path), parameter, value, values)
+                    replaced.enter_context(_replaced(target, path, new))
                 yield
         case Assigned(module, attribute, value):
             owner = vars(_module(target, module))
@@ -158,7 +161,7 @@ class WithOpenNumbers(nn.Module):
 def opened(target: Any, edit: Edit) -> tuple[tuple[Open, ...], dict[str, Tensor]]:
     """The numbers that a change leaves open, and the weights that they shape, by the names of inputs."""
     match edit:
-        case Rebuilt(module, parameter, Open() as number):
+        case Rebuilt(module, parameter, Open() as number, _):
             old = _module(target, module)
             fit = _Fit.of(old, parameter, number.now)
             shapes = {

@@ -73,9 +73,12 @@ def repaired(report: Report, target: Any, spec: Spec, system: System, rules: Rul
     """The report with repairs at those of its findings that have one."""
     until = time.monotonic() + SECONDS
     search = _Search(report, target, spec, system, rules)
-    told = []
+    told: list[Finding] = []
     for finding in report.findings:
-        if finding.code in REPAIRABLE and time.monotonic() < until and search.possible:
+        same = next((f for f in told if f.origin == finding.origin and f.code == finding.code), None)
+        if same is not None:
+            finding = replace(finding, repairs=same.repairs)
+        elif finding.code in REPAIRABLE and time.monotonic() < until and search.possible:
             natural = bool(finding.condition) and _leaves_most(finding.condition)
             limit = min(until, time.monotonic() + (SECONDS_NATURAL if natural else SECONDS_EACH))
             finding = replace(finding, repairs=tuple(search.repairs(finding, limit)))
@@ -468,30 +471,48 @@ class _Place:
         from ..tracer.edits import SIZES, Rebuilt, arguments
 
         given = None if self.module is None else arguments(self.module)
+        likewise = self._likewise() if given else ()
         for name, value in (given or {}).items():
             path = self.path
             number = _number(value)
             if isinstance(value, bool) and name in ("batch_first", "bidirectional", "ceil_mode"):
                 far = 4 * (self.distance > 0 and name == "ceil_mode")
                 rank = 0 if name == "batch_first" else 3 + far
-                yield Candidate(rank, Rebuilt(path, name, not value), self._tell_argument)
+                yield Candidate(rank, Rebuilt(path, name, not value, likewise), self._tell_argument)
             elif name in SIZES and number is not None:
                 fed = name in _FED
                 rank = 1 if fed and self.distance == 0 else 4 if not fed else 6
-                yield Candidate(rank + self.distance, Rebuilt(path, name, _open(number)), self._tell_argument)
+                opened = Rebuilt(path, name, _open(number), likewise)
+                yield Candidate(rank + self.distance, opened, self._tell_argument)
             elif name in NEIGHBOURS and number is not None:
                 least, reach = NEIGHBOURS[name]
                 rank = 4 if name == "num_layers" else 3
                 for near in _near(number, least, reach):
                     filled: Any = float(near) if isinstance(value, float) else near
-                    yield Candidate(rank, Rebuilt(path, name, filled), self._tell_argument)
+                    yield Candidate(rank, Rebuilt(path, name, filled, likewise), self._tell_argument)
+
+    def _likewise(self) -> tuple[str, ...]:
+        """Modules that the same line has built, in other instances of the class that it stands in."""
+        from ..tracer.edits import arguments
+
+        inner = self.path.removeprefix(self.owner_path).lstrip(".")
+        if self.owner is None or self.module is None or not self.owner_path:
+            return ()
+        given = arguments(self.module)
+        found = []
+        for path, owner in self.target.named_modules():
+            other: Any = _at(self.target, f"{path}.{inner}") if type(owner) is type(self.owner) else None
+            if type(other) is type(self.module) and other is not self.module and arguments(other) == given:
+                found.append(f"{path}.{inner}")
+        return tuple(found)
 
     def _tell_argument(self, edit: Any) -> Repair:
         from ..tracer.edits import arguments
 
         assert self.module is not None
         old = _number((arguments(self.module) or {})[edit.parameter])
-        what = f"{edit.parameter} of {edit.module}"
+        several = f" and {len(edit.likewise)} like it" if edit.likewise else ""
+        what = f"{edit.parameter} of {edit.module}{several}"
         message = f"change {old} to {_shown(edit.value)} ({what})"
         built = expressions.built_at(self.target, edit.module)
         if built is None:
@@ -765,4 +786,4 @@ def _is_trivial(edit: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    return str(value)
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -59,14 +61,22 @@ def first(report: Report, line: str) -> str:
     return finding.repairs[0].message
 
 
-@pytest.mark.parametrize("entry", BROKEN, ids=lambda entry: entry.name)
+def sampled(entries: Sequence[Broken | Reported]) -> list[Any]:
+    """All of them, of which most are looked at by the slow tests alone."""
+    return [
+        pytest.param(entry, id=entry.name, marks=() if index % 4 == 0 else pytest.mark.slow)
+        for index, entry in enumerate(entries)
+    ]
+
+
+@pytest.mark.parametrize("entry", sampled(BROKEN))
 def test_the_first_repair(entry: Broken) -> None:
     report = check(entry.build(), entry.inputs, entry.assume, repairs=True)
     assert first(report, entry.line) == FIRST[entry.name]
     assert Report.from_json(report.to_json()) == report
 
 
-@pytest.mark.parametrize("entry", PUBLIC, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", sampled(PUBLIC))
 def test_reported_mistakes(entry: Reported) -> None:
     """The line is the one that a person would point at, and the first repair the one that the table has."""
     report = check(entry.build(), entry.inputs, entry.assume, repairs=True)
@@ -169,6 +179,40 @@ def test_a_repair_of_one_finding_leaves_others() -> None:
     assert [f.repairs[0].message for f in report.findings] == [
         "change 5 to 7 (in_features of a)", "change 6 to 3 (in_features of b)",
     ]  # fmt: skip
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.wide, self.narrow = nn.Linear(8, 16), nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.narrow(torch.relu(self.wide(x)))
+
+
+def test_what_one_line_has_built_is_changed_together() -> None:
+    model = nn.Sequential(Block(), Block(), Block())
+    (finding,) = check(model, "input: [b, 8]", repairs=True).findings
+    (repair, *_) = finding.repairs
+    assert repair.message == "change 8 to 16 (in_features of 0.narrow and 2 like it)"
+    assert repair.origin.code == "self.wide, self.narrow = nn.Linear(8, 16), nn.Linear(8, 8)"
+    assert repair.origin.start == repair.origin.code.rindex("Linear(8") + len("Linear(")
+
+
+class Enlarged(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.up = nn.Upsample(scale_factor=3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.up(nn.functional.max_pool2d(x, 2))
+
+
+def test_a_scale_factor() -> None:
+    report = check(Enlarged(), "x: [b, 3, 2*h, 2*w]", repairs=True)
+    assert report.verdict == "refuted"
+    for finding in report.findings:
+        assert finding.repairs[0].message == "change 3 to 2 (scale_factor of up)"
 
 
 # ---- which numbers
