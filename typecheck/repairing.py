@@ -71,6 +71,8 @@ class Candidate:
 
 def repaired(report: Report, target: Any, spec: Spec, system: System, rules: Rules) -> Report:
     """The report with repairs at those of its findings that have one."""
+    if not any(finding.code in REPAIRABLE for finding in report.findings):
+        return report
     until = time.monotonic() + SECONDS
     search = _Search(report, target, spec, system, rules)
     told: list[Finding] = []
