@@ -12,6 +12,7 @@ from anyshape.constraints.program import Origin
 from anyshape.typecheck import Finding, Severity
 from anyshape.typecheck.codes import Code
 from anyshape.typecheck.render.text import excerpt, to_text
+from anyshape.typecheck.report import Link, Part, Repair
 
 ONCE = "torch.cat([f(x), y])"
 LINE = f"return g({ONCE}, {ONCE})"
@@ -73,3 +74,28 @@ def test_what_is_suppressed_is_counted_only() -> None:
     assert "told" in text
     assert "hushed" not in text
     assert "2 findings suppressed" in text
+
+
+def test_an_explanation_is_short_or_full() -> None:
+    link = Link("relu", "float32[b, 6]", Origin("m.py", 2, code="y = x.relu()"), passed=True)
+    made = replace(link, op="linear", passed=False, origin=Origin("m.py", 1, code="x = self.fc(x)"))
+    part = Part("h % 2 == 0", (made,), {"h": 3})
+    told = Finding(Code.CONDITION, "told", Severity.WARNING, chain=(made, link))
+    refined = replace(report("refined"), findings=(told,), parts=(part,))
+    short, full = to_text(refined), to_text(refined, full=True)
+    assert "after linear  float32[b, 6]  m.py:1  x = self.fc(x)" in short
+    assert "(1 more: --explain full)" in short
+    assert "relu" not in short
+    assert "then  relu    float32[b, 6]  m.py:2  y = x.relu()" in full
+    assert "more" not in full
+    assert "h % 2 == 0: imposed by m.py:1; refused at h=3" in full
+
+
+def test_repairs_are_told_in_their_order() -> None:
+    origin = Origin("m.py", 7, code="self.fc = nn.Linear(500, 10)", start=20, stop=23)
+    first = Repair("change 500 to 512", origin, "500", "512")
+    repairs = (first, Repair("declare x: float32[b, 500]", Origin()))
+    told = Finding(Code.CONDITION, "told", Severity.WARNING, repairs=repairs)
+    text = to_text(replace(report("proved"), findings=(told,)))
+    assert "= repair change 500 to 512 at m.py:7\n" in text
+    assert "= or declare x: float32[b, 500]\n" in text
