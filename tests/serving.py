@@ -13,7 +13,8 @@ from typing import Any
 import httpx
 from starlette.testclient import TestClient
 
-from anyshape.typecheck.service.app import Service, create_app
+from anyshape.typecheck.service.app import create_app
+from anyshape.typecheck.service.core import Service
 from anyshape.typecheck.service.settings import Settings
 from anyshape.typecheck.service.workers import Executor, Worker
 

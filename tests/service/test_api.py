@@ -142,6 +142,7 @@ def test_a_comparison_has_no_report(client: TestClient) -> None:
     compared = client.post("/v1/comparisons", json={"first": id, "second": id}).json()["id"]
     ended(client, compared)
     assert client.get(f"/v1/checks/{compared}/report").status_code == 409
+    assert client.post(f"/v1/checks/{compared}/variants", json={}).status_code == 409
     assert client.post("/v1/comparisons", json={"first": id, "second": "0" * 20}).status_code == 404
 
 

@@ -72,6 +72,7 @@ def ran(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, list[di
     return code, json.loads(told.out)["reports"], told.err
 
 
+@pytest.mark.slow
 def test_a_whole_list_is_checked(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, reports, told = ran(capsys)
     assert code == 2

@@ -20,7 +20,10 @@ from anyshape.typecheck.cli import main
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install anyshape[dev]")
 expect = sync_api.expect
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium"),
+]
 
 
 @pytest.fixture(scope="module")

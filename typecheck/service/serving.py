@@ -12,7 +12,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from ..config import ConfigError
-from .app import Service, create_app
+from .app import create_app
+from .core import Service
 from .logs import set_up
 from .settings import Settings
 from .workers import Executor, Worker

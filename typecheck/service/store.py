@@ -87,24 +87,25 @@ class Store:
 
     def submit(self, asked: Submission, limit: int, client_limit: int) -> tuple[Entry, bool]:
         """The job, the same for the same question, and whether it is new. Raises QueueFull, LookupError."""
+        content = b"" if self.has_model(asked.model) else zlib.compress(asked.content, 6)
         for attempt in (1, 2, 3):
             try:
                 with self.database.write() as session:
-                    return self._submit(session, asked, limit, client_limit)
+                    return self._submit(session, asked, content, limit, client_limit)
             except sa.exc.IntegrityError:  # somebody asked the same at the same moment
                 if attempt == 3:
                     raise
         raise AssertionError("unreachable")
 
     def _submit(
-        self, session: Session, asked: Submission, limit: int, client_limit: int
+        self, session: Session, asked: Submission, content: bytes, limit: int, client_limit: int
     ) -> tuple[Entry, bool]:
         now = time.time()
         work = session.get(Work, asked.digest)
         if work is None or _asks_again(work):
             self._has_room(session, asked.tenant, limit, client_limit)
             if work is None:
-                _keep(session, asked, now)
+                _keep(session, asked, content, now)
                 question = json.dumps(asked.question)
                 work = Work(digest=asked.digest, model=asked.model, question=question, created=now)
             _queue(session, work, asked.tenant, asked.priority)
@@ -135,7 +136,7 @@ class Store:
 
     def has_model(self, digest: str) -> bool:
         with self.database.read() as session:
-            return session.get(Model, digest) is not None
+            return session.scalar(sa.select(Model.digest).where(Model.digest == digest)) is not None
 
     # ---- reading
 
@@ -329,13 +330,12 @@ def answer_of(work: Work) -> dict[str, Any]:
 
 # ---- steps of transactions
 
-def _keep(session: Session, asked: Submission, now: float) -> None:
+def _keep(session: Session, asked: Submission, content: bytes, now: float) -> None:
     """The model, unless it is there already. Raises LookupError where it was deleted meanwhile."""
-    if session.get(Model, asked.model) is None:
+    if session.scalar(sa.select(Model.digest).where(Model.digest == asked.model)) is None:
         if not asked.content:
             raise LookupError("the program was deleted; send it again")
-        content = zlib.compress(asked.content, 6)
-        size = len(asked.content)
+        content, size = content or zlib.compress(asked.content, 6), len(asked.content)
         session.add(Model(digest=asked.model, form=asked.form, content=content, size=size, created=now))
         session.flush()
 
