@@ -342,8 +342,8 @@ def _limit(g: Generator, name: str, least: int = DEEPEST) -> int:
 
 
 def _bound(g: Generator, name: str, limit: int) -> None:
-    """Asks for a largest rank where the row has none."""
-    if g.domain.ranges.get(str(rank(name)), (0, inf))[1] == inf:
+    """Asks for a largest rank where the row has none here: on a path that is of short ones alone, it has."""
+    if g.bounds.ranges.get(str(rank(name)), (0, inf))[1] == inf:
         g.deepen(Deeper(bounded={name: limit}))
 
 

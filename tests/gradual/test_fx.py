@@ -76,6 +76,14 @@ def test_inner_annotations_as_texts(text: str, verdict: Verdict) -> None:
     assert check(annotated(Block(), types)).verdict is verdict
 
 
+@pytest.mark.parametrize("annotation", [Dyn, None, torch.Tensor])
+def test_what_says_nothing_is_a_tensor_of_any_rank(annotation: object) -> None:
+    report = check(annotated(Block(), {"x": annotation}))
+    assert report.inputs == ("x: float32[*x]",)
+    assert report.verdict is Verdict.REFINED and report.accepts.formula is not True
+    assert "6, x[-2] - 4, x[-1] - 4]" in report.outputs[-1].value
+
+
 def test_annotations_of_a_module_without_a_graph() -> None:
     class Annotated(Block):
         def forward(self, x: TensorType((Dyn, 3, 9, Dyn))):
@@ -131,6 +139,23 @@ def test_claims(claim: str, accepted: str) -> None:
     report = check(lambda x: assert_shape(x, claim), "x: [b, c, h]")
     assert str(report.accepts) == accepted
     assert not found(report, Code.INTERNAL_ERROR)
+
+
+@pytest.mark.parametrize("claim, runs, fails", [
+    ("b h", (2, 3), (2, 3, 4)), ("b 3", (2, 3), (2, 4)), ("... 3", (4, 2, 3), (2, 4)), ("", (), (1,)),
+    ("b ... b", (3, 1, 3), (3, 1, 2)), ("2 3 ...", (2, 3), (3, 2)), ("n n", (4, 4), (4, 5)),
+])  # fmt: skip
+def test_claims_on_tensors_of_any_rank(claim: str, runs: tuple[int, ...], fails: tuple[int, ...]) -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return assert_shape(x, claim) * 2
+
+    report = check(program, "x: [...]")
+    assert report.verdict is Verdict.REFINED and not found(report, Code.INTERNAL_ERROR), report
+    assert report.replayed
+    for sizes, verdict in ((runs, Verdict.PROVED), (fails, Verdict.REFUTED)):
+        assert check(program, f"x: [{', '.join(map(str, sizes))}]").verdict is verdict
+        dims = [f"x[{i}] == {n}" for i, n in enumerate(sizes)]
+        assert check(program, "x: [...]", [f"rank(x) == {len(sizes)}", *dims]).verdict is verdict
 
 
 def test_a_claim_is_the_identity_when_the_program_runs() -> None:
