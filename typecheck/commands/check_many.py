@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..config import ConfigError, Job
-from ..many import Ended, check_many, listed
 from ..render.formats import WRITERS, written
 from ..report import Report
 from .common import BAD_INPUT, EXIT_CODES, Commands, command, seconds
+
+if TYPE_CHECKING:
+    from ..many import Ended
 
 _EPILOG: Final = """\
 LIST is a file with a target on each line, and after tabs its inputs and its assumptions:
@@ -47,6 +49,8 @@ def add(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from ..many import check_many, listed
+
     jobs = [_with_budget(job, options.budget) for job in listed(options.list)]
     if options.jobs < 1:
         raise ConfigError(f"--jobs is {options.jobs}, and at least 1 is needed")
