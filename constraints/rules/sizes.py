@@ -1,6 +1,7 @@
 """Sizes as numbers: reading them off tensors, arithmetic and comparisons, and assertions about them.
 
-Integers stay exact. A float that depends on sizes is a `Number`: that it is one is all that is known of it.
+Integers stay exact. A float that depends on sizes is a `Number`: that it is one is all that is known of it,
+but for quotients and square roots of sizes, which rounding makes sizes again.
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ..dims import Dim, Term, maximum, minimum, total
+from ..dims import Dim, Term, maximum, minimum, square_root, total
 from ..formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
 from ..language import Context, Layout, Number, Tensor, Value
 from .common import axis, category, contiguous_strides
@@ -148,8 +150,38 @@ def unknown(c: Context, what: str) -> Term:
     return c.fresh("unknown", None, None)
 
 
+@dataclass(frozen=True, slots=True)
+class Quotient(Number):
+    """The float nearest to `over / under`. Sizes are far below 2**52, so rounding it rounds the fraction."""
+
+    over: Dim
+    under: Dim
+
+
+@dataclass(frozen=True, slots=True)
+class Root(Number):
+    """The float nearest to the square root of a size."""
+
+    of: Dim
+
+
+def _scaled(value: Scalar) -> tuple[Dim, int] | None:
+    """`(n, 2**k)` for n / 2**k, which a float is exactly; None for all else."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | Term):
+        return value, 1
+    if isinstance(value, Quotient) and isinstance(value.under, int) and value.under > 0:
+        return (value.over, value.under) if value.under & (value.under - 1) == 0 else None
+    return None
+
+
 def sym_pow(c: Context, a: Scalar, b: Scalar) -> Scalar:
     """`a, b -> a**b`, an integer where a is one and b is one that is not negative"""
+    if b == 0.5 and (scaled := _scaled(a)) is not None and scaled[1] == 1 and isinstance(scaled[0], Term):
+        return Root("float", scaled[0])
     if is_known(a) and is_known(b):
         return a**b  # type: ignore[operator]
     if isinstance(a, Term) and isinstance(b, int) and b >= 0:
@@ -161,7 +193,10 @@ def sym_pow(c: Context, a: Scalar, b: Scalar) -> Scalar:
 
 def sym_truediv(c: Context, a: Scalar, b: Scalar) -> Scalar:
     """`a, b -> a / b`, a float"""
-    _divisor(c, b)
+    _divisor(c, b.over if isinstance(b, Quotient) else b)
+    over, under = _scaled(a), _scaled(b)
+    if over is not None and under is not None and not (is_known(a) and is_known(b)):
+        return Quotient("float", over[0] * under[1], under[0] * over[1])
     return a / b if is_known(a) and is_known(b) else _kind(a, b, 0.0)  # type: ignore[operator]
 
 
@@ -194,6 +229,10 @@ def sym_sum(c: Context, args: tuple[Dim, ...]) -> Dim:
 
 def sym_float(c: Context, a: Scalar) -> Scalar:
     """`a -> float(a)`"""
+    if isinstance(a, Term):
+        return Quotient("float", a, 1)
+    if isinstance(a, Quotient | Root):
+        return a
     return float(a) if is_known(a) else Number("float")  # type: ignore[arg-type]
 
 
@@ -204,9 +243,29 @@ def rounded(calculate: Callable[[Any], int]) -> Callable[..., Any]:
         """`a -> ∘a`, an integer"""
         if isinstance(a, Term):
             return a
+        if isinstance(a, Quotient | Root) and (found := _rounded(c, calculate, a)) is not None:
+            return found
         return calculate(a) if is_known(a) else unknown(c, "a rounded float")
 
     return rule
+
+
+def _rounded(c: Context, calculate: Callable[[Any], int], value: Quotient | Root) -> Dim | None:
+    """⌊√n⌋ is `isqrt(n)`. ⌊a/b⌋ is `a // b`, ⌈a/b⌉ is `-(-a // b)`; towards zero is down where a/b >= 0.
+
+    The nearest integer, the even one of two: q = (2a + b)//2b, less 1 where it is odd and 2b divides 2a + b.
+    """
+    down = calculate in (math.floor, math.trunc, int)
+    if isinstance(value, Root):
+        return square_root(value.of) if down and c.at_least(value.of, 0) else None
+    over, under = value.over, value.under
+    positive = c.at_least(over, 0) and c.at_least(under, 1)
+    if calculate is math.floor or (down and positive):
+        return over // under
+    if calculate is round and positive:
+        nearest, rest = (2 * over + under) // (2 * under), (2 * over + under) % (2 * under)
+        return nearest - nearest % 2 * (1 - minimum(1, rest))
+    return -(-over // under) if calculate is math.ceil else None
 
 
 def of_float(calculate: Callable[[float], float]) -> Callable[..., Any]:
@@ -214,6 +273,9 @@ def of_float(calculate: Callable[[float], float]) -> Callable[..., Any]:
 
     def rule(c: Context, a: Scalar) -> Scalar:
         """`a -> ∘a`, a float"""
+        scaled = _scaled(a) if calculate is math.sqrt else None
+        if scaled is not None and scaled[1] == 1 and isinstance(scaled[0], Term):
+            return Root("float", scaled[0])
         return calculate(a) if is_known(a) else Number("float")  # type: ignore[arg-type]
 
     return rule

@@ -117,7 +117,7 @@ def test_every_rule_of_arithmetic_is_compared() -> None:
 def test_floats_of_sizes_are_only_known_to_be_floats() -> None:
     for op, *args in ("sym_truediv", n, 2), ("sym_float", n), ("sym_mul", n, 1.5), ("sym_max", n, 0.5):
         result, generator = run(op, *args)
-        assert result == Number("float") and not generator.said.notes
+        assert isinstance(result, Number) and result.kind == "float" and not generator.said.notes
     assert run("sym_truediv", 3, 2)[0] == 1.5
     assert run("sym_mul", Number("int"), n)[0] == Number("int")
     assert run("sym_gt", Number("float"), n)[0] == Number("bool")
@@ -307,3 +307,37 @@ def test_the_comparison_with_python_sees_wrong_rules(monkeypatch: pytest.MonkeyP
     for op in ("sym_floordiv", "sym_lt"):
         with pytest.raises(AssertionError):
             test_python_agrees(op)
+
+
+# what Python computes with floats, and the rules with sizes
+ROUNDED: list[tuple[str, Callable[[int], int], str, tuple[Any, ...]]] = [
+    ("floor", lambda n: math.floor(n / 4), "sym_truediv", (n, 4)),
+    ("trunc", lambda n: math.trunc((3 * n) / (8 / 4.0)), "sym_truediv", (3 * n, 2.0)),
+    ("ceil", lambda n: math.ceil(n / 3), "sym_truediv", (n, 3)),
+    ("int", lambda n: int(100 / (n + 1)), "sym_truediv", (100, n + 1)),
+    ("round", lambda n: round(n / 4), "sym_truediv", (n, 4)),
+    ("round", lambda n: round(n / 6), "sym_truediv", (n, 6)),
+    ("int", lambda n: int(n**0.5), "sym_pow", (n, 0.5)),
+    ("floor", lambda n: math.floor(math.sqrt(n)), "sym_sqrt", (n,)),
+]
+
+
+@pytest.mark.parametrize("rounding, python, op, args", ROUNDED)
+def test_quotients_and_roots_are_sizes_when_they_are_rounded(
+    rounding: str, python: Callable[[int], int], op: str, args: tuple[Any, ...]
+) -> None:
+    result, _ = run(op, *args)
+    assert isinstance(result, Number) and result.kind == "float"
+    rounded, generator = run(f"sym_{rounding}", result)
+    assert not generator.said.notes
+    assert all(evaluate(rounded, {"n": size}) == python(size) for size in range(1, 400))
+
+
+def test_a_fraction_of_fractions_is_rounded_twice() -> None:
+    third, _ = run("sym_truediv", n, 3)
+    for args in ((third, 7), (n, third)):
+        result, _ = run("sym_truediv", *args)
+        assert result == Number("float")
+    half, _ = run("sym_truediv", n, 4)
+    result, _ = run("sym_truediv", 5 * n, half)
+    assert evaluate(run("sym_floor", result)[0], {"n": 3}) == 20
