@@ -23,10 +23,11 @@ from torch import fx
 from torch._higher_order_ops.cond import CondOp
 from torch.fx._symbolic_trace import _maybe_revert_all_patches
 from torch.fx.node import map_aggregate
+from torch.utils import _pytree as pytree
 
 from ..constraints.claims import LISTENER, listening
 from ..constraints.formula import Formula, all_of, negate
-from ..constraints.generate import Rules
+from ..constraints.generate import BadRules, Rules
 from ..constraints.language import Constraint
 from ..constraints.rows import Deeper
 from ..constraints.spec import Spec
@@ -34,6 +35,7 @@ from ..constraints.system import Condition, Oracle
 from .claims import recorded, run_of, tell
 from .higher_order import entered
 from .loops import Plans
+from .model_state import ModelState
 from .numbers import DataNeeded, Size
 from .record import GaveUp, Recording, Subject, TargetError, _entering_composites, _Mode, bind
 from .stand_ins import symbolic_builtins
@@ -175,12 +177,15 @@ class Shaped(fx.Proxy):
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        """A size is an integer to `isinstance`, as it is in an eager run."""
-        kinds = vars(self)
-        known = type(kinds.get("known"))
-        return int if known in (Size, int) and kinds.get("later") is None else Shaped
+        """To `isinstance` it is what it stands for, as in an eager run."""
+        known = vars(self).get("known")
+        if isinstance(known, torch.Tensor):
+            return torch.Tensor
+        return {Size: int, Sizes: torch.Size, tuple: tuple}.get(type(known), Shaped)
 
     def __getattr__(self, name: str) -> Any:
+        if name in ("_is_param", "_is_buffer"):  # asked by isinstance(x, torch.nn.Parameter)
+            return False
         if name in _ASKED:
             return self.tracer.create_proxy("call_function", builtins.getattr, (self, name), {})
         return super().__getattr__(name)
@@ -208,6 +213,12 @@ class Shaped(fx.Proxy):
 
 
 _ASKED: Final = frozenset({"shape", "ndim", "dtype", "device", "is_cuda", "requires_grad"})
+_FACTORIES: Final = (
+    *"arange empty eye full linspace logspace ones rand randint randn randperm zeros".split(),
+    "tril_indices", "triu_indices",
+)  # fmt: skip
+_LITERALS: Final = frozenset({int, bool, float, str, type(None), torch.dtype, torch.device})
+"""What is one and the same for all inputs on the way is no proxy: a program may ask `is None`."""
 _COMPARISONS: Final[frozenset[Any]] = frozenset(
     {operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge}
 )
@@ -228,6 +239,13 @@ class ShapeTracer(fx.Tracer):
 
     def trace_all(self, target: Callable[..., Any]) -> Traced:
         """The graph, and what was decided on the way. Raises TargetError where it cannot be traced."""
+        state = ModelState(target)
+        try:
+            return self._trace_all(target)
+        finally:
+            state.restore()
+
+    def _trace_all(self, target: Callable[..., Any]) -> Traced:
         name = type(target).__name__ if isinstance(target, torch.nn.Module) else target.__name__
         while True:
             self.run = Recording(Subject.of(target), self.spec, self.rules, self.oracle, (), Plans())
@@ -243,6 +261,10 @@ class ShapeTracer(fx.Tracer):
                 self.spec = self.run.spec
             except (GaveUp, DataNeeded) as reason:
                 raise TargetError(f"{name} cannot be traced: {reason}") from None
+            except BadRules:
+                raise
+            except Exception as error:
+                raise TargetError(f"{name} cannot be traced: {type(error).__name__}: {error}") from error
         _drop_unused(graph, self.values)
         graph_module = fx.GraphModule(self.root, graph, name)
         said = self.run.generator.said
@@ -250,8 +272,29 @@ class ShapeTracer(fx.Tracer):
 
     def trace(self, root: Any, concrete_args: dict[str, Any] | None = None) -> fx.Graph:
         self.values: dict[fx.Node, Shaped] = {}
-        with _cond_is_if():
+        with _cond_is_if(), self._making_tensors():
             return super().trace(root, concrete_args)
+
+    @contextlib.contextmanager
+    def _making_tensors(self) -> Iterator[None]:
+        """Functions that make a tensor of sizes are nodes: torch's C++ side would ask for numbers."""
+
+        def wrapped(function: Any) -> Callable[..., Any]:
+            def made(*args: Any, **kwargs: Any) -> Any:
+                if any(type(leaf) is Shaped for leaf in pytree.tree_leaves((args, kwargs))):
+                    return self.create_proxy("call_function", function, args, kwargs)
+                return function(*args, **kwargs)
+
+            return made
+
+        originals = {name: getattr(torch, name) for name in _FACTORIES}
+        for name, function in originals.items():
+            setattr(torch, name, wrapped(function))
+        try:
+            yield
+        finally:
+            for name, function in originals.items():
+                setattr(torch, name, function)
 
     def proxy(self, node: fx.Node) -> Shaped:
         made = self.values[node] = Shaped(node, self)
@@ -268,6 +311,8 @@ class ShapeTracer(fx.Tracer):
                 proxy.later = lambda: self._evaluate(kind, target, *held)
             else:
                 proxy.known = self._evaluate(kind, target, *held)
+                if type(proxy.known) in _LITERALS:
+                    return proxy.known
         return proxy
 
     @contextlib.contextmanager
@@ -284,7 +329,8 @@ class ShapeTracer(fx.Tracer):
         if kind == "placeholder":
             return self.inputs.arguments.get(str(target).lstrip("*"))
         if kind == "get_attr":
-            return operator.attrgetter(target)(self.root)
+            with _maybe_revert_all_patches():
+                return operator.attrgetter(target)(self.root)
         with self.evaluating():
             if kind == "call_module":
                 return self.root.get_submodule(target)(*args, **kwargs)

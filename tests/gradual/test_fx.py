@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from torch.fx.tensor_type import Dyn, TensorType
 from anyshape.constraints.spec_text import parse_spec
 from anyshape.solver.decide import Oracle
 from anyshape.tracer.fx import ShapeTracer, Traced
+from anyshape.tracer.record import TargetError
 from anyshape.tracer.tensor_types import from_torch, to_torch
 from anyshape.typecheck import Code, Report, Verdict, assert_shape, check, reveal_shape
 from anyshape.typecheck.api import default_rules
@@ -251,6 +253,58 @@ def test_in_place_calls_stay_though_nothing_uses_their_results() -> None:
     way = traced(program, "x: [b]", "b >= 4")
     x = torch.randn(5)
     assert torch.equal(way.graph_module(x), program(x))
+
+
+def _asks_what_things_are(x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+    if mask is not None:
+        x = x * mask
+    if not isinstance(x, torch.Tensor) or not torch.is_tensor(x):
+        return x
+    if x.dtype is not torch.float32 or not isinstance(x.shape, torch.Size | tuple):
+        return -x
+    return x + 1 if isinstance(x.shape[0], int) and not isinstance(x, torch.nn.Parameter) else x - 1
+
+
+class _Buffered(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList([torch.nn.Linear(5, 5) for _ in range(2)])
+        self.register_buffer("table", torch.arange(10.0).view(2, 5))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        self.seen = x
+        return x + self.table[:1, : x.shape[1]]
+
+
+@pytest.mark.parametrize("program, inputs", [
+    (lambda x: x + torch.arange(x.shape[1]), "x: [b, t]"),
+    (lambda x: x + torch.zeros(x.shape[0], x.shape[1]), "x: [b, t]"),
+    (lambda x: x + torch.ones((x.shape[0], 1)) + torch.full(x.shape, 2.0), "x: [b, t]"),
+    (lambda x: torch.cat([-row for row in x]), "x: [3, t]"),
+    (lambda x: x.new_zeros(x.shape[0], 2), "x: [b, t]"),
+    (lambda x: x[:, : x.shape[1] // 2], "x: [b, t]"),
+    (lambda x: torch.softmax(x, -1) * (x.shape[-1] ** -0.5), "x: [b, t]"),
+    (lambda x: x.transpose(*range(x.dim())).reshape(-1), "x: [b, t]"),
+    (_asks_what_things_are, "x: [b, t]"), (_asks_what_things_are, "x: [b, t]; mask=None"),
+    (_Buffered(), "x: [b, 5]"),
+])  # fmt: skip
+def test_graphs_compute_what_the_program_does(program: Any, inputs: str) -> None:
+    way = traced(program, inputs)
+    assert not way.open
+    x = torch.randn(3, 5)
+    given = (x, None) if "mask" in inputs else (x,)
+    assert not hasattr(program, "seen")  # the model is left as it was
+    assert torch.equal(way.graph_module(*given), program(x))
+
+
+def test_what_cannot_be_traced_is_told() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        raise KeyError("size")
+
+    with pytest.raises(TargetError, match="program cannot be traced: KeyError: 'size'"):
+        traced(program, "x: [b]")
 
 
 def test_cond_on_sizes_is_a_branch() -> None:
