@@ -28,7 +28,18 @@ from typing import Any, Final
 from torch.export import ExportedProgram
 
 from ...constraints.dims import Dim, sym
-from ...constraints.formula import Compare, Formula, all_of, conjuncts, eq, free_symbols, ge, holds, negate
+from ...constraints.formula import (
+    Compare,
+    Formula,
+    all_of,
+    any_of,
+    conjuncts,
+    eq,
+    free_symbols,
+    ge,
+    holds,
+    negate,
+)
 from ...constraints.generate import Rules
 from ...constraints.language import Fact
 from ...constraints.spec import Spec
@@ -159,6 +170,8 @@ class _Exporting:
         self.shapes = shapes
         self.accepted = [*conjuncts(report.accepts.formula)]
         self.way = [*conjuncts(shapes.way)]
+        self.recorded = all_of(self.way)
+        """The way that the example takes through the model, as it was recorded."""
         self.wanted = [*self.accepted, *self.way]
         """What the program should take: accepted sizes that go the way that is traced."""
 
@@ -260,7 +273,9 @@ class _Exporting:
         asked = self._new(found.graph, self.wanted)
         extra = self._new(found.checks, [*self.wanted, *(r.formula for r in asked)])
         certain, together = self._certain(found), [r.formula for r in extra]
-        kept = [r for r in extra if not certain or straight or self._fixes(r.formula, together)]
+        kept = [r for r in extra if not certain or self._fixes(r.formula, together)]
+        if straight and certain:
+            kept += [replace(r, formula=any_of((self.recorded, r.formula))) for r in extra if r not in kept]
         return found, asked, extra, self._not_accidental(kept, asked, trace, again) if certain else kept
 
     def _certain(self, found: Needs) -> bool:
@@ -306,6 +321,7 @@ class _Exporting:
         """Has the trace gone on where the model, as it was recorded, branched: at `max(n, 1)`, for example?
 
         torch has a guard for whatever it decides. So what the way asks, and no guard does, is wanted no more.
+        There the guards stay, for one may be a branch of the model's; on the way itself none is.
         """
         found = needs(trace, self.spec, self.accepted, self.rules, SECONDS)
         decided = [r.formula for r in (*found.graph, *found.checks)]
