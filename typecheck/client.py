@@ -33,6 +33,7 @@ DEFAULT_URL: Final = "http://127.0.0.1:8765"
 WAIT_S: Final = 20.0
 """For how long one request waits for a check to end."""
 ATTEMPTS: Final = 6
+GOING_ON: Final = ("queued", "running")
 Priority: TypeAlias = Literal["low", "normal", "high"]
 T = TypeVar("T")
 
@@ -58,7 +59,7 @@ class Submitted:
 
     @property
     def ended(self) -> bool:
-        return self.state not in ("queued", "running")
+        return self.state not in GOING_ON
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,13 +282,24 @@ class Client:
         self._run(_json("DELETE", f"/v1/checks/{id}"))
 
     def follow(self, id: str) -> Iterator[dict[str, Any]]:
-        """`state`, `step` and `verdict` after each change, until the check has ended."""
-        with self._http.stream("GET", f"/v1/checks/{id}/events") as stream:
-            if stream.status_code >= 400:
-                raise _problem(stream)
-            for line in stream.iter_lines():
-                if line.startswith("data: "):
-                    yield json.loads(line[6:])
+        """`state`, `step` and `verdict` after each change, until the check has ended.
+
+        Where the connection breaks, it is followed anew.
+        """
+        for attempt in range(ATTEMPTS):
+            try:
+                with self._http.stream("GET", f"/v1/checks/{id}/events") as stream:
+                    if stream.status_code >= 400:
+                        raise _problem(stream)
+                    for line in stream.iter_lines():
+                        if line.startswith("data: "):
+                            yield (now := json.loads(line[6:]))
+                            if now["state"] not in GOING_ON:
+                                return
+            except httpx.TransportError:
+                pass
+            time.sleep(0.2 * 2**attempt)
+        raise ServiceError("the service cannot be reached any more", "ask later with the id of the check")
 
     def _run(self, talk: _Talk[T]) -> T:
         answer: httpx.Response | httpx.TransportError | None = None
@@ -403,13 +415,21 @@ class AsyncClient:
 
     async def follow(self, id: str) -> AsyncIterator[dict[str, Any]]:
         """See `Client.follow`."""
-        async with self._http.stream("GET", f"/v1/checks/{id}/events") as stream:
-            if stream.status_code >= 400:
-                await stream.aread()
-                raise _problem(stream)
-            async for line in stream.aiter_lines():
-                if line.startswith("data: "):
-                    yield json.loads(line[6:])
+        for attempt in range(ATTEMPTS):
+            try:
+                async with self._http.stream("GET", f"/v1/checks/{id}/events") as stream:
+                    if stream.status_code >= 400:
+                        await stream.aread()
+                        raise _problem(stream)
+                    async for line in stream.aiter_lines():
+                        if line.startswith("data: "):
+                            yield (now := json.loads(line[6:]))
+                            if now["state"] not in GOING_ON:
+                                return
+            except httpx.TransportError:
+                pass
+            await asyncio.sleep(0.2 * 2**attempt)
+        raise ServiceError("the service cannot be reached any more", "ask later with the id of the check")
 
     async def _run(self, talk: _Talk[T]) -> T:
         answer: httpx.Response | httpx.TransportError | None = None

@@ -201,6 +201,22 @@ def test_a_busy_service_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert slept[0] == 7
 
 
+def test_a_stream_that_breaks_is_followed_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+
+    def told(*states: str) -> httpx.Response:
+        events = (f'event: progress\ndata: {{"state": "{state}"}}\n\n' for state in states)
+        return httpx.Response(200, text="".join(events))
+
+    gone = httpx.ReadError("gone")
+    client, transport = talking_to(told("queued", "running"), gone, told("running", "done"))
+    assert [now["state"] for now in client.follow("0" * 20)] == ["queued", "running", "running", "done"]
+    assert transport.asked == 3
+    client, _ = talking_to(*[httpx.ReadError("gone")] * 6)
+    with pytest.raises(ServiceError, match="any more"):
+        list(client.follow("0" * 20))
+
+
 def test_a_service_that_stays_away_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     client, transport = talking_to(*[httpx.ConnectError("refused")] * 6)

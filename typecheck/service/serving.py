@@ -18,6 +18,10 @@ from .logs import set_up
 from .settings import Settings
 from .workers import Executor, Worker
 
+KEEP_ALIVE_S = 75
+"""Seconds for which a connection may be idle: longer than proxies and clients keep theirs, so that none of
+them sends a request into a connection that is being closed.
+"""
 CLOSING_S = 5
 """Seconds for requests that are being answered, when the service ends."""
 
@@ -61,6 +65,7 @@ def _listen(app: FastAPI, service: Service, settings: Settings) -> None:
         access_log=False,
         server_header=False,
         backlog=4096,
+        timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=CLOSING_S,
     )
     server = _Server(config, service)
