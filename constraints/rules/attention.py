@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from ..dims import Dim, maximum
-from ..formula import Formula, all_of, any_of, divides, eq, ge, gt, ne, negate
+from ..formula import Formula, all_of, any_of, divides, eq, ge, ne, negate
 from ..language import Context, Layout, Shape, Tensor
 from .common import axis, broadcast, category, contiguous_strides, strides_of
 from .linalg import linear
@@ -36,7 +36,8 @@ def scaled_dot_product_attention(
 
     The batch dims broadcast; with `enable_gqa` the heads (the last of them) of key and value divide those of
     query. Where l or value is empty, nothing is checked and the batch dims are those of query. The fused
-    kernel reads the first s of the rows of value, which may be more, and takes a mask besides `is_causal`.
+    kernel does not compare s with the rows of value, to which it expands the mask, and takes a mask besides
+    `is_causal`.
     """
     for tensor in (query, key, value):
         if tensor.rank < 2:
@@ -55,8 +56,8 @@ def scaled_dot_product_attention(
     checked: Any = SimpleNamespace(require=require, at_least=c.at_least)
     batches = _head_batches(c, require, query, key, value, enable_gqa)
     require(eq(e, e_key), f"query and key must have one feature size: {e} and {e_key}")
-    more = all_of((flash, gt(s_value, s)))
-    require(any_of((eq(s, s_value), more)), f"key has {s} rows, value {s_value}")
+    unmasked = attn_mask is None or not attn_mask.shape or eq(attn_mask.shape[-1], 1)
+    require(any_of((eq(s, s_value), all_of((flash, unmasked)))), f"key has {s} rows, value {s_value}")
     scores = (*broadcast(checked, batches[0], batches[1]), length, s)
     batch = broadcast(checked, scores[:-2], batches[2])
     if attn_mask is not None:

@@ -57,7 +57,6 @@ THREADS = "whether a result of kernels of 1 x 1 may be empty depends on the numb
 RETURNS_NOTHING = "the overload that writes into its lists has no result; the function returns them"
 ONE_ELEMENT = "a tensor of one element passes for a number where overloads are told apart"
 CROPPED = "whether parts of a circle that is cropped overlap is for the memory they lie in to decide"
-ROWS = "a kernel for CPUs that hides what comes later reads as many keys as there are values"
 MASKS = "whether a mask that is reshaped for each head is a view or a copy is for its sizes to decide"
 
 EXEMPTIONS = (
@@ -78,7 +77,6 @@ EXEMPTIONS = (
     Exemption("min_reduction_no_dim", "refuses", NOTHING, "out="),
     Exemption("nn_functional_conv_transpose*", "approximate", THREADS, "number of threads"),
     Exemption("nn_functional_pad_circular", "approximate", CROPPED, "a circle that is cropped"),
-    Exemption("nn_functional_scaled_dot_product_attention", "refuses", ROWS, "rows, value"),
     Exemption("nn.Transformer*", "approximate", MASKS, "be viewed as"),
     Exemption("prims", "approximate", STORAGE, "as_strided"),
     Exemption("stft", "approximate", STORAGE, "as_strided"),

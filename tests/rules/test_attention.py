@@ -38,6 +38,9 @@ ATTENTION = [
     sdpa(T("b h l e"), T("b g s e"), T("b g s e"), where="b h g l s e"),
     sdpa(T("b h l e"), T("b h s f"), T("b h s v")),
     sdpa(T("b h l e"), T("b h s e"), T("b h s+2 e")),
+    sdpa(T("b h l e"), T("b h s+2 e"), T("b h s e")),
+    *(sdpa(T("b h l e"), T("b h s e"), T("b h s+1 e"), T(mask), where="b h l s e")
+      for mask in ("l s", "l s+1", "l 1", "1 1")),
     sdpa(T("b h l e"), T("b h s e"), T("b h t v"), dropout_p=0.5),
     sdpa(T("l e"), T("s e"), T("t v")),
     sdpa(T("b l e"), T("c s e"), T("d s v")),
