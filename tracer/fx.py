@@ -72,7 +72,21 @@ def told(graph_module: fx.GraphModule) -> fx.GraphModule:
             continue
         with graph.inserting_after(_last_placeholder(graph) if node.op == "placeholder" else node):
             graph.call_function(node_is, (node, node.name, claim))
-    return fx.GraphModule(graph_module, graph, type(graph_module).__name__)
+    return quiet(graph_module, graph)
+
+
+def quiet(graph_module: fx.GraphModule, graph: fx.Graph | None = None) -> fx.GraphModule:
+    """The same module, hooks included, with another graph perhaps: what it raises is raised and not printed.
+
+    torch's own prints what its generated code raises, and takes the traceback away.
+    """
+    made = fx.GraphModule(graph_module, graph or graph_module.graph, type(graph_module).__name__)
+    for name, value in vars(graph_module).items():
+        if name not in vars(made) or name.startswith(("_forward_", "_state_dict_")):
+            vars(made)[name] = value
+    if "__call__" in vars(type(made)):  # a class of its own; that of modules calls `forward` as it is
+        del type(made).__call__
+    return made
 
 
 def _last_placeholder(graph: fx.Graph) -> fx.Node:

@@ -110,8 +110,8 @@ def source_of(target: Target, spec: Spec | None, assume: str | Iterable[str]) ->
 
         spec = parse_spec(spec_of(target.value), assume)
     if is_graph_module(target.value):
-        from ..tracer.fx import is_annotated, told
+        from ..tracer.fx import is_annotated, quiet, told
 
-        if is_annotated(target.value):
-            target = replace(target, value=told(target.value))
+        plain = quiet if not is_annotated(target.value) else told
+        target = replace(target, value=plain(target.value))
     return PythonSource(target, spec)

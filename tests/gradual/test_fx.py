@@ -116,6 +116,24 @@ def test_types_go_there_and_back(annotation: object) -> None:
     assert to_torch(from_torch(annotation)) == annotation
 
 
+def test_what_a_graph_raises_is_not_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    class Fails(torch.nn.Module):
+        def forward(self, x):
+            return torch.bmm(x, x)
+
+    report = check(symbolic_trace(Fails()), "x: [b, h, w]")
+    assert str(report.accepts) == "h == w" and report.findings[0].evidence
+    assert not capfd.readouterr().err
+
+
+def test_hooks_of_a_graph_run() -> None:
+    sizes = {"input": {0: torch.export.Dim("b", min=2, max=9)}}
+    exported = torch.export.export(torch.nn.ReLU(), (torch.ones(4, 2),), dynamic_shapes=sizes)
+    report = check(exported.module(), "input: [b, h]")
+    assert report.accepts.holds(b=9, h=2) and not report.accepts.holds(b=4, h=3)
+    assert not found(report, Code.INTERNAL_ERROR)
+
+
 # ---- claims in a program
 
 
