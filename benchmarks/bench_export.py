@@ -119,7 +119,8 @@ def page(outcomes: Sequence[Outcome]) -> str:
     lines = [ABOUT, *_summary(measured), "", *_table(measured), "", *_details(measured), ""]
     lines += _list("Not exported by torch at fixed sizes, either", ((o, o.unexportable) for o in outcomes))
     lines += _list("Not measured", ((o, o.failure) for o in outcomes))
-    return re.sub(r"/\S*/(?=tests/)|/\S*/site-packages/", "", "\n".join(lines))  # files by their own names
+    text = re.sub(r"/\S*/(?=tests/)|/\S*/site-packages/", "", "\n".join(lines))  # files by their own names
+    return re.sub(r"/\S*/lib/[^\s;]*", "…", text)  # one that is cut off
 
 
 def _summary(outcomes: Sequence[Outcome]) -> list[str]:
