@@ -82,6 +82,16 @@ def test_what_is_required_before_a_condition_counts() -> None:
     assert found.outcome is True
 
 
+def test_of_what_was_not_looked_at_nothing_is_claimed() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        if x.dim() == 2 and x.shape[0] > 2:
+            x.no_such_attribute  # noqa: B018
+        return x if len(x.shape) == 2 else -x
+
+    found = branches(program, "x: [b, h]")
+    assert found and all(b.outcome is None and "no_such_attribute" in b.missed for b in found)
+
+
 def test_truths_in_a_graph() -> None:
     class Truths(torch.nn.Module):
         def forward(self, x: TensorType([Dyn, 4])):

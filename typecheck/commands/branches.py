@@ -48,6 +48,8 @@ def _text(branch: BranchOn) -> Iterator[str]:
         yield f"{where}{branch.text}  is always {branch.outcome}"
         return
     yield f"{where}{branch.text}" + ("  (data decide as well)" if branch.on_data else "")
+    if branch.missed:
+        yield f"  as far as was looked at: {branch.missed}"
     yield f"  True where {branch.when_true}{_at(branch.true_at)}"
     yield f"  False where {branch.when_false}{_at(branch.false_at)}"
 

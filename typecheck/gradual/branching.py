@@ -40,7 +40,7 @@ class BranchOn:
     when_true: Formula
     """The declared inputs that get there and for which it holds,"""
     when_false: Formula
-    """and for which it does not. In a loop, an input may be in both: it holds in one turn, and not in another.
+    """and for which it does not. In a loop, an input may be in both: in one turn it holds, in another not.
     """
     true_at: Mapping[str, int] | None = None
     """An example of the first,"""
@@ -51,10 +51,14 @@ class BranchOn:
     replayed: bool | None = None
     """Was the program, run at the examples, seen to go that way? None where its ways are not to be seen."""
 
+    missed: str = ""
+    """Why a part of the program was not looked at, if one was: no outcome is claimed then."""
+
     def __str__(self) -> str:
         if self.outcome is not None:
             return f"{self.text}: always {self.outcome}"
-        return f"{self.text}: True where {self.when_true}, False where {self.when_false}"
+        told = f"{self.text}: True where {self.when_true}, False where {self.when_false}"
+        return f"{told}, as far as was looked at ({self.missed})" if self.missed else told
 
     def to_json(self) -> dict[str, Any]:
         """The same as plain data for `json.dump`."""
@@ -63,7 +67,7 @@ class BranchOn:
             "outcome": self.outcome,
             "true": {"where": str(self.when_true), "at": self.true_at and dict(self.true_at)},
             "false": {"where": str(self.when_false), "at": self.false_at and dict(self.false_at)},
-            "on_data": self.on_data, "replayed": self.replayed,
+            "on_data": self.on_data, "replayed": self.replayed, "missed": self.missed,
         }  # fmt: skip
 
 
@@ -175,6 +179,8 @@ class _Branches:
         self.oracle = Oracle(asked.system.domain, Budget(clock.left))
         self.watch = watch
         self.met: dict[Place, _Met] = {}
+        ends = [path.end.reason for path in self.system.paths if path.end.how == "gave-up"]
+        self.missed = self.system.incomplete or next(iter(ends), "")
         self._runs: dict[tuple[tuple[str, int], ...], Truths] = {}
 
     def found(self, seen: Mapping[Way, Truths]) -> Iterator[BranchOn]:
@@ -219,11 +225,14 @@ class _Branches:
 
     def _told(self, origin: Origin, text: str, known: _Met) -> BranchOn:
         true, false = self._where(known.true), self._where(known.false)
-        outcome = None if known.on_data or (true is not False) == (false is not False) else true is not False
+        both = (true is not False) == (false is not False)
+        outcome = None if known.on_data or self.missed or both else true is not False
         sides = [self._shown(side, truth, (origin, text)) for side, truth in ((true, True), (false, False))]
         (true_at, one), (false_at, other) = sides
         replayed = False if False in (one, other) else one or other
-        return BranchOn(origin, text, outcome, true, false, true_at, false_at, known.on_data, replayed)
+        return BranchOn(
+            origin, text, outcome, true, false, true_at, false_at, known.on_data, replayed, self.missed
+        )
 
     def _where(self, sides: list[Formula]) -> Formula:
         """The inputs for which one of the formulas holds, in short; False where there are none."""
