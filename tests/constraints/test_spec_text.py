@@ -69,7 +69,11 @@ DOMAINS: list[tuple[str, tuple[str, ...], str]] = [
     ("x: [h//k]", (), "1 <= h and 1 <= k and k != 0"),
     ("n: int", (), "1 <= n"),
     ("x: [...]", (), "0 <= rank(x)"),
-    ("x: [...]", ("x[-1] == 8",), "x[-1] == 8 and 0 <= rank(x) and 1 <= x[-1] and (1 <= rank(x) or x[-1] == 1)"),
+    (
+        "x: [...]",
+        ("x[-1] == 8",),
+        "x[-1] == 8 and 0 <= rank(x) and 1 <= x[-1] and (1 <= rank(x) or x[-1] == 1)",
+    ),
     ("n: int = 2*m", (), "1 <= m"),
     ("x: [n]; n: int", (), "1 <= n"),
     ("x: [n]", ("2 <= 3",), "1 <= n"),
