@@ -237,3 +237,41 @@ def test_the_command(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_verdicts_are_those_of_the_report() -> None:
     assert migrate(graph(Net(), x=TensorType((1, 3, 8, 14)))).report.verdict is Verdict.PROVED
+
+
+# ---- random programs on tensors of any rank
+
+STEPS = (
+    "x.transpose(0, 1)", "x + y", "torch.cat([x, y], 1)", "x.flatten(1)", "x.view(2, -1)", "x.unsqueeze(-1)",
+    "x @ y", "x.sum(-1)", "x[..., 0]", "torch.nn.functional.linear(x, torch.ones(4, 2))", "x.squeeze(0)",
+    "x.permute(1, 0)", "x.expand(3, -1)", "x.mean(0, keepdim=True)", "x.reshape(x.shape[0], -1)",
+    "x.chunk(2, -1)[0]", "x * 2 if x.dim() == 2 else x[0]",
+)  # fmt: skip
+shapes_ = st.lists(st.integers(1, 4), max_size=4).map(tuple)
+
+
+@given(
+    st.lists(st.sampled_from(STEPS), min_size=1, max_size=3),
+    st.lists(st.tuples(shapes_, shapes_), min_size=20, max_size=40),
+)
+@settings(max_examples=25, deadline=None)
+def test_random_programs_of_any_rank(
+    steps: list[str], inputs: list[tuple[tuple[int, ...], tuple[int, ...]]]
+) -> None:
+    """What is said of all migrations holds of each input that eager torch runs."""
+    names: dict[str, Any] = {"torch": torch}
+    body = "\n".join(f"    x = {step}" for step in steps)
+    exec(f"def program(x, y):\n{body}\n    return x", names)
+    found = migrate(names["program"], "x: [...]; y: [...]", "rank(x) <= 4 and rank(y) <= 4")
+    refused = 0
+    for x, y in inputs:
+        try:
+            result = names["program"](torch.zeros(x), torch.zeros(y))
+        except (RuntimeError, IndexError, ValueError):
+            refused += 1
+            continue
+        assert found.static is not None or not found.is_decided, (body, x, y)
+        if found.principal:
+            for name, sizes in (("x", x), ("y", y), ("output", tuple(result.shape))):
+                assert is_more_precise(Ranked(sizes), found.principal[name]), (body, name, x, y)
+    assert not refused or found.report.verdict is not Verdict.PROVED, body
