@@ -12,7 +12,7 @@ import contextlib
 import inspect
 import linecache
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 from types import CodeType, FunctionType
@@ -35,6 +35,11 @@ class Open:
 
     name: str
     now: int
+
+    @classmethod
+    def nth(cls, index: int, now: int) -> Open:
+        """One of several that a change leaves open, up to 26."""
+        return cls(f"{OPEN}{chr(ord('a') + index)}", now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +186,19 @@ def opened(target: Any, edit: Edit) -> tuple[tuple[Open, ...], dict[str, Tensor]
             return tuple(_opens(value)), {}
         case Rewritten():
             return edit.open, {}
+
+
+def closed(edit: Edit, values: Mapping[str, int]) -> Edit:
+    """The change with the numbers that it leaves open filled in."""
+    match edit:
+        case Rewritten(text=text):
+            for name, value in values.items():
+                text = text.replace(name, str(value))
+            return replace(edit, text=text, open=())
+        case Projected():
+            return edit
+        case _:
+            return replace(edit, value=_filled(edit.value, values))
 
 
 def _opens(value: Any) -> Iterator[Open]:

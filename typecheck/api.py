@@ -64,7 +64,7 @@ def check(
     report = suspected(found.report, found.system, suspect)
     if not repairs or found.target.kind != "python":
         return report
-    from .repairing import repaired
+    from .repairs import repaired
 
     rules = default_rules() if rules is None else rules
     return repaired(report, found.target.value, found.spec, found.system, rules)

@@ -1,18 +1,16 @@
-"""The user's own text: the expression that a call stands in, its operands, the literals that reach it, and
-where a module was built.
-"""
+"""The user's own text: the expression that a call stands in, its operands, and the literals that reach it."""
 
 from __future__ import annotations
 
 import ast
-import inspect
 import linecache
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from ..constraints.program import Origin
+from ...constraints.program import Origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +37,14 @@ class Text:
         start, stop = self.span(node)
         return self.text[start:stop]
 
-    def origin(self, node: ast.expr, like: Origin) -> Origin:
-        """The line on which an expression begins, the expression marked as far as it stands there."""
-        line = self.lines[node.lineno - 1]
-        indent = len(line) - len(line.lstrip())
-        start, stop = (at - self.starts[node.lineno - 1] - indent for at in self.span(node))
-        code = line.strip()
+    def origin(self, span: tuple[int, int], like: Origin) -> Origin:
+        """The line on which a span of characters begins, the span marked as far as it stands there."""
+        number = bisect_right(self.starts, span[0])
+        line = self.lines[number - 1]
+        code, indent = line.strip(), len(line) - len(line.lstrip())
+        start, stop = (at - self.starts[number - 1] - indent for at in span)
         return replace(
-            like, file=self.file, line=node.lineno, code=code, indent=indent, start=start,
+            like, file=self.file, line=number, code=code, indent=indent, start=start,
             stop=min(stop, len(code)),
         )  # fmt: skip
 
@@ -168,26 +166,6 @@ def _assigned(text: Text, node: ast.expr, name: str) -> Literal | None:
     return None
 
 
-def is_number(node: ast.expr) -> bool:
-    """Is it made of numbers alone: `400`, `16 * 5 * 5`?"""
-    kinds = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.Tuple, ast.expr_context)
-    return all(isinstance(part, kinds) for part in ast.walk(node))
-
-
-def size_in(value: ast.expr, axis: int, size: int) -> ast.expr | None:
-    """The literal that is the size of an axis in `nn.Parameter(torch.zeros(1, 16, 8))`."""
-    for call in ast.walk(value):
-        if isinstance(call, ast.Call):
-            sizes = call.args
-            if len(sizes) == 1 and isinstance(sizes[0], ast.Tuple | ast.List):
-                sizes = sizes[0].elts
-            if axis < len(sizes):
-                found = sizes[axis]
-                if isinstance(found, ast.Constant) and found.value == size:
-                    return found
-    return None
-
-
 def made_by(text: Text, node: ast.expr) -> Iterator[ast.Call]:
     """The calls that the names among the operands of a call were assigned last before it, in its function."""
     function = function_around(text, node)
@@ -230,91 +208,8 @@ def parameters(text: Text, node: ast.expr) -> list[str]:
     return [] if function is None else [a.arg for a in function.args.args if a.arg != "self"]
 
 
-# ---- where a module was built
-
-
-def built_at(target: Any, path: str) -> tuple[Text, ast.Call] | None:
-    """The call in the user's source that built the module at a path: `self.fc = nn.Linear(400, 10)`.
-
-    Within a `Sequential` or a list it is the member of that place.
-    """
-    steps = path.split(".")
-    for cut in range(len(steps) - 1, -1, -1):
-        owner = target.get_submodule(".".join(steps[:cut]))
-        for kind in type(owner).__mro__:
-            found = _assignment(kind, steps[cut])
-            if found is not None:
-                text, value = found
-                for step in steps[cut + 1 :]:
-                    value = _member(value, step)
-                if isinstance(value, ast.Call):
-                    return text, value
-                return None
-    return None
-
-
-def _assignment(kind: type, name: str) -> tuple[Text, ast.expr | None] | None:
-    """What a class assigns to `self.name`, where it does so once."""
-    try:
-        file = inspect.getsourcefile(kind)
-    except TypeError:
-        return None
-    text = read(file) if file else None
-    if text is None or kind.__module__.startswith("torch."):
-        return None
-    found = []
-    for owner in ast.walk(text.tree):
-        if isinstance(owner, ast.ClassDef) and owner.name == kind.__name__:
-            for step in ast.walk(owner):
-                if isinstance(step, ast.Assign) and any(_is_self(t, name) for t in step.targets):
-                    found.append(step.value)
-                elif isinstance(step, ast.Assign) and isinstance(step.targets[0], ast.Tuple):
-                    found += _unpacked(step.targets[0], step.value, name)
-    return (text, found[0]) if len(found) == 1 else None
-
-
-def _unpacked(targets: ast.Tuple, value: ast.expr, name: str) -> Iterator[ast.expr]:
-    """`self.a, self.b = nn.Linear(1, 2), nn.Linear(3, 4)`."""
-    if isinstance(value, ast.Tuple) and len(value.elts) == len(targets.elts):
-        yield from (v for t, v in zip(targets.elts, value.elts, strict=True) if _is_self(t, name))
-    elif isinstance(value, ast.GeneratorExp) and any(_is_self(t, name) for t in targets.elts):
-        yield value.elt
-
-
-def _is_self(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.value, ast.Name)
-
-
-def _member(value: ast.expr | None, step: str) -> ast.expr | None:
-    """The member of `nn.Sequential(…)` or of `nn.ModuleList([…])` at a place."""
-    if not isinstance(value, ast.Call) or not step.isdigit():
-        return None
-    members = value.args
-    if len(members) == 1 and isinstance(members[0], ast.List | ast.Tuple):
-        members = members[0].elts
-    if any(isinstance(m, ast.Starred) for m in members) or int(step) >= len(members):
-        return None
-    return members[int(step)]
-
-
-def argument(call: ast.Call, kind: type, name: str) -> ast.expr | None:
-    """The expression that a constructor was given for a parameter."""
-    for keyword in call.keywords:
-        if keyword.arg == name:
-            return keyword.value
-    names = [*inspect.signature(kind.__init__).parameters][1:]  # type: ignore[misc]
-    if name in names and names.index(name) < len(call.args):
-        return call.args[names.index(name)]
-    recurrent = ["input_size", "hidden_size", "num_layers"]
-    if names == ["args", "kwargs"] and name in recurrent and recurrent.index(name) < len(call.args):
-        return call.args[recurrent.index(name)]
-    return None
-
-
-def assigned_at(owner: Any, name: str) -> tuple[Text, ast.expr] | None:
-    """What the class of a module assigns to `self.name`."""
-    for kind in type(owner).__mro__:
-        found = _assignment(kind, name)
-        if found is not None and found[1] is not None:
-            return found[0], found[1]
-    return None
+def arguments(call: ast.Call) -> list[ast.expr]:
+    """The positional arguments of a call, or the members of the one list that stands for them."""
+    if len(call.args) == 1 and isinstance(call.args[0], ast.Tuple | ast.List):
+        return call.args[0].elts
+    return call.args

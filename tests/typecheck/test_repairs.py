@@ -24,10 +24,11 @@ from anyshape.solver.judge import Judge
 from anyshape.solver.repair import fillings
 from anyshape.solver.z3_backend import nearest
 from anyshape.tracer.edits import Assigned, CannotApply, Rebuilt, Rewritten, applied, arguments
-from anyshape.typecheck import check, repairing
+from anyshape.typecheck import check
 from anyshape.typecheck.api import examine
 from anyshape.typecheck.render.sarif import to_sarif
-from anyshape.typecheck.replay import Refused
+from anyshape.typecheck.repairs import repaired, search
+from anyshape.typecheck.replay import Refused, Replayer
 from anyshape.typecheck.report import Repair, Report
 
 SARIF = json.loads((Path(__file__).parent / "render/sarif-2.1.0-rtm.5.json").read_text())
@@ -51,9 +52,9 @@ class Net(nn.Module):
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is found does not depend on how busy the machine is."""
-    monkeypatch.setattr(repairing, "SECONDS", 60.0)
-    monkeypatch.setattr(repairing, "SECONDS_EACH", 60.0)
-    monkeypatch.setattr(repairing, "SECONDS_NATURAL", 60.0)
+    monkeypatch.setattr(search, "SECONDS", 60.0)
+    monkeypatch.setattr(search, "SECONDS_EACH", 60.0)
+    monkeypatch.setattr(search, "SECONDS_NATURAL", 60.0)
 
 
 def first(report: Report, line: str) -> str:
@@ -138,14 +139,14 @@ def test_what_does_not_run_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Should a proof be wrong, the replay stands before the user."""
     entry = BROKEN[0]
     found = examine(entry.build(), entry.inputs, entry.assume)
-    monkeypatch.setattr(repairing.Replayer, "run", lambda *_: Refused("", "", "", Origin()))
-    report = repairing.repaired(found.report, found.target.value, found.spec, found.system, default_rules)
+    monkeypatch.setattr(Replayer, "run", lambda *_: Refused("", "", "", Origin()))
+    report = repaired(found.report, found.target.value, found.spec, found.system, default_rules)
     assert not any(f.repairs for f in report.findings)
 
 
 def test_what_is_not_proved_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever numbers are proposed, only those that are right get through."""
-    monkeypatch.setattr(repairing, "fillings", lambda *_: iter([{"open_number_a": n} for n in (300, 255)]))
+    monkeypatch.setattr(search, "fillings", lambda *_: iter([{"open_number_a": n} for n in (300, 255)]))
     report = check(BROKEN[0].build(), BROKEN[0].inputs, repairs=True)
     told = [r.message for f in report.findings for r in f.repairs]
     assert not any("in_features of fc1" in message for message in told)

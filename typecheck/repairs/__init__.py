@@ -1,0 +1,5 @@
+"""Changes of a program after which a finding is gone: tried on the program itself, proved, and replayed."""
+
+from .search import repaired
+
+__all__ = ["repaired"]

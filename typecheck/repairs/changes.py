@@ -1,0 +1,334 @@
+"""The changes to try at one call: of the module's arguments, of literals, of parameters, of expressions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Final
+
+from ...constraints.dims import Dim
+from ...constraints.program import Origin
+from ...tracer.edits import (
+    CONVOLUTIONS,
+    SIZES,
+    Assigned,
+    Edit,
+    Open,
+    Projected,
+    Rebuilt,
+    Resized,
+    Rewritten,
+    arguments,
+    module_at,
+)
+from ..report import Link
+from . import expressions
+from .expressions import Literal, Text
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A change that may be the repair, and how likely that is."""
+
+    rank: int
+    """The less, the likelier."""
+    edit: Edit
+    origin: Origin
+    """The call that it is tried for."""
+
+    @property
+    def place(self) -> object:
+        """What is changed, whatever to: of one place the likeliest change is told."""
+        names = ("module", "parameter", "attribute", "name", "axis", "file", "start", "stop")
+        return tuple(getattr(self.edit, name, None) for name in names)
+
+
+NEIGHBOURS: Final = {
+    "padding": (0, 4), "output_padding": (0, 1), "stride": (1, 4), "kernel_size": (1, 16), "dilation": (1, 4),
+    "groups": (1, 8), "num_groups": (1, 8), "num_heads": (1, 8), "upscale_factor": (1, 4),
+    "num_layers": (1, 2), "start_dim": (0, 2), "scale_factor": (1, 8), "downscale_factor": (1, 4),
+}  # fmt: skip
+"""Arguments that are tried one by one: the least value, and how far from what is there."""
+_FED: Final = frozenset(
+    """
+    in_features in_channels num_features num_channels input_size normalized_shape in1_features in2_features
+    embed_dim
+    """.split()
+)
+"""Arguments that say what goes into a module; the others say what comes out."""
+_AXES: Final = frozenset(
+    """
+    mean sum amax amin max min std var prod norm softmax log_softmax flatten squeeze unsqueeze transpose
+    permute cumsum argmax argmin logsumexp all any flip
+    """.split()
+)
+"""Operators whose literals are axes."""
+_WRAPPERS: Final = (
+    ".flatten(1)", ".transpose(-2, -1)", ".transpose(1, 2)", ".unsqueeze(-1)", ".unsqueeze(1)",
+    "[:, None, None, :]", ".squeeze(-1)", ".squeeze(1)", ".permute(0, 3, 1, 2)", ".permute(0, 2, 3, 1)",
+    ".flatten(0, 1)", ".flatten(2)", "[:, None]", ".unsqueeze(0)", ".transpose(0, 1)", ".mean((2, 3))",
+    ".unsqueeze(2)", ".flatten(1).unsqueeze(1)",
+)  # fmt: skip
+"""What is done to an operand, the likeliest first."""
+
+
+class Changes:
+    """The changes to try at one call, so many calls away from the one that is refused."""
+
+    def __init__(self, target: Any, link: Link, distance: int) -> None:
+        self.target, self.op, self.origin, self.distance = target, link.op, link.origin, distance
+        self.later = 4 if distance else 0
+        self.text = expressions.read(link.origin.file) if link.origin.file else None
+        self.call = expressions.at(self.text, link.origin) if self.text else None
+        self.owner_path = self._owner(link.origin.module)
+        self.owner = module_at(target, self.owner_path)
+        self.path = self._called() or link.origin.module
+        self.module = module_at(target, self.path) if self.path else None
+
+    def _owner(self, path: str) -> str:
+        """The path of the module whose method the line stands in, which may call a module of torch's."""
+        while path and (found := module_at(self.target, path)) is not None:
+            if not type(found).__module__.startswith("torch."):
+                return path
+            path = path.rpartition(".")[0]
+        return ""
+
+    def _called(self) -> str:
+        """The path of the module that the line calls by name: `self.fc(x)`."""
+        name = expressions.path_of(self.call) if self.call is not None else ""
+        path = self._path(name)
+        return path if name and module_at(self.target, path) is not None else ""
+
+    def _path(self, name: str) -> str:
+        """Where `self.name` is, seen from the target."""
+        return ".".join(filter(None, (self.owner_path, name)))
+
+    def candidates(self) -> Iterator[Candidate]:
+        yield from self._of_module()
+        if self.call is not None and self.text is not None:
+            for literal in expressions.literals(self.text, self.call, self.owner):
+                yield from self._of_literal(self.text, self.call, literal)
+            yield from self._joint(self.text, self.call)
+            yield from self._of_tensors(self.call)
+            yield from self._of_expression(self.text, self.call)
+
+    def projections(self, shapes: Sequence[tuple[Dim, ...]]) -> Iterator[Candidate]:
+        """A sum with a shortcut that hands on what it gets, where the other way changes channels or size.
+        `shapes` are those of the operands.
+        """
+        for operand in expressions.operands(self.call) if self.call is not None else ():
+            path = self._path(expressions.path_of(operand))
+            if type(module_at(self.target, path)).__name__ != "Identity" or len(shapes) < 2:
+                continue
+            for one, other in ((shapes[0], shapes[1]), (shapes[1], shapes[0])):
+                match one[1:2], other[1:2], len(one) - 2:
+                    case (int(fed),), (int(out),), axes if axes in CONVOLUTIONS:
+                        for stride in (1, 2):
+                            yield self._candidate(2, Projected(path, (fed, out), axes, stride))
+
+    def _candidate(self, rank: int, edit: Edit) -> Candidate:
+        return Candidate(rank, edit, self.origin)
+
+    # ---- the module's arguments
+
+    def _of_module(self) -> Iterator[Candidate]:
+        given = arguments(self.module) if self.module is not None else None
+        likewise = self._likewise() if given else ()
+        for rank, name, value in self._arguments(given or {}):
+            yield self._candidate(rank, Rebuilt(self.path, name, value, likewise))
+
+    def _arguments(self, given: dict[str, Any]) -> Iterator[tuple[int, str, Any]]:
+        """Other values of a module's arguments, with their ranks."""
+        for name, value in given.items():
+            now = number(value)
+            if isinstance(value, bool) and name in ("batch_first", "bidirectional", "ceil_mode"):
+                late = self.later if name == "ceil_mode" else 0
+                yield 0 if name == "batch_first" else 3 + late, name, not value
+            elif name in SIZES and now is not None:
+                rank = 4 if name not in _FED else 6 if self.distance else 1
+                yield rank + self.distance, name, Open.nth(0, now)
+            elif name in NEIGHBOURS and now is not None:
+                for near in _near(now, *NEIGHBOURS[name]):
+                    filled = float(near) if isinstance(value, float) else near
+                    yield 4 if name == "num_layers" else 3, name, filled
+
+    def _likewise(self) -> tuple[str, ...]:
+        """Modules that the same line has built, in other instances of the class that it stands in."""
+        inner = self.path.removeprefix(self.owner_path).lstrip(".")
+        if self.owner is None or self.module is None or not self.owner_path:
+            return ()
+        given = arguments(self.module)
+        found = []
+        for path, owner in self.target.named_modules():
+            other = module_at(self.target, f"{path}.{inner}") if type(owner) is type(self.owner) else None
+            if other is None or other is self.module or type(other) is not type(self.module):
+                continue
+            if arguments(other) == given:
+                found.append(f"{path}.{inner}")
+        return tuple(found)
+
+    # ---- literals
+
+    def _of_literal(self, text: Text, call: ast.expr, literal: Literal) -> Iterator[Candidate]:
+        value = literal.value
+        if isinstance(value, str):
+            for equation in _permuted(value) if "->" in value else ():
+                yield self._literal(text, literal, equation, self.later)
+        elif isinstance(value, int):
+            if self.op in _AXES or isinstance(call, ast.Subscript):
+                for axis in (-1, 0, 1, 2, 3, -2):
+                    if axis != value:
+                        yield self._literal(text, literal, axis, 3 + self.later)
+                return
+            if value > 0:
+                yield self._literal(text, literal, Open.nth(0, value), self._rank_of_size)
+                for other in _near(value, 1, 8):
+                    yield self._literal(text, literal, other, 3 + self.distance)
+            place = _place_among(call, literal.node)
+            for name in expressions.parameters(text, call) if place is not None else ():
+                yield self._rewritten(text, literal.node, f"{name}.shape[{place}]", 5)
+        elif isinstance(value, tuple | list) and all(type(v) is int for v in value):
+            if self.op in _AXES:
+                for size in (1, 2, 3):
+                    for axes in combinations((1, 2, 3), size):
+                        if axes != tuple(value):
+                            yield self._literal(text, literal, type(value)(axes), 3 + self.later)
+            elif any(v > 0 for v in value):
+                opened = type(value)(Open.nth(i, v) if v > 0 else v for i, v in enumerate(value))
+                yield self._literal(text, literal, opened, self._rank_of_size)
+
+    @property
+    def _rank_of_size(self) -> int:
+        return 4 + self.distance if self.distance else 1
+
+    def _literal(self, text: Text, literal: Literal, value: Any, rank: int) -> Candidate:
+        if literal.attribute:
+            return self._candidate(rank, Assigned(self.owner_path, literal.attribute, value))
+        if isinstance(value, Open):
+            return self._rewritten(text, literal.node, value.name, rank, (value,))
+        return self._rewritten(text, literal.node, repr(value), rank)
+
+    def _joint(self, text: Text, call: ast.expr) -> Iterator[Candidate]:
+        """All literals of a call that are sizes, left open together."""
+        found = [
+            x for x in expressions.literals(text, call, self.owner)
+            if type(x.value) is int and x.value > 0 and not x.attribute
+        ]  # fmt: skip
+        if len(found) < 2 or self.op in _AXES or isinstance(call, ast.Subscript):
+            return
+        start, stop = text.span(call)
+        spans = sorted((text.span(x.node), x.value) for x in found)
+        if any(not start <= a < stop for (a, _), _ in spans):
+            return
+        parts, opened, last = [], [], start
+        for index, ((a, b), value) in enumerate(spans):
+            hole = Open.nth(index, value)
+            parts += [text.text[last:a], hole.name]
+            opened.append(hole)
+            last = b
+        whole = "".join((*parts, text.text[last:stop]))
+        yield self._rewritten(text, call, whole, 3 + self.later, tuple(opened))
+
+    # ---- parameters of the module itself
+
+    def _of_tensors(self, call: ast.expr) -> Iterator[Candidate]:
+        """A size of a parameter among the operands: `tokens + self.position`."""
+        held = {} if self.owner is None else {**self.owner._parameters, **self.owner._buffers}
+        for name in map(expressions.path_of, expressions.operands(call)):
+            tensor = held.get(name)
+            for axis, size in enumerate(tensor.shape) if tensor is not None else ():
+                if size > 1:
+                    yield self._candidate(1, Resized(self.owner_path, name, axis, Open.nth(0, size)))
+
+    # ---- expressions
+
+    def _rewritten(
+        self, text: Text, node: ast.expr, new: str, rank: int, opened: tuple[Open, ...] = ()
+    ) -> Candidate:
+        start, stop = text.span(node)
+        return self._candidate(rank, Rewritten(text.file, self.origin.function, start, stop, new, opened))
+
+    def _of_expression(self, text: Text, call: ast.expr) -> Iterator[Candidate]:
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+            name, whole, receiver = call.func.attr, text.of(call), text.of(call.func.value)
+            rest = whole[len(receiver) :]
+            if name == "view":
+                reshaped = receiver + rest.replace(".view", ".reshape", 1)
+                yield self._rewritten(text, call, reshaped, self.later)
+            if name == "squeeze" and not call.args:
+                for axis in (-1, 1, 2):
+                    yield self._rewritten(text, call, f"{receiver}.squeeze({axis})", 1)
+            elif name == "squeeze" and rest.endswith("(0)"):  # the batch, where there is one sample
+                yield self._rewritten(text, call, receiver, 1)
+        if self.distance == 0 or self.op in ("expand", "getitem"):
+            for operand in expressions.operands(call):
+                yield from self._wrapped(text, call, operand)
+        yield from self._resized(text, call)
+
+    def _wrapped(self, text: Text, call: ast.expr, operand: ast.expr) -> Iterator[Candidate]:
+        """An operand with other axes."""
+        inner = text.of(operand)
+        if isinstance(operand, ast.BinOp | ast.UnaryOp | ast.Compare | ast.IfExp):
+            inner = f"({inner})"
+        (start, stop), (a, b) = text.span(call), text.span(operand)
+        if "norm" in self.op:
+            changed = f"{text.text[start:a]}{inner}.transpose(1, 2){text.text[b:stop]}.transpose(1, 2)"
+            yield self._rewritten(text, call, changed, 2)
+        for how in _WRAPPERS:
+            yield self._rewritten(text, operand, inner + how, 2)
+
+    def _resized(self, text: Text, call: ast.expr) -> Iterator[Candidate]:
+        """A map that is resized to that of another operand, where two have to agree."""
+        if self.distance and isinstance(call, ast.Call):
+            transposed = self.op.startswith("conv_transpose") and text.of(call.func).startswith("self.")
+            for name in expressions.parameters(text, call):
+                for keyword in call.keywords:
+                    if keyword.arg in ("size", "output_size"):
+                        yield self._rewritten(text, keyword.value, f"{name}.shape[-2:]", 5)
+                        yield self._rewritten(text, keyword.value, f"{name}.shape[2:]", 5)
+                if transposed:
+                    told = f"{text.of(call)[:-1]}, output_size={name}.shape[2:])"
+                    yield self._rewritten(text, call, told, 5)
+        if self.distance == 0 and self.op in ("cat", "add", "concat", "stack", "mul"):
+            several = [*expressions.operands(call)]
+            for one in reversed(several):
+                for other in several:
+                    if other is not one and isinstance(other, ast.Name | ast.Attribute):
+                        size = f"{text.of(other)}.shape[2:]"
+                        told = f"torch.nn.functional.interpolate({text.of(one)}, size={size})"
+                        yield self._rewritten(text, one, told, 6)
+
+
+def _place_among(call: ast.expr, node: ast.expr) -> int | None:
+    """Which size of `view(64, 10)` or `expand((2, -1))` a literal is; None where it is none of these."""
+    args = expressions.arguments(call) if isinstance(call, ast.Call) else []
+    return args.index(node) if node in args else None
+
+
+def number(value: Any) -> Any:
+    """The number that an argument is, or all of its members are."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, tuple) and value and len({*value}) == 1:
+        value = value[0]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if type(value) is int else None
+
+
+def _near(now: int, least: int, reach: int) -> list[int]:
+    """Other values, the nearest first, the greater of two as near first."""
+    return [v for step in range(1, reach + 1) for v in (now + step, now - step) if v >= least]
+
+
+def _permuted(equation: str) -> Iterator[str]:
+    """An einsum equation with two letters of one operand swapped."""
+    inputs, _, output = equation.partition("->")
+    terms = inputs.split(",")
+    for index, term in reversed([*enumerate(terms)]):
+        for i, j in combinations(range(len(term)), 2):
+            letters = [*term]
+            letters[i], letters[j] = letters[j], letters[i]
+            yield f"{','.join((*terms[:index], ''.join(letters), *terms[index + 1 :]))}->{output}"

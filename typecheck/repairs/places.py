@@ -1,0 +1,63 @@
+"""Where the repair of a finding is looked for: the call that is refused, and those that led there."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Final
+
+from ...constraints.program import Node, Origin
+from ...constraints.system import Path, System
+from ..report import Finding, Link, Report
+from . import expressions
+
+MAX_PLACES: Final = 5
+
+
+def places(finding: Finding, report: Report) -> list[Link]:
+    """The call that is refused, then those that led there, the nearest first."""
+    here = Link(finding.op, "", finding.origin)
+    chain = [link for link in reversed(finding.chain) if link.origin.file]
+    near = [link for link in chain if not link.passed] + [link for link in chain if link.passed]
+    if finding.op == "raise":
+        shapes = [s for s in report.shapes if s.origin.function == finding.origin.function]
+        near += [Link(s.op, ", ".join(s.results), s.origin) for s in reversed(shapes)]
+    near[:0] = _assigned(finding.origin)
+    found = {link.origin: link for link in reversed((here, *finding.conflict, *near))}
+    return [*reversed(found.values())][:MAX_PLACES]
+
+
+def _assigned(origin: Origin) -> list[Link]:
+    """The calls in the source that gave the operands of a call, and theirs: some are made before recording
+    begins, or only hand a shape on.
+    """
+    text = expressions.read(origin.file) if origin.file else None
+    call = expressions.at(text, origin) if text else None
+    if text is None or call is None:
+        return []
+    found: dict[ast.Call, None] = {}
+    todo: list[ast.expr] = [call]
+    while todo and len(found) < MAX_PLACES:
+        for made in expressions.made_by(text, todo.pop(0)):
+            if made not in found:
+                found[made] = None
+                todo.append(made)
+    return [
+        Link(
+            made.func.attr if isinstance(made.func, ast.Attribute) else "", "",
+            text.origin(text.span(made), origin),
+        )
+        for made in found
+    ]  # fmt: skip
+
+
+def calls(system: System, finding: Finding) -> Iterator[tuple[Node, Path]]:
+    """The calls of the finding's operator at its line, on every path of a program."""
+    for path in system.paths:
+        for node in path.program.nodes:
+            if node.op == finding.op and line(node.origin) == line(finding.origin):
+                yield node, path
+
+
+def line(origin: Origin) -> tuple[str, int]:
+    return origin.file, origin.line

@@ -1,0 +1,132 @@
+"""Whether a finding is gone with a change, and nothing else has come instead: proved, and run at examples."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from ...constraints.formula import all_of, implies, negate
+from ...constraints.generate import Rules
+from ...constraints.language import tensors
+from ...constraints.program import Node, refs
+from ...constraints.spec import Spec
+from ...constraints.system import Answer, Path, System
+from ...solver.decide import Decision, Oracle, decide, requirements
+from ...solver.judge import Budget, Judge
+from ...tracer.edits import CannotApply, Edit, applied
+from ...tracer.record import TargetError, record
+from ..findings import outputs
+from ..replay import Ran, Replayer, values_kept
+from ..report import Finding
+from .places import calls, line
+
+MAX_PATHS: Final = 64
+
+
+class Prover:
+    """Judges changes of one program."""
+
+    def __init__(
+        self, target: Any, spec: Spec, rules: Rules, system: System, before: Decision,
+        fails_at: Mapping[str, int] | None,
+    ) -> None:  # fmt: skip
+        self.target, self.spec, self.rules, self.system = target, spec, rules, system
+        self.before, self.fails_at = before, fails_at
+        self.replayer = Replayer(target, spec)
+        self.lines = {line(r.origin) for r in before.residual}
+        """The lines that refuse something as the program stands."""
+
+    def recorded(self, target: Any, spec: Spec, until: float) -> System | None:
+        """What the program asks, changed as it is; None where that is not known in full."""
+        seconds = until - time.monotonic()
+        if seconds <= 0:
+            return None
+        oracle = Oracle(spec.domain, Budget(seconds))
+        try:
+            with values_kept(self.target, parameters=False):
+                system, _ = record(target, spec, self.rules, oracle, max_paths=MAX_PATHS, budget_s=seconds)
+        except (TargetError, CannotApply):
+            return None
+        gave_up = any(path.end.how == "gave-up" for path in system.paths)
+        return None if system.incomplete or gave_up else system
+
+    def gone(self, edit: Edit, finding: Finding, until: float) -> int | None:
+        """Is the finding gone with the change, and nothing else come instead? Proved, and run at examples.
+
+        If so, how long it takes to say what the program returns then: of two changes alike, the one after
+        which the sizes of the results are simpler is likelier.
+        """
+        try:
+            with applied(self.target, edit):
+                system = self.recorded(self.target, self.spec, until)
+                if system is None:
+                    return None
+                if not self._may_work(system, finding, until) or self._outgrows(system, finding):
+                    return None
+                decision = decide(system, left(until))
+                if not self._better(decision, finding) or not self._runs(decision):
+                    return None
+                return sum(len(output.value) for output in outputs(system))
+        except CannotApply:
+            return None
+
+    def _may_work(self, system: System, finding: Finding, until: float) -> bool:
+        """Does nothing require anything but where it did before? This is found faster than a verdict."""
+        judge = Judge(left(until))
+        asked = requirements(system, judge)
+        others, given = self.lines - {line(finding.origin)}, self.spec.domain.assumptions
+        return asked is not None and all(
+            line(r.origin) in others or judge.ask(r.needs, given) is Answer.ALWAYS for r in asked
+        )
+
+    def _outgrows(self, system: System, finding: Finding) -> bool:
+        """Does an elementwise call of this line give more dimensions than any of its operands has now? A
+        change that lets everything broadcast with everything is none.
+        """
+        if finding.op not in _ELEMENTWISE:
+            return False
+        before = [r for node, path in calls(self.system, finding) for r in _ranks(path, node, False)]
+        after = [r for node, path in calls(system, finding) for r in _ranks(path, node, True)]
+        return max(after, default=0) > max(before, default=0)
+
+    def _better(self, decision: Decision, finding: Finding) -> bool:
+        """Nothing is refused at this line, nor where nothing was before, nor what was accepted before."""
+        if decision.verdict == "proved":
+            return True
+        now = {line(r.origin) for r in decision.residual}
+        if decision.verdict not in ("refined", "refuted") or not now <= self.lines - {line(finding.origin)}:
+            return False
+        if decision.verdict == "refuted":
+            return _failing(decision) < _failing(self.before)
+        if self.before.verdict == "refuted":
+            return True
+        kept = implies(self.before.accepted, decision.accepted)
+        given = all_of(self.spec.domain.assumptions)
+        return Judge(Budget(1.0)).satisfiable((given, negate(kept))) == "unsat"
+
+    def _runs(self, decision: Decision) -> bool:
+        """Does the changed program run where it is said to, at the sizes that were refused among others?"""
+        if decision.verdict == "refuted":  # for another reason, at another line
+            return True
+        examples = [e for e in (decision.inside, self.fails_at) if e and decision.holds(e)]
+        return bool(examples) and all(isinstance(self.replayer.run(e, True), Ran) for e in examples)
+
+
+_ELEMENTWISE: Final = frozenset({"add", "sub", "mul", "div", "masked_fill", "where", "addcmul", "lerp"})
+
+
+def left(until: float) -> Budget:
+    """What may still be spent, a little in any case."""
+    return Budget(max(until - time.monotonic(), 0.1))
+
+
+def _failing(decision: Decision) -> set[tuple[str, int]]:
+    """The lines that no input gets past."""
+    return {line(r.origin) for core in decision.cores for r in core.requirements}
+
+
+def _ranks(path: Path, node: Node, results: bool) -> Iterator[int]:
+    """Of the results of a call, or of its operands."""
+    ids = node.results if results else [r.id for r in refs(tuple(a for _, a in node.args))]
+    yield from (t.rank for id in ids for t in tensors(path.values[id]))

@@ -1,0 +1,99 @@
+"""How a change is told: what stands there, what should, and where in the user's source."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from ...constraints.program import Origin
+from ...tracer.edits import Assigned, Edit, Projected, Rebuilt, Resized, Rewritten, arguments, module_at
+from ..report import Repair
+from .changes import number
+from .constructors import argument, assigned_at, built_at, is_number, size_in
+from .expressions import read
+
+
+def told(target: Any, edit: Edit, at: Origin) -> Repair:
+    """The change in words, with the text to put in the place of which, where the source has it. `at` is the
+    call that the change was tried for. The target is as it was.
+    """
+    match edit:
+        case Rebuilt():
+            return _argument(target, edit)
+        case Assigned():
+            return _attribute(module_at(target, edit.module), edit)
+        case Resized():
+            return _size(module_at(target, edit.module), edit)
+        case Projected():
+            return _projection(target, edit)
+        case Rewritten():
+            return _text(edit, at)
+
+
+def _argument(target: Any, edit: Rebuilt) -> Repair:
+    module = module_at(target, edit.module)
+    assert module is not None
+    old, new = number((arguments(module) or {})[edit.parameter]), _shown(edit.value)
+    several = f" and {len(edit.likewise)} like it" if edit.likewise else ""
+    what = f"{edit.parameter} of {edit.module}{several}"
+    message, like = f"change {old} to {new} ({what})", Origin(module=edit.module)
+    built = built_at(target, edit.module)
+    if built is None:
+        return Repair(message, like, str(old), new)
+    text, call = built
+    node = argument(call, type(module), edit.parameter)
+    if node is None:
+        return Repair(f"add {edit.parameter}={new} ({edit.module})", text.origin(text.span(call), like))
+    if is_number(node):
+        origin = text.origin(text.span(node), like)
+        return Repair(f"change {text.of(node)} to {new} ({what})", origin, text.of(node), new)
+    return Repair(message, text.origin(text.span(call), like))
+
+
+def _attribute(owner: Any, edit: Assigned) -> Repair:
+    old, new = repr(vars(owner)[edit.attribute]), repr(edit.value)
+    like = Origin(module=edit.module)
+    message = f"change {edit.module or 'self'}.{edit.attribute} from {old} to {new}"
+    found = assigned_at(owner, edit.attribute)
+    if found is None:
+        return Repair(message, like, old, new)
+    text, node = found
+    origin = text.origin(text.span(node), like)
+    if isinstance(node, ast.Constant) and text.of(node) == old:
+        return Repair(message, origin, old, new)
+    return Repair(message, origin)
+
+
+def _size(owner: Any, edit: Resized) -> Repair:
+    size, like = getattr(owner, edit.name).shape[edit.axis], Origin(module=edit.module)
+    message = f"change {size} to {edit.value} (size {edit.axis} of {edit.name})"
+    found = assigned_at(owner, edit.name)
+    node = found and size_in(found[1], edit.axis, size)
+    if found is None or node is None:
+        return Repair(message, like)
+    text, _ = found
+    return Repair(message, text.origin(text.span(node), like), str(size), str(edit.value))
+
+
+def _projection(target: Any, edit: Projected) -> Repair:
+    stride, like = f", stride={edit.stride}" if edit.stride > 1 else "", Origin(module=edit.module)
+    new = f"nn.Conv{edit.axes}d({edit.channels[0]}, {edit.channels[1]}, 1{stride})"
+    message = f"change nn.Identity() to {new} ({edit.module})"
+    built = built_at(target, edit.module)
+    if built is None:
+        return Repair(message, like)
+    text, call = built
+    return Repair(message, text.origin(text.span(call), like))
+
+
+def _text(edit: Rewritten, at: Origin) -> Repair:
+    text = read(edit.file)
+    assert text is not None
+    old = text.text[edit.start : edit.stop]
+    return Repair(
+        f"change {old} to {edit.text}", text.origin((edit.start, edit.stop), at), old, edit.text
+    )
+
+
+def _shown(value: Any) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
