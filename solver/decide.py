@@ -9,7 +9,7 @@ up, a size that the data decides) the sizes concerned form an *open* region: a v
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from ..constraints.formula import Formula, all_of, conjuncts, free_symbols, implies, le, negate
@@ -162,7 +162,8 @@ def decide(system: System, budget: Budget | None = None) -> Decision:
     """The verdict on a system."""
     judge = Judge(budget)
     try:
-        return _Deciding(system.domain, judge, _Reading(system, judge)).decision()
+        decision = _Deciding(system.domain, judge, _Reading(system, judge)).decision()
+        return _within_bounds(system, decision)
     except RecursionError:
         too_deep = Open(True, "sizes are nested too deeply to be decided")
         return Decision(
@@ -178,6 +179,15 @@ def requirements(system: System, judge: Judge) -> tuple[Requirement, ...] | None
     except RecursionError:  # sizes are nested too deeply
         return None
     return None if reading.open or reading.approximate else tuple(reading.requirements)
+
+
+def _within_bounds(system: System, decision: Decision) -> Decision:
+    """What holds of all ranks that are looked at is not known of others."""
+    bounds = [note for path in system.paths for note in path.notes if note.code == "bounded-rank"]
+    if not bounds or decision.verdict not in ("proved", "refuted"):
+        return decision
+    reasons = tuple(Open(True, f"{decision.verdict} as far as that goes: {note.reason}") for note in bounds)
+    return replace(decision, verdict="unknown", reasons=reasons)
 
 
 class _Reading:

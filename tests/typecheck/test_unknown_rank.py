@@ -203,6 +203,16 @@ def test_ranks_may_be_assumed() -> None:
     assert report.verdict is Verdict.PROVED
 
 
+@pytest.mark.parametrize(
+    "target", [lambda x: x.reshape(*x.shape, 1), lambda x: x.reshape(*x.shape, 7, -1)[0, 9]]
+)
+def test_no_more_is_claimed_than_was_looked_at(target: Callable[..., Any]) -> None:
+    report = check(target, ONE)
+    assert report.verdict is Verdict.UNKNOWN
+    assert "bounded-rank" in [f.code for f in report.findings]
+    assert check(target, ONE, "rank(x) <= 2").verdict is not Verdict.UNKNOWN
+
+
 def test_a_bound_on_ranks_is_told() -> None:
     codes = [f.code for f in check(lambda x, y: x + y, TWO).findings]
     assert "bounded-rank" in codes
