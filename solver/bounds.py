@@ -2,7 +2,8 @@
 without z3.
 
 `Known` holds a conjunction in a form that answers questions at once. `ask` says True (it follows), False (its
-negation follows) or None (not mine); every step is sound, none searches.
+negation follows) or None (not mine); every step is sound, none searches. Where it is told that time is up it
+learns no more and looks no further, so that it says None more often, and nothing wrong.
 """
 from __future__ import annotations
 
@@ -50,14 +51,23 @@ SHIFTED = "_shifted_"
 """Symbols of our own start so; formulas that already use such a name are left alone."""
 
 
+def _unhurried() -> bool:
+    return False
+
+
 STATE = "sets ranges equal _facts _relations _rules _shift _answers".split()
 
 
 class Known:
-    """What a conjunction of formulas says. `learn` adds to it, `ask` consults it."""
+    """What a conjunction of formulas says. `learn` adds to it, `ask` consults it; `hurried` says whether time
+    is up.
+    """
 
-    def __init__(self, formulas: Iterable[Formula] = ()) -> None:
+    def __init__(
+        self, formulas: Iterable[Formula] = (), hurried: Callable[[], bool] = _unhurried
+    ) -> None:
         self.contradictory = False
+        self._hurried = hurried
         self.sets: dict[str, IntegerSet] = {}
         """The values that facts over a symbol alone leave to it."""
         self.ranges: dict[str, Interval] = {}
@@ -77,7 +87,7 @@ class Known:
 
     def copy(self) -> Known:
         """An independent copy."""
-        twin = Known()
+        twin = Known((), self._hurried)
         twin.contradictory = self.contradictory
         twin._view = self._view
         for name in STATE:
@@ -89,7 +99,7 @@ class Known:
     def learn(self, *formulas: Formula) -> None:
         """Adds formulas to what is known."""
         queue = list(formulas)
-        while queue and not self.contradictory:
+        while queue and not self.contradictory and not self._hurried():
             for part in conjuncts(queue.pop(0)):
                 queue += self._learn(part)
             if not queue and self._moved:
@@ -131,6 +141,8 @@ class Known:
         """An equivalent formula, where what is known holds: without parts that are decided, factors that are
         positive, and with min and max told apart where that makes an `and` or an `or`.
         """
+        if self._hurried():
+            return formula
         answer = self.ask(formula)
         if answer is not None:
             return answer
@@ -156,6 +168,8 @@ class Known:
         """Facts that have got shorter since symbols moved; those are forgotten, to be learnt anew."""
         found = []
         for fact, names in [*self._facts.items()]:
+            if self._hurried():
+                break
             if not names.isdisjoint(self._moved) and (shorter := self._shorter(fact)) != fact:
                 del self._facts[fact]
                 found.append(shorter)
@@ -250,6 +264,8 @@ class Known:
         if self.contradictory:
             return True
         if formula not in self._answers:
+            if self._hurried():
+                return None
             self._answers[formula] = self._ask(formula)
         return self._answers[formula]
 
@@ -314,7 +330,11 @@ class Known:
         related = [k for k, over in self._relations if not names.isdisjoint(over)][:RELATIONS]
 
         def nonnegative(term: Dim) -> bool:
-            return any(interval(_substituted(term - k, self.view), self.ranges)[0] >= 0 for k in related)
+            return any(
+                interval(_substituted(term - k, self.view), self.ranges)[0] >= 0
+                for k in related
+                if not self._hurried()
+            )
 
         at_least_0, below_0 = nonnegative(compare.term), nonnegative(-compare.term - 1)
         if compare.op == ">=":

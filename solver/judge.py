@@ -18,9 +18,15 @@ from .bounds import Known
 if TYPE_CHECKING:
     from .z3_backend import Problem
 
+GRACE_S = 5.0
+"""Seconds beyond its budget in which the fast path still says what it sees."""
 KEPT = 256
 ANSWERS = 4096
 """How many conjunctions are remembered, and the answers for how many."""
+MANY = 200
+"""Of more connected conditions than these none is dropped because it follows from the others: what is left
+would be no shorter to read.
+"""
 Satisfiable: TypeAlias = Literal["sat", "unsat", "unknown"]
 
 
@@ -102,11 +108,11 @@ class Judge:
     def __init__(self, budget: Budget | None = None) -> None:
         self.budget = budget or Budget()
         self.questions = 0
-        self._prefixes = _Prefix(Known())
+        self._started = time.monotonic()
+        self._prefixes = _Prefix(self._nothing())
         self._kept = 0
         self._answers: dict[tuple[Formula, ...], tuple[Satisfiable, dict[str, int]]] = {}
         self._problem: Problem | None = None
-        self._started = time.monotonic()
         self.model: dict[str, int] = {}
         """An assignment that satisfies what `satisfiable` was last asked, if the answer was `sat`."""
 
@@ -125,6 +131,14 @@ class Judge:
         """Has the time run out?"""
         return time.monotonic() - self._started > self.budget.seconds
 
+    @property
+    def hurried(self) -> bool:
+        """Has the time of the fast path run out as well?"""
+        return time.monotonic() - self._started > self.budget.seconds + GRACE_S
+
+    def _nothing(self) -> Known:
+        return Known((), lambda: self.hurried)
+
     def known(self, given: Iterable[Formula]) -> Known:
         """What the fast path makes of a conjunction; not to be changed."""
         node, start, rest = self._prefixes, self._prefixes, []
@@ -142,7 +156,7 @@ class Judge:
             node.known.learn(*rest)
             self._kept += 1
             if self._kept > KEPT:
-                self._prefixes, self._kept = _Prefix(Known()), 0
+                self._prefixes, self._kept = _Prefix(self._nothing()), 0
         return node.known
 
     def contradicts(self, formulas: Iterable[Formula]) -> bool:
@@ -241,13 +255,17 @@ class Judge:
         return tuple(f for f in dict.fromkeys(formulas) if f in kept)
 
     def irredundant(self, parts: Sequence[Formula], given: Sequence[Formula] = ()) -> list[Formula]:
-        """The parts without those that follow from what is given and the others, long ones dropped first.
+        """The parts without those that follow from what is given and the others, long ones dropped first;
+        all of them where too many are connected.
         """
         known = {c for f in given for c in conjuncts(f)}
         asked = [f for f in parts if f not in known]
         needed: set[Formula] = set()
         for together in components((*given, *asked)):
             long_first = sorted((f for f in together if f not in known), key=lambda f: -len(str(f)))
+            if len(long_first) > MANY:
+                needed.update(long_first)
+                continue
             needed.update(self._needed(long_first, tuple(f for f in together if f in known)))
         return [f for f in asked if f in needed]
 

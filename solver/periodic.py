@@ -6,20 +6,22 @@ finitely many places.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import cache, lru_cache, reduce
 from itertools import combinations, pairwise
 from math import gcd, inf, lcm
 
-from ..constraints.dims import Apply, Dim, Symbol, Term, coefficients, evaluate, linear_parts, lone_atom
+from ..constraints.dims import Apply, Atom, Dim, Symbol, Term, coefficients, evaluate, linear_parts, lone_atom
 from ..constraints.formula import And, Compare, Formula, Or, holds
 
 MAX_PERIOD = 1 << 12
 MAX_CUTS = 1 << 12
 MAX_CLASSES = 1 << 7
 MAX_WORK = 1 << 14
-"""Evaluations of a comparison, beyond which it is not looked at here."""
+"""Evaluations of a comparison, and polynomials whose roots are looked for, beyond which it is not looked at
+here.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +299,7 @@ def image(values: IntegerSet, term: Term, name: str) -> IntegerSet | None:
             return reduce(IntegerSet.__or__, (_bounded(1, 1, value, value) for value in taken), NONE)
         period = lcm(values.period, _period(term, 1))
         classes = sum(mask.bit_count() for mask in values.masks) * (period // values.period)
-        if classes > MAX_CLASSES or _degree(term) > 1 or [*_differences(term)]:
+        if classes > MAX_CLASSES or _degree(term) > 1 or _differences(term):
             return None
         found = NONE
         for mask, low, high in values._stretches():
@@ -339,6 +341,7 @@ def _progression(term: Term, name: str, first: float, last: float, period: int) 
 # --- from formulas to sets ---------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=1 << 14)
 def solutions(formula: Formula, name: str) -> IntegerSet | None:
     """All values of the symbol for which the formula, over no other symbol, holds. None: not mine."""
     try:
@@ -375,9 +378,12 @@ def _compared(compare: Compare, name: str) -> IntegerSet:
     degree = _degree(term)
     if period * (degree + 1) > MAX_PERIOD:
         raise TooLarge
+    dims = (*_differences(term), term)
+    if period * sum(_degree(dim) + 1 for dim in dims) > MAX_WORK:
+        raise TooLarge
     cuts: set[int] = set()
     for residue in range(period):
-        cuts.update(residue + n * period for n in _sign_changes(term, name, residue, period))
+        cuts.update(residue + n * period for n in _sign_changes(dims, name, residue, period))
     ordered = sorted(cuts)
     ends = (-inf, *ordered, inf)
     if sum(min(period, high - low) for low, high in pairwise(ends)) > MAX_WORK or len(cuts) > MAX_CUTS:
@@ -405,7 +411,7 @@ def period(dim: Dim) -> int | None:
     modulo P. None: not mine.
     """
     try:
-        return None if [*_differences(dim)] else _period(dim, 1)
+        return None if _differences(dim) else _period(dim, 1)
     except TooLarge:
         return None
 
@@ -451,16 +457,18 @@ def _degree_of(atom: Symbol | Apply) -> int:
     return 0 if atom.op == "%" else max(map(_degree, atom.args))
 
 
-def _sign_changes(term: Term, name: str, residue: int, period: int) -> list[int]:
-    """All n at which the sign of term(residue + n*period) is not that at n - 1, others perhaps among them.
+def _sign_changes(dims: Iterable[Dim], name: str, residue: int, period: int) -> list[int]:
+    """All n at which the sign of term(residue + n*period) is not that at n - 1, others perhaps among them;
+    the term is the last of the dims, those before it are the differences of its min and max.
 
     The term is a polynomial in n but for min and max, whose arguments change places where the sign of a
     difference changes; so those places are cut out first, innermost first.
     """
     cuts: list[int] = []
-    for dim in (*_differences(term), term):
+    for dim in dims:
         degree = _degree(dim)
 
+        @cache
         def value(n: int, dim: Dim = dim) -> int:
             return evaluate(dim, {name: residue + n * period})
 
@@ -470,15 +478,23 @@ def _sign_changes(term: Term, name: str, residue: int, period: int) -> list[int]
     return cuts
 
 
-def _differences(dim: Dim) -> Iterator[Dim]:
-    """x - y for the arguments x, y of every min and max in the dim, innermost first."""
-    for mono, _ in coefficients(dim):
-        for atom in mono:
-            if isinstance(atom, Apply):
-                for arg in atom.args:
-                    yield from _differences(arg)
-                if atom.op in ("min", "max"):
-                    yield from (x - y for x, y in combinations(atom.args, 2))
+def _differences(dim: Dim) -> tuple[Dim, ...]:
+    """x - y for the arguments x, y of every min and max in the dim, innermost first, each once."""
+    found: dict[Dim, None] = {}
+    seen: set[Atom] = set()
+
+    def visit(dim: Dim) -> None:
+        for mono, _ in coefficients(dim):
+            for atom in mono:
+                if isinstance(atom, Apply) and atom not in seen:
+                    seen.add(atom)
+                    for arg in atom.args:
+                        visit(arg)
+                    if atom.op in ("min", "max"):
+                        found.update(dict.fromkeys(x - y for x, y in combinations(atom.args, 2)))
+
+    visit(dim)
+    return tuple(found)
 
 
 def _changes(value: Callable[[int], int], degree: int, low: float, high: float) -> list[int]:
@@ -492,7 +508,8 @@ def _changes(value: Callable[[int], int], degree: int, low: float, high: float) 
     if degree == 1:
         cuts: list[int] = []
     else:
-        cuts = _changes(lambda n: value(n + 1) - value(n), degree - 1, low, high - 1)
+        # kept, or a value of the k-th difference would take 2**k values
+        cuts = _changes(cache(lambda n: value(n + 1) - value(n)), degree - 1, low, high - 1)
     found = []
     for a, b in pairwise((low, *cuts, high)):
         found += _crossings(value, a, b)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_formulas import box, formulas, where
 
-from anyshape.constraints.dims import sym
+from anyshape.constraints.dims import Dim, substitute, sym
 from anyshape.constraints.formula import Formula, eq, ge, holds, negate
 from anyshape.constraints.formula_text import parse_formula
 from anyshape.solver import bounds
@@ -125,6 +125,41 @@ def test_both_judges_catch_a_wrong_rule(monkeypatch: pytest.MonkeyPatch) -> None
     given = [ge(a, 0), ge(b, -1)]
     assert contradiction(given, ge(a + b, 0), box("ab", -2, 2))
     assert contradicts_z3(given, ge(a + b, 0))
+
+
+# --- when time is up
+
+
+def test_in_a_hurry_it_says_nothing_new() -> None:
+    late = False
+    knowledge = Known([parse_formula("a < b and b <= 64")], lambda: late)
+    assert knowledge.ask(parse_formula("a < 64")) is True
+    late = True
+    assert knowledge.ask(parse_formula("a < 64")) is True, "an answer that it has given stands"
+    assert knowledge.ask(parse_formula("a < 65")) is None
+    assert knowledge.copy().ask(parse_formula("a < 65")) is None
+    knowledge.learn(parse_formula("c >= 3"))
+    assert parse_formula("b >= a") == knowledge.shorten(parse_formula("b >= a"))
+    late = False
+    assert knowledge.ask(parse_formula("a < 65")) is True
+    assert knowledge.ask(parse_formula("c >= 2")) is None
+
+
+def test_relations_are_added_no_longer_than_there_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question that starts in time ends soon after."""
+    ticks = 0
+
+    def added(dim: Dim, replacements: Mapping[str, Dim]) -> Dim:
+        nonlocal ticks
+        ticks += 1
+        return substitute(dim, replacements)
+
+    knowledge = Known(
+        [parse_formula(f"{n}*a*b + c <= {n}*d*e + {n*n}") for n in range(1, 30)], lambda: ticks >= 5
+    )
+    monkeypatch.setattr(bounds, "_substituted", added)
+    assert knowledge.ask(parse_formula("a*d >= c")) is None
+    assert 5 <= ticks < 10
 
 
 def test_thousands_of_formulas_a_second() -> None:

@@ -1,13 +1,14 @@
 """Sets of integers against brute force: membership, algebra, and everything that is read off them."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import gcd, inf
 
 import pytest
 from hypothesis import given, settings
 from random_formulas import formulas
 
-from anyshape.constraints.dims import sym
+from anyshape.constraints.dims import Dim, evaluate, maximum, minimum, sym
 from anyshape.constraints.formula import Formula, ge, holds, le
 from anyshape.constraints.formula_text import parse_formula
 from anyshape.solver import periodic
@@ -112,9 +113,54 @@ def test_the_empty_set() -> None:
 def test_brute_force_catches_a_wrong_half_line(monkeypatch: pytest.MonkeyPatch) -> None:
     right = periodic._half_line
     monkeypatch.setattr(periodic, "_half_line", lambda c, d: right(c, d - 1))
-    periodic._solutions.cache_clear()
+    forget()
     try:
         with pytest.raises(AssertionError):
             check(le(sym("b"), 41))
     finally:
-        periodic._solutions.cache_clear()
+        forget()
+
+
+def forget() -> None:
+    solutions.cache_clear()
+    periodic._solutions.cache_clear()
+
+
+# --- what it costs
+
+
+class Counted:
+    """`evaluate`, which also counts."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, dim: Dim, values: Mapping[str, int]) -> int:
+        self.calls += 1
+        return evaluate(dim, values)
+
+
+def nested(depth: int) -> Dim:
+    """What broadcasting a size against itself again and again leaves behind."""
+    size: Dim = sym("b")
+    for _ in range(depth):
+        size = maximum(size, 2) * minimum(size, 3)
+    return size
+
+
+def test_nested_extremes_are_told_apart_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its text the term has degree 16, and holds the same maxima many times over."""
+    counted = Counted()
+    monkeypatch.setattr(periodic, "evaluate", counted)
+    forget()
+    assert check(ge(nested(4), 1)) is not None
+    assert counted.calls < 50_000
+
+
+def test_many_polynomials_are_not_mine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1,000 residue classes, on each of which thirty differences of degree 1 would be followed."""
+    counted = Counted()
+    monkeypatch.setattr(periodic, "evaluate", counted)
+    steps = " + ".join(f"max(b//1000, b + {n})" for n in range(1, 31))
+    assert solutions(parse_formula(f"{steps} >= 7"), "b") is None
+    assert counted.calls == 0
