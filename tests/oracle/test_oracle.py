@@ -21,7 +21,7 @@ from oracle.pool import WHOLE, Options, Row, run
 from oracle.samples import CONTROL, CORE, PRIMS, Entry, Sample, entries
 
 from anyshape.constraints.dims import Term
-from anyshape.constraints.formula import ne
+from anyshape.constraints.formula import divides
 from anyshape.constraints.generate import RuleFunction
 from anyshape.constraints.language import Context, Tensor, tensors
 from anyshape.constraints.rules import default_rules
@@ -64,9 +64,9 @@ def lenient(rule: RuleFunction, c: Context, *args: Any, **kwargs: Any) -> Any:
 
 
 def severe(rule: RuleFunction, c: Context, *args: Any, **kwargs: Any) -> Any:
-    """The rule, and that the first size of its first tensor is not 1."""
+    """The rule, and that the first size of its first tensor is even."""
     first = next(tensors((*args, *kwargs.values())))
-    c.require(ne(first.shape[0], 1) if first.shape else True, "for no reason")
+    c.require(divides(2, first.shape[0]) if first.shape else True, "for no reason")
     return rule(c, *args, **kwargs)
 
 
@@ -144,8 +144,9 @@ def test_wrong_rule_is_caught(family: str, mistake: Callable[..., Any]) -> None:
     called = f".{op.rpartition(':')[2]}." if entry in (CORE, PRIMS) else ""
     samples = (sample for sample in entries()[entry].samples() if called in str(sample.call))
     limit = 3 if entry.startswith(CONTROL) else None  # torch compiles it at every point
-    remarks = [r for sample in islice(samples, 5) for r in judge(sample, wrong, limit=limit).remarks]
-    assert MISTAKES[mistake] in {remark.kind for remark in unexpected(entry, remarks)}
+    few = islice(samples, 5)
+    remarks = (r for sample in few for r in unexpected(entry, judge(sample, wrong, limit=limit).remarks))
+    assert any(remark.kind == MISTAKES[mistake] for remark in remarks)
 
 
 # ---- what the harness itself is made of
