@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ..constraints.formula import Formula, conjuncts, free_symbols, negate
 from ..constraints.system import Answer
-from . import examples
+from . import elimination, examples
 from .bounds import Known
 
 if TYPE_CHECKING:
@@ -287,11 +287,20 @@ class Judge:
 
     def project(self, formula: Formula, names: Iterable[str]) -> Formula | None:
         """The formula without these symbols that holds where some values of them make it hold; None if
-        not found.
+        not found. Names that are compared with bounds go first: z3 does not eliminate beside products.
         """
+        left = free_symbols(formula).intersection(names)
+        for name in sorted(left):
+            shorter = elimination.without(formula, name)
+            if shorter is not None:
+                formula, left = shorter, left - {name}
+        if self.contradicts((formula,)):
+            return False
+        if left.isdisjoint(free_symbols(formula)):
+            return formula
         from .z3_backend import project
 
-        return project(formula, names, self.budget.seconds - self.stats.seconds)
+        return project(formula, left, self.budget.seconds - self.stats.seconds)
 
     def _z3(self) -> Problem:
         if self._problem is None:

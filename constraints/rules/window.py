@@ -601,9 +601,11 @@ def max_unpool(spatial: int) -> RuleFunction:
             wanted = _unpooled(c, sizes, kernel_size, stride, padding, output_size)
         for m in wanted:
             c.require(ge(m, 0), f"an output size is negative: {m}")
-        span = extremes(indices)
-        if span is not None and not c.at_least(product(wanted) - 1 - span.high, 0):
-            c.approximate(f"the data decide whether indices up to {span.high} stay below {product(wanted)}")
+        span, places = extremes(indices), product(wanted)
+        if span is not None and not c.at_least(places - 1 - span.high, 0):
+            last = c.fresh("index", span.low, span.high)  # which of them is greatest is for the data to say
+            empty = [eq(n, 0) for n in batch if not c.at_least(n, 1)]
+            c.require(any_of((lt(last, places), *empty)), f"index {last} is beyond an output of {places}")
         shape = (*batch, channels, *wanted)
         layout = Layout.CONTIGUOUS if spatial == 3 else like_input(input, shape, input.rank == spatial + 2)
         return Tensor(shape, input.dtype, layout)

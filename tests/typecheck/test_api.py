@@ -178,6 +178,24 @@ def test_a_size_that_the_data_decides_is_none_of_the_inputs(name: str) -> None:
     assert check(needs, f"x: [{name}]; n: int64[]").verdict == "unknown"
 
 
+def test_where_the_data_decide_which_index_is_greatest_nothing_is_claimed() -> None:
+    """Of an odd width the last column is not pooled, and unpooling to the even one loses a column a row."""
+
+    def unpools(x: Tensor) -> Tensor:
+        found, places = nn.functional.max_pool2d(x, 2, return_indices=True)
+        return nn.functional.max_unpool2d(found, places, 2)
+
+    rising = torch.arange(25.0).view(1, 1, 5, 5)
+    unpools(-rising)
+    with pytest.raises(RuntimeError, match="invalid max index"):
+        unpools(rising)
+    report = check(unpools, "x: [b, c, h, w]")
+    assert report.verdict == "unknown"
+    assert not report.accepts.exact
+    even = check(unpools, "x: [b, c, h, w]", ["h % 2 == 0", "w % 2 == 0"])
+    assert even.verdict == "proved"
+
+
 # ---- replay: the oracle is shown to fail
 
 

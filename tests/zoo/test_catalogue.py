@@ -47,7 +47,7 @@ UNDECIDED = {
         DATA: """
             hf_longformer hf_led hf_reformer hf_switchtransformers hf_nllbmoe hf_vilt
             cv_simplepose_resnet18_coco cv_superpointnet hf_superpoint_forkeypointdetection
-            pyg_clustergcnconv pyg_attentive_fp pyg_graph_unet
+            cv_segnet_cityscapes pyg_clustergcnconv pyg_attentive_fp pyg_graph_unet
         """,
         NUMBER: """
             hf_bigbird_formaskedlm x_alibi x_t5_bias x_dynamic_bias x_hyper_connections
@@ -62,7 +62,6 @@ UNDECIDED = {
     for name in names.split()
 }
 NO_RULE = {"pyg_graph_unet": "sparse matrices"}
-INEXACT = {"cv_segnet_cityscapes": "the data decide whether what was pooled at an odd size can be put back"}
 
 
 # ---- every row
@@ -224,10 +223,9 @@ def test_whole(row: Row) -> None:
     assert result.failure == ""
     assert (result.verdict == "unknown") == (why is not None), result.reasons
     assert (result.no_rule != ()) == (row.name in NO_RULE), result.no_rule
-    assert (result.disagreements != ()) == (row.name in INEXACT), result.disagreements
-    assert result.approximate or row.name not in INEXACT
+    assert result.disagreements == ()
     assert result.runs
 
 
 def test_exceptions_are_models_of_the_catalogue() -> None:
-    assert {*UNDECIDED, *NO_RULE, *INEXACT} <= set(ROWS)
+    assert {*UNDECIDED, *NO_RULE} <= set(ROWS)

@@ -1,0 +1,72 @@
+"""Symbols taken out of formulas, against trying all their values."""
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from random_formulas import box, formulas
+
+from anyshape.constraints.formula import Formula, all_of, free_symbols, holds
+from anyshape.constraints.formula_text import parse_formula
+from anyshape.solver import elimination
+from anyshape.solver.elimination import without
+from anyshape.solver.judge import Budget, Judge
+
+SMALL = range(-4, 6)
+BETWEEN = parse_formula("c >= -4 and c <= 5")
+
+
+def exact(formula: Formula) -> bool:
+    """Is what is left true where some small c makes the formula true, and nowhere else?"""
+    left = without(all_of((formula, BETWEEN)), "c")
+    if left is None:
+        return True
+    assert "c" not in free_symbols(left)
+    return all(
+        holds(left, values) == any(holds(formula, {**values, "c": c}) for c in SMALL)
+        for values in box("ab", -3, 5)
+    )
+
+
+@given(formulas("abc", symbolic=False))
+@settings(max_examples=200, deadline=None)
+def test_it_is_what_trying_finds(formula: Formula) -> None:
+    assert exact(formula)
+
+
+@pytest.mark.parametrize("text, left", [
+    ("u >= 0 and u <= h*w - 1 and u >= 4*(h//2)*(w//2)", "h*w >= 1 and h*w >= 4*(h//2)*(w//2) + 1"),
+    ("u >= 0 and u <= n and u != 0", "n >= 1"),
+    ("u == a*b and u <= 7 and n >= 2", "a*b <= 7 and n >= 2"),
+    ("u >= 5 and u <= 4", "1 == 2"),
+    ("n >= 3 and (u >= n or u == 2)", "n >= 3"),
+])
+def test_bounds_are_compared(text: str, left: str) -> None:
+    found = without(parse_formula(text), "u")
+    assert found is not None
+    assert Judge().project(parse_formula(text), ["u"]) == found
+    names = sorted(free_symbols(parse_formula(text)) - {"u"})
+    for values in box("".join(names), -1, 7):
+        assert holds(found, values) == holds(parse_formula(left), values)
+
+
+@pytest.mark.parametrize("text", ["2*u == n", "u*n >= 3", "u // 2 >= n", "u + u*u >= n"])
+def test_what_is_no_bound_is_not_mine(text: str) -> None:
+    assert without(parse_formula(text), "u") is None
+
+
+def test_many_cases_are_not_mine() -> None:
+    text = " and ".join(f"(u >= {n}*a or u <= {n}*b)" for n in range(1, 9))
+    assert without(parse_formula(text), "u") is None
+
+
+def test_products_are_eliminated_without_z3() -> None:
+    judge = Judge(Budget(seconds=0))
+    formula = parse_formula("u >= 0 and u < h*w and u >= 4*(h//2)*(w//2)")
+    assert judge.project(formula, ["u"]) is not None
+    assert judge.stats.z3_queries == 0
+
+
+def test_trying_catches_a_wrong_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = elimination.le
+    monkeypatch.setattr(elimination, "le", lambda low, high: right(low, high + 1))
+    assert not exact(parse_formula("c >= a and c <= b"))
