@@ -110,8 +110,11 @@ def _problem(answer: httpx.Response) -> ServiceError:
     return ServiceError(detail, hint, answer.status_code)
 
 
-def _submit(sent: Package, budget_s: float | None, replay: bool, priority: Priority) -> _Talk[Submitted]:
+def _submit(
+    sent: Package, budget_s: float | None, replay: bool, suspect: Iterable[str], priority: Priority
+) -> _Talk[Submitted]:
     fields: dict[str, Any] = {"name": sent.name[-200:], "replay": str(replay).lower(), "priority": priority}
+    fields["suspect"] = [*suspect]
     if sent.inputs is not None:
         fields["inputs"] = list(sent.inputs)
     if sent.assume:
@@ -229,11 +232,14 @@ class Client:
         budget_s: float | None = None,
         source: bool = True,
         replay: bool = True,
+        suspect: Iterable[str] = (),
         priority: Priority = "normal",
     ) -> Submitted:
         """Asks for a check, and does not wait for it."""
         sent = package(target, inputs, assume, source=source)
-        return self.send(sent, budget_s=budget_s, replay=replay, priority=priority)
+        return self.send(
+            sent, budget_s=budget_s, replay=replay, suspect=suspect, priority=priority
+        )
 
     def send(
         self,
@@ -241,10 +247,11 @@ class Client:
         *,
         budget_s: float | None = None,
         replay: bool = True,
+        suspect: Iterable[str] = (),
         priority: Priority = "normal",
     ) -> Submitted:
         """Asks for a check of a program that is packed already."""
-        return self._run(_submit(sent, budget_s, replay, priority))
+        return self._run(_submit(sent, budget_s, replay, suspect, priority))
 
     def state(self, id: str, *, wait: float = 0.0) -> Submitted:
         """Where a check stands; with `wait`, at its end or after so many seconds."""
@@ -361,11 +368,14 @@ class AsyncClient:
         budget_s: float | None = None,
         source: bool = True,
         replay: bool = True,
+        suspect: Iterable[str] = (),
         priority: Priority = "normal",
     ) -> Submitted:
         """See `Client.submit`."""
         sent = await asyncio.to_thread(package, target, inputs, assume, source=source)
-        return await self.send(sent, budget_s=budget_s, replay=replay, priority=priority)
+        return await self.send(
+            sent, budget_s=budget_s, replay=replay, suspect=suspect, priority=priority
+        )
 
     async def send(
         self,
@@ -373,10 +383,11 @@ class AsyncClient:
         *,
         budget_s: float | None = None,
         replay: bool = True,
+        suspect: Iterable[str] = (),
         priority: Priority = "normal",
     ) -> Submitted:
         """See `Client.send`."""
-        return await self._run(_submit(sent, budget_s, replay, priority))
+        return await self._run(_submit(sent, budget_s, replay, suspect, priority))
 
     async def state(self, id: str, *, wait: float = 0.0) -> Submitted:
         """See `Client.state`."""

@@ -98,7 +98,8 @@ def check_many(
 def _checked(
     index: int, job: Job, executor: Executor, memory_mb: int, grace_s: float, watch: Callable[[str], bool]
 ) -> Ended:
-    question = Question("check", job.inputs, job.assume, job.budget_s, job.replay).to_json()
+    asked = Question("check", job.inputs, job.assume, job.budget_s, job.replay, suspect=job.suspect)
+    question = asked.to_json()
     limits = Limits(job.budget_s + grace_s, memory_mb)
     problem = ""
     for _ in range(ATTEMPTS):

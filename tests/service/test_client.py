@@ -253,6 +253,72 @@ def test_submit_on_the_command_line(
     assert len(capsys.readouterr().out.strip()) == 20
 
 
+def test_check_asks_a_service(
+    server: Running, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("model.py").write_text("def halves(x):\n    return x.view(x.shape[0], 2, -1)\n")
+    there = ["--server", str(server.client.base_url), "--no-replay"]
+    here = ["--no-replay", "--no-cache"]
+    asked = ["check", "model.py:halves", "--input", SPEC]
+    for more in ([], ["--assume", "h % 2 == 0"], ["--shapes"], ["--explain", "full"]):
+        code = main([*asked, *more, *here])
+        expected = capsys.readouterr().out
+        assert main([*asked, *more, *there]) == code
+        assert _untimed(capsys.readouterr().out) == _untimed(expected)
+    assert main([*asked, *there, "--no-source", "--format", "json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["verdict"] == "refined"
+    assert "x.view" not in json.dumps(told)
+
+
+def _untimed(text: str) -> list[str]:
+    """A report without the line that says how long it took."""
+    return [line for line in text.splitlines() if " s: " not in line]
+
+
+def test_a_project_is_checked_by_a_service(
+    server: Running, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("model.py").write_text("def halves(x):\n    return x.view(x.shape[0], 2, -1)\n")
+    Path("pyproject.toml").write_text(
+        "[tool.anyshape]\nreplay = false\n"
+        '[[tool.anyshape.targets]]\ntarget = "model.py:halves"\n'
+        'inputs = "x: float32[b, h]"\nassume = "h % 6 == 0"\n'
+        '[[tool.anyshape.targets]]\ntarget = "model.py:missing"\ninputs = "x: float32[b]"\n'
+    )
+    before = len(server.client.get("/v1/checks").json()["checks"])
+    assert main(["check", "--server", str(server.client.base_url)]) == 2
+    told = capsys.readouterr()
+    assert "proved" in told.out
+    assert "missing" in told.err
+    (asked, *rest) = server.client.get("/v1/checks").json()["checks"]
+    assert len(rest) + 1 == before + 1
+    assert (asked["name"], asked["asked"]["replay"]) == ("model.py:halves", False)
+
+
+def test_suspicions_are_looked_for_by_a_service(server: Running, client: Client) -> None:
+    def differs(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.linear(x, torch.ones(1, 4)) - y
+
+    spec, names = "x: float32[b, 4]; y: float32[b]", ["all"]
+    expected = [f.code for f in check(differs, spec, suspect=names).findings]
+    found = [f.code for f in client.report(client.submit(differs, spec, suspect=names).id).findings]
+    assert found == expected
+    assert "row-column" in found
+    with pytest.raises(ServiceError, match="is no suspicion"):
+        client.submit(differs, spec, suspect=["no-such"])
+
+
+def test_what_is_for_a_service_needs_one(capsys: pytest.CaptureFixture[str]) -> None:
+    target = str(FIXTURES / "bert.pt2")
+    assert main(["check", target, "--no-source"]) == 2
+    assert "--server" in capsys.readouterr().err
+    assert main(["check", target, "--dump", "smt2", "--server", "http://127.0.0.1:9"]) == 2
+    assert "--dump" in capsys.readouterr().err
+
+
 def test_submit_tells_what_is_wrong(
     server: Running, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from ...constraints.spec_text import SpecError
 from .. import baseline as baselines
 from ..baseline import Baseline
 from ..cache import Cache, default_folder
+from ..clock import Progress
 from ..codes import SUSPICIONS
 from ..config import ConfigError, Job, Project, find
-from ..project import answer
+from ..project import Answer, answer
+from ..reading import Reading
 from ..render.formats import WRITERS, written
 from ..report import Report
 from ..suppression import suppressed
@@ -23,6 +25,7 @@ from ..target import TargetError
 from ..terminal import coloured, width
 from .common import BAD_INPUT, EXIT_CODES, TARGETS, Commands, add_target, command, running_for
 from .errors import told
+from .submit import add_server, awaited, client_of, submitted
 
 _EPILOG: Final = f"""\
 {TARGETS}
@@ -33,6 +36,9 @@ Without TARGET, all targets of the nearest pyproject.toml are checked:
   assume = ["h % 64 == 0", "w % 64 == 0"]
 
 Results are kept on disk, and found again as long as the program, its inputs and all packages are the same.
+
+With --server the program is traced here and decided by a service, which gets what `anyshape submit` sends: no
+weights, and with --no-source no text of any line. Repairs are not looked for then.
 
 Exit codes: 0 proved, or nothing but what is suppressed; 1 refined or refuted; 2 bad usage or input;
 3 unknown; 130 interrupted.
@@ -68,11 +74,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-cache", action="store_true", help="neither use nor keep results on disk")
     parser.add_argument("--baseline", metavar="FILE", type=Path, help="findings that are known already")
     parser.add_argument("--write-baseline", action="store_true", help="note all findings as known")
+    add_server(parser)
     parser.set_defaults(budget=None)
 
 
 def run(options: argparse.Namespace, read: set[str] | None = None) -> int:
     """Checks and reports; adds to `read` the user's files that the answer depends on."""
+    if options.server is None and (options.token_file is not None or options.no_source):
+        raise ConfigError("--token-file and --no-source are for a service", "name it by --server URL")
     if options.dump:
         return _dump(options)
     project = find()
@@ -83,9 +92,8 @@ def run(options: argparse.Namespace, read: set[str] | None = None) -> int:
     folder: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
     if whole and project is not None:
         folder = contextlib.chdir(project.root)
-    with folder:
-        cache = None if options.no_cache else Cache(default_folder())
-        reports, failed = _checked(jobs, cache, set() if read is None else read)
+    with _answering(options) as answering, folder:
+        reports, failed = _checked(jobs, answering, set() if read is None else read)
         if options.write_baseline:
             return _write(known, suppressed(reports, project, all=False)) or failed
         shown = suppressed(reports, project, known, all=whole or project is None or not project.jobs)
@@ -98,6 +106,8 @@ def _dump(options: argparse.Namespace) -> int:
     """The system of the one target that is named."""
     if options.target is None:
         raise ConfigError("--dump needs to know of what", "name a TARGET")
+    if options.server is not None:
+        raise ConfigError("--dump asks no service", "leave out --server")
     budget = 30.0 if options.budget is None else options.budget
     with running_for(budget) as tell:
         from ..dumping import dump
@@ -156,7 +166,28 @@ def _write(known: Baseline | None, reports: Sequence[Report]) -> int:
     return 0
 
 
-def _checked(jobs: Sequence[Job], cache: Cache | None, read: set[str]) -> tuple[list[Report], int]:
+Answering: TypeAlias = Callable[[Job, Progress], Answer]
+"""What answers a job, telling what it is at. Raises what `check` raises."""
+
+
+@contextlib.contextmanager
+def _answering(options: argparse.Namespace) -> Iterator[Answering]:
+    """This process, with what it keeps on disk, or the service that is named."""
+    if options.server is None:
+        cache = None if options.no_cache else Cache(default_folder())
+        yield lambda job, tell: answer(job, cache, tell)
+        return
+    with client_of(options) as client:
+
+        def ask(job: Job, tell: Progress) -> Answer:
+            with Reading() as reading:
+                asked = submitted(client, job, tell, source=not options.no_source)
+            return Answer(awaited(client, asked, tell), reading.files)
+
+        yield ask
+
+
+def _checked(jobs: Sequence[Job], answering: Answering, read: set[str]) -> tuple[list[Report], int]:
     """The reports, and the exit code for what could not be checked. One bad target does not stop the others.
 
     Raises SpecError and TargetError where there is but one.
@@ -165,7 +196,7 @@ def _checked(jobs: Sequence[Job], cache: Cache | None, read: set[str]) -> tuple[
     for job in jobs:
         try:
             with running_for(job.budget_s) as tell:
-                found = answer(job, cache, tell)
+                found = answering(job, tell)
             read.update(found.files)
             reports.append(found.report)
         except (SpecError, TargetError) as error:

@@ -7,13 +7,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..config import ConfigError
+from ..clock import Progress
+from ..config import ConfigError, Job
 from ..render.formats import WRITERS
+from ..report import Report
 from ..terminal import coloured, width
 from .common import EXIT_CODES, TARGETS, Commands, add_target, command, running
 
 if TYPE_CHECKING:
-    from ..client import Client
+    from ..client import Client, Priority, Submitted
 
 _EPILOG: Final = f"""\
 {TARGETS}
@@ -32,7 +34,6 @@ def add(commands: Commands) -> None:
     parser = command(commands, "submit", "let a service check a program", _EPILOG)
     add_target(parser)
     add_server(parser)
-    parser.add_argument("--no-source", action="store_true", help="send no text of any line")
     parser.add_argument("--no-wait", action="store_true", help="print the id of the check and go")
     parser.add_argument("--priority", choices=("low", "normal", "high"), default="normal", help="(normal)")
     parser.add_argument("--format", choices=("text", *WRITERS), default="text", help="of the report (text)")
@@ -40,9 +41,10 @@ def add(commands: Commands) -> None:
 
 
 def add_server(parser: argparse.ArgumentParser) -> None:
-    """Which service, and who asks."""
-    parser.add_argument("--server", metavar="URL", help="the service (ANYSHAPE_SERVER)")
+    """Which service, who asks, and what it gets to see."""
+    parser.add_argument("--server", metavar="URL", help="address of the service")
     parser.add_argument("--token-file", metavar="FILE", type=Path, help="a file with the token in it")
+    parser.add_argument("--no-source", action="store_true", help="send no text of any line")
 
 
 def client_of(options: argparse.Namespace) -> Client:
@@ -60,23 +62,32 @@ def client_of(options: argparse.Namespace) -> Client:
     return Client(options.server, token)
 
 
-def run(options: argparse.Namespace) -> int:
-    with client_of(options) as client, running(options) as tell:
-        from ..sending import package
+def submitted(
+    client: Client, job: Job, tell: Progress, *, source: bool, priority: Priority = "normal"
+) -> Submitted:
+    """Traces the target of a job here and asks the service about it. Raises what `check` raises."""
+    from ..sending import package
 
-        sent = package(
-            options.target,
-            options.inputs,
-            options.assume,
-            source=not options.no_source,
-            budget_s=options.budget,
-            progress=tell,
-        )
-        asked = client.send(sent, budget_s=options.budget, priority=options.priority)
+    sent = package(job.target, job.inputs, job.assume, source=source, budget_s=job.budget_s, progress=tell)
+    return client.send(
+        sent, budget_s=job.budget_s, replay=job.replay, suspect=job.suspect, priority=priority
+    )
+
+
+def awaited(client: Client, asked: Submitted, tell: Progress) -> Report:
+    """The report, once there is one; what is being done for it is told."""
+    for now in client.follow(asked.id):
+        tell(f"{now['state']} {now['step']}".strip())
+    return client.report(asked.id)
+
+
+def run(options: argparse.Namespace) -> int:
+    inputs = None if options.inputs is None else tuple(options.inputs)
+    job = Job(options.target, inputs, tuple(options.assume), options.budget)
+    with client_of(options) as client, running(options) as tell:
+        asked = submitted(client, job, tell, source=not options.no_source, priority=options.priority)
         if not options.no_wait:
-            for now in client.follow(asked.id):
-                tell(f"{now['state']} {now['step']}".strip())
-            report = client.report(asked.id)
+            report = awaited(client, asked, tell)
             written = None if options.format == "text" else client.written(asked.id, options.format)
     if options.no_wait:
         print(asked.id)

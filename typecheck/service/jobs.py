@@ -12,6 +12,8 @@ from typing import Final
 from ...constraints.formula_text import parse_formula
 from ...constraints.spec_text import SpecError, parse_spec
 from ...constraints.syntax import DimSyntaxError
+from ..suspicions import wanted
+from ..target import TargetError
 from .auth import PRIORITIES, Who
 from .gate import Refusal
 from .questions import Question
@@ -44,6 +46,7 @@ def question(
     budget_s: float | None = None,
     replay: bool = True,
     finite: int | None = None,
+    suspect: Sequence[str] = (),
 ) -> Question:
     """What is asked, as far as that can be judged without the model. Raises SpecError, Refusal."""
     budget_s = settings.budget_s if budget_s is None else budget_s
@@ -58,7 +61,11 @@ def question(
     else:
         for text in assume:
             _readable(text)
-    return Question(kind, lines, assume, budget_s, replay, finite)
+    try:
+        wanted(suspect)
+    except TargetError as error:
+        raise Refusal(422, str(error)) from None
+    return Question(kind, lines, assume, budget_s, replay, finite, tuple(suspect))
 
 
 def _lines(texts: Sequence[str]) -> tuple[str, ...]:

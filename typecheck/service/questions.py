@@ -24,6 +24,7 @@ from ..api import Examined, examine
 from ..dim_specs.dynamic_shapes import of_report
 from ..recorded import Recorded
 from ..report import Report, Verdict
+from ..suspicions import suspected
 from ..target import Target, TargetError
 from . import comparing
 
@@ -48,6 +49,8 @@ class Question:
     replay: bool = True
     finite: int | None = None
     """Of `refine`: the bound of symbols that have none."""
+    suspect: tuple[str, ...] = ()
+    """Suspicions to look for besides the usual ones."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -57,6 +60,7 @@ class Question:
             "budget_s": self.budget_s,
             "replay": self.replay,
             "finite": self.finite,
+            "suspect": list(self.suspect),
         }
 
     @staticmethod
@@ -69,6 +73,7 @@ class Question:
             data["budget_s"],
             data["replay"],
             data["finite"],
+            tuple(data.get("suspect", ())),  # which questions of before did not have
         )
 
 
@@ -169,7 +174,8 @@ def _answered(report: Report, **more: Any) -> dict[str, Any]:
 
 
 def _check(target: Target, question: Question, tell: Tell) -> dict[str, Any]:
-    report = _examined(target, question, tell).report
+    found = _examined(target, question, tell)
+    report = suspected(found.report, found.system, question.suspect)
     tell("spec")
     return _answered(report, spec=_spec(report))
 

@@ -67,11 +67,17 @@ def submit(
     assume: Lines = None,
     budget_s: Annotated[float | None, Form(gt=0)] = None,
     replay: Annotated[bool, Form()] = True,
+    suspect: Lines = None,
     priority: Annotated[Priority, Form()] = "normal",
 ) -> Check:
     """Asks for which inputs a program runs. The same question about the same program is solved once."""
     asked = jobs.question(
-        service.settings, inputs=inputs, assume=assume or (), budget_s=budget_s, replay=replay
+        service.settings,
+        inputs=inputs,
+        assume=assume or (),
+        budget_s=budget_s,
+        replay=replay,
+        suspect=suspect or (),
     )
     content = received(model.file, int(service.settings.max_program_mb * MB))
     called = name or (model.filename or "").replace("\\", "/").rpartition("/")[2][:200] or "model"
@@ -148,6 +154,7 @@ def variant(service: Serving, who: Asking, id: Id, asked: Variant, response: Res
         budget_s=before["budget_s"] if asked.budget_s is None else asked.budget_s,
         replay=before["replay"],
         finite=asked.finite,
+        suspect=before.get("suspect", ()),
     )
     name, number = asked.name or entry.job.name, jobs.priority(who, asked.priority)
     content = Content(service.store.model_form(entry.work.model), b"")  # which the store has

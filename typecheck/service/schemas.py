@@ -34,6 +34,7 @@ class Asked(BaseModel):
     assume: list[str]
     budget_s: float
     replay: bool
+    suspect: list[str] = Field([], description="suspicions to look for besides the usual ones")
 
 
 class Failure(BaseModel):
@@ -116,7 +117,7 @@ def check_of(entry: Entry, waiting: int | None = None, comparison: dict[str, Any
         step=work.step if state is State.RUNNING else "",
         waiting=waiting,
         model=work.model,
-        asked=Asked(**{key: question[key] for key in Asked.model_fields}),
+        asked=Asked(**{key: question[key] for key in Asked.model_fields if key in question}),
         priority=_PRIORITY_NAMES[work.priority],
         created=job.created,
         started=work.started,
