@@ -84,10 +84,11 @@ def test_refuses(annotation: Any) -> None:
         spec_of(function(x=annotation))
 
 
-@pytest.mark.parametrize("dims", ["*batch c", "... c"])
-def test_unknown_rank_is_refused_as_in_a_spec(dims: str) -> None:
-    with pytest.raises(SpecError, match="unknown rank"):
-        parse_spec(spec_of(function(x=f'Float[Tensor, "{dims}"]')))
+@pytest.mark.parametrize("dims, name", [("*batch c", "batch"), ("... c", "x")])
+def test_any_number_of_dims(dims: str, name: str) -> None:
+    spec = parse_spec(spec_of(function(x=f'Float[Tensor, "{dims}"]')))
+    assert str(spec.inputs[0].type) == f"float32[*{name}, c]"
+    assert spec.domain.rows == (name,)
 
 
 def test_defaults_and_the_rest_are_left_alone() -> None:

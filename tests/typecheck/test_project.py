@@ -234,7 +234,8 @@ def test_codes_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_every_command_has_a_file_and_every_file_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     folder = Path(package.__file__).parent
     others = {"__init__", "common", "errors"}
-    assert {path.stem for path in folder.glob("*.py")} - others == set(COMMANDS)
+    files = {path.stem for path in folder.glob("*.py")} - others
+    assert {name.replace("_", "-") for name in files} == set(COMMANDS)
     with pytest.raises(SystemExit) as caught:
         main(["--help"])
     assert caught.value.code == 0
