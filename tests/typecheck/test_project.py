@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -239,5 +240,5 @@ def test_every_command_has_a_file_and_every_file_a_command(capsys: pytest.Captur
     with pytest.raises(SystemExit) as caught:
         main(["--help"])
     assert caught.value.code == 0
-    listed = [line.split()[0] for line in read(capsys).splitlines() if line.startswith("    ")]
+    listed = [line.split()[0] for line in read(capsys).splitlines() if re.match(r" {4}\S", line)]
     assert [name for name in listed if name in COMMANDS] == list(COMMANDS)
