@@ -5,7 +5,8 @@
 
 Sections: `models` (each stage, against one propagation of fake tensors), `files` (from a `.pt2` to the
 verdict, against the export that made it), `gradual` (against torch's `migrate_gradual_types`), `cold`
-(processes from start to end), `growth` (programs of 100 to 100,000 nodes) and `symbols` (of 2 to 200).
+(processes from start to end), `growth` (programs of 100 to 100,000 nodes) `symbols` (of 2 to 200) and
+`checks` (100 to 900 conditions on 30 sizes).
 `--export` exports each model with every dim `Dim.AUTO`, too, once: minutes each.
 
 Each section leaves its numbers in `build/bench/SECTION.json`; `benchmarks/results.md` shows what is there.
@@ -21,7 +22,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from . import cold, growth, rivals, stages
+from . import checks, cold, growth, rivals, stages
 from .models import MEASURED, RESNET18, Measured, build
 from .programs import BY_SYMBOLS, MAKERS
 from .tables import Table, results
@@ -205,6 +206,17 @@ def many_symbols(options: Options) -> Table:
     return Table("symbols", text, rows)
 
 
+def many_checks(options: Options) -> Table:
+    """Conditions of the program's own on many sizes, decided by us and traced by torch."""
+    rows = []
+    for count in (100, 300, 900):
+        verdict, ours = checks.checked(count)
+        theirs = checks.exported(count)
+        rows.append({"checks": count, "anyshape": _ms([ours]), "torch": _ms([theirs]), "verdict": verdict})
+    text = f"`torch._check`s on {checks.SYMBOLS} sizes: check, and torch.export, in milliseconds"
+    return Table("checks", text, rows)
+
+
 SECTIONS: Mapping[str, Callable[[Options], Table]] = {
     "models": models,
     "files": files,
@@ -212,6 +224,7 @@ SECTIONS: Mapping[str, Callable[[Options], Table]] = {
     "cold": cold_start,
     "growth": grown,
     "symbols": many_symbols,
+    "checks": many_checks,
 }
 
 

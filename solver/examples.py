@@ -11,7 +11,7 @@ from random import Random
 from ..constraints.dims import Dim, coefficients, evaluate, symbols
 from ..constraints.formula import Formula, comparisons, free_symbols, holds
 from .bounds import Known
-from .periodic import EVERY
+from .periodic import EVERY, IntegerSet
 
 FAVOURITES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 32, 64, 1, 0)
 """Numbers that people try, best first."""
@@ -60,15 +60,24 @@ def candidates(known: Known, name: str, numbers: Iterable[int]) -> list[int]:
     """Values of the symbol worth trying: favourites and the numbers in the formulas, moved to what is
     possible.
     """
-    possible = known.sets.get(name, EVERY)
+    return [*_candidates(known.sets.get(name, EVERY), tuple(numbers))]
+
+
+@lru_cache(maxsize=1 << 10)
+def _candidates(possible: IntegerSet, numbers: tuple[int, ...]) -> tuple[int, ...]:
     low = possible.min
     wanted = [*FAVOURITES, *(n + d for n in numbers for d in (0, 1, -1))]
     if low != -inf:
         wanted += [int(low) + d for d in (0, 1)]
-    moved = dict.fromkeys(possible.at_least(w) for w in wanted)
-    moved.update(dict.fromkeys(possible.at_most(w) for w in wanted))
-    ordinary = [v for v in moved if v is not None]
-    return [v for v in ordinary if v > 1][:VALUES] + [v for v in ordinary if v <= 1][:4]
+    large: dict[int, None] = {}
+    small: dict[int, None] = {}
+    for move in (possible.at_least, possible.at_most):
+        for w in wanted:
+            if w > 1 and len(large) >= VALUES:
+                continue  # what a number above 1 is moved to is large, or what 1 is moved to
+            if (value := move(w)) is not None:
+                (large if value > 1 else small)[value] = None
+    return (*[*large][:VALUES], *[*small][:4])
 
 
 def constants(formulas: Iterable[Formula]) -> list[int]:

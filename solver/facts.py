@@ -169,9 +169,11 @@ class _Search:
             for line in _lines(point):
                 moved = {s: v + line.get(s, 0) * n for s, v in point.items()}
                 try:
-                    held = solutions(rewrite(together, moved), LINE)
                     there = sign * substitute(self.dim, moved)
-                    if held is None or held.max != inf or isinstance(there, int):
+                    if isinstance(there, int):
+                        continue
+                    held = solutions(rewrite(together, moved), LINE)
+                    if held is None or held.max != inf:
                         continue
                     later = ge(n, max(held.cuts, default=0))
                     grown = substitute(there, {LINE: n + held.period * _divisors(eq(there, 0))}) - there
@@ -219,14 +221,14 @@ class _Search:
 
 
 def _lines(point: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Directions: along each symbol, along two at once, evenly or as the point scales them, and along all."""
+    """Directions: along each symbol, along all, along two at once, evenly or as the point scales them."""
     names = sorted(point)
     for sign in (1, -1):
         yield from ({name: sign} for name in names)
+        yield dict.fromkeys(names, sign)
         for one, other in combinations(names, 2):
             yield {one: sign, other: sign}
             yield {one: sign * point[one], other: sign * point[other]}
-        yield dict.fromkeys(names, sign)
 
 
 def _divisors(formula: Formula) -> int:

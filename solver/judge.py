@@ -23,7 +23,7 @@ GRACE_S = 5.0
 KEPT = 256
 ANSWERS = 4096
 """How many conjunctions are remembered, and the answers for how many."""
-MANY = 200
+MANY = 64
 """Of more connected conditions than these none is dropped because it follows from the others: what is left
 would be no shorter to read.
 """
@@ -226,6 +226,12 @@ class Judge:
             return Answer.NEVER
         return Answer.SOMETIMES if can_fail == can_hold == "sat" else Answer.UNKNOWN
 
+    def follows(self, formula: Formula, given: Sequence[Formula] = ()) -> bool:
+        """Does the formula hold wherever all given ones do? No also where that is not found out."""
+        given = connected(given, names_of(formula))
+        quick = self.known(given).ask(formula)
+        return quick is True or (quick is None and self.satisfiable((*given, negate(formula))) == "unsat")
+
     def core(self, formulas: Sequence[Formula]) -> tuple[Formula, ...]:
         """A subset that is unsatisfiable as long as it keeps every member; earlier formulas are preferred.
 
@@ -278,7 +284,7 @@ class Judge:
         if self.exhausted or not parts:
             return parts
         if len(parts) == 1:
-            return [] if self.ask(parts[0], given) is Answer.ALWAYS else parts
+            return [] if self.follows(parts[0], given) else parts
         left, right = parts[: len(parts) // 2], parts[len(parts) // 2 :]
         self.known((*given, *right))  # remembered for whatever is asked with more given
         left = self._needed(left, (*given, *right))

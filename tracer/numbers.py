@@ -22,6 +22,7 @@ from ..constraints import dims
 from ..constraints import formula as logic
 from ..constraints.dims import Dim, Term
 from ..constraints.formula import Formula
+from .conclusive import is_checked
 
 
 class Run(Protocol):
@@ -45,8 +46,8 @@ class Run(Protocol):
     def varies(self, dim: Dim) -> bool:
         """Does the dim stand for many numbers at once: for those of all iterations of a loop?"""
 
-    def require(self, formula: Formula, reason: str) -> None:
-        """The program raises unless this holds."""
+    def require(self, formula: Formula, reason: str, error: type[Exception] = ZeroDivisionError) -> None:
+        """The program raises the error unless this holds."""
 
 
 class _Node:
@@ -201,7 +202,11 @@ def _comparison(
         dim = dim_of(other)
         if dim is None or (type(other) is Size and other.run is not self.run):
             return other_kind
-        return self.run.truth(over_dims(self.term, dim))
+        formula = over_dims(self.term, dim)
+        if is_checked(sys._getframe(1)) and not isinstance(formula, bool):
+            self.run.require(formula, f"the program checks that {formula}", RuntimeError)
+            return True
+        return self.run.truth(formula)
 
     return compare
 

@@ -414,17 +414,18 @@ class Recording(Ledger):
     def coin(self) -> bool:
         return self._branch(None, None)
 
-    def require(self, formula: Formula, reason: str) -> None:
-        """A requirement outside any operator (a division of sizes) is a node of its own, so that it has an
-        origin.
+    def require(self, formula: Formula, reason: str, error: type[Exception] = ZeroDivisionError) -> None:
+        """A requirement outside any operator (a division of sizes, a `torch._check`) is a node of its own, so
+        that it has an origin.
         """
         if formula is True:
             return
+        self.loops.forget_none(free_symbols(formula))
         self.generator.node = len(self.nodes)
         self.nodes.append(Node("require", (("condition", formula),), (), here(self.names)))
         before = len(self.generator.said.constraints)
         self.generator.require(formula, reason)
-        self._raise_if_caught(before, ZeroDivisionError)
+        self._raise_if_caught(before, error)
 
     def give_up(self, reason: str) -> NoReturn:
         """Ends the run; in a loop that is being summarised, only the attempt at that."""

@@ -1,0 +1,57 @@
+"""Is the comparison that the program is making the whole argument of a `torch._check`?
+
+Then nothing but that call gets the answer, and the call raises unless it is true: the comparison is a
+requirement and no branch. Python's bytecode says where an answer goes.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import itertools
+from types import CodeType, FrameType
+
+import torch
+
+
+def is_checked(frame: FrameType) -> bool:
+    """Does the comparison at which the frame stands go to `torch._check`, and nowhere else?
+
+    A message to raise with is an argument more: what it says may depend on the failure, so that is a branch.
+    """
+    path = _called_with(frame.f_code, frame.f_lasti)
+    if not path:
+        return False
+    found = frame.f_globals.get(path[0])
+    for name in path[1:]:
+        found = getattr(found, name, None)
+    return found is torch._check
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _called_with(code: CodeType, offset: int) -> tuple[str, ...]:
+    """The dotted name of what is called with the result of the comparison at the offset as its only argument;
+    nothing where there is no such call.
+    """
+    before = [*itertools.takewhile(lambda i: i.offset <= offset, _instructions(code))]
+    after = [i for i in _instructions(code)[len(before) :] if i.opname != "CACHE"][:2]
+    alone = [(i.opname, i.arg) for i in after] == [("PRECALL", 1), ("CALL", 1)]
+    if not alone or before[-1].opname != "COMPARE_OP" or any(i.is_jump_target for i in after):
+        return ()
+    wanted = 1  # values that the instructions from here on leave on the stack
+    while before and wanted:
+        last = before.pop()
+        if last.opcode in dis.hasjrel or last.is_jump_target:
+            return ()
+        wanted -= dis.stack_effect(last.opcode, last.arg if last.opcode >= dis.HAVE_ARGUMENT else None)
+    names: list[str] = []
+    while before and before[-1].opname in ("LOAD_ATTR", "LOAD_METHOD"):
+        names.append(str(before.pop().argval))
+    if not before or before[-1].opname not in ("LOAD_GLOBAL", "LOAD_NAME"):
+        return ()
+    return (str(before[-1].argval), *reversed(names))
+
+
+@functools.lru_cache(maxsize=1 << 8)
+def _instructions(code: CodeType) -> tuple[dis.Instruction, ...]:
+    return tuple(dis.get_instructions(code))
