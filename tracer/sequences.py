@@ -257,10 +257,10 @@ class _Several:
         return bool(physical(self)) if whole is None else bool(whole)
 
     def __getitem__(self, key: Any) -> Any:
-        whole = self.lazy()
-        if whole is None:
-            return physical(self)[key]
-        return whole[key] if type(key) is not slice else type(self)(_sliced(whole.run, physical(self), key))
+        whole, members = self.lazy(), physical(self)
+        if type(key) is not slice:
+            return members[key] if whole is None else whole[key]
+        return type(self)(members[key] if whole is None else _sliced(whole.run, members, key))
 
     def __add__(self, other: Any) -> Any:
         return type(self)((*physical(self), *physical(other)))
@@ -293,15 +293,25 @@ def _at(member: Any, k: Dim) -> Any:
 
 
 def _sliced(run: Recording, members: tuple[Any, ...], key: slice) -> Iterable[Any]:
-    """`[::-1]`, `[a:]`, `[:-b]`, `[a:-b]` of what is held; any other slice asks for numbers."""
+    """`[::-1]`, `[a:]`, `[:-b]`, `[a:-b]` of what is held, and `[::s]` of one that stands for many; any other
+    slice asks for numbers.
+    """
     first, last = key.start or 0, -(key.stop or 0)
     if key.step == -1 and key.start is key.stop is None:
         return (_backwards(m) for m in members[::-1])
+    if type(key.step) is int and key.step > 1 and key.start is key.stop is None and len(members) == 1:
+        return [_every(members[0], key.step)]
     plain = type(first) is int and type(last) is int and key.step in (None, 1) and key.stop != 0
     if not plain or first < 0 or last < 0:
         return [*_one_by_one(members)][key]
     rest = _without(run, members, first)
-    return _without(run, rest[::-1], last)[::-1]
+    return _without(run, rest[::-1], last, from_behind=True)[::-1]
+
+
+def _every(member: Repeated, step: int) -> Repeated:
+    """The elements at 0, s, 2*s, …: ceil(n / s) of them. The member stands for many."""
+    count = ceildiv(member.count, step)
+    return Repeated.of(member.run, count, lambda k: member.at(step * k), member.alike, member.one)
 
 
 def _backwards(member: Any) -> Any:
@@ -310,8 +320,12 @@ def _backwards(member: Any) -> Any:
     return Repeated.of(member.run, member.count, lambda k: member.at(member.count - 1 - k))
 
 
-def _without(run: Recording, members: Sequence[Any], n: int) -> list[Any]:
-    """What is left when n elements are dropped, beginning with the first member."""
+def _without(
+    run: Recording, members: Sequence[Any], n: int, *, from_behind: bool = False
+) -> list[Any]:
+    """What is left when n elements are dropped, beginning with the first member: those that it begins with,
+    or, where the members stand in reverse, those that it ends with.
+    """
     left = [*members]
     while n and left:
         member = left[0]
@@ -320,12 +334,16 @@ def _without(run: Recording, members: Sequence[Any], n: int) -> list[Any]:
             n -= 1
         elif not run.truth(ge(member.count, 1)):
             del left[0]
-        elif not member.alike:
-            return _without(run, [*_one_by_one(left)], n)
         else:
-            left[0] = Repeated.times(run, member.count - 1, member.one)
+            at = member.at if member.alike or from_behind else _next(member)
+            left[0] = Repeated.of(run, member.count - 1, at, member.alike, member.one)
             n -= 1
     return left
+
+
+def _next(member: Repeated) -> At:
+    """The elements but for the first."""
+    return lambda k: member.at(k + 1)
 
 
 def settled(several: Any) -> list[Any]:
@@ -384,7 +402,7 @@ class Repeating(_Several, list[Any]):
             run = next((m.run for m in members if type(m) is Repeated), None)
             if run is not None:
                 step = 1 if index == 0 else -1
-                refill(self, _without(run, members[::step], 1)[::step])
+                refill(self, _without(run, members[::step], 1, from_behind=index == -1)[::step])
                 return found
         return _after_settling("pop")(self, index)
 
@@ -521,8 +539,9 @@ def symbolic_list(x: Any = (), /) -> Any:
     found = lazy(x)
     if type(x) in (Repeating, RepeatingTuple):
         return Repeating(physical(x))
-    if found is not None:
-        return Repeating([Repeated.of(found.run, found.count, found.at)])
+    if found is not None:  # beside other members a negative count would take some of those away
+        many = found.run.truth(ge(found.count, 0))
+        return Repeating([Repeated.of(found.run, found.count, found.at)] if many else [])
     return [element for element in x] if _expression(x) else builtins.list(x)  # noqa: C416
 
 

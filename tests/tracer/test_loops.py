@@ -706,6 +706,63 @@ def test_ranges(case: Case) -> None:
     assert disagreements(case) == []
 
 
+# --- lists of places, in slices --------------------------------------------------------------------------
+
+
+def pooled_places(x: Tensor) -> list[Tensor]:
+    front = [-1]
+    kept = front + list(range(x.size(1)))[1:-1][::2]
+    return [torch.arange(kept[0], kept[-1] + 1), x.new_zeros(len(kept))]
+
+
+def all_but_two(x: Tensor) -> list[Tensor]:
+    kept = list(range(x.size(1)))[2:]
+    return [x[:, kept[0]], torch.arange(kept[0], kept[-1] + 1), x.new_zeros(len(kept))]
+
+
+def all_but_the_last_two(x: Tensor) -> list[Tensor]:
+    kept = list(range(x.size(1)))[:-2][::-1]
+    return [torch.arange(kept[-1], kept[0] + 1), x.new_zeros(len(kept))]
+
+
+def every_third(x: Tensor) -> list[Tensor]:
+    kept = list(range(1, x.size(1)))[::3]
+    return [torch.arange(kept[0], kept[-1] + 1), x.new_zeros(len(kept))]
+
+
+def popped_places(x: Tensor) -> list[Tensor]:
+    places = list(range(x.size(1)))
+    places.pop(0)
+    places.pop()
+    return [torch.arange(places[0], places[-1] + 1), x.new_zeros(len(places))]
+
+
+def beside_none(x: Tensor) -> list[Tensor]:
+    front = [7]
+    places = front + list(range(x.size(1) - 3))
+    return [x.new_zeros(len(places)), torch.arange(places[-1])]
+
+
+def by_number(x: Tensor) -> Tensor:
+    front, places = [0], list(range(x.size(1)))
+    return x.new_zeros(len(front + places[1::2][::2]))
+
+
+@pytest.mark.parametrize("case, followed", [
+    (Case(pooled_places, summarised=False), True),
+    (Case(all_but_two, summarised=False, refuses=True), True),
+    (Case(all_but_the_last_two, summarised=False, refuses=True), True),
+    (Case(every_third, summarised=False, refuses=True), True),
+    (Case(popped_places, summarised=False, refuses=True), True),
+    (Case(beside_none, summarised=False), True),
+    (Case(by_number, summarised=False), False),  # up to the bound on lengths that are tried
+], ids=lambda value: getattr(value, "name", ""))  # fmt: skip
+def test_slices_of_places(case: Case, followed: bool) -> None:
+    assert disagreements(case) == []
+    system = trace(case.target, case.inputs, *case.assume)
+    assert all(path.end.how != "gave-up" for path in system.paths) is followed
+
+
 # --- programs that hide state ----------------------------------------------------------------------------
 #
 # Each does something else in the third or the fourth iteration, by a state that is kept somewhere. The
