@@ -494,12 +494,23 @@ def symbolic_range(*args: Any) -> Any:
     if run is None or not 1 <= len(args) <= 3:
         return builtins.range(*args)
     start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1) if len(args) == 2 else args
-    step = int(step)
     low, high = dim_of(start), dim_of(stop)
-    if low is None or high is None or step == 0:
+    by = _step(run, step, low, high)
+    if low is None or high is None or by == 0:
         return builtins.range(*args)
-    count = ceildiv(high - low, step) if step > 0 else ceildiv(low - high, -step)
-    return Lazy(run, count, lambda k: size(run, low + step * k))
+    downwards = isinstance(by, int) and by < 0
+    count = ceildiv(low - high, -by) if downwards else ceildiv(high - low, by)
+    return Lazy(run, count, lambda k: size(run, low + by * k))
+
+
+def _step(run: Recording, step: Any, low: Dim | None, high: Dim | None) -> Dim:
+    """The step of a range: a number, unless the range has a number of elements whatever the step may be, as
+    `range(0, n, n)` has one. Then the step is positive.
+    """
+    by = dim_of(step)
+    if isinstance(by, int) or by is None or low is None or high is None:
+        return int(step)
+    return by if isinstance(ceildiv(high - low, by), int) and run.truth(ge(by, 1)) else int(step)
 
 
 def symbolic_len(x: Any, /) -> Any:

@@ -748,7 +748,20 @@ def by_number(x: Tensor) -> Tensor:
     return x.new_zeros(len(front + places[1::2][::2]))
 
 
+def in_one_step(x: Tensor) -> list[Tensor]:
+    """Chunks as long as the whole are one chunk; of nothing, none can be taken."""
+    n = x.size(1)
+    return [x[:, at : at + n] for at in range(0, n, n)]
+
+
+def in_three_steps(x: Tensor) -> list[Tensor]:
+    n = x.size(1)
+    return [x.new_zeros(at) for at in range(n, 4 * n, n)]
+
+
 @pytest.mark.parametrize("case, followed", [
+    (Case(in_one_step, summarised=False, refuses=True), True),
+    (Case(in_three_steps, summarised=False, refuses=True), True),
     (Case(pooled_places, summarised=False), True),
     (Case(all_but_two, summarised=False, refuses=True), True),
     (Case(all_but_the_last_two, summarised=False, refuses=True), True),
