@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from math import prod
 from typing import Any, Final, Literal
 
-from ...constraints.dims import Dim, Term, substitute, sym, symbols
+from ...constraints.dims import Dim, Term, evaluate, substitute, sym, symbols
 from ...constraints.formula import Formula, conjuncts, free_symbols, ge
 from ...constraints.language import Tensor
 from ...constraints.spec import Declared, Spec
@@ -29,6 +30,10 @@ from .specs import to_json as spec_json
 
 SECONDS: Final = 20.0
 """What choosing may take; when it is over, sizes stay numbers that could have been more."""
+SMALL: Final = 2_000_000
+"""Elements of all inputs together. A way that only larger inputs take, such as that of a model which splits
+what has more than 2**31 elements, is chosen where there is no other.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +137,7 @@ class _Chooser:
         found = [(way, box) for way in self.report.ways or (True,) if (box := self._box(way)) is not None]
         if not found:
             return None
-        way, box = max(found, key=lambda pair: pair[1].rank)
+        way, box = max(found, key=lambda pair: (self._least(pair[1]) <= SMALL, pair[1].rank))
         exact = boxes.is_all(self.judge, box, self.accepted)
         given_up = () if exact else tuple(self._given_up(way, box))
         return DynamicShapes(
@@ -143,6 +148,12 @@ class _Chooser:
             self.report.accepts.exact,
             way,
         )
+
+    def _least(self, box: Box) -> int:
+        """The elements of all inputs together, at the smallest sizes of the box: what an example costs."""
+        values = box.at({root.name: root.low for root in box.roots})
+        shapes = [d.type.shape for d in self.spec.inputs if isinstance(d.type, Tensor)]
+        return sum(prod(evaluate(dim, values) for dim in shape) for shape in shapes)
 
     def _box(self, way: Formula) -> Box | None:
         """The largest box found on one way through the program."""

@@ -258,3 +258,17 @@ def test_refine_bounds_every_size(program: str, capsys: pytest.CaptureFixture[st
 def test_refine_of_nothing(program: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["refine", f"{program}:holes", "-i", "x: [b]", "-a", "b == 7"]) == 1
     assert "runs for none" in capsys.readouterr().err
+
+
+def test_a_way_that_only_huge_inputs_take_is_not_chosen() -> None:
+    def model(x: torch.Tensor) -> torch.Tensor:
+        if x.numel() > 2**31:
+            return torch.cat([x[:1], x[1:]])
+        if x.shape[0] >= 64:
+            return x.contiguous()
+        return x * 2
+
+    shapes = of_report(check(model, "x: float32[b, n]"))
+    assert shapes is not None
+    least = shapes.box.at({root.name: root.low for root in shapes.box.roots})
+    assert least["b"] * least["n"] < 1000
