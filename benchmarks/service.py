@@ -40,6 +40,7 @@ SETTINGS: Final = {
     "QUEUE_LIMIT": "100000",
     "LEASE_S": "5",
     "DRAIN_S": "2",
+    "KERNELS": "false",
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
@@ -89,8 +89,9 @@ def examine(
     replay: bool = True,
     rules: Rules | None = None,
     progress: Progress | None = None,
+    trying: Callable[[Source], Source] | None = None,
 ) -> Examined:
-    """What `check` does, with the program and its constraints."""
+    """What `check` does, with the program and its constraints; `trying` makes what examples are tried on."""
     clock = Clock(progress or _silent, budget_s)
     rules = default_rules() if rules is None else rules
     asked = question(target, inputs, assume, clock, replay=replay, rules=rules)
@@ -99,7 +100,7 @@ def examine(
     )  # fmt: skip
     with clock.step("solve"):
         decision = decide(system, Budget(clock.left))
-    trial = Trial(source, system) if replay else None
+    trial = Trial(trying(source) if trying else source, system) if replay else None
     with clock.step("replay"):
         report = _report(found.name, spec, system, decision, rules, changed, oracle, trial)
     tried = len(trial.outcomes) if trial else 0

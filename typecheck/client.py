@@ -165,6 +165,8 @@ def _list(filters: Mapping[str, Any]) -> _Talk[list[Submitted]]:
 
 
 def _compared(first: str, second: str) -> _Talk[dict[str, Any]]:
+    for id in (first, second):
+        yield from _ended(id)
     asked = yield from _ask("POST", "/v1/comparisons", json={"first": first, "second": second})
     now = yield from _ended(asked.json()["id"])
     comparison: dict[str, Any] = now.data["comparison"]

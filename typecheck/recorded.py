@@ -24,7 +24,7 @@ from ..constraints.system_json import paths_from_json, paths_to_json
 from ..solver.decide import Oracle
 from .api import default_rules, question
 from .clock import Clock, Progress
-from .replay import RULES, Failed, Outcome, Refused, by_rules
+from .replay import Failed, Outcome, by_rules
 from .target import Target
 
 FORM: Final = "anyshape.recorded"
@@ -120,6 +120,11 @@ class RecordedSource:
 
     def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
         """What the rules say, asked anew at these sizes along the path that they take."""
+        path = self.at(values)
+        return path if isinstance(path, Failed) else by_rules(path)
+
+    def at(self, values: Mapping[str, int]) -> Path | Failed:
+        """The path that these sizes take, at these sizes, with what the rules say there."""
         try:
             taken = [path for path in self._paths if holds(path.premise, values)]
         except (ZeroDivisionError, KeyError) as error:
@@ -134,12 +139,7 @@ class RecordedSource:
         except (ZeroDivisionError, KeyError) as error:
             return Failed(f"its sizes have no value there: {error!r}")
         said = generate(program, self._rules, Domain())
-        outcome = by_rules(
-            System(Domain(), (Path(program, said.values, tuple(said.constraints), tuple(said.notes)),))
-        )
-        if not isinstance(outcome, Refused | Failed) and path.end.how == "raised":
-            return Refused(RULES, path.end.reason, "", path.end.origin)
-        return outcome
+        return Path(program, said.values, tuple(said.constraints), tuple(said.notes), end=path.end)
 
 
 # ---- a program at concrete sizes

@@ -24,7 +24,7 @@ from ..constraints.language import Number, Tensor, Value
 from ..constraints.program import Origin
 from ..constraints.rows import sizes
 from ..constraints.spec import Declared, Spec
-from ..constraints.system import Domain, System
+from ..constraints.system import Domain, Path
 
 MODERATE: Final = 4_000_000
 """Elements of all inputs together up to which real tensors are used."""
@@ -107,17 +107,16 @@ def at(spec: Spec, values: Mapping[str, int]) -> Spec:
     return Spec(tuple(replace(d, type=_at(d.type, values)) for d in spec.inputs), Domain())
 
 
-def by_rules(system: System) -> Outcome:
+def by_rules(path: Path) -> Outcome:
     """What the rules say of a graph whose inputs have concrete sizes: each requirement is true or false."""
-    for path in system.paths:
-        for constraint in path.constraints:
-            if constraint.kind == "model" and constraint.formula is not True:
-                if constraint.formula is not False:
-                    return Failed(f"{constraint.formula} is open at concrete sizes: {constraint.reason}")
-                return Refused(RULES, constraint.reason, "", path.program.nodes[constraint.node].origin)
-        if inexact := [note for note in path.notes if note.inexact]:
-            return Failed(inexact[0].reason)
-    return Ran(RULES)
+    for constraint in path.constraints:
+        if constraint.kind == "model" and constraint.formula is not True:
+            if constraint.formula is not False:
+                return Failed(f"{constraint.formula} is open at concrete sizes: {constraint.reason}")
+            return Refused(RULES, constraint.reason, "", path.program.nodes[constraint.node].origin)
+    if inexact := [note for note in path.notes if note.inexact]:
+        return Failed(inexact[0].reason)
+    return Refused(RULES, path.end.reason, "", path.end.origin) if path.end.how == "raised" else Ran(RULES)
 
 
 def _at(value: Value, values: Mapping[str, int]) -> Value:
@@ -193,10 +192,11 @@ def _device(target: Any) -> Any:
     return torch.device("cpu")
 
 
-_WORDS_OF_OTHERS = (
+OTHERS = (
     "allocate", "out of memory", "not implemented for", "fake tensor", "faketensor", "tensor subclasses",
     "data pointer",
 )
+"""Words of an error that was raised for another reason than sizes."""
 
 _CARRIED = "to have same metadata"
 """What torch says of a loop whose body returns another shape than it was given."""
@@ -216,7 +216,7 @@ def _is_other(error: Exception) -> bool:
         fake_tensor.UnsupportedFakeTensorException,
         fake_tensor.UnsupportedOperatorException,
     )
-    return isinstance(error, others) or any(word in str(error).lower() for word in _WORDS_OF_OTHERS)
+    return isinstance(error, others) or any(word in str(error).lower() for word in OTHERS)
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from ..constraints.claims import listening
 from ..constraints.generate import Rules
 from ..constraints.spec import Spec
 from ..constraints.spec_text import parse_spec, write_spec
-from ..constraints.system import System
+from ..constraints.system import Path, System
 from ..solver.decide import Oracle
 from ..tracer.archive import ArchiveError
 from ..tracer.exported import GraphError
@@ -74,10 +74,14 @@ class TracedSource:
         return self._system, []
 
     def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
+        return by_rules(self.at(values))
+
+    def at(self, values: Mapping[str, int]) -> Path:
+        """The graph at these sizes, with what the rules say there."""
         spec = at(self.spec, values)
-        if spec == self.spec:  # it has no symbols
-            return by_rules(self._system)
-        return by_rules(graph_system(self.traced, self.rules, spec))
+        same = spec == self.spec  # it has no symbols
+        (path,) = (self._system if same else graph_system(self.traced, self.rules, spec)).paths
+        return path
 
 
 def _read(target: Target) -> Traced:

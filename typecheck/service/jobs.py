@@ -65,7 +65,8 @@ def question(
         wanted(suspect)
     except TargetError as error:
         raise Refusal(422, str(error)) from None
-    return Question(kind, lines, assume, budget_s, replay, finite, tuple(suspect))
+    kernels = replay and settings.kernels
+    return Question(kind, lines, assume, budget_s, replay, finite, tuple(suspect), kernels)
 
 
 def _lines(texts: Sequence[str]) -> tuple[str, ...]:

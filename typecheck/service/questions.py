@@ -1,6 +1,7 @@
 """What a worker is asked, and how it answers: a model's content and a question to plain data.
 
-Nothing here reads a file, runs a model, or imports torch. A kind of question is a function in `KINDS`.
+Nothing here reads a file or runs a model. torch is imported for nothing but examples that are tried on its
+kernels. A kind of question is a function in `KINDS`.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from ...tracer.exported import GraphError
 from ...tracer.graph import Traced
 from ..api import Examined, examine
 from ..dim_specs.dynamic_shapes import of_report
-from ..recorded import Recorded
+from ..recorded import Recorded, RecordedSource
 from ..report import Report, Verdict
+from ..sources import Source, TracedSource
 from ..suspicions import suspected
 from ..target import Target, TargetError
 from . import comparing
@@ -51,6 +53,8 @@ class Question:
     """Of `refine`: the bound of symbols that have none."""
     suspect: tuple[str, ...] = ()
     """Suspicions to look for besides the usual ones."""
+    kernels: bool = False
+    """Try examples on torch's kernels for tensors without data, too: of a program that was sent."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -61,6 +65,7 @@ class Question:
             "replay": self.replay,
             "finite": self.finite,
             "suspect": list(self.suspect),
+            "kernels": self.kernels,
         }
 
     @staticmethod
@@ -73,7 +78,8 @@ class Question:
             data["budget_s"],
             data["replay"],
             data["finite"],
-            tuple(data.get("suspect", ())),  # which questions of before did not have
+            tuple(data.get("suspect", ())),  # which questions of before did not have,
+            data.get("kernels", False),  # nor this
         )
 
 
@@ -166,7 +172,15 @@ def _examined(target: Target, question: Question, tell: Tell) -> Examined:
         budget_s=question.budget_s,
         replay=question.replay,
         progress=tell,
+        trying=_on_kernels if question.kernels else None,
     )
+
+
+def _on_kernels(source: Source) -> Source:
+    from .kernels import OnKernels
+
+    assert isinstance(source, TracedSource | RecordedSource), "no code of a user's runs in a service"
+    return OnKernels(source)
 
 
 def _answered(report: Report, **more: Any) -> dict[str, Any]:

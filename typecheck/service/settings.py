@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,6 +44,8 @@ class Settings(BaseSettings):
     """Seconds beyond its budget after which the process of a check is killed."""
     memory_mb: int = Field(2048, ge=256)
     """What the process of a check may use."""
+    kernels: bool = Field(default_factory=lambda: find_spec("torch") is not None)
+    """Try examples on torch's kernels for tensors without data, which takes a process some 200 MB more."""
 
     max_upload_mb: float = Field(256.0, gt=0)
     """What a request may bring."""

@@ -18,8 +18,8 @@ from typing import IO, Any, Final
 
 HEADER: Final = struct.Struct(">II")
 MOST_INFLATED: Final = 1 << 30
-SLACK_MB: Final = 1024
-"""Address space that is reserved and never used: z3, the interpreter, threads."""
+SLACK_MB: Final = 2048
+"""Address space that is reserved and never used: z3, the interpreter, torch, threads."""
 CPU_SLACK_S: Final = 30
 
 
