@@ -5,12 +5,12 @@ z3 is imported when the first question gets that far.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from ..constraints.formula import Formula, conjuncts, free_symbols, negate
+from ..constraints.formula import Formula, all_of, conjuncts, free_symbols, negate
 from ..constraints.system import Answer
 from . import elimination, examples
 from .bounds import Known
@@ -100,6 +100,17 @@ def connected(formulas: Iterable[Formula], names: Iterable[str]) -> tuple[Formul
         return reached[0] if reached else ()
     kept = frozenset().union(*reached)
     return tuple(f for f in dict.fromkeys(c for f in formulas for c in conjuncts(f)) if f in kept)
+
+
+def _apart(
+    parts: Iterable[Formula], names: Collection[str]
+) -> tuple[list[Formula], list[Formula]]:
+    """The parts that speak of the names, and the others."""
+    about: list[Formula] = []
+    rest: list[Formula] = []
+    for part in parts:
+        (rest if names_of(part).isdisjoint(names) else about).append(part)
+    return about, rest
 
 
 class Judge:
@@ -295,18 +306,24 @@ class Judge:
         """The formula without these symbols that holds where some values of them make it hold; None if
         not found. Names that are compared with bounds go first: z3 does not eliminate beside products.
         """
-        left = free_symbols(formula).intersection(names)
+        parts = conjuncts(formula)
+        left = frozenset().union(*map(names_of, parts)).intersection(names)
         for name in sorted(left):
-            shorter = elimination.without(formula, name)
+            if self.exhausted:
+                return None
+            about, rest = _apart(parts, {name})
+            shorter = elimination.without(all_of(about), name)
             if shorter is not None:
-                formula, left = shorter, left - {name}
-        if self.contradicts((formula,)):
+                parts, left = conjuncts(all_of((*rest, shorter))), left - {name}
+        if False in parts or self.contradicts(parts):
             return False
-        if left.isdisjoint(free_symbols(formula)):
-            return formula
+        about, rest = _apart(parts, left)
+        if not about:
+            return all_of(parts)
         from .z3_backend import project
 
-        return project(formula, left, self.budget.seconds - self.stats.seconds)
+        without = project(all_of(about), left, max(self.budget.seconds - self.stats.seconds, 0.0))
+        return None if without is None else all_of((*rest, without))
 
     def _z3(self) -> Problem:
         if self._problem is None:

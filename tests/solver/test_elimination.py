@@ -60,10 +60,24 @@ def test_many_cases_are_not_mine() -> None:
 
 
 def test_products_are_eliminated_without_z3() -> None:
-    judge = Judge(Budget(seconds=0))
+    judge = Judge(Budget(seconds=9))
     formula = parse_formula("u >= 0 and u < h*w and u >= 4*(h//2)*(w//2)")
     assert judge.project(formula, ["u"]) is not None
     assert judge.stats.z3_queries == 0
+
+
+def test_out_of_time_nothing_is_found() -> None:
+    """However many conditions on data ask, each costs next to nothing then."""
+    assert Judge(Budget(seconds=0)).project(parse_formula("u >= 0 and u < n"), ["u"]) is None
+
+
+def test_what_does_not_speak_of_the_symbols_stays() -> None:
+    formula = parse_formula("h*w*d >= 3 and 2*u == n and v >= a and v <= b*c")
+    found = Judge().project(formula, ["u", "v"])
+    assert found is not None and free_symbols(found) == {*"hwdnabc"}
+    for n, (a, b) in ((4, (1, 2)), (5, (1, 2)), (4, (3, 2))):
+        values = {"h": 3, "w": 1, "d": 1, "n": n, "a": a, "b": b, "c": 1}
+        assert holds(found, values) is (n % 2 == 0 and a <= b)
 
 
 def test_trying_catches_a_wrong_bound(monkeypatch: pytest.MonkeyPatch) -> None:
