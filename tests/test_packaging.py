@@ -18,7 +18,11 @@ PACKAGES = {
     f"anyshape.{init.parent.relative_to(ROOT).as_posix().replace('/', '.')}": init.parent
     for folder in FOLDERS for init in sorted((ROOT / folder).rglob("__init__.py"))
 }
-IMPORT_NAMES = {"z3-solver": "z3", "pydantic-settings": "pydantic_settings", "SQLAlchemy": "sqlalchemy"}
+OPENTELEMETRY = ("api", "sdk", "exporter-otlp-proto-http")
+IMPORT_NAMES = {
+    "z3-solver": "z3", "pydantic-settings": "pydantic_settings", "SQLAlchemy": "sqlalchemy",
+    **{f"opentelemetry-{part}": "opentelemetry" for part in OPENTELEMETRY},
+}  # fmt: skip
 
 
 def requirement(text: str) -> tuple[str, str]:
@@ -38,7 +42,7 @@ EXTRAS = {
 }
 SERVICE = {
     IMPORT_NAMES.get(name, name)
-    for extra in ("service", "ray")
+    for extra in ("service", "ray", "telemetry")
     for name, _ in map(requirement, PYPROJECT["project"]["optional-dependencies"][extra])
 }
 PINS = dict(line.split("==") for line in (ROOT / "pins.txt").read_text().splitlines() if "==" in line)

@@ -16,6 +16,7 @@ from .gate import Gate
 from .pages import add_pages
 from .problems import add_handlers
 from .settings import Settings
+from .telemetry import Traces
 from .workers import Executor, Worker
 
 VERSION: Final = "1.0"
@@ -23,9 +24,11 @@ THREADS: Final = 64
 """Requests that are worked on at a time; others wait."""
 
 
-def create_app(settings: Settings, make: Callable[[], Executor] = Worker) -> FastAPI:
+def create_app(
+    settings: Settings, make: Callable[[], Executor] = Worker, traces: Traces | None = None
+) -> FastAPI:
     """The application of one service. Raises ConfigError where the database cannot be used."""
-    service = Service(settings, make)
+    service = Service(settings, make, traces)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -58,5 +61,7 @@ def create_app(settings: Settings, make: Callable[[], Executor] = Worker) -> Fas
         allow_headers=["authorization", "content-type", "x-request-id"],
         expose_headers=["location", "retry-after", "x-request-id"],
     )
-    app.add_middleware(Gate, settings=settings, tokens=service.tokens, metrics=service.metrics)
+    app.add_middleware(
+        Gate, settings=settings, tokens=service.tokens, metrics=service.metrics, traces=service.traces
+    )
     return app

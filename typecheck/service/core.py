@@ -15,20 +15,24 @@ from .runner import Runner
 from .settings import Settings
 from .store import Entry, QueueFull, Store, Submission
 from .tables import State
+from .telemetry import Traces, traces_to
 from .workers import Executor, Worker
 
 
 class Service:
     """Everything that belongs together: the store, the workers, and who is told."""
 
-    def __init__(self, settings: Settings, make: Callable[[], Executor] = Worker) -> None:
+    def __init__(
+        self, settings: Settings, make: Callable[[], Executor] = Worker, traces: Traces | None = None
+    ) -> None:
         self.settings = settings
+        self.traces = traces or traces_to(settings.traces)
         self.database = Database(settings.url)
         self.store = Store(self.database)
         self.tokens = Tokens(self.database)
         self.metrics = Metrics(self.store)
         self.hub = Hub(self.store)
-        self.runner = Runner(self.store, settings, make, self.metrics, self.hub.tell)
+        self.runner = Runner(self.store, settings, make, self.metrics, self.traces, self.hub.tell)
 
     async def start(self) -> None:
         await asyncio.to_thread(self.database.migrate)
@@ -42,6 +46,7 @@ class Service:
         await self.hub.stop()
         await asyncio.to_thread(self.runner.stop)
         self.database.close()
+        await asyncio.to_thread(self.traces.close)
         log("service ends")
 
     def submit(self, asked: Submission) -> Entry:
@@ -57,5 +62,6 @@ class Service:
         known = entry.state is not State.QUEUED
         self.metrics.submissions.labels("known" if known else "new" if new else "again").inc()
         if not known:
+            self.traces.asked(entry.work.digest)
             self.runner.wake()
         return entry

@@ -24,6 +24,7 @@ from .auth import LOCAL, Rates, Tokens, Who
 from .logs import REQUEST, log
 from .metrics import Metrics
 from .settings import MB, Settings
+from .telemetry import Traces
 
 OPEN: Final = ("/healthz", "/readyz")
 """For whoever looks after the service; nothing of any tenant is there."""
@@ -62,8 +63,11 @@ def problem(status: int, detail: str, hint: str = "", **more: Any) -> dict[str, 
 class Gate:
     """The outermost layer of the application."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, tokens: Tokens, metrics: Metrics) -> None:
+    def __init__(
+        self, app: ASGIApp, settings: Settings, tokens: Tokens, metrics: Metrics, traces: Traces
+    ) -> None:
         self.app, self.settings, self.tokens, self.metrics = app, settings, tokens, metrics
+        self.traces = traces
         self.rates = Rates()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -71,6 +75,12 @@ class Gate:
             await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
+        with self.traces.request(_method(scope), headers) as answered:
+            status = await self._answer(scope, headers, receive, send)
+            answered(_route(scope), status)
+
+    async def _answer(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> int:
+        """The status of the answer that was given."""
         given = headers.get("x-request-id", "")
         request = given if _ID.fullmatch(given) else secrets.token_hex(8)
         token = REQUEST.set(request)
@@ -91,6 +101,7 @@ class Gate:
         finally:
             self._done(scope, answer.status, time.monotonic() - started)
             REQUEST.reset(token)
+        return answer.status
 
     async def _who(self, scope: Scope, headers: Headers) -> Who:
         """Raises Refusal where this request is not to be answered."""
@@ -135,8 +146,7 @@ class Gate:
         return most
 
     def _done(self, scope: Scope, status: int, seconds: float) -> None:
-        route = getattr(scope.get("route"), "path", "") or ("/" if scope["path"] == "/" else "other")
-        method = scope["method"] if scope["method"] in METHODS else "other"
+        route, method = _route(scope), _method(scope)
         self.metrics.requests.labels(method, route, status).observe(seconds)
         if route not in (*OPEN, "/metrics"):
             log("request", method=method, route=route, status=status, seconds=round(seconds, 4))
@@ -186,6 +196,15 @@ class _Answer:
         }
         await self(start)
         await self.send({"type": "http.response.body", "body": body})
+
+
+def _route(scope: Scope) -> str:
+    """The form of the path, without ids."""
+    return getattr(scope.get("route"), "path", "") or ("/" if scope["path"] == "/" else "other")
+
+
+def _method(scope: Scope) -> str:
+    return scope["method"] if scope["method"] in METHODS else "other"
 
 
 def _name(netloc: str) -> str:

@@ -22,6 +22,7 @@ from .metrics import Metrics
 from .questions import NAME
 from .settings import Settings
 from .store import Store, Taken
+from .telemetry import Traces
 from .workers import Answered, Broke, Executor, Limits, Outcome
 
 POLL_S: Final = 1.0
@@ -39,9 +40,17 @@ class Runner:
     """The workers of one service."""
 
     def __init__(
-        self, store: Store, settings: Settings, make: Callable[[], Executor], metrics: Metrics, tell: Tell
+        self,
+        store: Store,
+        settings: Settings,
+        make: Callable[[], Executor],
+        metrics: Metrics,
+        traces: Traces,
+        tell: Tell,
     ) -> None:
-        self.store, self.settings, self.metrics, self.tell = store, settings, metrics, tell
+        self.store, self.settings, self.metrics, self.traces, self.tell = (
+            store, settings, metrics, traces, tell,
+        )  # fmt: skip
         self.owner = f"{hostname()[:32]}-{os.getpid()}-{secrets.token_hex(4)}"
         self.executors = [make() for _ in range(settings.workers)]
         self._threads: list[threading.Thread] = []
@@ -102,9 +111,12 @@ class Runner:
         self.tell(taken.digest, "")
         watch = _Watch(self, taken)
         started = time.monotonic()
-        with self.metrics.busy.track_inprogress():
+        spans = self.traces.deciding(taken.digest, taken.failures + 1, taken.created)
+        with self.metrics.busy.track_inprogress(), spans as decided:
             limits = Limits(taken.question["budget_s"] + self.settings.grace_s, self.settings.memory_mb)
             outcome = executor.ask(taken.form, taken.content, taken.question, limits, watch)
+            kind, _, ended = _read(outcome)
+            decided(kind or ended["verdict"])
         seconds = time.monotonic() - started
         self.metrics.seconds.observe(seconds)
         if isinstance(outcome, Broke):

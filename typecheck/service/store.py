@@ -51,6 +51,8 @@ class Taken:
     content: bytes
     question: Mapping[str, Any]
     failures: int
+    created: float
+    """Since when it has been known, in seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +233,10 @@ class Store:
             model = session.get_one(Model, work.model)
             work.state, work.owner, work.lease = State.RUNNING, owner, now + lease_s
             work.started, work.starts, work.step = now, work.starts + 1, ""
-            return Taken(work.digest, model.form, model.content, json.loads(work.question), work.failures)
+            question = json.loads(work.question)
+            return Taken(
+                work.digest, model.form, model.content, question, work.failures, work.created
+            )
 
     def renew(self, owner: str, digest: str, lease_s: float, step: str) -> bool:
         """Says that the owner is alive and where it is; False where the work is no longer its own."""
