@@ -52,6 +52,7 @@ def traced(model: Any, given: Arguments, dynamic_shapes: Any, oblivious: bool) -
         recurrent_shapes(),
         rebound(sources_of(model), BUILTINS if oblivious else {}),
         _WholePooling(),
+        _Squeezing(),
         _noting_lines(ModuleNames(module)) as noted,
         _config.patch(backed_size_oblivious=oblivious),  # type: ignore[attr-defined]
     ):
@@ -213,6 +214,39 @@ def _same(one: Any, other: Any) -> bool:
     """Are these the same size, whatever it is? Asks nothing of the trace."""
     exprs = [size.node.expr if isinstance(size, torch.SymInt) else size for size in (one, other)]
     return bool(exprs[0] == exprs[1])
+
+
+# ---- squeeze
+
+
+class _Squeezing(TorchFunctionMode):
+    """Whether a size that `squeeze` may take away is 1 is asked before the call, as the model would ask it.
+
+    Where sizes of 1 are treated like others, `squeeze` takes every size that varies for a larger one. Along
+    dims of size 1 it is `select(dim, 0)`.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = kwargs or {}
+        if func in (torch.squeeze, torch.Tensor.squeeze):
+            selected = _squeezed(*args, **given)
+            if selected is not None:
+                return selected
+        return func(*args, **given)
+
+
+def _squeezed(input: torch.Tensor, dim: Any = None) -> torch.Tensor | None:
+    """What `squeeze` returns where a size that varies is 1; None where torch itself gets it right."""
+    rank = input.dim()
+    axes = range(rank) if dim is None else [dim] if isinstance(dim, int) else dim
+    if any(not -rank <= axis < rank for axis in axes):
+        return None  # torch refuses the call
+    taken = sorted({axis % rank for axis in axes if bool(input.shape[axis] == 1)}, reverse=True)
+    if not any(isinstance(input.shape[axis], torch.SymInt) for axis in taken):
+        return None
+    for axis in taken:
+        input = input.select(axis, 0)
+    return input
 
 
 # ---- recurrent networks

@@ -315,7 +315,15 @@ class Twice(nn.Module):
         return torch.avg_pool1d(y, y.shape[-1]).squeeze(-1)
 
 
+class Column(nn.Module):
+    """Rows are pooled until one is left, which goes; without that there are too many dims."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.max_pool2d(x, (4, 1)).squeeze(1).t() + x.squeeze(-1).sum()
+
+
 FREE = [
+    Case("squeeze", Column(), "x: [b, h, w]", (*grid(b=(1, 3), h=(3, 4, 5, 7, 8), w=(2, 5)),), ("w >= 2",)),
     Case("max_pool1d", Pooled(), "x: [b, 3, t]", (*grid(b=(1, 2), t=(1, 2, 9, 40)),)),
     Case("pooling twice", Twice(), "x: [b, 1, t]", (*grid(b=(1, 3), t=(19, 20, 21, 50, 99)),)),
     Case("windows", Windows(), "x: [b, h, w]", (*grid(b=(1, 3), h=(8, 9, 12), w=(8, 10, 16)),)),
