@@ -177,6 +177,13 @@ def _variant(id: str, asked: Mapping[str, Any]) -> _Talk[Submitted]:
     return _submitted((yield from _ask("POST", f"/v1/checks/{id}/variants", json=dict(asked))))
 
 
+def _asked_further(id: str, kind: str, path: str) -> _Talk[Any]:
+    """What a variant of a kind adds to the report, once it has ended."""
+    asked = yield from _variant(id, {"kind": kind})
+    yield from _report(asked.id)
+    return (yield from _json("GET", f"/v1/checks/{asked.id}/{path}"))
+
+
 def _settings(url: str | None, token: str | None) -> dict[str, Any]:
     token = token or os.environ.get(TOKEN, "")
     return {
@@ -275,6 +282,16 @@ class Client:
     def variant(self, id: str, **asked: Any) -> Submitted:
         """Another question about the same program: `inputs`, `assume`, `kind="refine"`, `finite=64`."""
         return self._run(_variant(id, asked))
+
+    def branches(self, id: str) -> list[dict[str, Any]]:
+        """What each condition on sizes is for the inputs of a check, as `branches` has it."""
+        found: list[dict[str, Any]] = self._run(_asked_further(id, "branches", "branches"))
+        return found
+
+    def migration(self, id: str) -> dict[str, Any]:
+        """Which types fit the program of a check: `static`, `principal`, `types`, as `migrate` has them."""
+        found: dict[str, Any] = self._run(_asked_further(id, "migrate", "migration"))
+        return found
 
     def compare(self, first: str, second: str) -> dict[str, Any]:
         """How what two checks accept lies to each other, once both have ended."""
@@ -411,6 +428,16 @@ class AsyncClient:
     async def variant(self, id: str, **asked: Any) -> Submitted:
         """See `Client.variant`."""
         return await self._run(_variant(id, asked))
+
+    async def branches(self, id: str) -> list[dict[str, Any]]:
+        """See `Client.branches`."""
+        found: list[dict[str, Any]] = await self._run(_asked_further(id, "branches", "branches"))
+        return found
+
+    async def migration(self, id: str) -> dict[str, Any]:
+        """See `Client.migration`."""
+        found: dict[str, Any] = await self._run(_asked_further(id, "migrate", "migration"))
+        return found
 
     async def compare(self, first: str, second: str) -> dict[str, Any]:
         """See `Client.compare`."""

@@ -98,7 +98,7 @@ def branches(
         asked = question(told(value), inputs, assume, clock, rules, replay=False)
         lines = dict(_LINE.findall(value.code))
         seen = {_way(path): _truths_of_nodes(path, lines) for path in asked.system.paths}
-        found = [*_Branches(asked, clock, lambda sizes: _nodes_at(asked, sizes, lines)).found(seen)]
+        found = [*_Branches(asked.system, clock, lambda sizes: _nodes_at(asked, sizes, lines)).found(seen)]
         order = [_node(name, lines)[1] for name in lines]
         return tuple(sorted(found, key=lambda b: order.index(b.text) if b.text in order else len(order)))
     from ...tracer.conditions import watching
@@ -107,7 +107,18 @@ def branches(
     with watching(Recording.run.__code__) as runs:
         asked = question(value, inputs, assume, clock, rules, replay=False)
     seen = {_way(path): _places(watched.truths) for path, watched in runs if path is not None}
-    found = [*_Branches(asked, clock, lambda sizes: _conditions_at(asked, sizes)).found(seen)]
+    found = [*_Branches(asked.system, clock, lambda sizes: _conditions_at(asked, sizes)).found(seen)]
+    return _in_order(found)
+
+
+def branches_of(system: System, clock: Clock) -> tuple[BranchOn, ...]:
+    """The same of a program of which nothing is there but its constraint system: the conditions of which the
+    solver was asked when it was recorded. Which way it goes at the examples is not seen.
+    """
+    return _in_order(_Branches(system, clock, lambda sizes: {}).found({}))
+
+
+def _in_order(found: Iterable[BranchOn]) -> tuple[BranchOn, ...]:
     return tuple(sorted(found, key=lambda b: (b.origin.file, b.origin.line, b.origin.start)))
 
 
@@ -174,9 +185,9 @@ class _Met:
 class _Branches:
     """Gathers conditions over all paths, those that were asked of the solver and those that were seen."""
 
-    def __init__(self, asked: Question, clock: Clock, watch: Callable[[Mapping[str, int]], Truths]) -> None:
-        self.system: System = asked.system
-        self.oracle = Oracle(asked.system.domain, Budget(clock.left))
+    def __init__(self, system: System, clock: Clock, watch: Callable[[Mapping[str, int]], Truths]) -> None:
+        self.system = system
+        self.oracle = Oracle(system.domain, Budget(clock.left))
         self.watch = watch
         self.met: dict[Place, _Met] = {}
         ends = [path.end.reason for path in self.system.paths if path.end.how == "gave-up"]

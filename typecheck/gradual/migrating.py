@@ -208,7 +208,8 @@ def migrate(
     """
     names = [str(d.path[0]) for d in parse_spec(inputs).inputs] if inputs is not None else ()
     found = resolve(target, names)
-    asked = value = found.value
+    value = found.value
+    asked: Any = found
     if inputs is None and found.kind == "python":
         inputs = spec_of(value)
     if is_graph_module(value):

@@ -22,6 +22,7 @@ from ...tracer.archive import ArchiveError
 from ...tracer.exported import GraphError
 from ...tracer.graph import Traced
 from ..api import Examined, examine
+from ..clock import Clock
 from ..dim_specs.dynamic_shapes import of_report
 from ..recorded import Recorded, RecordedSource
 from ..report import Report, Verdict
@@ -213,6 +214,30 @@ def _refine(target: Target, question: Question, tell: Tell) -> dict[str, Any]:
     return _answered(examined.report, spec=_spec(examined.report), inner_sizes=sizes)
 
 
+def _branches(target: Target, question: Question, tell: Tell) -> dict[str, Any]:
+    """As a check, with what each condition on sizes is for the declared inputs."""
+    from ..gradual.branching import branches_of
+
+    found = _examined(target, question, tell)
+    tell("branches")
+    conditions = branches_of(found.system, Clock(tell, question.budget_s))
+    return _answered(
+        suspected(found.report, found.system, question.suspect),
+        spec=_spec(found.report),
+        branches=[one.to_json() for one in conditions],
+    )
+
+
+def _migrate(target: Target, question: Question, tell: Tell) -> dict[str, Any]:
+    """As a check, with a static migration, and what type of each value all of them share."""
+    from ..gradual.migrating import migrate
+
+    found = migrate(target, question.inputs, question.assume, budget_s=question.budget_s, progress=tell)
+    told = found.to_json()
+    kept = {key: told[key] for key in ("static", "principal", "types")}
+    return _answered(found.report, spec=_spec(found.report), migration=kept)
+
+
 def _spec(report: Report) -> dict[str, Any] | None:
     if report.verdict is Verdict.REFUTED:
         return None
@@ -228,5 +253,7 @@ def _compare(pair: comparing.Pair, question: Question, tell: Tell) -> dict[str, 
 KINDS: Final[Mapping[str, Callable[[Any, Question, Tell], dict[str, Any]]]] = {
     "check": _check,
     "refine": _refine,
+    "branches": _branches,
+    "migrate": _migrate,
     "compare": _compare,
 }

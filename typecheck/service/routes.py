@@ -227,10 +227,22 @@ def spec(service: Serving, who: Asking, id: Id) -> Spec:
 
 @router.get("/v1/checks/{id}/branches", tags=["answers"], responses=PROBLEMS)
 def branches(service: Serving, who: Asking, id: Id) -> list[dict[str, Any]]:
-    """The branches of the program on sizes, and which way the declared inputs take."""
+    """The branches of the program on sizes, and which way the declared inputs take.
+
+    Of a variant of the kind `branches`: what each condition is for them, and for which it is true and false.
+    """
     _, answer = _answered(service, who, id)
-    told: list[dict[str, Any]] = answer["report"]["branches"]
+    told: list[dict[str, Any]] = answer.get("branches", answer["report"]["branches"])
     return told
+
+
+@router.get("/v1/checks/{id}/migration", tags=["answers"], responses=PROBLEMS)
+def migration(service: Serving, who: Asking, id: Id) -> schemas.Migration:
+    """Of a variant of the kind `migrate`: a static migration, and the types of all values."""
+    _, answer = _answered(service, who, id)
+    if "migration" not in answer:
+        raise Refusal(409, "types were not asked for: ask for a variant of the kind migrate")
+    return schemas.Migration(**answer["migration"])
 
 
 @router.get("/v1/checks/{id}/events", tags=["checks"], responses=EVENTS, response_class=StreamingResponse)

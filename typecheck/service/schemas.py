@@ -74,7 +74,7 @@ class Checks(BaseModel):
 class Variant(BaseModel):
     """Another question about a model that was sent before. What is left out stays as it was."""
 
-    kind: Literal["check", "refine"] = "check"
+    kind: Literal["check", "refine", "branches", "migrate"] = "check"
     inputs: list[str] | None = Field(None, max_length=200)
     assume: list[str] | None = Field(None, max_length=200)
     budget_s: float | None = Field(None, gt=0)
@@ -96,6 +96,14 @@ class Spec(BaseModel):
     json_: dict[str, Any] = Field(alias="json", description="the spec, and what was given up")
     python: str = Field(description="the same as Python to paste")
     inner_sizes: dict[str, Any] = Field({}, description="of refine: facts of each size inside the program")
+
+
+class Migration(BaseModel):
+    """Which types fit the program. A type is a text such as `float32[b, 2, h//2]`."""
+
+    static: dict[str, Any] | None = Field(description="`sizes` and `types` of one; null where none is known")
+    principal: dict[str, str] = Field(description="the type of each value that all static migrations share")
+    types: dict[str, str] = Field(description="the type of each value, sizes as terms over the symbols")
 
 
 class Health(BaseModel):
