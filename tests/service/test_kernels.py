@@ -18,9 +18,10 @@ from anyshape.typecheck.api import Examined, examine
 from anyshape.typecheck.codes import Code
 from anyshape.typecheck.recorded import recorded
 from anyshape.typecheck.replay import RULES, Failed, Ran, Refused
-from anyshape.typecheck.service import kernels
+from anyshape.typecheck.service import jobs, kernels
 from anyshape.typecheck.service.kernels import HOW, LENIENT, OnKernels, by_kernels
 from anyshape.typecheck.service.questions import Question, traced
+from anyshape.typecheck.service.settings import Settings
 from anyshape.typecheck.service.workers import Answered, Limits, Worker
 from anyshape.typecheck.sources import TracedSource
 from anyshape.typecheck.target import Target
@@ -138,6 +139,15 @@ def test_a_recorded_program_is_tried_along_the_way_that_it_takes() -> None:
     report = examine(recorded(target, "x: float32[b, h]").target("m"), trying=OnKernels).report  # type: ignore[arg-type]
     assert (report.verdict, report.replayed) == ("refined", HOW)
     assert report.stats["replays"] > 4
+
+
+@pytest.mark.parametrize(
+    "given, expected", [({}, True), ({"memory_mb": 512}, False), ({"kernels": False}, False)]
+)
+def test_they_are_a_setting_and_need_memory(given: dict[str, int], expected: bool) -> None:
+    settings = Settings(**given)  # type: ignore[arg-type]
+    assert jobs.question(settings).kernels is expected
+    assert jobs.question(settings, replay=False).kernels is False
 
 
 # ---- in the process of a check

@@ -21,6 +21,8 @@ from .settings import Settings
 from .store import Submission
 from .uploads import Content
 
+TORCH_MB: Final = 768
+"""Memory of a check from which on there is room for torch."""
 MOST_TEXT: Final = 20_000
 """Characters of a spec and its assumptions."""
 
@@ -65,7 +67,7 @@ def question(
         wanted(suspect)
     except TargetError as error:
         raise Refusal(422, str(error)) from None
-    kernels = replay and settings.kernels
+    kernels = replay and settings.kernels and settings.memory_mb >= TORCH_MB
     return Question(kind, lines, assume, budget_s, replay, finite, tuple(suspect), kernels)
 
 
