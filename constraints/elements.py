@@ -11,7 +11,9 @@ This stands beside the rules and not in them: `ELEMENTS` says for an operator wh
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from .dims import Dim, Term, maximum, minimum
@@ -422,8 +424,59 @@ ELEMENTS: Mapping[str, ElementLaw] = {
 }
 
 
+# A mask that the program itself makes of constants: `torch.ones(b, t).bool()` is true everywhere.
+
+MADE = frozenset("ones ones_like new_ones zeros zeros_like new_zeros full full_like new_full".split())
+KEPT = frozenset(
+    "to _to_copy type bool clone contiguous detach alias expand expand_as unsqueeze squeeze view reshape "
+    "flatten transpose permute getitem slice select narrow repeat".split()
+)
+TRUTHS: Mapping[str, Callable[..., bool]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    **dict.fromkeys(("logical_not", "bitwise_not"), operator.not_),
+    **dict.fromkeys(("logical_and", "bitwise_and"), lambda a, b: bool(a and b)),
+    **dict.fromkeys(("logical_or", "bitwise_or"), lambda a, b: bool(a or b)),
+}
+
+
+def one_value(tensor: Any) -> int | None:
+    """What all elements are, where that is a number; a number is itself."""
+    if isinstance(tensor, int):
+        return int(tensor)
+    match tensor.elements if isinstance(tensor, Tensor) else None:
+        case Affine(int() as value, ()):
+            return value
+    return None
+
+
+def _truth(op: str, named: Named, result: Tensor) -> bool | None:
+    """Whether all elements of a mask are true, or all are false; None where that is not known."""
+    if op in MADE:
+        value = one_value(replace(result, elements=ELEMENTS[op](named, result)))
+        return None if value is None else bool(value)
+    tensors = [*_tensors(named.values())]
+    if op in KEPT and len(tensors) == 1:
+        value = one_value(tensors[0])
+        return None if value is None else bool(value)
+    if op in TRUTHS:
+        values = [one_value(named[name]) for name in ("input", "other") if name in named]
+        return None if None in values else bool(TRUTHS[op](*values))
+    if op in ("all", "any") and len(tensors) == 1:
+        value = one_value(tensors[0])
+        return value != 0 if value is not None and (value != 0) == (op == "all") else None
+    return None
+
+
 def with_elements(op: str, named: Named, result: Any) -> Any:
     """The result with what is known of its elements, where sizes alone decide them."""
+    if isinstance(result, Tensor) and result.dtype == "bool":
+        truth = _truth(op, named, result)
+        return result if truth is None else replace(result, elements=Affine(int(truth)))
     if not isinstance(result, Tensor) or result.dtype not in FOLLOWED:
         return result
     sources = list(_tensors(named.values()))

@@ -256,6 +256,8 @@ class Recording(Ledger):
         self.forks: list[tuple[Decision, ...]] = []
         self._over = False
         self._made: list[Decision] = []
+        self.constants_written = False
+        """Has a tensor of constants been written into? Then so may others, of which it is a view."""
         self.limits: dict[str, tuple[int, Origin]] = {}
         """Ranks that are looked at up to a bound, and for whose sake."""
 
@@ -556,6 +558,8 @@ class Recording(Ledger):
         if isinstance(written, SymbolicTensor) and not results and isinstance(written.value, Tensor):
             # Some elements were written over (`x[i] = v`), in a way that is not followed.
             written.value = dataclasses.replace(written.value, elements=written.value.elements and UNTRACKED)
+        if isinstance(before_writing, Tensor) and before_writing.elements is not None:
+            self.constants_written = True
         if before_writing is not None:
             self._check_written(op, written, before_writing)
         self.nodes[index] = Node(

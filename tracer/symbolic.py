@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ..constraints.dims import Dim
-from ..constraints.elements import extremes
+from ..constraints.elements import extremes, one_value
 from ..constraints.formula import eq, ge
 from ..constraints.language import Affine, Dynamic, Layout, Tensor
 from ..constraints.lifting import number_of_elements, opened, reached, spelt_out
@@ -303,7 +303,8 @@ def tolist(run: Recording, x: SymbolicTensor) -> Any:
 
 def truth(run: Recording, x: SymbolicTensor) -> bool:
     run.require(eq(elements(run, x), 1), "the truth of a tensor needs one element")
-    return run.coin()
+    constant = None if run.constants_written else one_value(known(run, x))
+    return run.coin() if constant is None else bool(constant)
 
 
 def contains(run: Recording, x: SymbolicTensor, element: Any) -> bool:

@@ -432,6 +432,37 @@ def test_agrees_with_eager(program: Program) -> None:
     assert True in seen
 
 
+def padded(x: Tensor, mask: Tensor) -> Tensor:
+    """What needs other sizes unless the mask is true everywhere."""
+    return x if mask.all() else x.view(-1, 7)
+
+
+def views_written(x: Tensor) -> Tensor:
+    mask = torch.ones(x.shape[0], x.shape[1]).bool()
+    mask.view(-1)[:1] = False
+    return padded(x, mask)
+
+
+MASKS: dict[str, tuple[Callable[[Tensor], Tensor], bool]] = {
+    "ones": (lambda x: padded(x, torch.ones(x.shape[:2]).bool()), True),
+    "not zeros": (lambda x: padded(x, ~torch.zeros(x.shape[:2], dtype=torch.bool)), True),
+    "full": (lambda x: padded(x, torch.full((x.shape[0], 1, x.shape[1]), 2)[:, 0].expand(x.shape) > 1), True),
+    "both": (lambda x: padded(x, torch.ones(2, 3).bool() & torch.ones(3).bool()), True),
+    "data": (lambda x: padded(x, x > 0), False),
+    "partly data": (lambda x: padded(x, torch.ones(x.shape).bool() & (x > 0)), False),
+    "written": (views_written, False),
+}
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_masks_of_constants_leave_no_choice_to_data(name: str) -> None:
+    target, certain = MASKS[name]
+    system = trace(target, "x: float32[b, t]")
+    assert (len(system.paths) == 1) == certain
+    if certain:
+        assert runs(system, b=2, t=3)
+
+
 def test_a_wrong_rule_is_seen() -> None:
     """The comparison above fails where a rule is wrong."""
 
