@@ -79,6 +79,11 @@ def test_waiting_ends_when_it_may(folder: Path) -> None:
 # ---- the command
 
 
+def _hears_interrupts() -> None:
+    """A shell's background jobs ignore them, and so would what they start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Watch:
     """A running `anyshape watch`, and what it has said."""
 
@@ -86,6 +91,7 @@ class Watch:
         self.process: Any = subprocess.Popen(
             [sys.executable, "-m", "anyshape.typecheck", "watch", *arguments],
             cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+            preexec_fn=_hears_interrupts,
         )  # fmt: skip
         self.said = ""
         threading.Thread(target=self._read, daemon=True).start()
