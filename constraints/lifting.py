@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 Named: TypeAlias = Mapping[str, Any]
 ROUNDS: Final = 64
+MANY: Final = 64
+"""A largest rank beyond this, which torch's kernels do not reach, is as good as none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ class Reach:
     """Where several operands have something between, it is broadcast."""
     joins: bool = False
     """Where several operands have something between, it has to be the same."""
+    of: str = "input"
+    """The parameter that is looked at so, where operands are not broadcast; of any other all is looked at."""
 
     def __or__(self, other: Reach) -> Reach:
         return Reach(
@@ -65,6 +69,7 @@ class Reach:
             self.melts or other.melts,
             self.broadcasts or other.broadcasts,
             self.joins or other.joins,
+            self.of,
         )
 
 
@@ -84,6 +89,10 @@ def prepared(
         if reach is None:
             whole = False
             _choose_rank(g, rule, named, rowed)
+            continue
+        others = [t for t in _tensors({n: v for n, v in named.items() if n != reach.of}) if t in rowed]
+        if others and not reach.broadcasts:
+            _choose_rank(g, rule, named, others)
             continue
         short = next((t for t in rowed if _missing(t, reach) != (0, 0)), None)
         if short is not None:
@@ -335,15 +344,21 @@ def _count(g: Generator, part: Part) -> Dim:
 # ---- ranks
 
 
+def _largest(g: Generator, name: str) -> int | None:
+    """The largest rank that the row has here, if it is one that can be enumerated up to."""
+    high = g.bounds.ranges.get(str(rank(name)), (0, inf))[1]
+    return int(high) if high <= MANY else None
+
+
 def _limit(g: Generator, name: str, least: int = DEEPEST) -> int:
     """The largest rank that is looked at."""
-    high = g.bounds.ranges.get(str(rank(name)), (0, inf))[1]
-    return int(high) if high != inf and high <= max(64, least) else least
+    largest = _largest(g, name)
+    return least if largest is None else largest
 
 
 def _bound(g: Generator, name: str, limit: int) -> None:
     """Asks for a largest rank where the row has none here: on a path that is of short ones alone, it has."""
-    if g.bounds.ranges.get(str(rank(name)), (0, inf))[1] == inf:
+    if _largest(g, name) is None:
         g.deepen(Deeper(bounded={name: limit}))
 
 
@@ -366,10 +381,10 @@ def _choose_rank(g: Generator, rule: Rule, named: dict[str, Any], rowed: list[Te
     closed = max((t.rank for t in _tensors(named)), default=0)
     limit = _limit(g, name, max(DEEPEST, longest + 2, closed + 2))
     fits, reason = _fitting(g, rule, named, [name], range(limit + 1))
+    if not fits or fits[-1] > limit - 2:  # as far as can be seen it may take all ranks from some on
+        _bound(g, name, limit)
     if not fits:
         g.refuse(reason)
-    if fits[-1] > limit - 2:  # as far as can be seen it takes all ranks from some on
-        _bound(g, name, limit)
     if reason:
         g.require(any_of(eq(rank(name), n) for n in fits), reason)
     _pick(g, name, fits)
@@ -400,7 +415,8 @@ def _refused_at(
     if len(others) > 1:
         return None
     reason = ""
-    for ranks in combinations(range(DEEPEST + 1), repeat=len(others)):
+    longest = max((*known.values(), *(_limit(g, name) for name in others))) + 2
+    for ranks in combinations(range(longest + 1), repeat=len(others)):
         given = _at(named, {**known, **dict(zip(others, ranks, strict=True))})
         for dim in {d for tensor in _tensors(given) for d in tensor.shape}:
             if is_dim(str(dim)) and str(dim) not in g.bounds.ranges:

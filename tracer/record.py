@@ -558,8 +558,8 @@ class Recording(Ledger):
         if isinstance(written, SymbolicTensor) and not results and isinstance(written.value, Tensor):
             # Some elements were written over (`x[i] = v`), in a way that is not followed.
             written.value = dataclasses.replace(written.value, elements=written.value.elements and UNTRACKED)
-        if isinstance(before_writing, Tensor) and before_writing.elements is not None:
-            self.constants_written = True
+        if isinstance(before_writing, Tensor):
+            self.constants_written |= before_writing.dtype == "bool" or before_writing.elements is not None
         if before_writing is not None:
             self._check_written(op, written, before_writing)
         self.nodes[index] = Node(

@@ -39,7 +39,7 @@ def along(*parameters: str, gap: int = 0) -> Callable[[Named], Reach | None]:
                 if type(dim) is not int:
                     return None
                 one = Reach(leading=dim + 1 - gap) if dim >= 0 else Reach(trailing=-dim - gap)
-                found = found | one or found
+                found = found | one
         return found
 
     return reach
@@ -64,7 +64,7 @@ def joined(dim: int) -> Callable[[Named], Reach | None]:
 
     def reach(named: Named) -> Reach | None:
         found = by_default(0, along("dim", gap=dim))(named)
-        return None if found is None else replace(found, joins=True)
+        return None if found is None else replace(found, joins=True, of="tensors")
 
     return reach
 
@@ -148,6 +148,7 @@ def _table(**rows: str) -> dict[str, str]:
 _KINDS: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
     "pointwise": lambda named: Reach(broadcasts=True),
     "elements": lambda named: Reach(),
+    "indices": lambda named: Reach(of="indices"),
     "last": last(1),
     "last_two": last(2),
     "last_three": last(3),
@@ -176,7 +177,8 @@ REACH: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
     for op, kind in {
         **dict.fromkeys(POINTWISE, "pointwise"),
         **_table(
-            elements="embedding aten_embedding one_hot",
+            elements="embedding one_hot",
+            indices="aten_embedding",
             last="linear",
             last_two="tril triu mT mH",
             last_three="pixel_shuffle pixel_unshuffle",

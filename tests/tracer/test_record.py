@@ -443,6 +443,12 @@ def views_written(x: Tensor) -> Tensor:
     return padded(x, mask)
 
 
+def diagonal_written(x: Tensor) -> Tensor:
+    mask = torch.ones(x.shape[0], x.shape[1]).bool()
+    mask.diagonal()[:] = False
+    return padded(x, mask)
+
+
 MASKS: dict[str, tuple[Callable[[Tensor], Tensor], bool]] = {
     "ones": (lambda x: padded(x, torch.ones(x.shape[:2]).bool()), True),
     "not zeros": (lambda x: padded(x, ~torch.zeros(x.shape[:2], dtype=torch.bool)), True),
@@ -451,6 +457,7 @@ MASKS: dict[str, tuple[Callable[[Tensor], Tensor], bool]] = {
     "data": (lambda x: padded(x, x > 0), False),
     "partly data": (lambda x: padded(x, torch.ones(x.shape).bool() & (x > 0)), False),
     "written": (views_written, False),
+    "written on the diagonal": (diagonal_written, False),
 }
 
 

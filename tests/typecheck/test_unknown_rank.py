@@ -213,6 +213,16 @@ def test_no_more_is_claimed_than_was_looked_at(target: Callable[..., Any]) -> No
     assert check(target, ONE, "rank(x) <= 2").verdict is not Verdict.UNKNOWN
 
 
+def test_a_call_that_larger_ranks_may_pass_is_not_refuted() -> None:
+    report = check(lambda x: torch.gather(x, -9, x.long()), ONE)
+    assert report.verdict is Verdict.UNKNOWN
+
+
+def test_a_largest_rank_that_no_kernel_takes_is_none() -> None:
+    report = check(lambda x, y: x + y, TWO, "rank(x) <= 100; rank(y) <= 100")
+    assert "bounded-rank" in [f.code for f in report.findings]
+
+
 def test_a_bound_on_ranks_is_told() -> None:
     codes = [f.code for f in check(lambda x, y: x + y, TWO).findings]
     assert "bounded-rank" in codes
