@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
 from .dims import Dim, Term, maximum, substitute, sym, symbols
 from .formula import Formula, any_of, eq, free_symbols, ge, le, negate
-from .language import Context, Layout, Refused, Shape, Tensor, Value, product
+from .language import Context, Layout, Refused, Shape, Tensor, Value, product, tensors
 from .rows import (
     DEEPEST,
     Deeper,
@@ -80,7 +80,7 @@ def prepared(
     shape of what has a row; `all`: that of everything.
     """
     for _ in range(ROUNDS):
-        named = _mapped(named, lambda tensor: _known(g, tensor))
+        named = _mapped(named, lambda tensor: opened(g, tensor))
         rowed = [t for t in _tensors(named) if place_of(t.shape) is not None]
         if not rowed:
             return named
@@ -116,22 +116,17 @@ def is_stray(g: Generator, before: int, result: Value) -> bool:
     return any(
         sum(row_of(d) is not None for d in t.shape) > 1
         or any(row_of(d) is None and has_rows(symbols(d)) for d in t.shape)
-        for t in _tensors({"result": result})
+        for t in tensors(result)
     )
 
 
 # ---- what a run asks of a tensor of unknown rank
 
 
-def opened(g: Generator, tensor: Tensor) -> Tensor:
-    """The tensor with its row spelt out as far as its rank is known."""
-    return _known(g, tensor)
-
-
 def reached(g: Generator, tensor: Tensor, leading: int, trailing: int) -> Tensor:
     """The tensor with so many dims at either end spelt out; with all of them, where it has no more."""
     for _ in range(ROUNDS):
-        tensor = _known(g, tensor)
+        tensor = opened(g, tensor)
         if place_of(tensor.shape) is None:
             return tensor
         first, last = _missing(tensor, Reach(leading, trailing))
@@ -154,17 +149,17 @@ def bounded(g: Generator, dim: Dim) -> None:
 
 def spelt_out(g: Generator, tensor: Tensor) -> Tensor:
     """The tensor with its rank decided."""
-    while place_of((tensor := _known(g, tensor)).shape) is not None:
+    while place_of((tensor := opened(g, tensor)).shape) is not None:
         _spell_out(g, tensor)
     return tensor
 
 
 def number_of_elements(g: Generator, tensor: Tensor) -> Dim:
     """The product of all sizes."""
-    tensor = _known(g, tensor)
+    tensor = opened(g, tensor)
     while (row := place_of(tensor.shape)) is not None and len(row_of(tensor.shape[row]) or ()) > 1:
         _spell_out(g, tensor)
-        tensor = _known(g, tensor)
+        tensor = opened(g, tensor)
     return product(_melted(g, tensor).shape)
 
 
@@ -177,15 +172,7 @@ def _spell_out(g: Generator, tensor: Tensor) -> None:
 
 
 def _tensors(named: Named) -> Iterator[Tensor]:
-    def walk(value: Any) -> Iterator[Tensor]:
-        if isinstance(value, Tensor):
-            yield value
-        elif isinstance(value, tuple):
-            for part in value:
-                yield from walk(part)
-
-    for value in named.values():
-        yield from walk(value)
+    return tensors(tuple(named.values()))
 
 
 def _mapped(named: Named, change: Callable[[Tensor], Tensor]) -> dict[str, Any]:
@@ -252,7 +239,7 @@ def _declared(g: Generator, dims: Iterable[Dim]) -> None:
         g.deepen(Deeper(sorted(wanted)))
 
 
-def _known(g: Generator, tensor: Tensor) -> Tensor:
+def opened(g: Generator, tensor: Tensor) -> Tensor:
     """Parts of the row whose rank is known by now are spelt out."""
     place = place_of(tensor.shape)
     if place is None:

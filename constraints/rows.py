@@ -214,18 +214,11 @@ def _of_count(part: Part, inner: Part, leading: int) -> Iterator[Formula]:
     yield ge(count(part), 1)
     outer = [*range(part.start, inner.start), *range(-inner.stop, -part.stop)]
     yield any_of(
-        (le(long, cut - 1), eq(count(part), _product(count(inner), *(dim_at(name, i) for i in outer))))
+        (le(long, cut - 1), eq(count(part), prod([count(inner), *(dim_at(name, i) for i in outer)])))
     )
     for n in range(cut):
         dims = [dim_at(name, i if i < leading else i - n) for i in range(part.start, n - part.stop)]
-        yield any_of((ne(long, n), eq(count(part), _product(*dims))))
-
-
-def _product(*dims: Dim) -> Dim:
-    result: Dim = 1
-    for dim in dims:
-        result = result * dim
-    return result
+        yield any_of((ne(long, n), eq(count(part), prod(dims))))
 
 
 # ---- at concrete sizes

@@ -69,8 +69,8 @@ def joined(dim: int) -> Callable[[Named], Reach | None]:
     return reach
 
 
-def last(count: int, **options: bool) -> Callable[[Named], Reach | None]:
-    return lambda named: Reach(trailing=count, **options)
+def last(count: int, broadcasts: bool = False) -> Callable[[Named], Reach | None]:
+    return lambda named: Reach(trailing=count, broadcasts=broadcasts)
 
 
 def normalized(named: Named) -> Reach | None:
