@@ -43,8 +43,9 @@ class Side:
     error: str = ""  # why there is no program
     takes: str = ""
     points: int = 0
-    tighter: tuple[str, ...] = ()  # sizes that eager runs and the program refuses,
-    elsewhere: tuple[str, ...] = ()  # those of them at which the model takes another way,
+    tighter: tuple[str, ...] = ()  # sizes that eager runs and the program refuses, and no one has said so;
+    told: tuple[str, ...] = ()  # that it refuses, and the export says so, as a formula;
+    elsewhere: tuple[str, ...] = ()  # that it refuses, and where the model takes another way;
     looser: tuple[str, ...] = ()  # and sizes that eager refuses and the program takes
     given_up: tuple[str, ...] = ()
     seconds: float = 0.0
@@ -60,6 +61,11 @@ class Side:
     @property
     def on_its_way(self) -> bool:
         """Exact where the model takes the way that is traced."""
+        return self.as_told and not self.told
+
+    @property
+    def as_told(self) -> bool:
+        """Exact where the export says that the program runs: one that says nothing claims all sizes."""
         return self.exported and not self.tighter and not self.looser
 
 
@@ -105,7 +111,7 @@ def measure(row: Row) -> Outcome:
         given_up = tuple(_short(str(g)) for g in mine.given_up)
         ours = Side(len(mine.attempts), "", _short(str(mine.accepts)), given_up=given_up, seconds=seconds)
         runs = _runner(mine.program, lambda sizes: arguments(model, spec, sizes, "zeros"))
-        ours = _beside(ours, model, row, points, runs, way)
+        ours = _beside(ours, model, row, points, runs, way, mine.accepts)
     if theirs is not None:
         runs = _runner(theirs, lambda sizes: ((), eager.make_inputs(row.inputs, sizes)))
         loop = _beside(loop, model, row, points, runs, way)
@@ -289,18 +295,26 @@ def _runner(program: ExportedProgram, given: Callable[[Mapping[str, int]], Any])
 
 
 def _beside(
-    side: Side, model: Any, row: Row, points: list[dict[str, int]], runs: Callable[..., bool], way: Formula
+    side: Side,
+    model: Any,
+    row: Row,
+    points: list[dict[str, int]],
+    runs: Callable[..., bool],
+    way: Formula,
+    taken: Formula = True,
 ) -> Side:
-    """The side with what came of running its program next to the model."""
-    tighter, elsewhere, looser = [], [], []
+    """The side with what came of running its program next to the model; `taken` is what it says it takes."""
+    tighter, told, elsewhere, looser = [], [], [], []
     for sizes in points:
         fresh = deepcopy(model) if model.training else model  # a run may leave something behind
         truth = eager.refusal(fresh, row.inputs, sizes, fake=False) is None
         if truth != runs(sizes):
-            refused = tighter if holds(way, sizes) else elsewhere
+            refused = elsewhere if not holds(way, sizes) else tighter if holds(taken, sizes) else told
             (refused if truth else looser).append(", ".join(f"{n}={v}" for n, v in sizes.items()))
-    found = {"tighter": tuple(tighter), "elsewhere": tuple(elsewhere), "looser": tuple(looser)}
-    return replace(side, points=len(points), **found)
+    return replace(
+        side, points=len(points),
+        tighter=tuple(tighter), told=tuple(told), elsewhere=tuple(elsewhere), looser=tuple(looser),
+    )  # fmt: skip
 
 
 def _short(text: str) -> str:

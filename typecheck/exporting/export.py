@@ -59,11 +59,12 @@ from ..report import Report
 from ..target import TargetError
 from ..trial import show
 from . import example_inputs, same_graph
+from .broadcasting import never
 from .comparing import LARGE, Comparison
 from .example_sizes import example_sizes, inner_terms
 from .inner_sizes import bounding, inner_sizes, paths_of
 from .program_checks import install
-from .program_needs import Needs, Requirement, needs
+from .program_needs import Needs, Requirement, formula_of, needs
 from .tracing import Trace, traced
 
 SECONDS: Final = 20.0
@@ -174,6 +175,8 @@ class _Exporting:
         """The way that the example takes through the model, as it was recorded."""
         self.wanted = [*self.accepted, *self.way]
         """What the program should take: accepted sizes that go the way that is traced."""
+        self.broadcasts: dict[tuple[str, str], bool] = {}
+        """The answers of `_either`."""
 
     def exported(self) -> Exported:
         paths = paths_of(self.examined.system, self.judge, self.shapes.formula)
@@ -185,7 +188,8 @@ class _Exporting:
 
             def trace(sizes: Mapping[str, int], oblivious: bool = oblivious) -> Trace:
                 given = example_inputs.arguments(self.model, self.spec, sizes, fill)
-                return traced(self.model, given, to_torch(spec, *given, self.model)[0], oblivious)
+                either = self._either if oblivious else never
+                return traced(self.model, given, to_torch(spec, *given, self.model)[0], oblivious, either)
 
             try:
                 found = trace(sizes)
@@ -195,6 +199,19 @@ class _Exporting:
             return self._finished(found, trace, sizes, fill, (*attempts, Attempt(how, sizes)))
         said_by_torch = "; ".join(f"{a.how}: {a.error.splitlines()[0]}" for a in attempts)
         raise ExportError(f"torch.export cannot trace {self.report.target}", said_by_torch)
+
+    def _either(self, one: str, other: str) -> bool:
+        """Of two sizes of at least 1 that the model broadcasts: may they differ, one of them being 1?"""
+        if (one, other) not in self.broadcasts:
+            given = (*self.domain, *self.wanted)
+            told = [f"{one} == {other}", f"{one} == 1", f"{other} == 1", f"{one} >= 1", f"{other} >= 1"]
+            read = [formula for text in told if (formula := formula_of(text, self.spec)) is not None]
+            self.broadcasts[one, other] = (
+                len(read) == len(told)
+                and self.judge.ask(read[0], given) is not Answer.ALWAYS
+                and self.judge.ask(all_of((any_of(read[:3]), *read[3:])), given) is Answer.ALWAYS
+            )
+        return self.broadcasts[one, other]
 
     def _ordinary(self, paths: Sequence[Path]) -> Iterator[dict[str, int]]:
         """Sizes, within the box or not, for which none inside the program is 0 or 1."""

@@ -67,7 +67,7 @@ def needs(trace: Trace, spec: Spec, given: Sequence[Formula], rules: Rules, seco
     bare = retype(export.read(_without_checks(program)), narrowed)
     lines: dict[Formula, Requirement] = {}
     for text, origin in trace.lines.items():
-        if (formula := _formula(text, narrowed)) is not None:
+        if (formula := formula_of(text, narrowed)) is not None:
             lines[formula] = Requirement(formula, f"torch guards {text}", origin)
     structure = {limit.formula for limit in bare.limits}
     system = graph_system(bare, rules)
@@ -96,7 +96,7 @@ def _told(requirement: Requirement, lines: Mapping[Formula, Requirement]) -> Req
     return requirement if requirement.origin.file else lines.get(requirement.formula, requirement)
 
 
-def _formula(text: str, spec: Spec) -> Formula | None:
+def formula_of(text: str, spec: Spec) -> Formula | None:
     """A guard as a formula over the symbols of the spec."""
     declared = {flat(d.path): d.type for d in spec.inputs}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import torch
@@ -9,6 +10,9 @@ from torch.fx import GraphModule, Node
 from torch.utils import _pytree as pytree
 
 SIZE = torch.ops.aten.sym_size.int
+SLICE = torch.ops.aten.slice.Tensor
+WHOLE = (0, sys.maxsize, 1)
+"""Start, stop and step of a slice that are not given."""
 ASSERTIONS = (torch.ops.aten._assert_scalar.default, torch.ops.aten._assert_tensor_metadata.default)
 
 
@@ -35,7 +39,9 @@ def described(module: GraphModule) -> tuple[Any, ...]:
         return type(value).__name__, str(value)
 
     for node in module.graph.nodes:
-        if node.op == "get_attr":
+        if _is_whole(node):
+            known[node] = known[node.args[0]]
+        elif node.op == "get_attr":
             attribute = _attribute(module, node.target)
             inner = described(attribute) if isinstance(attribute, GraphModule) else node.target
             known[node] = ("attribute", inner)
@@ -48,6 +54,15 @@ def described(module: GraphModule) -> tuple[Any, ...]:
                 known[node] = ("value", len(calls))
                 calls.append(call)
     return tuple(calls)
+
+
+def _is_whole(node: Node) -> bool:
+    """Is it `x[:]`, all of a tensor along a dimension? torch leaves some of these out, others not."""
+    if node.target is not SLICE or node.kwargs:
+        return False
+    given = node.args[2:]
+    start, stop, step = given + WHOLE[len(given) :]
+    return bool(start in (None, 0) and stop in (None, sys.maxsize) and step == 1)
 
 
 def _shapes(node: Node) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from torch.overrides import TorchFunctionMode
 from ...constraints.program import Origin
 from ...tracer.origins import ModuleNames, here
 from ...tracer.stand_ins import rebound, sources_of
+from .broadcasting import Either, never, open_broadcasts
 from .example_inputs import Arguments
 
 aten = torch.ops.aten
@@ -36,11 +37,13 @@ class Trace:
     """By the text of the guard, `L['x'].size()[0] % 4 == 0`."""
 
 
-def traced(model: Any, given: Arguments, dynamic_shapes: Any, oblivious: bool) -> Trace:
+def traced(
+    model: Any, given: Arguments, dynamic_shapes: Any, oblivious: bool, either: Either = never
+) -> Trace:
     """The model as torch exports it. What torch logs, prints and warns of is kept quiet, not what it raises.
 
     `oblivious`: sizes of 0 and 1 are treated like others, and Python's `int`, `max` and `min` of sizes are
-    sizes. A few of torch's own functions cannot be traced so.
+    sizes. A few of torch's own functions cannot be traced so. `either`: which sizes broadcast either way.
 
     What torch cannot decide becomes a guard, and is not left to run time
     (`prefer_deferred_runtime_asserts_over_guards`): there it loses conditions on fractions of sizes, and the
@@ -51,8 +54,9 @@ def traced(model: Any, given: Arguments, dynamic_shapes: Any, oblivious: bool) -
         _quiet(),
         recurrent_shapes(),
         rebound(sources_of(model), BUILTINS if oblivious else {}),
-        _WholePooling(),
+        _Pooling(),
         _Squeezing(),
+        open_broadcasts(either),
         _noting_lines(ModuleNames(module)) as noted,
         _config.patch(backed_size_oblivious=oblivious),  # type: ignore[attr-defined]
     ):
@@ -144,19 +148,27 @@ BUILTINS: Final[Mapping[str, Callable[..., Any]]] = {
 # ---- pooling
 
 
-class _WholePooling(TorchFunctionMode):
-    """Pooling with a kernel as large as the input is called by its other name.
+class _Pooling(TorchFunctionMode):
+    """Pooling is called by the name under which its sizes stay sizes.
 
-    `max_pool1d(x, x.shape[-1])` takes no size for a kernel, and torch would make a number of it.
+    `max_pool1d(x, x.shape[-1])` takes no size for a kernel: torch would make a number of it, and does so of
+    the size that any `max_pool1d` is given, unless that tells the places of the maxima, too.
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = kwargs or {}
         if func in _POOLING:
-            names, adaptive, dimensions = _POOLING[func]
+            names, adaptive, joined, dimensions = _POOLING[func]
             named = {**dict(zip(names, args, strict=False)), **given}
-            if _is_whole(dimensions, **named):
+            whole = _whole_axes(dimensions, **named)
+            if len(whole) == dimensions:
                 return adaptive(named["input"], (1,) * dimensions)
+            if whole:
+                axes = [axis - dimensions for axis in whole]
+                return joined(func(**named | _elsewhere(dimensions, whole, **named)), axes, keepdim=True)
+            if func in (torch.max_pool1d, F.max_pool1d) and not named.pop("return_indices", False):
+                stride = named.get("stride") or []
+                return torch.max_pool1d_with_indices(**named | {"stride": stride})[0]
         return func(*args, **given)
 
 
@@ -164,21 +176,23 @@ _MAX: Final = ("input", "kernel_size", "stride", "padding", "dilation", "ceil_mo
 _AVERAGE: Final = (
     "input", "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override",
 )  # fmt: skip
-_POOLING: Final[Mapping[Any, tuple[tuple[str, ...], Any, int]]] = {
-    torch.max_pool1d: (_MAX, F.adaptive_max_pool1d, 1),
-    torch.max_pool2d: (_MAX, F.adaptive_max_pool2d, 2),
-    torch.max_pool3d: (_MAX, F.adaptive_max_pool3d, 3),
-    F.max_pool1d: (_MAX, F.adaptive_max_pool1d, 1),
-    F.max_pool2d: (_MAX, F.adaptive_max_pool2d, 2),
-    F.max_pool3d: (_MAX, F.adaptive_max_pool3d, 3),
-    torch.avg_pool1d: (_AVERAGE, F.adaptive_avg_pool1d, 1),
-    torch._C._nn.avg_pool2d: (_AVERAGE, F.adaptive_avg_pool2d, 2),
-    torch._C._nn.avg_pool3d: (_AVERAGE, F.adaptive_avg_pool3d, 3),
+_POOLING: Final[Mapping[Any, tuple[tuple[str, ...], Any, Any, int]]] = {
+    torch.max_pool1d: (_MAX, F.adaptive_max_pool1d, torch.amax, 1),
+    torch.max_pool2d: (_MAX, F.adaptive_max_pool2d, torch.amax, 2),
+    torch.max_pool3d: (_MAX, F.adaptive_max_pool3d, torch.amax, 3),
+    F.max_pool1d: (_MAX, F.adaptive_max_pool1d, torch.amax, 1),
+    F.max_pool2d: (_MAX, F.adaptive_max_pool2d, torch.amax, 2),
+    F.max_pool3d: (_MAX, F.adaptive_max_pool3d, torch.amax, 3),
+    torch.avg_pool1d: (_AVERAGE, F.adaptive_avg_pool1d, torch.mean, 1),
+    torch._C._nn.avg_pool2d: (_AVERAGE, F.adaptive_avg_pool2d, torch.mean, 2),
+    torch._C._nn.avg_pool3d: (_AVERAGE, F.adaptive_avg_pool3d, torch.mean, 3),
 }
-"""Names of the parameters, what the call is where the kernel is the whole input, and its dimensions."""
+"""Names of the parameters, what the call is where the kernel is the whole input, what it is along some dims
+where the kernel is as large as the input there, and its dimensions.
+"""
 
 
-def _is_whole(
+def _whole_axes(
     dimensions: int,
     input: torch.Tensor,
     kernel_size: Any,
@@ -189,20 +203,29 @@ def _is_whole(
     count_include_pad: bool = True,  # without padding it does not matter
     divisor_override: int | None = None,
     return_indices: bool = False,
-) -> bool:
-    """Is one of the kernel's sizes a size that varies, and each that of the input? Then there is one window,
-    whatever the stride.
+) -> list[int]:
+    """Along which dims is the kernel as large as the input? There is one window, whatever the stride. None
+    where a number would do: where no size of the kernel varies, or one that is not that of the input.
     """
     kernel = _each(kernel_size, dimensions)
     plain = {*_each(padding, dimensions)} == {0} and {*_each(dilation, dimensions)} == {1}
-    return (
-        plain
-        and divisor_override is None
-        and not return_indices
-        and len(kernel) == dimensions
-        and any(isinstance(size, torch.SymInt) for size in kernel)
-        and all(map(_same, kernel, input.shape[-dimensions:]))
-    )
+    if not plain or divisor_override is not None or return_indices or len(kernel) != dimensions:
+        return []
+    varying = [axis for axis, size in enumerate(kernel) if isinstance(size, torch.SymInt)]
+    whole = [axis for axis in range(dimensions) if _same(kernel[axis], input.shape[axis - dimensions])]
+    return whole if varying and {*varying} <= {*whole} else []
+
+
+def _elsewhere(
+    dimensions: int, whole: list[int], kernel_size: Any, stride: Any = None, **others: Any
+) -> dict[str, Any]:
+    """The kernel and the stride of the pooling along the other dims alone."""
+    kernel = _each(kernel_size, dimensions)
+    steps = _each(stride, dimensions) if stride not in (None, []) else kernel
+    return {
+        "kernel_size": [1 if axis in whole else kernel[axis] for axis in range(dimensions)],
+        "stride": [1 if axis in whole else steps[axis] for axis in range(dimensions)],
+    }
 
 
 def _each(value: Any, dimensions: int) -> list[Any]:

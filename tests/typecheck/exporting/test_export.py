@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import math
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from anyshape.typecheck.exporting.example_inputs import arguments
 from anyshape.typecheck.exporting.example_sizes import example_sizes
 from anyshape.typecheck.exporting.program_needs import Needs, Requirement
 
+aten = torch.ops.aten
 Sizes = Mapping[str, int]
 
 
@@ -322,7 +324,53 @@ class Column(nn.Module):
         return nn.functional.max_pool2d(x, (4, 1)).squeeze(1).t() + x.squeeze(-1).sum()
 
 
+class Columns(nn.Module):
+    """Pools over all of the width, and over pairs of rows."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        high = nn.functional.max_pool2d(x, kernel_size=(2, x.shape[-1]))
+        return high + nn.functional.avg_pool2d(x, (2, x.shape[-1]), stride=(2, 1))
+
+
+class Sum(nn.Module):
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return (x.relu() + y).sum(1) * 2
+
+
+class SumOfMany(nn.Module):
+    """The second tensor is one row, or as many as the first has, for whose number the result is asked."""
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return (x + y).view(x.shape[0], 3, 1).matmul(torch.where(y > 0, x, y).unsqueeze(1))
+
+
+class Loss(nn.Module):
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return nn.functional.mse_loss(x, target=y) + nn.functional.l1_loss(x, y, reduction="sum")
+
+
+class Products(nn.Module):
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return nn.functional.scaled_dot_product_attention(x, y, y) @ y.mT - x.mean(1, keepdim=True)[..., :1]
+
+
+class Skips(nn.Module):
+    """A skip of size 1 broadcasts against what upsampling has made of it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        half = nn.functional.max_pool1d(x, 3, stride=2, padding=1)
+        return nn.functional.interpolate(half, scale_factor=2.0) + x
+
+
+TWO = "x: [b, 3]; y: [c, 3]"
+FEW = (*grid(b=(1, 2, 3, 7), c=(1, 2, 3, 7)),)
 FREE = [
+    Case("pooling over columns", Columns(), "x: [b, 3, h, w]", (*grid(b=(2,), h=(1, 2, 5, 8), w=(1, 2, 9)),)),
+    Case("a sum", Sum(), TWO, FEW),
+    Case("a sum of one or many", SumOfMany(), TWO, FEW),
+    Case("a loss", Loss(), TWO, FEW),
+    Case("products", Products(), "x: [b, 5, 4]; y: [c, t, 4]", tuple({**p, "t": 6} for p in FEW)),
+    Case("a skip", Skips(), "x: [b, 2, n]", (*grid(b=(1, 2), n=(1, 2, 3, 4, 8, 9)),)),
     Case("squeeze", Column(), "x: [b, h, w]", (*grid(b=(1, 3), h=(3, 4, 5, 7, 8), w=(2, 5)),), ("w >= 2",)),
     Case("max_pool1d", Pooled(), "x: [b, 3, t]", (*grid(b=(1, 2), t=(1, 2, 9, 40)),)),
     Case("pooling twice", Twice(), "x: [b, 1, t]", (*grid(b=(1, 3), t=(19, 20, 21, 50, 99)),)),
@@ -399,6 +447,11 @@ def test_descriptions_of_graphs_tell_numbers_and_sizes_apart() -> None:
     assert described(adds, 4) != described(lambda x: x + 4, 4)
     assert described(lambda x: x + 5, 4) != described(lambda x: x + 4, 4)
     assert described(lambda x: x[:3], 4) != described(lambda x: x[:2], 4)
+    whole = (sys.maxsize, 1), (sys.maxsize,), ()
+    for rest in whole:
+        sliced = described(lambda x, rest=rest: aten.slice(x, 0, 0, *rest) + 1, 4)
+        assert sliced == described(lambda x: x + 1, 4)
+    assert described(lambda x: aten.slice(x, 0, 0, sys.maxsize, 2), 4) != described(lambda x: x[:], 4)
     assert described(lambda x: x.relu().sin(), 4) != described(lambda x: x.sin().relu(), 4)
 
 

@@ -1,0 +1,151 @@
+"""Broadcasts of sizes that need not be equal: the trace leaves open which of the two is 1.
+
+Where sizes a and b meet, torch goes by the example: they are one size, or one of them is 1, and the program
+holds for nothing else. Where the model takes both, the result has max(a, b), sizes being at least 1, and what
+is asked of them is `a == b or a == 1 or b == 1`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TypeAlias
+
+import torch
+import torch.nn.functional as F
+from torch import _meta_registrations, _refs
+from torch._refs import _conversions
+from torch._subclasses import fake_impls
+from torch.fx.experimental.symbolic_shapes import ShapeGuardPythonPrinter, sym_or
+from torch.overrides import TorchFunctionMode
+
+Either: TypeAlias = Callable[[str, str], bool]
+"""Of two sizes, as Python over `L['x'].size()[0]`: may they differ, one of them being 1?"""
+
+
+@contextlib.contextmanager
+def open_broadcasts(either: Either) -> Iterator[None]:
+    """While this lasts, sizes of which `either` is true broadcast to their maximum."""
+    with contextlib.ExitStack() as restored:
+        for change, name, modules in _CHANGES:
+            for module in modules:
+                original = getattr(module, name)
+                setattr(module, name, functools.wraps(original)(change(original, either)))
+                restored.callback(setattr, module, name, original)
+        restored.enter_context(_Losses(either))
+        yield
+
+
+def _of_shapes(original: Callable[..., Any], either: Either) -> Callable[..., Any]:
+    def broadcast(*shapes: Any) -> Any:
+        return original(*_common(shapes, either))
+
+    return broadcast
+
+
+def _of_tensors(original: Callable[..., Any], either: Either) -> Callable[..., Any]:
+    def broadcast(*values: Any, **options: Any) -> Any:
+        several = values[0] if len(values) == 1 and isinstance(values[0], list | tuple) else values
+        return original(*_expanded(several, either), **options)
+
+    return broadcast
+
+
+_CHANGES: Final = (
+    (_of_shapes, "_broadcast_shapes", (_refs, _meta_registrations, _conversions)),
+    (_of_shapes, "infer_size", (fake_impls,)),
+    (_of_tensors, "_maybe_broadcast", (_refs, _meta_registrations)),
+    (_of_tensors, "broadcast_tensors", (torch, torch.functional)),
+)
+"""Where torch says what shape a broadcast has, and where it makes tensors have it."""
+
+
+class _Losses(TorchFunctionMode):
+    """Losses compare the shapes of their input and target, to warn where they differ; they get both alike."""
+
+    def __init__(self, either: Either) -> None:
+        super().__init__()
+        self.either = either
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = kwargs or {}
+        if func in _LOSSES:
+            named = {**dict(zip(("input", "target"), args, strict=False)), **given}
+            if {"input", "target"} <= named.keys():
+                alike = _expanded([named.pop("input"), named.pop("target")], self.either)
+                return func(*alike, *args[2:], **named)
+        return func(*args, **given)
+
+
+_LOSSES: Final = (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss)
+
+
+def _expanded(values: Sequence[Any], either: Either) -> list[Any]:
+    """The values, with the tensors of which sizes change expanded: they stand in the graph as the model has
+    them, whatever is 1.
+    """
+    tensors = [value for value in values if isinstance(value, torch.Tensor)]
+    shapes = [tensor.shape for tensor in tensors]
+    wider = iter(zip(shapes, _common(shapes, either), strict=True))
+    found = []
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            before, after = next(wider)
+            value = value.expand(after) if [*map(_text, before)] != [*map(_text, after)] else value
+        found.append(value)
+    return found
+
+
+def _common(shapes: Sequence[Any], either: Either) -> list[Any]:
+    """The shapes, with the maximum in place of sizes that may differ from one another."""
+    wider = [list(s) if isinstance(s, Sequence) else s for s in shapes]
+    lists = [s for s in wider if isinstance(s, list)]
+    for axis in range(-1, -1 - max(map(len, lists), default=0), -1):
+        holding = [s for s in lists if len(s) >= -axis]
+        common: Any = 1
+        for shape in holding:
+            common = _maximum(common, shape[axis], either)
+        if isinstance(common, torch.SymInt):
+            for shape in holding:
+                if _joined(shape[axis], common, either):
+                    shape[axis] = common
+    return wider
+
+
+def _maximum(one: Any, other: Any, either: Either) -> Any:
+    """What two sizes broadcast to, as far as that is for us to say: else the first that is not 1."""
+    if not _differ(one, other, either):
+        return other if type(one) is int and one == 1 else one
+    torch._check(sym_or(one == other, one == 1, other == 1))  # type: ignore[no-untyped-call]
+    return torch.sym_max(one, other)  # type: ignore[no-untyped-call]
+
+
+def _joined(size: Any, common: torch.SymInt, either: Either) -> bool:
+    """Is it a size that the maximum has been taken of?"""
+    return _text(size) != _text(common) and _differ(size, common, either)
+
+
+def _differ(one: Any, other: Any, either: Either) -> bool:
+    symbolic = any(isinstance(size, torch.SymInt) for size in (one, other))
+    known = all(isinstance(size, torch.SymInt) or type(size) is int for size in (one, other))
+    if not symbolic or not known or any(type(size) is int and size <= 1 for size in (one, other)):
+        return False
+    texts = _text(one), _text(other)
+    return "" not in texts and texts[0] != texts[1] and either(*texts)
+
+
+def _text(size: Any) -> str:
+    """The size over those of the inputs; nothing where it is about something else."""
+    if not isinstance(size, torch.SymInt):
+        return str(size)
+    expression, sources = size.node.expr, size.node.shape_env.var_to_sources
+    if not expression.free_symbols <= sources.keys():
+        return ""
+    text: str = ShapeGuardPythonPrinter(sources, lambda s: s.name, sources).doprint(expression)
+    return text
+
+
+def never(one: str, other: str) -> bool:
+    """torch alone decides."""
+    return False
