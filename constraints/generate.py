@@ -16,6 +16,7 @@ from .elements import require_in_range, with_elements
 from .equations import Equations
 from .formula import And, Compare, Formula, Or, all_of, eq, ge, implies, le, negate
 from .intervals import Bounds
+from .known import Known
 from .language import (
     Affine,
     Constraint,
@@ -183,21 +184,25 @@ class Generator:
     """Declares more of the rows; None where that cannot be done any more."""
     said: Generated = field(default_factory=Generated)
     node: int = -1
+    nothing: Known = field(default_factory=Known)
+    """Before anything is known; generators of the same rules that share it share answers."""
     given: Formula = True
     """Where the call is made at all; what it requires is required there."""
     bounds: Bounds = field(init=False)
     """What is certain where the next call is made: the domain, and what the calls so far required."""
     equations: Equations = field(default_factory=Equations)
+    known: Known = field(init=False)
+    """The same, as a key to what has been answered."""
     _learnt: list[Formula] = field(default_factory=list)
     _trues: dict[int, tuple[Tensor, Term]] = field(default_factory=dict)
     """Masks by identity, each with how many of its elements are true."""
-    _answered: dict[tuple[object, ...], Value] = field(default_factory=dict)
-    """Results of calls of which nothing else was said, as long as nothing is learnt: blocks repeat."""
+    repeatable: bool = False
+    """Was nothing else said of the last call but its result?"""
     _asked: bool = False
     """Has the call that is made now asked for what its arguments alone do not decide?"""
 
     def __post_init__(self) -> None:
-        self.bounds = Bounds(self.domain.ranges)
+        self.bounds, self.known = Bounds(self.domain.ranges), self.nothing.after(self.domain)
         for known in self.domain.assumptions:
             self.learn(known)
 
@@ -213,7 +218,7 @@ class Generator:
 
     def learn(self, formula: Formula) -> None:
         """From here on the formula holds."""
-        self._answered.clear()
+        self.known = self.known.after(formula)
         self._learnt.append(formula)
         self.bounds.learn(formula)
         self.equations.learn(formula)
@@ -243,8 +248,7 @@ class Generator:
 
     def forget(self) -> None:
         """Forgets all that was learnt but the ranges of the domain."""
-        self._answered.clear()
-        self._learnt = []
+        self._learnt, self.known = [], self.nothing.after(self.domain)
         self.bounds, self.equations = Bounds(self.domain.ranges), Equations()
 
     def refuse(self, reason: str) -> NoReturn:
@@ -261,7 +265,7 @@ class Generator:
         above: Formula = True if low is None else ge(size, low)
         below: Formula = True if high is None else le(size, high)
         known = self.said.unbacked[name] = all_of((above, below))
-        self._answered.clear()
+        self.known = self.known.after(known)
         self.bounds.learn(known)
         return size
 
@@ -277,8 +281,7 @@ class Generator:
         return self.bounds.at_least(dim, bound)
 
     def number(self, dim: Dim) -> int:
-        """How many results there are, as a number. A graph has it written down; the recorder forks over it.
-        """
+        """How many results there are, as a number. A graph has it written down; the recorder forks over it."""
         if isinstance(dim, int):
             return dim
         if self.count is None:
@@ -304,6 +307,7 @@ class Generator:
     def declare(self, domain: Domain) -> None:
         """From here on the domain is this one, which says more than the one before."""
         before, self.domain = self.domain, domain
+        self.known = self.known.after(domain)
         for known in domain.assumptions:
             if known not in before.assumptions:
                 self.learn(known)
@@ -316,6 +320,7 @@ class Generator:
         A refusal becomes the constraint `False`, and the result is Dyn: whatever comes after is still looked
         at.
         """
+        self.repeatable = False
         rule = self.rules.get(op)
         inplace = rule is None and op.endswith("_") and not op.endswith("__")
         base = op[:-1] if inplace else op
@@ -335,8 +340,9 @@ class Generator:
         if inplace or base == "setitem":
             self._written(next(iter(named.values())))
         key = op, self.given, *named, *map(_exactly, named.values())
-        if key in self._answered:
-            return named, _anew(self._answered[key])
+        if key in self.known.answered:
+            self.repeatable = True
+            return named, anew(self.known.answered[key])
         before, self._asked = self._heard(), False
         try:
             given = named
@@ -347,7 +353,7 @@ class Generator:
             if inplace and op not in RESHAPING:
                 result = self._in_place(op, next(iter(given.values())), result)
             if not self._asked and before == self._heard():
-                self._answered[key] = result
+                self.known.answered[key], self.repeatable = result, True
             return named, result
         except BadCall as error:
             self._no_rule(op, error)
@@ -429,11 +435,11 @@ def _exactly(value: Value) -> object:
     return value if kind is Tensor or kind is int or kind is str else (kind, value)
 
 
-def _anew(value: Value) -> Value:
+def anew(value: Value) -> Value:
     """An equal value of its own identity, by which values of a program are told apart."""
     if isinstance(value, Tensor):
         return Tensor(value.shape, value.dtype, value.layout, value.elements)
-    return tuple(map(_anew, value)) if isinstance(value, tuple) else value
+    return tuple(map(anew, value)) if isinstance(value, tuple) else value
 
 
 def _show(tensor: Tensor) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any, Final
@@ -28,7 +29,7 @@ class ModelState:
         for name, module, attributes, contents in self._saved:
             prefix = f"{name}." if name else ""
             now = vars(module)
-            if [*map(id, now.values())] != [*map(id, attributes.values())] or now.keys() != attributes.keys():
+            if not _same(now, attributes):
                 changed += [prefix + key for key in _put_back(now, attributes)]
             for key, before in contents.items():
                 value = attributes[key]
@@ -36,6 +37,13 @@ class ModelState:
                     changed.append(prefix + key)
                     _refill(value, before)
         return changed
+
+
+def _same(now: dict[str, Any], before: dict[str, Any]) -> bool:
+    """The same names in the same order, and the same objects."""
+    if len(now) != len(before):
+        return False
+    return all(map(operator.is_, now, before)) and all(map(operator.is_, now.values(), before.values()))
 
 
 def _put_back(now: dict[str, Any], attributes: dict[str, Any]) -> Iterator[str]:

@@ -40,6 +40,7 @@ def is_inner(filename: str) -> bool:
     return filename.startswith(_INNER)
 
 
+@functools.cache
 def is_of_package(filename: str) -> bool:
     """Does the file belong to this package?"""
     return filename.startswith(_OUR_FOLDERS)
@@ -103,10 +104,10 @@ def here(names: ModuleNames) -> Origin:
     frame: FrameType | None = sys._getframe(1)
     module: str | None = None
     while frame is not None:
-        inner = is_inner(frame.f_code.co_filename)
-        if module is None and not frame.f_code.co_filename.startswith(_OUR_FOLDERS):
+        file = frame.f_code.co_filename
+        if module is None and not is_of_package(file):
             module = names.of_frame(frame)
-        if not inner:
+        if not is_inner(file):
             break
         frame = frame.f_back
     if frame is None:

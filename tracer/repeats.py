@@ -1,0 +1,101 @@
+"""Calls that a program makes again with equal arguments, as the layers of a transformer do.
+
+What a call is told by, beside its function: the values of its tensors, not which tensors they are. What its
+rule answered then holds again as long as nothing was learnt since, and the node differs in its operands only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ..constraints.language import Value
+from ..constraints.program import Argument, Ref
+from .numbers import Size
+from .symbolic import Sizes, SymbolicTensor
+
+if TYPE_CHECKING:
+    from .record import Recording
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The place of an operand among the tensors of a call."""
+
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A call that was made: its operator, its arguments with slots for its tensors, and its result."""
+
+    op: str
+    arguments: tuple[tuple[str, Any], ...]
+    result: Value
+
+    def arguments_of(self, operands: list[Ref]) -> tuple[tuple[str, Argument], ...]:
+        """The arguments of the same call of other tensors."""
+        return tuple([(name, _filled(argument, operands)) for name, argument in self.arguments])
+
+
+def _filled(argument: Any, operands: list[Ref]) -> Any:
+    kind = type(argument)
+    if kind is Slot:
+        return operands[argument.place]
+    return tuple([_filled(part, operands) for part in argument]) if kind is tuple else argument
+
+
+class Call:
+    """A call as it is compared with others: `key` is equal where the rule is asked the same."""
+
+    __slots__ = ("key", "operands", "values")
+
+    def __init__(self, run: Recording, spelling: str, args: Iterable[Any], kwargs: dict[str, Any]) -> None:
+        self.operands: list[Ref] = []
+        self.values: list[Value] = []
+        key = [spelling, *[self._told(run, a) for a in args]]
+        if kwargs:
+            key += [(name, self._told(run, a)) for name, a in kwargs.items()]
+        self.key: tuple[object, ...] = Call, *key
+
+    @property
+    def slots(self) -> dict[int, Slot] | None:
+        """The places of the tensors, by the identity of their values; None where one stands at two places,
+        which two that are equal need not.
+        """
+        slots = {id(value): Slot(place) for place, value in enumerate(self.values)}
+        return slots if len(slots) == len(self.values) else None
+
+    def _told(self, run: Recording, value: Any) -> object:
+        """What tells an argument from others: `1`, `1.0` and `True` are equal, and not the same. What is not
+        known here equals nothing.
+        """
+        kind = type(value)
+        if kind is SymbolicTensor:
+            self.operands.append(value.ref)
+            self.values.append(value.value)
+            return value.value
+        if kind is int or kind is str or value is None:
+            return value
+        if kind is Size:
+            return value.term
+        if kind is tuple or kind is list or kind is Sizes or kind is torch.Size:
+            return kind, *[self._told(run, part) for part in value]
+        if kind in _PLAIN:
+            return kind, value
+        if kind is slice:
+            return kind, *[self._told(run, part) for part in (value.start, value.stop, value.step)]
+        if isinstance(value, torch.Tensor):
+            _, known, ref = run.real_tensor(value)
+            self.operands.append(ref)
+            self.values.append(known)
+            return known
+        return object()
+
+
+_PLAIN = frozenset(
+    {bool, float, complex, torch.dtype, torch.device, torch.layout, torch.memory_format, type(Ellipsis)}
+)
