@@ -160,7 +160,7 @@ def number_of_elements(g: Generator, tensor: Tensor) -> Dim:
     while (row := place_of(tensor.shape)) is not None and len(row_of(tensor.shape[row]) or ()) > 1:
         _spell_out(g, tensor)
         tensor = opened(g, tensor)
-    return product(_melted(g, tensor).shape)
+    return product(tensor.shape if row is None else _melted(g, tensor).shape)
 
 
 def _spell_out(g: Generator, tensor: Tensor) -> None:

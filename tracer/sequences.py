@@ -29,6 +29,8 @@ import torch
 from ..constraints.dims import Dim, Term, ceildiv, maximum, minimum, total
 from ..constraints.formula import all_of, eq, ge, lt
 from ..constraints.language import Layout, Tensor
+from ..constraints.lifting import reached
+from ..constraints.rows import place_of
 from .numbers import Size, dim_of, size
 from .symbolic import SymbolicTensor
 
@@ -73,7 +75,8 @@ class Lazy:
 
 def length(lazy: Lazy) -> Any:
     """How many elements there are, as the program sees it."""
-    return size(lazy.run, maximum(lazy.count, 0) if isinstance(lazy.count, Term) else max(lazy.count, 0))
+    negative = not lazy.run.certain(ge(lazy.count, 0))
+    return size(lazy.run, maximum(lazy.count, 0) if negative else lazy.count)
 
 
 def _index(run: Recording, key: Any, count: Dim) -> Dim:
@@ -96,10 +99,8 @@ def lazy(value: Any) -> Lazy | None:
     if type(value) in (Repeating, RepeatingTuple):
         several: _Several = value
         return several.lazy()
-    if type(value) is SymbolicTensor and isinstance(value.value, Tensor) and value.value.shape:
-        rows = value.run.simplified(value.value.shape[0])
-        return _slices(value, 0, rows, 1) if isinstance(rows, Term) else None
-    return None
+    where = _axis(value, 0) if type(value) is SymbolicTensor else None
+    return None if where is None else _slices(value, *where, 1)
 
 
 def iterate(value: Lazy, frame: FrameType) -> Iterator[Any]:
@@ -157,12 +158,17 @@ def split(x: SymbolicTensor, split_size_or_sections: Any, dim: Any = 0) -> Repea
 
 
 def _axis(x: SymbolicTensor, dim: Any) -> tuple[int, Dim] | None:
-    """The axis and its size, if that is symbolic."""
-    value = x.value
-    if not isinstance(value, Tensor) or type(dim) is not int or not -value.rank <= dim < value.rank:
+    """The axis and its size, if that is symbolic. Of a tensor of unknown rank an axis is counted from the end
+    that it was asked for.
+    """
+    if not isinstance(x.value, Tensor) or type(dim) is not int:
+        return None
+    value = reached(x.run.generator, x.value, max(dim + 1, 0), max(-dim, 0))
+    if not -value.rank <= dim < value.rank:
         return None
     n = x.run.simplified(value.shape[dim])
-    return (dim % value.rank, n) if isinstance(n, Term) else None
+    axis = dim if place_of(value.shape) is not None else dim % value.rank
+    return (axis, n) if isinstance(n, Term) else None
 
 
 def _tuple(of: Lazy) -> RepeatingTuple:
@@ -457,20 +463,27 @@ def counted(
 ) -> tuple[tuple[Any, ...], dict[str, Any], tuple[Dim, ...]]:
     """The arguments of a call without members that stand for many.
 
-    For `cat` and `stack`, of each how many there are; for all other operators there are as many as numbers
-    say.
+    For `cat` and `stack`, of each how many there are; for all other operators, and for `cat` of tensors of
+    unknown rank, there are as many as numbers say.
     """
     if not any(type(a) in SEVERAL for a in (*args, *kwargs.values())):
         return args, kwargs, ()
     counts: tuple[Dim, ...] = ()
     if op in ("cat", "stack") and args and type(args[0]) in SEVERAL:
         members = physical(args[0])
-        if all(type(m) is not Repeated or isinstance(m.one, SymbolicTensor) for m in members):
+        of = [m.one if type(m) is Repeated else m for m in members]
+        if all(isinstance(one, torch.Tensor) and (op == "stack" or not _has_row(one)) for one in of):
             members = tuple(m for m in members if type(m) is not Repeated or run.truth(ge(m.count, 1)))
             counts = tuple(map(count_of, members))
             args = ([m.one if type(m) is Repeated else m for m in members], *args[1:])
     plain = tuple(settled(a) if type(a) in SEVERAL else a for a in args)
     return plain, {k: settled(v) if type(v) in SEVERAL else v for k, v in kwargs.items()}, counts
+
+
+def _has_row(x: torch.Tensor) -> bool:
+    """Is its rank unknown?"""
+    value = x.value if isinstance(x, SymbolicTensor) else None
+    return isinstance(value, Tensor) and place_of(value.shape) is not None
 
 
 def joined(op: str, named: Mapping[str, Any], counts: tuple[Dim, ...], once: Tensor) -> Tensor:

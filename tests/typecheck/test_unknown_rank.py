@@ -91,6 +91,21 @@ def halves(x: Tensor) -> Tensor:
     return torch.cat([x[..., ::2], x[..., 1::2]], -1) + x
 
 
+def rows(x: Tensor) -> Tensor:
+    if x.dim() == 0:
+        raise ValueError("a scalar has no rows")
+    return torch.stack([row * 2 for row in x], -1) + len(x)
+
+
+def rows_if_many(x: Tensor, y: Tensor) -> Tensor:
+    return x.reshape(-1, x.size(-1)) if y.numel() > 4 else x
+
+
+def second(x: Tensor) -> Tensor:
+    a, b = x.unbind(1)
+    return a - b
+
+
 def sized(x: Tensor) -> Tensor:
     return x.new_zeros(x.shape) + torch.ones(x.size(-1))
 
@@ -120,6 +135,10 @@ TARGETS: dict[str, tuple[Callable[..., Any], str]] = {
     "between": (lambda x: x.transpose(1, 2).softmax(-1), "x: float32[b, ..., 4]"),
     "shared": (lambda x, y: x * y.unsqueeze(-1), "x: float32[*r, c]; y: float32[*r]"),
     "unpacked": (lambda x: x.view(x.shape[0] * x.shape[1]), ONE),
+    "count of another": (rows_if_many, f"{ONE}; y: float32[b, 4]"),
+    "rows": (rows, ONE),
+    "columns by twos": (lambda x: torch.stack([column.sum() for column in x.split(1, -1)]), ONE),
+    "two of the second": (second, ONE),
     "equal sizes": (lambda x, y: x if x.shape == y.shape else y[0], TWO),
 }
 SIZES = (1, 2, 3, 4, 6)
