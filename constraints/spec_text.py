@@ -280,10 +280,12 @@ class _Reader:
             raise tokens.expected("'[' and the sizes of a tensor")
         tokens.next()
         sizes: list[Dim] = []
+        found = 0
         while not tokens.accept("]"):
             start = tokens.peek()
             sizes.append(self._row(path) if tokens.at("...", "*") else self._size())
-            if sum(rows.row_of(size) is not None for size in sizes) > 1:
+            found += rows.row_of(sizes[-1]) is not None
+            if found > 1:
                 self._fail("a second row in one shape", start, "only one `...` or `*name` can be told apart")
             if not tokens.at("]"):
                 tokens.expect(",", "]")

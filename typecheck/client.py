@@ -33,6 +33,7 @@ DEFAULT_URL: Final = "http://127.0.0.1:8765"
 WAIT_S: Final = 20.0
 """For how long one request waits for a check to end."""
 ATTEMPTS: Final = 6
+BUSY: Final = (429, 503)
 GOING_ON: Final = ("queued", "running")
 Priority: TypeAlias = Literal["low", "normal", "high"]
 T = TypeVar("T")
@@ -89,7 +90,7 @@ def _ask(method: str, path: str, **options: Any) -> _Talk[httpx.Response]:
             if answer.status_code < 400:
                 return answer
             problem = _problem(answer)
-            if answer.status_code not in (429, 503):
+            if answer.status_code not in BUSY:
                 raise problem
             pause, told = float(answer.headers.get("retry-after", 2**attempt)), problem.problem
         else:
@@ -111,10 +112,11 @@ def _problem(answer: httpx.Response) -> ServiceError:
 
 
 def _submit(
-    sent: Package, budget_s: float | None, replay: bool, suspect: Iterable[str], priority: Priority
+    sent: Package, budget_s: float | None, replay: bool, suspect: Iterable[str], priority: Priority | None
 ) -> _Talk[Submitted]:
-    fields: dict[str, Any] = {"name": sent.name[-200:], "replay": str(replay).lower(), "priority": priority}
-    fields["suspect"] = [*suspect]
+    fields: dict[str, Any] = {"name": sent.name[-200:], "replay": str(replay).lower(), "suspect": [*suspect]}
+    if priority is not None:
+        fields["priority"] = priority
     if sent.inputs is not None:
         fields["inputs"] = list(sent.inputs)
     if sent.assume:
@@ -184,6 +186,14 @@ def _asked_further(id: str, kind: str, path: str) -> _Talk[Any]:
     return (yield from _json("GET", f"/v1/checks/{asked.id}/{path}"))
 
 
+def _told(line: str) -> dict[str, Any] | None:
+    """What a line of a stream says of a check."""
+    if not line.startswith("data: "):
+        return None
+    event: dict[str, Any] = json.loads(line[6:])
+    return event
+
+
 def _settings(url: str | None, token: str | None) -> dict[str, Any]:
     token = token or os.environ.get(TOKEN, "")
     return {
@@ -223,7 +233,7 @@ class Client:
         *,
         budget_s: float | None = None,
         source: bool = True,
-        priority: Priority = "normal",
+        priority: Priority | None = None,
     ) -> Report:
         """`check`, by the service: traces here, sends the program, waits, and gives the report.
 
@@ -242,7 +252,7 @@ class Client:
         source: bool = True,
         replay: bool = True,
         suspect: Iterable[str] = (),
-        priority: Priority = "normal",
+        priority: Priority | None = None,
     ) -> Submitted:
         """Asks for a check, and does not wait for it."""
         sent = package(target, inputs, assume, source=source)
@@ -257,7 +267,7 @@ class Client:
         budget_s: float | None = None,
         replay: bool = True,
         suspect: Iterable[str] = (),
-        priority: Priority = "normal",
+        priority: Priority | None = None,
     ) -> Submitted:
         """Asks for a check of a program that is packed already."""
         return self._run(_submit(sent, budget_s, replay, suspect, priority))
@@ -312,19 +322,21 @@ class Client:
 
         Where the connection breaks, it is followed anew.
         """
-        for attempt in range(ATTEMPTS):
+        attempt = 0
+        while attempt < ATTEMPTS:
             try:
                 with self._http.stream("GET", f"/v1/checks/{id}/events") as stream:
-                    if stream.status_code >= 400:
+                    if stream.status_code >= 400 and stream.status_code not in BUSY:
                         raise _problem(stream)
-                    for line in stream.iter_lines():
-                        if line.startswith("data: "):
-                            yield (now := json.loads(line[6:]))
-                            if now["state"] not in GOING_ON:
-                                return
+                    for now in filter(None, map(_told, stream.iter_lines())):
+                        attempt = 0
+                        yield now
+                        if now["state"] not in GOING_ON:
+                            return
             except httpx.TransportError:
                 pass
             time.sleep(0.2 * 2**attempt)
+            attempt += 1
         raise ServiceError("the service cannot be reached any more", "ask later with the id of the check")
 
     def _run(self, talk: _Talk[T]) -> T:
@@ -370,7 +382,7 @@ class AsyncClient:
         *,
         budget_s: float | None = None,
         source: bool = True,
-        priority: Priority = "normal",
+        priority: Priority | None = None,
     ) -> Report:
         """See `Client.check`."""
         asked = await self.submit(
@@ -388,7 +400,7 @@ class AsyncClient:
         source: bool = True,
         replay: bool = True,
         suspect: Iterable[str] = (),
-        priority: Priority = "normal",
+        priority: Priority | None = None,
     ) -> Submitted:
         """See `Client.submit`."""
         sent = await asyncio.to_thread(package, target, inputs, assume, source=source)
@@ -403,7 +415,7 @@ class AsyncClient:
         budget_s: float | None = None,
         replay: bool = True,
         suspect: Iterable[str] = (),
-        priority: Priority = "normal",
+        priority: Priority | None = None,
     ) -> Submitted:
         """See `Client.send`."""
         return await self._run(_submit(sent, budget_s, replay, suspect, priority))
@@ -455,20 +467,23 @@ class AsyncClient:
 
     async def follow(self, id: str) -> AsyncIterator[dict[str, Any]]:
         """See `Client.follow`."""
-        for attempt in range(ATTEMPTS):
+        attempt = 0
+        while attempt < ATTEMPTS:
             try:
                 async with self._http.stream("GET", f"/v1/checks/{id}/events") as stream:
-                    if stream.status_code >= 400:
+                    if stream.status_code >= 400 and stream.status_code not in BUSY:
                         await stream.aread()
                         raise _problem(stream)
                     async for line in stream.aiter_lines():
-                        if line.startswith("data: "):
-                            yield (now := json.loads(line[6:]))
+                        if now := _told(line):
+                            attempt = 0
+                            yield now
                             if now["state"] not in GOING_ON:
                                 return
             except httpx.TransportError:
                 pass
             await asyncio.sleep(0.2 * 2**attempt)
+            attempt += 1
         raise ServiceError("the service cannot be reached any more", "ask later with the id of the check")
 
     async def _run(self, talk: _Talk[T]) -> T:

@@ -22,7 +22,7 @@ from ..constraints.spec_text import Inputs, SpecError, parse_spec, write_spec
 from ..constraints.system import Domain, Path, System
 from ..constraints.system_json import paths_from_json, paths_to_json
 from ..solver.decide import Oracle
-from .api import default_rules, question
+from .api import Question, default_rules, question
 from .clock import Clock, Progress
 from .replay import Failed, Outcome, by_rules
 from .target import Target
@@ -51,6 +51,10 @@ class Recorded:
             "incomplete": self.system.incomplete,
             "paths": paths_to_json(self.system.paths),
         }
+
+    @staticmethod
+    def of(asked: Question) -> Recorded:
+        return Recorded(asked.source.spec, asked.system, tuple(asked.changed))
 
     @staticmethod
     def from_json(data: Any) -> Recorded:
@@ -94,8 +98,7 @@ def recorded(
 ) -> Recorded:
     """Traces a target, as `check` does, and decides nothing. Raises what `check` raises."""
     clock = Clock(progress or (lambda step: None), budget_s)
-    asked = question(target, inputs, assume, clock, default_rules() if rules is None else rules)
-    return Recorded(asked.source.spec, asked.system, tuple(asked.changed))
+    return Recorded.of(question(target, inputs, assume, clock, default_rules() if rules is None else rules))
 
 
 class RecordedSource:

@@ -14,13 +14,27 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..constraints.generate import Rules
+from ..constraints.spec import Spec
 from ..constraints.spec_text import Inputs
+from ..constraints.system import System
 from ..tracer.archive import MAX_BYTES, ArchiveError, parse_json, read_bytes
-from .clock import Progress
-from .recorded import recorded
+from .api import default_rules, question
+from .clock import Clock, Progress
+from .recorded import Recorded
+from .report import Report
 from .target import TargetError, resolve
 
 _TEXT_OF_A_LINE: Final = re.compile(r'(?m)^(?!\s*File ").*\n?')
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What stays here of a Python program: itself, and what it was traced to."""
+
+    program: Any
+    spec: Spec
+    system: System
+    rules: Rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +46,15 @@ class Package:
     inputs: tuple[str, ...] | None
     """None where the program says itself what its inputs are."""
     assume: tuple[str, ...]
+    kept: Kept | None = None
+
+    def repaired(self, report: Report) -> Report:
+        """The report of a service with repairs, which are looked for where the program is."""
+        if self.kept is None:
+            return report
+        from .repairs import repaired
+
+        return repaired(report, self.kept.program, self.kept.spec, self.kept.system, self.kept.rules)
 
 
 def package(
@@ -53,12 +76,15 @@ def package(
     if path.endswith(".pt2"):
         lines = None if inputs is None else _lines(inputs)
         return Package(os.path.basename(path), _of_archive(path, source), lines, assume)
-    found = recorded(target, inputs, assume, budget_s=budget_s, rules=rules, progress=progress)
-    found = found.with_files_in(os.getcwd())
+    rules = default_rules() if rules is None else rules
+    asked = question(target, inputs, assume, Clock(progress or (lambda step: None), budget_s), rules)
+    found = Recorded.of(asked).with_files_in(os.getcwd())
+    python = source and asked.target.kind == "python"
+    kept = Kept(asked.target.value, asked.spec, found.system, rules) if python else None
     if not source:
         found = found.without_source()
     name = path or getattr(target, "__name__", type(target).__name__)
-    return Package(name, _dumped(found.to_json()), None, ())
+    return Package(name, _dumped(found.to_json()), None, (), kept)
 
 
 def _lines(inputs: Inputs) -> tuple[str, ...]:

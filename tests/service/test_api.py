@@ -179,6 +179,15 @@ def test_history_has_filters(client: TestClient) -> None:
     assert [c["id"] for c in client.get("/v1/checks", params={"name": "resn"}).json()["checks"]] == [ids[1]]
 
 
+def test_a_page_after_a_check_that_is_gone_is_told(client: TestClient) -> None:
+    id = submit(client)["id"]
+    ended(client, id)
+    assert client.get("/v1/checks", params={"before": id}).status_code == 200
+    client.delete(f"/v1/checks/{id}")
+    answer = client.get("/v1/checks", params={"before": id})
+    assert (answer.status_code, "begin anew" in answer.json()["detail"]) == (404, True)
+
+
 def test_what_does_not_exist_is_not_found(client: TestClient) -> None:
     for path in ("", "/report", "/spec", "/events", "/branches"):
         answer = client.get(f"/v1/checks/{'0' * 20}{path}")
@@ -213,6 +222,13 @@ def test_a_question_that_makes_no_sense_is_refused_at_once(
 ) -> None:
     answer = submit(client, status=422, **fields)
     assert told in answer["detail"]
+
+
+def test_what_only_a_worker_reads_is_told_as_well(client: TestClient) -> None:
+    check = ended(client, submit(client, assume="s31 ** 9999 <= 4")["id"])
+    assert (check["state"], check["failure"]["kind"]) == ("failed", "input")
+    assert "expected an exponent from 0 to 256 at column 8" in check["failure"]["problem"]
+    assert ended(client, submit(client, assume="s31 ** 2 <= 64")["id"])["verdict"] == "refined"
 
 
 def test_what_fails_in_the_worker_says_why(client: TestClient) -> None:
@@ -304,6 +320,43 @@ def test_a_running_check_is_cancelled(settings: Settings) -> None:
         block.set()
         assert submit(client)["id"] == id
         assert ended(client, id)["state"] == "done"
+
+
+@pytest.mark.parametrize("giving_up", [("POST", "/cancel"), ("DELETE", "")])
+def test_those_who_follow_hear_at_once_of_a_check_that_is_given_up(
+    settings: Settings, giving_up: tuple[str, str]
+) -> None:
+    """Also where the work goes on, for another tenant wants it."""
+    block = threading.Event()
+    with scripted(settings.model_copy(update={"require_tokens": True}), block=block) as client:
+        tokens = service_of(client).tokens
+        mine, theirs = ({"authorization": f"Bearer {tokens.create(name)}"} for name in ("mine", "theirs"))
+        files = {"model": BERT.read_bytes()}
+        other, id = (
+            client.post("/v1/checks", files=files, headers=who).json()["id"] for who in (theirs, mine)
+        )
+        heard: list[Any] = []
+
+        def follow() -> None:
+            with client.stream("GET", f"/v1/checks/{id}/events", headers=mine) as stream:
+                heard.extend(json.loads(line[6:]) for line in stream.iter_lines() if line.startswith("data"))
+
+        def wait() -> None:
+            heard.append(client.get(f"/v1/checks/{id}", params={"wait": 50}, headers=mine).json())
+
+        threads = [threading.Thread(target=one) for one in (follow, wait)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.5)
+        began = time.monotonic()
+        method, path = giving_up
+        assert client.request(method, f"/v1/checks/{id}{path}", headers=mine).status_code in (200, 204)
+        for thread in threads:
+            thread.join(10)
+        assert time.monotonic() - began < 5
+        assert "cancelled" in [one.get("state") for one in heard]
+        assert client.get(f"/v1/checks/{other}", headers=theirs).json()["state"] == "running"
+        block.set()
 
 
 def test_a_full_queue_says_when_to_come_back(settings: Settings) -> None:

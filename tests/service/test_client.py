@@ -215,6 +215,14 @@ def test_a_stream_that_breaks_is_followed_anew(monkeypatch: pytest.MonkeyPatch) 
     client, _ = talking_to(*[httpx.ReadError("gone")] * 6)
     with pytest.raises(ServiceError, match="any more"):
         list(client.follow("0" * 20))
+    # A proxy that ends streams after a while, and a service that is busy then, are no reason to give up.
+    busy = httpx.Response(503, json={"detail": "later"})
+    client, transport = talking_to(*[told("running"), busy] * 10, told("done"))
+    assert [now["state"] for now in client.follow("0" * 20)] == ["running"] * 10 + ["done"]
+    assert transport.asked == 21
+    client, transport = talking_to(httpx.Response(404, json={"detail": "there is no check"}))
+    with pytest.raises(ServiceError, match="no check"):
+        list(client.follow("0" * 20))
 
 
 def test_a_service_that_stays_away_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,6 +278,32 @@ def test_check_asks_a_service(
     told = json.loads(capsys.readouterr().out)
     assert told["verdict"] == "refined"
     assert "x.view" not in json.dumps(told)
+
+
+def test_repairs_are_looked_for_here(
+    server: Running, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("model.py").write_text(
+        "import torch\n\n"
+        "class Net(torch.nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.first = torch.nn.Linear(8, 16)\n"
+        "        self.second = torch.nn.Linear(15, 4)\n\n"
+        "    def forward(self, x):\n"
+        "        return self.second(self.first(x))\n"
+    )
+    asked = ["check", "model.py:Net", "--input", "x: float32[b, 8]"]
+    assert main([*asked, "--no-cache"]) == 1
+    expected = capsys.readouterr().out
+    assert "change 15 to 16" in expected
+    there = [*asked, "--server", str(server.client.base_url)]
+    assert main(there) == 1
+    assert _untimed(capsys.readouterr().out) == _untimed(expected)
+    for without in ("--no-source", "--no-replay"):
+        assert main([*there, without]) == 1
+        assert "repair" not in capsys.readouterr().out
 
 
 def _untimed(text: str) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from serving import FIXTURES, Running, free_port
 
 from anyshape.constraints import program
@@ -16,6 +17,7 @@ from anyshape.constraints.dims import sym
 from anyshape.constraints.language import Tensor
 from anyshape.constraints.program import Input, Node, Origin, Program, Ref
 from anyshape.typecheck.cli import main
+from anyshape.typecheck.sending import package
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install anyshape[dev]")
 expect = sync_api.expect
@@ -129,6 +131,85 @@ def test_a_program_is_pasted(page: Any, service: Running) -> None:
     assert "<script>x</script>" in page.inner_text("#findings")
 
 
+def splits(x: torch.Tensor) -> torch.Tensor:
+    if x.shape[0] > 7:
+        return x.view(x.shape[0], 2, -1).sum(1)
+    return x.relu()
+
+
+def further(page: Any, kind: str, verdict: str) -> None:
+    page.select_option("#kind2", kind)
+    page.click("#again button")
+    words = {"branches": "its branches", "migrate": "its types", "refine": "its bounds"}
+    expect(page.locator("#history a[aria-current] small")).to_contain_text(words[kind])
+    page.wait_for_selector(f"#verdict.{verdict}")
+    page.wait_for_selector("#answer:not([hidden])")
+
+
+def test_other_questions_are_asked_about_a_program(page: Any, service: Running) -> None:
+    page.goto(url(service))
+    sent = package(splits, "x: float32[b, h]", "b <= 1000")
+    page.set_input_files("#file", {"name": "splits", "mimeType": "", "buffer": sent.content})
+    page.click("#send")
+    page.wait_for_selector("#answer:not([hidden])")
+    for section in ("#branches", "#types", "#inner"):
+        expect(page.locator(section)).to_be_hidden()
+    further(page, "branches", "refined")
+    expect(page.locator("#branches")).to_contain_text("true where 8 <= b, as at b=")
+    expect(page.locator("#branches")).to_contain_text("false where b <= 7")
+    further(page, "migrate", "refined")
+    expect(page.locator("#branches")).to_be_hidden()
+    row = page.locator("#types tbody tr").filter(has_text="view")
+    expect(row).to_be_visible()
+    assert row.locator("td").all_inner_texts()[:3] == ["view", "[b, 2, h//2]", "[Dyn, 2, Dyn]"]
+    page.fill("#assume2", "b <= 7")
+    further(page, "branches", "proved")
+    expect(page.locator("#branches")).to_contain_text("always false")
+    assert page.inner_text("#history a[aria-current] small") == "its branches, b <= 7"
+    page.fill("#assume2", "")
+    page.select_option("#kind2", "refine")
+    page.fill("#finite", "64")
+    further(page, "refine", "refined")
+    expect(page.locator("#inner")).to_contain_text("h//2")
+    assert page.locator("#inner tr").filter(has_text="h//2").inner_text().split("\t")[1] == "1 to 32"
+    assert page.input_value("#finite") == "64"
+
+
+def test_a_recorded_program_says_what_can_be_changed(page: Any, service: Running) -> None:
+    page.goto(url(service))
+    sent = package(splits, "x: float32[b, h]")
+    page.set_input_files("#file", {"name": "splits", "mimeType": "", "buffer": sent.content})
+    page.click("#send")
+    page.wait_for_selector("#answer:not([hidden])")
+    expect(page.locator("#traced")).to_contain_text("trace it and send it again")
+    assert page.input_value("#inputs2") == "x: float32[b, h]"
+    assert page.locator("#inputs2").get_attribute("readonly") is not None
+    page.fill("#assume2", "b <= 7")
+    page.click("#again button")
+    page.wait_for_selector("#verdict.proved")
+    expect(page.locator("#before")).to_have_text("Before the change: refined, now proved.")
+    ask(page, service)  # a saved program is asked about any inputs
+    expect(page.locator("#traced")).to_be_hidden()
+    assert page.locator("#inputs2").get_attribute("readonly") is None
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_telephone_shows_all_of_it(browser: Any, service: Running, scheme: Any) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 800}, color_scheme=scheme)
+    page = context.new_page()
+    page.set_default_timeout(20_000)
+    ask(page, service)
+    further(page, "migrate", "refined")
+    expect(page.locator("#types tbody tr").first).to_be_visible()
+    for address in (page.url, url(service)):
+        page.goto(address)
+        page.wait_for_selector("#ask:not([hidden]), #answer:not([hidden])")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), address
+        paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert paper == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 28)"}[scheme]
+    context.close()
+
+
 def test_what_is_wrong_is_told(page: Any, service: Running) -> None:
     page.goto(url(service))
     page.click("#send")
@@ -194,4 +275,5 @@ def test_the_keyboard_reaches_everything(page: Any, service: Running) -> None:
     for _ in range(25):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.id || document.activeElement.dataset.form || ''"))
-    assert {"named", "how", "link", "delete", "others", "inputs2", "assume2", "text", "spec"} <= reached
+    controls = "named how link delete others inputs2 assume2 kind2 text spec"
+    assert {*controls.split()} <= reached

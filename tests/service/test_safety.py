@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import logging
 import struct
+import tempfile
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from serving import FIXTURES, ended, in_process, service_of
 from starlette.testclient import TestClient
 
@@ -113,6 +117,9 @@ def test_tokens_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["token", "create", "ci", *where]) == 2
     assert "already" in capsys.readouterr().err
     assert main(["token", "create", "a b", *where]) == 2
+    for wrong in (["--per-minute", "0"], ["--upload-mb", "nan"], ["--upload-mb", "inf"], ["--upload-mb=-1"]):
+        assert main(["token", "create", "wrong", *wrong, *where]) == 2
+        assert "is no number of" in capsys.readouterr().err
     assert main(["token", "revoke", "ci", *where]) == 0
     assert main(["token", "revoke", "nobody", *where]) == 2
     assert main(["token", "list", *where]) == 0
@@ -125,6 +132,18 @@ def test_priorities_are_given_by_tokens(guarded: TestClient) -> None:
     assert submit(guarded, token=usual, priority="high").status_code == 403
     assert submit(guarded, token=usual, priority="low").status_code == 202
     assert submit(guarded, token=urgent, priority="high").status_code == 202
+    humble = tokens.create("humble", priority=-1)
+    assert submit(guarded, token=humble, priority="normal").status_code == 403
+    asked = submit(guarded, token=humble, assume="s31 <= 3")  # which is as it may
+    assert (asked.status_code, asked.json()["priority"]) == (202, "low")
+    id = asked.json()["id"]
+    for _ in range(100):
+        if guarded.get(f"/v1/checks/{id}?wait=1", headers=bearer(humble)).json()["state"] == "done":
+            break
+    variant = guarded.post(f"/v1/checks/{id}/variants", headers=bearer(humble), json={"assume": ["s31 <= 2"]})
+    both = {"first": id, "second": id}
+    compared = guarded.post("/v1/comparisons", headers=bearer(humble), json=both)
+    assert [answer.json()["priority"] for answer in (variant, compared)] == ["low", "low"]
 
 
 def test_a_token_has_its_rate_and_its_size(guarded: TestClient) -> None:
@@ -250,7 +269,78 @@ def test_too_much_is_refused_though_it_was_not_announced(settings: Settings) -> 
         assert client.post("/v1/checks", content=body(), headers=headers).status_code == 413
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"inputs": "x: [" + ",".join(["b"] * 9000) + "]"},
+        {"inputs": "\n".join(f"x{i}: [b]" for i in range(1500))},
+        {"assume": "b <= 9**9**9**9"},
+        {"assume": "\n".join(f"(b+c)**{n} <= 4" for n in range(250))},
+        {"assume": "*".join(f"(a{i}+b{i})" for i in range(40)) + " <= 3"},
+        {"assume": "(" * 9000 + "b" + ")" * 9000 + " <= 3"},
+        {"assume": "b <= " + "9" * 19_000},
+        {"assume": "not " * 4000 + "b <= 3"},
+        {"assume": "\u202e\u0000b <= 3", "name": "\u202e\ud7ff\U0001f4a9"},
+    ],
+    ids=lambda fields: f"{next(iter(fields.values()))[:12]!r}",
+)
+def test_a_hostile_question_costs_the_service_little(guarded: TestClient, fields: dict[str, str]) -> None:
+    """Its own process reads it, whose other requests wait meanwhile."""
+    token = service_of(guarded).tokens.create("hostile")
+    began = time.process_time()
+    answer = submit(guarded, token=token, **fields)
+    assert time.process_time() - began < 3.0
+    assert answer.status_code in (202, 422)
+
+
+def test_names_are_any_text_but_for_what_no_database_keeps(client: TestClient) -> None:
+    assert submit(client, name="a\0b").status_code == 422
+    told = client.post("/v1/checks", files={"model": ("m\r\n\\..\\x\u00e9\u4e2d.pt2", BERT)}).json()["name"]
+    assert told.endswith("\u00e9\u4e2d.pt2")
+    assert "\0" not in told
+    id = submit(client, name="\u4e2d\u202e\U0001f4a9", assume="s31 <= 7").json()["id"]
+    assert client.get(f"/v1/checks/{id}").json()["name"] == "\u4e2d\u202e\U0001f4a9"
+    for name in ("a\0b", "\ud800"):
+        raw = json.dumps({"name": name}).encode()
+        headers = {"content-type": "application/json"}
+        assert client.post(f"/v1/checks/{id}/variants", content=raw, headers=headers).status_code == 422
+
+
+def test_a_disk_without_room_for_an_upload_is_told(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Any, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tempfile.SpooledTemporaryFile, "write", full)
+    answer = submit(client)
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+    assert "no room" in answer.json()["detail"]
+    monkeypatch.undo()
+    assert submit(client).status_code == 202
+
+
+def test_what_is_in_a_statement_is_in_no_error(client: TestClient) -> None:
+    with (
+        pytest.raises(sa.exc.SQLAlchemyError) as error,
+        service_of(client).database.write() as session,
+    ):
+        session.execute(sa.text("select * from nowhere where a = :a"), {"a": "SECRET"})
+    assert "SECRET" not in str(error.value)
+
+
 # ---- browsers
+
+
+@pytest.mark.parametrize("origin", ["null", "http://[", "https://localhost@evil.example", "evil", "http://"])
+def test_what_is_no_origin_is_another_s(client: TestClient, origin: str) -> None:
+    assert client.get("/v1/checks", headers={"origin": origin}).status_code == 403
+
+
+@pytest.mark.parametrize("size", ["9" * 5000, "-1", "\u00b2", "1e9", "99999999999999999999"])
+def test_sizes_that_are_announced_may_be_any_text(client: TestClient, size: str) -> None:
+    headers = {"content-length": size.encode("latin-1")}
+    assert client.get("/v1/checks", headers=headers).status_code in (200, 413)
 
 
 def test_pages_of_others_may_not_call(client: TestClient) -> None:

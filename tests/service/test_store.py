@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
+from anyshape.typecheck.service import store as module
 from anyshape.typecheck.service.database import Database
 from anyshape.typecheck.service.store import MAX_STARTS, QueueFull, Store, Submission, answer_of
 from anyshape.typecheck.service.tables import Base, Job, Model, State, Work
@@ -34,6 +35,12 @@ def taken(store: Store) -> list[str]:
     while (work := store.take("me", 30.0)) is not None:
         found.append(work.digest)
     return found
+
+
+def later(store: Store, seconds: float) -> None:
+    """Puts the clock of leases forward."""
+    clock = store.database.clock
+    store.database.clock = lambda session: clock(session) + seconds  # type: ignore[method-assign]
 
 
 def test_migrations_make_the_tables_that_the_code_has(database: Database) -> None:
@@ -123,10 +130,9 @@ def test_an_answer_is_kept_once(store: Store) -> None:
 
 def test_a_work_whose_owner_is_gone_is_done_by_another(store: Store) -> None:
     submit(store, "a", "x")
-    store.take("gone", 0.05)
-    store_has = store.resume()
-    assert store_has == 0  # its lease still runs
-    time.sleep(0.1)
+    store.take("gone", 30.0)
+    assert store.resume() == 0  # its lease still runs
+    later(store, 31.0)
     assert store.resume() == 1
     assert store.take("next", 30.0) is not None
     assert not store.finish("gone", "x", "refuted", {})
@@ -136,10 +142,23 @@ def test_a_work_whose_owner_is_gone_is_done_by_another(store: Store) -> None:
 
 def test_an_owner_that_renews_keeps_its_work(store: Store) -> None:
     submit(store, "a", "x")
-    store.take("alive", 0.05)
+    store.take("alive", 30.0)
+    later(store, 29.0)
     assert store.renew("alive", "x", 30.0, "solve")
-    time.sleep(0.1)
+    later(store, 2.0)
     assert store.resume() == 0
+
+
+def test_whose_own_clock_is_ahead_takes_over_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leases are measured by one clock, that of the database, or one that nobody sets."""
+    submit(store, "a", "x")
+    store.take("alive", 30.0)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 3600)
+    assert store.resume() == 0
+    monkeypatch.setattr(time, "time", lambda: now - 3600)
+    later(store, 31.0)
+    assert store.resume() == 1
 
 
 def test_a_work_that_takes_the_service_down_is_given_up(store: Store) -> None:
@@ -200,6 +219,82 @@ def test_old_answers_expire(store: Store) -> None:
     assert store.expire(0.01 / 86400) == 1
     assert store.job("a", job) is None
     assert [entry.work.digest for entry in store.jobs("a")] == ["y"]
+
+
+def test_what_is_asked_for_again_does_not_expire_nor_keep_others(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "EXPIRED", 2)
+    for digest in "abcdef":
+        submit(store, "first", digest)
+        store.take("me", 30.0)
+        store.finish("me", digest, "proved", {})
+    time.sleep(0.02)
+    before = time.time()
+    time.sleep(0.02)
+    for digest in "abc":
+        submit(store, "second", digest)
+    found = []
+    while count := store.expire((time.time() - before) / 86400):
+        found.append(count)
+    assert found == [2, 1]
+    assert [entry.work.digest for entry in store.jobs("second")] == ["c", "b", "a"]
+
+
+def test_a_page_after_one_that_is_gone_is_told(store: Store) -> None:
+    mine, theirs = submit(store, "a", "x")[0].job.id, submit(store, "b", "y")[0].job.id
+    for before in (theirs, "0" * 20):
+        with pytest.raises(LookupError, match="to go on from"):
+            store.jobs("a", before=before)
+    assert store.jobs("a", before=mine) == []
+
+
+@pytest.mark.parametrize("giving_up", [Store.cancel, Store.forget])
+def test_what_is_asked_for_while_another_gives_it_up_is_not_lost(
+    store: Store, monkeypatch: pytest.MonkeyPatch, giving_up: Any
+) -> None:
+    mine = submit(store, "a", "x")[0].job.id
+    store.take("me", 30.0)
+    marked, unwanted = threading.Event(), module._cancel_unwanted
+
+    def slowly(session: Any, work: Work) -> None:
+        unwanted(session, work)
+        session.flush()
+        marked.set()
+        time.sleep(0.3)
+
+    monkeypatch.setattr(module, "_cancel_unwanted", slowly)
+    thread = threading.Thread(target=giving_up, args=(store, "a", mine))
+    thread.start()
+    assert marked.wait(10)
+    theirs = submit(store, "b", "x")[0].job.id
+    thread.join()
+    assert store.job("b", theirs).state is State.QUEUED  # type: ignore[union-attr]
+    assert taken(store) == ["x"]
+
+
+def test_an_answer_that_comes_while_it_is_given_up_is_dropped_or_kept(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never both: a check that is cancelled has no answer, and one that has an answer is not cancelled."""
+    mine = submit(store, "a", "x")[0].job.id
+    store.take("me", 30.0)
+    marked, unwanted, kept = threading.Event(), module._cancel_unwanted, []
+
+    def slowly(session: Any, work: Work) -> None:
+        marked.set()
+        time.sleep(0.3)
+        unwanted(session, work)
+
+    monkeypatch.setattr(module, "_cancel_unwanted", slowly)
+    thread = threading.Thread(target=store.cancel, args=("a", mine))
+    thread.start()
+    assert marked.wait(10)
+    kept.append(store.finish("me", "x", "proved", {}))
+    thread.join()
+    entry = store.job("a", mine)
+    assert entry is not None
+    assert (kept, entry.state, entry.work.verdict) == ([False], State.CANCELLED, "")
 
 
 def test_lists_have_pages_and_filters(store: Store) -> None:

@@ -19,6 +19,7 @@ from anyshape.constraints.program import Input, Node, Origin, Program, Ref
 from anyshape.tracer import archive
 from anyshape.typecheck import check
 from anyshape.typecheck.report import Report
+from anyshape.typecheck.service import workers
 from anyshape.typecheck.service.questions import Question
 from anyshape.typecheck.service.workers import Answered, Broke, Limits, Outcome, Worker
 
@@ -142,6 +143,21 @@ def test_a_check_that_nobody_wants_is_ended(worker: Worker) -> None:
     outcome = worker.ask("pt2", packed, Question().to_json(), ROOMY, lambda step: False)
     assert isinstance(outcome, Broke)
     assert outcome.kind == "stopped"
+
+
+def test_whoever_asks_is_told_while_the_process_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That may take longer than a lease, and nobody may want the check any more."""
+    monkeypatch.setattr(workers, "write", lambda *frame: pytest.fail("nothing was to be asked"))
+    worker, steps = Worker(), []
+
+    def not_for_long(step: str) -> bool:
+        steps.append(step)
+        return False
+
+    outcome = worker.ask("pt2", b"", Question().to_json(), ROOMY, not_for_long)
+    assert isinstance(outcome, Broke)
+    assert (outcome.kind, steps) == ("stopped", [""])
+    assert worker.pid is None
 
 
 def test_workers_see_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from ..target import TargetError
 from ..terminal import coloured, width
 from .common import BAD_INPUT, EXIT_CODES, TARGETS, Commands, add_target, command, running_for
 from .errors import told
-from .submit import add_server, awaited, client_of, submitted
+from .submit import add_server, awaited, client_of, packed, submitted
 
 _EPILOG: Final = f"""\
 {TARGETS}
@@ -38,7 +38,7 @@ Without TARGET, all targets of the nearest pyproject.toml are checked:
 Results are kept on disk, and found again as long as the program, its inputs and all packages are the same.
 
 With --server the program is traced here and decided by a service, which gets what `anyshape submit` sends: no
-weights, and with --no-source no text of any line. Repairs are not looked for then.
+weights, and with --no-source no text of any line (nor are repairs looked for then).
 
 Exit codes: 0 proved, or nothing but what is suppressed; 1 refined or refuted; 2 bad usage or input;
 3 unknown; 130 interrupted.
@@ -181,8 +181,9 @@ def _answering(options: argparse.Namespace) -> Iterator[Answering]:
 
         def ask(job: Job, tell: Progress) -> Answer:
             with Reading() as reading:
-                asked = submitted(client, job, tell, source=not options.no_source)
-            return Answer(awaited(client, asked, tell), reading.files)
+                sent = packed(job, tell, source=not options.no_source)
+            report = awaited(client, submitted(client, job, sent), tell)
+            return Answer(sent.repaired(report) if job.replay else report, reading.files)
 
         yield ask
 

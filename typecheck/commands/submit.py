@@ -16,6 +16,7 @@ from .common import EXIT_CODES, TARGETS, Commands, add_target, command, running
 
 if TYPE_CHECKING:
     from ..client import Client, Priority, Submitted
+    from ..sending import Package
 
 _EPILOG: Final = f"""\
 {TARGETS}
@@ -35,7 +36,7 @@ def add(commands: Commands) -> None:
     add_target(parser)
     add_server(parser)
     parser.add_argument("--no-wait", action="store_true", help="print the id of the check and go")
-    parser.add_argument("--priority", choices=("low", "normal", "high"), default="normal", help="(normal)")
+    parser.add_argument("--priority", choices=("low", "normal", "high"), help="(normal)")
     parser.add_argument("--format", choices=("text", *WRITERS), default="text", help="of the report (text)")
     parser.set_defaults(run=run)
 
@@ -62,13 +63,15 @@ def client_of(options: argparse.Namespace) -> Client:
     return Client(options.server, token)
 
 
-def submitted(
-    client: Client, job: Job, tell: Progress, *, source: bool, priority: Priority = "normal"
-) -> Submitted:
-    """Traces the target of a job here and asks the service about it. Raises what `check` raises."""
+def packed(job: Job, tell: Progress, *, source: bool) -> Package:
+    """Traces the target of a job here. Raises what `check` raises."""
     from ..sending import package
 
-    sent = package(job.target, job.inputs, job.assume, source=source, budget_s=job.budget_s, progress=tell)
+    return package(job.target, job.inputs, job.assume, source=source, budget_s=job.budget_s, progress=tell)
+
+
+def submitted(client: Client, job: Job, sent: Package, priority: Priority | None = None) -> Submitted:
+    """Asks the service about the target of a job."""
     return client.send(
         sent, budget_s=job.budget_s, replay=job.replay, suspect=job.suspect, priority=priority
     )
@@ -85,7 +88,8 @@ def run(options: argparse.Namespace) -> int:
     inputs = None if options.inputs is None else tuple(options.inputs)
     job = Job(options.target, inputs, tuple(options.assume), options.budget)
     with client_of(options) as client, running(options) as tell:
-        asked = submitted(client, job, tell, source=not options.no_source, priority=options.priority)
+        sent = packed(job, tell, source=not options.no_source)
+        asked = submitted(client, job, sent, options.priority)
         if not options.no_wait:
             report = awaited(client, asked, tell)
             written = None if options.format == "text" else client.written(asked.id, options.format)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import secrets
 import threading
@@ -61,12 +62,15 @@ class Tokens:
         per_minute: int | None = None,
         upload_mb: float | None = None,
     ) -> str:
-        """A new token, which is told this once. Raises ConfigError where the name cannot be used."""
+        """A new token, which is told this once. Raises ConfigError where it cannot be as asked for."""
         tenant = tenant or name
         for text in (name, tenant):
             if not _NAME.fullmatch(text):
                 hint = "letters, digits and . _ - @, at most 64 of them"
                 raise ConfigError(f"{text!r} is no name for a token or a tenant", hint)
+        for number, what in ((per_minute, "requests per minute"), (upload_mb, "megabytes of a request")):
+            if number is not None and not 0 < number < math.inf:
+                raise ConfigError(f"{number} is no number of {what}", "leave it out, or give one above 0")
         secret = PREFIX + secrets.token_urlsafe(32)
         token = Token(
             id=secrets.token_hex(6),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +26,8 @@ class Database:
             parsed = sa.make_url(url)
             if parsed.get_backend_name() == "sqlite" and parsed.database:
                 Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
-            self.engine = sa.create_engine(parsed, **_options(parsed))
+            # What is in a statement is nobody's to read in a log.
+            self.engine = sa.create_engine(parsed, hide_parameters=True, **_options(parsed))
         except (sa.exc.ArgumentError, sa.exc.NoSuchModuleError, ModuleNotFoundError) as error:
             raise ConfigError(f"the database cannot be used: {error}", "see docs/service.md") from None
         except OSError as error:
@@ -65,6 +67,14 @@ class Database:
         engine = self.engine.execution_options(write=True)
         with Session(engine, expire_on_commit=False) as session, session.begin():
             yield session
+
+    def clock(self, session: Session) -> float:
+        """Seconds by which leases are measured: one clock for all who share the database;
+        of an embedded database, which is one service's, a clock that nobody sets.
+        """
+        if self.embedded:
+            return time.monotonic()
+        return float(session.scalar(sa.text("select extract(epoch from clock_timestamp())")) or 0.0)
 
     def close(self) -> None:
         self.engine.dispose()

@@ -62,10 +62,19 @@ class Hub:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._wake_all)
 
-    def _wake_all(self) -> None:
-        for work in self._works.values():
-            for follower in work.followers:
+    def look(self, digest: str) -> None:
+        """Something may be otherwise for some who follow a work: they are given a None. From any thread."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._wake, digest)
+
+    def _wake(self, digest: str) -> None:
+        if digest in self._works:
+            for follower in self._works[digest].followers:
                 follower.set()
+
+    def _wake_all(self) -> None:
+        for digest in self._works:
+            self._wake(digest)
 
     async def stop(self) -> None:
         self.end()
@@ -118,7 +127,9 @@ class Hub:
             self._set(digest, Progress(State(state), step, verdict))
 
     async def follow(self, digest: str, silence_s: float) -> AsyncIterator[Progress | None]:
-        """Where the work stands, now and after each change, until it has ended. None after each silence."""
+        """Where the work stands, now and after each change, until it has ended. None after each silence, and
+        where there was a reason to look.
+        """
         changed = asyncio.Event()
         work = self._works.setdefault(digest, _Followed())
         work.followers.add(changed)
@@ -131,11 +142,11 @@ class Hub:
                     yield told
                     if told.state.final:
                         return
-                try:
+                with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(changed.wait(), silence_s)
-                except TimeoutError:
-                    yield None
                 changed.clear()
+                if work.latest == told:
+                    yield None
         finally:
             work.followers.discard(changed)
             if not work.followers:

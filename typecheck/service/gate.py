@@ -133,7 +133,7 @@ class Gate:
         if allowed and host not in allowed:
             raise Refusal(421, f"this service does not go by the name {host!r}")
         origin = headers.get("origin")
-        if origin and origin not in self.settings.cors_origins and _name(urlsplit(origin).netloc) != host:
+        if origin and origin not in self.settings.cors_origins and _host_of(origin) != host:
             raise Refusal(403, "pages of other origins may not call this service")
 
     def _most(self, scope: Scope, headers: Headers, who: Who) -> int:
@@ -141,8 +141,8 @@ class Gate:
         upload = scope["path"] in UPLOADS and scope["method"] == "POST"
         most = int((who.upload_mb or self.settings.max_upload_mb) * MB) if upload else SMALL
         announced = headers.get("content-length", "0")
-        if announced.isdigit() and int(announced) > most:
-            raise Refusal(413, f"the request brings {announced} bytes, where {most} are taken")
+        if announced.isdecimal() and (len(announced) > 20 or int(announced) > most):
+            raise Refusal(413, f"the request brings more than the {most} bytes that are taken")
         return most
 
     def _done(self, scope: Scope, status: int, seconds: float) -> None:
@@ -205,6 +205,14 @@ def _route(scope: Scope) -> str:
 
 def _method(scope: Scope) -> str:
     return scope["method"] if scope["method"] in METHODS else "other"
+
+
+def _host_of(origin: str) -> str | None:
+    """None where it is no origin."""
+    try:
+        return _name(urlsplit(origin).netloc)
+    except ValueError:
+        return None
 
 
 def _name(netloc: str) -> str:

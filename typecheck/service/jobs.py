@@ -58,11 +58,7 @@ def question(
     assume = _lines(assume)
     if sum(map(len, (*(lines or ()), *assume))) > MOST_TEXT:
         raise Refusal(422, f"the spec and its assumptions are longer than {MOST_TEXT} characters")
-    if lines is not None:
-        parse_spec(lines, assume)
-    else:
-        for text in assume:
-            _readable(text)
+    _readable(lines, assume)
     try:
         wanted(suspect)
     except TargetError as error:
@@ -76,17 +72,26 @@ def _lines(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(line.strip() for text in texts for line in text.splitlines() if line.strip())
 
 
-def _readable(text: str) -> None:
-    """Raises SpecError where an assumption is no condition."""
-    try:
-        parse_formula(text)
-    except DimSyntaxError as error:
-        raise SpecError(error.problem, error.text, error.column) from None
+def _readable(lines: Sequence[str] | None, assume: Sequence[str]) -> None:
+    """Raises SpecError where the spec cannot be read, or an assumption is no condition.
+
+    Powers of sums alone cost more to read than to write. They are left to the worker, which has limits.
+    """
+    if any("**" in text for text in (*(lines or ()), *assume)):
+        return
+    if lines is not None:
+        parse_spec(lines, assume)
+        return
+    for text in assume:
+        try:
+            parse_formula(text)
+        except DimSyntaxError as error:
+            raise SpecError(error.problem, error.text, error.column) from None
 
 
-def priority(who: Who, name: str) -> int:
-    """Raises Refusal where the token does not allow it."""
-    number = PRIORITIES[name]
+def priority(who: Who, name: str | None) -> int:
+    """Left out: normal, or what the token allows. Raises Refusal where it does not allow it."""
+    number = min(PRIORITIES["normal"], who.priority) if name is None else PRIORITIES[name]
     if number > who.priority:
         raise Refusal(403, f"this token may not ask for the priority {name}")
     return number

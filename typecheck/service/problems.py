@@ -51,6 +51,9 @@ def add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> Response:
+        if isinstance(error.__cause__, OSError):  # of the file that an upload goes to
+            log("an upload cannot be kept", logging.ERROR, error=error.__cause__.strerror)
+            return told(503, "there is no room for the upload; nothing was taken in", **{"retry-after": "5"})
         headers = dict(error.headers or {})
         if error.status_code == 405:  # the first route of the path has answered, for itself alone
             headers = {"allow": ", ".join(methods(request.scope["path"]))}

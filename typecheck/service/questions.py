@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ...constraints import program
@@ -204,14 +204,15 @@ def _refine(target: Target, question: Question, tell: Tell) -> dict[str, Any]:
     examined = _examined(target, question, tell)
     if question.finite is not None:
         assume = (*question.assume, *bounding(examined.report, question.finite))
-        examined = examine(target, question.inputs, assume, budget_s=question.budget_s, progress=tell)
+        examined = _examined(target, replace(question, assume=assume), tell)
     tell("spec")
     shapes = of_report(examined.report, seconds=SPEC_SECONDS)
     sizes: dict[str, Any] = {}
     if question.finite is not None and shapes is not None:
         found = inner_sizes(examined.system, Judge(Budget(SPEC_SECONDS)), shapes.formula)
         sizes = {size: fact_json(known) for size, known in found.items()}
-    return _answered(examined.report, spec=_spec(examined.report), inner_sizes=sizes)
+    report = suspected(examined.report, examined.system, question.suspect)
+    return _answered(report, spec=_spec(report), inner_sizes=sizes)
 
 
 def _branches(target: Target, question: Question, tell: Tell) -> dict[str, Any]:

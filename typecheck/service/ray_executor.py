@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -66,9 +67,14 @@ class RayExecutor:
                 remote: Any = ray.remote(Seat)
                 self._seat = remote.options(num_cpus=1, max_concurrency=3).remote(self.targets)
             asked = self._seat.ask.remote(form, content, question, (limits.seconds, limits.memory_mb))
-            stopped = False
+            look, step, stopped, heard = self._seat.look.remote(), "", False, time.monotonic()
             while not ray.wait([asked], timeout=LOOK_S)[0]:
-                if not stopped and not watch(ray.get(self._seat.look.remote(), timeout=START_S)):
+                if ray.wait([look], timeout=0)[0]:
+                    step, look, heard = ray.get(look), self._seat.look.remote(), time.monotonic()
+                if time.monotonic() - heard > START_S:
+                    self.close()
+                    return Broke("crash", f"nothing was heard of its node within {START_S:.0f} s")
+                if not stopped and not watch(step):
                     self._seat.stop.remote()
                     stopped = True
             said = ray.get(asked)

@@ -20,7 +20,7 @@ from .core import Service
 from .events import Progress
 from .gate import Refusal
 from .pages import REPORT_POLICY
-from .schemas import Check, Checks, Priority, Spec, Variant, check_of
+from .schemas import NO_NUL, Check, Checks, Priority, Spec, Variant, check_of
 from .settings import MB
 from .store import Entry, Submission, answer_of
 from .tables import State
@@ -62,13 +62,15 @@ def submit(
     service: Serving,
     who: Asking,
     model: Annotated[UploadFile, File(description="a .pt2, or the JSON of a program")],
-    name: Annotated[str, Form(max_length=200, description="what it is to be called")] = "",
+    name: Annotated[
+        str, Form(max_length=200, pattern=NO_NUL, description="what it is to be called")
+    ] = "",
     inputs: Lines = None,
     assume: Lines = None,
     budget_s: Annotated[float | None, Form(gt=0)] = None,
     replay: Annotated[bool, Form()] = True,
     suspect: Lines = None,
-    priority: Annotated[Priority, Form()] = "normal",
+    priority: Annotated[Priority | None, Form(description="left out: normal, as far as allowed")] = None,
 ) -> Check:
     """Asks for which inputs a program runs. The same question about the same program is solved once."""
     asked = jobs.question(
@@ -80,7 +82,8 @@ def submit(
         suspect=suspect or (),
     )
     content = received(model.file, int(service.settings.max_program_mb * MB))
-    called = name or (model.filename or "").replace("\\", "/").rpartition("/")[2][:200] or "model"
+    file = (model.filename or "").replace("\0", "").replace("\\", "/")
+    called = name or file.rpartition("/")[2][:200] or "model"
     number = jobs.priority(who, priority)
     submission = jobs.submission(who, called, content, content.digest, asked, number)
     return _accepted(service, submission, response)
@@ -93,15 +96,18 @@ def history(
     state: Annotated[list[schemas.StateName] | None, Query()] = None,
     verdict: Annotated[list[schemas.VerdictName] | None, Query()] = None,
     name: Annotated[
-        str, Query(max_length=200, pattern=r"^[^\x00]*$", description="a part of the name")
+        str, Query(max_length=200, pattern=NO_NUL, description="a part of the name")
     ] = "",
     before: Annotated[str, Query(pattern="^([0-9a-f]{20})?$", description="`next` of a page")] = "",
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> Checks:
     """The checks that were asked for, latest first."""
-    entries = service.store.jobs(
-        who.tenant, states=state or (), verdicts=verdict or (), name=name, before=before, limit=limit
-    )
+    try:
+        entries = service.store.jobs(
+            who.tenant, states=state or (), verdicts=verdict or (), name=name, before=before, limit=limit
+        )
+    except LookupError as gone:
+        raise Refusal(404, f"{gone}; begin anew, without `before`") from None
     after = entries[-1].job.id if len(entries) == limit else None
     return Checks(checks=[check_of(entry) for entry in entries], next=after)
 
@@ -118,8 +124,9 @@ async def state(
     if wait and not entry.state.final:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(wait):
-                async for _ in service.hub.follow(entry.work.digest, LONGEST_WAIT_S):
-                    pass
+                async for progress in service.hub.follow(entry.work.digest, LONGEST_WAIT_S):
+                    if progress is None and (await asyncio.to_thread(_found, service, who, id)).state.final:
+                        break
         entry = await asyncio.to_thread(_found, service, who, id)
     return await asyncio.to_thread(_shown, service, entry)
 
@@ -127,8 +134,10 @@ async def state(
 @router.delete("/v1/checks/{id}", status_code=204, tags=["checks"], responses=PROBLEMS)
 def forget(service: Serving, who: Asking, id: Id) -> None:
     """Deletes a check, its report, and its program where no other check is about it."""
+    entry = _found(service, who, id)
     if not service.store.forget(who.tenant, id):
         raise Refusal(404, f"there is no check {id}")
+    service.hub.look(entry.work.digest)
 
 
 @router.post("/v1/checks/{id}/cancel", tags=["checks"], responses=PROBLEMS)
@@ -138,6 +147,7 @@ def cancel(service: Serving, who: Asking, id: Id) -> Check:
     if entry is None:
         raise Refusal(404, f"there is no check {id}")
     service.hub.tell(entry.work.digest, "")
+    service.hub.look(entry.work.digest)
     return _shown(service, entry)
 
 
@@ -157,9 +167,9 @@ def variant(service: Serving, who: Asking, id: Id, asked: Variant, response: Res
         suspect=before.get("suspect", ()),
     )
     name, number = asked.name or entry.job.name, jobs.priority(who, asked.priority)
-    content = Content(service.store.model_form(entry.work.model), b"")  # which the store has
-    if content.form == comparing.FORM:
+    if entry.form == comparing.FORM:
         raise Refusal(409, "a comparison of two checks has no variants")
+    content = Content(entry.form, b"")  # which the store has
     submission = jobs.submission(who, name, content, entry.work.model, changed, number)
     return _accepted(service, submission, response)
 
@@ -186,7 +196,8 @@ def compare(service: Serving, who: Asking, asked: schemas.Comparison, response: 
     content = Content(comparing.FORM, json.dumps(accepts, sort_keys=True).encode())
     question = jobs.question(service.settings, kind="compare")
     name = " and ".join(entry.job.name for entry, _ in entries)[:200]
-    submission = jobs.submission(who, name, content, content.digest, question, 0)
+    number = jobs.priority(who, None)
+    submission = jobs.submission(who, name, content, content.digest, question, number)
     return _accepted(service, submission, response)
 
 

@@ -172,7 +172,8 @@ class Runner:
                     log("works of a service that is gone are queued again", works=resumed)
                     self.wake()
                 if time.monotonic() > due:
-                    self.store.expire(self.settings.retention_days)
+                    while not self._stopping.is_set() and self.store.expire(self.settings.retention_days):
+                        pass
                     due = time.monotonic() + 3600
             except SQLAlchemyError as error:
                 log("the store cannot be swept", logging.ERROR, error=_told(error))

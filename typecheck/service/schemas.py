@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, Field
 
@@ -13,7 +13,10 @@ from .tables import State
 
 Priority = Literal["low", "normal", "high"]
 StateName = Literal["queued", "running", "done", "failed", "cancelled"]
+FormName = Literal["pt2", "recorded", "program", "pair"]
 VerdictName = Literal["proved", "refined", "refuted", "unknown"]
+NO_NUL: Final = r"^[^\x00]*$"
+"""PostgreSQL keeps no text with that character in it."""
 _PRIORITY_NAMES: dict[int, Priority] = {-1: "low", 0: "normal", 1: "high"}
 assert {name: number for number, name in _PRIORITY_NAMES.items()} == PRIORITIES
 
@@ -35,6 +38,7 @@ class Asked(BaseModel):
     budget_s: float
     replay: bool
     suspect: list[str] = Field([], description="suspicions to look for besides the usual ones")
+    finite: int | None = Field(None, description="of refine: bound of unbounded symbols")
 
 
 class Failure(BaseModel):
@@ -55,6 +59,7 @@ class Check(BaseModel):
     step: str = Field("", description="what it is at while it runs")
     waiting: int | None = Field(None, description="checks that come before it in the queue")
     model: str = Field(description="digest of the program")
+    form: FormName = Field(description="`recorded` was traced for its inputs; `pair` is of a comparison")
     asked: Asked
     priority: Priority
     created: float = Field(description="seconds since 1970")
@@ -79,8 +84,8 @@ class Variant(BaseModel):
     assume: list[str] | None = Field(None, max_length=200)
     budget_s: float | None = Field(None, gt=0)
     finite: int | None = Field(None, ge=1, le=1 << 40, description="of refine: bound of unbounded symbols")
-    name: str | None = Field(None, min_length=1, max_length=200)
-    priority: Priority = "normal"
+    name: str | None = Field(None, min_length=1, max_length=200, pattern=NO_NUL)
+    priority: Priority | None = Field(None, description="left out: normal, as far as the token allows")
 
 
 class Comparison(BaseModel):
@@ -125,6 +130,7 @@ def check_of(entry: Entry, waiting: int | None = None, comparison: dict[str, Any
         step=work.step if state is State.RUNNING else "",
         waiting=waiting,
         model=work.model,
+        form=entry.form,  # type: ignore[arg-type]
         asked=Asked(**{key: question[key] for key in Asked.model_fields if key in question}),
         priority=_PRIORITY_NAMES[work.priority],
         created=job.created,

@@ -26,7 +26,7 @@ class Settings(BaseSettings):
     """The address to listen at. Beyond loopback there have to be tokens, or `insecure`."""
     port: int = Field(8765, ge=0, le=65535)
     data: Path = Path("anyshape-service")
-    """The folder of the embedded database, and of uploads while they arrive."""
+    """The folder of the embedded database. (What arrives is in the system's folder for temporary files.)"""
     database: str = ""
     """A URL, such as `postgresql+psycopg://user:password@host/name`; empty for SQLite in `data`."""
     workers: int = Field(default_factory=lambda: max(1, (os.cpu_count() or 2) - 1), ge=1, le=256)

@@ -1,5 +1,8 @@
 """The queue and what came of it: every change of a work or a job is one transaction here.
 
+Whoever asks for a work or gives it up holds its row meanwhile, so that of two who do so at once one comes
+after the other.
+
 Whose turn it is: works carry a tag, and of the highest priority the smallest tag is next. A client's works
 get tags one after the other, beginning with that of whoever is at the head of the queue. So clients take
 turns, however many works one of them has sent (start-time fair queueing, with each work of the same length).
@@ -21,6 +24,8 @@ from sqlalchemy.orm import Session
 from .database import Database
 from .tables import Job, Model, State, Work
 
+EXPIRED: Final = 500
+"""Works that are deleted in one transaction."""
 MAX_STARTS: Final = 5
 """A work that is begun so often and never ends takes the service down with it."""
 
@@ -61,6 +66,8 @@ class Entry:
 
     job: Job
     work: Work
+    form: str
+    """Of its model."""
 
     @property
     def state(self) -> State:
@@ -69,6 +76,13 @@ class Entry:
     @property
     def problem(self) -> dict[str, str] | None:
         return json.loads(self.work.problem) if self.work.problem and self.state is State.FAILED else None
+
+
+_ENTRIES: Final = (
+    sa.select(Job, Work, Model.form)
+    .join(Work, Job.work == Work.digest)
+    .join(Model, Work.model == Model.digest)
+)
 
 
 class QueueFull(Exception):
@@ -103,7 +117,7 @@ class Store:
         self, session: Session, asked: Submission, content: bytes, limit: int, client_limit: int
     ) -> tuple[Entry, bool]:
         now = time.time()
-        work = session.get(Work, asked.digest)
+        work = session.get(Work, asked.digest, with_for_update=True)
         if work is None or _asks_again(work):
             self._has_room(session, asked.tenant, limit, client_limit)
             if work is None:
@@ -125,7 +139,7 @@ class Store:
             session.add(job)
         job.cancelled = False
         session.flush()
-        return Entry(job, work), new
+        return Entry(job, work, asked.form), new
 
     def _has_room(self, session: Session, client: str, limit: int, client_limit: int) -> None:
         queued = sa.select(sa.func.count()).select_from(Work).where(Work.state == State.QUEUED)
@@ -145,8 +159,7 @@ class Store:
     def job(self, tenant: str, id: str, *, answer: bool = False) -> Entry | None:
         """A job of the tenant's; of others it has none."""
         with self.database.read() as session:
-            asked = sa.select(Job, Work).join(Work, Job.work == Work.digest)
-            asked = asked.where(Job.id == id, Job.tenant == tenant)
+            asked = _ENTRIES.where(Job.id == id, Job.tenant == tenant)
             if answer:
                 asked = asked.options(sa.orm.undefer(Work.answer))
             row = session.execute(asked).first()
@@ -162,8 +175,11 @@ class Store:
         before: str = "",
         limit: int = 50,
     ) -> list[Entry]:
-        """The tenant's jobs, latest first, from the one after `before` on."""
-        asked = sa.select(Job, Work).join(Work, Job.work == Work.digest).where(Job.tenant == tenant)
+        """The tenant's jobs, latest first, from the one after `before` on.
+
+        Raises LookupError where that one is gone.
+        """
+        asked = _ENTRIES.where(Job.tenant == tenant)
         if wanted := [*states]:
             alive = sa.and_(Job.cancelled.is_(False), Work.state.in_(wanted))
             asked = asked.where(sa.or_(alive, Job.cancelled) if State.CANCELLED in wanted else alive)
@@ -172,7 +188,10 @@ class Store:
         if name:
             asked = asked.where(Job.name.contains(name, autoescape=True))
         with self.database.read() as session:
-            if before and (last := session.get(Job, before)) is not None and last.tenant == tenant:
+            if before:
+                last = session.get(Job, before)
+                if last is None or last.tenant != tenant:
+                    raise LookupError(f"there is no check {before} to go on from")
                 at = sa.tuple_(sa.literal(last.created), sa.literal(last.id))
                 asked = asked.where(sa.tuple_(Job.created, Job.id) < at)
             asked = asked.order_by(Job.created.desc(), Job.id.desc()).limit(limit)
@@ -206,16 +225,10 @@ class Store:
             rows = session.execute(sa.select(Work.state, sa.func.count()).group_by(Work.state))
             return {state: int(count) for state, count in rows}
 
-    def model_form(self, digest: str) -> str:
-        """Which form a model has that is kept."""
-        with self.database.read() as session:
-            return session.scalar(sa.select(Model.form).where(Model.digest == digest)) or ""
-
     # ---- working
 
     def take(self, owner: str, lease_s: float) -> Taken | None:
         """The work whose turn it is, which is the owner's from now on; None where none waits."""
-        now = time.time()
         asked = (
             sa.select(Work)
             .where(Work.state == State.QUEUED)
@@ -231,8 +244,9 @@ class Store:
             if work is None:
                 return None
             model = session.get_one(Model, work.model)
-            work.state, work.owner, work.lease = State.RUNNING, owner, now + lease_s
-            work.started, work.starts, work.step = now, work.starts + 1, ""
+            work.state, work.owner = State.RUNNING, owner
+            work.lease = self.database.clock(session) + lease_s
+            work.started, work.starts, work.step = time.time(), work.starts + 1, ""
             question = json.loads(work.question)
             return Taken(
                 work.digest, model.form, model.content, question, work.failures, work.created
@@ -241,10 +255,9 @@ class Store:
     def renew(self, owner: str, digest: str, lease_s: float, step: str) -> bool:
         """Says that the owner is alive and where it is; False where the work is no longer its own."""
         with self.database.write() as session:
-            changed = session.execute(
-                sa.update(Work).where(*_owned(owner, digest)).values(lease=time.time() + lease_s, step=step)
-            )
-            return _count(changed) == 1
+            until = self.database.clock(session) + lease_s
+            renewed = sa.update(Work).where(*_owned(owner, digest)).values(lease=until, step=step)
+            return _count(session.execute(renewed)) == 1
 
     def finish(self, owner: str, digest: str, verdict: str, answer: Mapping[str, Any]) -> bool:
         """Keeps an answer; False where the work is no longer the owner's, whose answer is then dropped."""
@@ -273,7 +286,7 @@ class Store:
     def resume(self, owners_gone: bool = False) -> int:
         """Puts works whose owner is gone back into the queue: those whose lease ran out, or all of them."""
         with self.database.write() as session:
-            gone = sa.true() if owners_gone else Work.lease < time.time()
+            gone = sa.true() if owners_gone else Work.lease < self.database.clock(session)
             asked = sa.select(Work).where(Work.state == State.RUNNING, gone)
             works = [*session.scalars(asked.with_for_update(skip_locked=True))]
             for work in works:
@@ -294,12 +307,12 @@ class Store:
             job = session.scalar(sa.select(Job).where(Job.id == id, Job.tenant == tenant))
             if job is None:
                 return None
-            work = session.get_one(Work, job.work)
+            work = session.get_one(Work, job.work, with_for_update=True)
             if not State(work.state).final:
                 job.cancelled = True
                 session.flush()
                 _cancel_unwanted(session, work)
-            return Entry(job, work)
+            return Entry(job, work, session.get_one(Model, work.model).form)
 
     def forget(self, tenant: str, id: str) -> bool:
         """Deletes a job, and what nobody else wants of it."""
@@ -307,7 +320,7 @@ class Store:
             job = session.scalar(sa.select(Job).where(Job.id == id, Job.tenant == tenant))
             if job is None:
                 return False
-            work = session.get_one(Work, job.work)
+            work = session.get_one(Work, job.work, with_for_update=True)
             session.delete(job)
             session.flush()
             if not State(work.state).final:
@@ -316,11 +329,15 @@ class Store:
             return True
 
     def expire(self, days: float) -> int:
-        """Deletes the jobs that are finished for so long, and what belonged to them."""
+        """Deletes some of the works that are finished for so long, with their jobs; says how many.
+
+        Whoever has asked since keeps the answer.
+        """
         before = time.time() - days * 86400
         with self.database.write() as session:
-            old = sa.select(Work.digest).where(Work.finished < before).limit(500)
-            digests = [*session.scalars(old)]
+            lately = sa.select(Job.id).where(Job.work == Work.digest, Job.created >= before)
+            old = sa.select(Work.digest).where(Work.finished < before, ~lately.exists()).limit(EXPIRED)
+            digests = [*session.scalars(old.with_for_update(skip_locked=True))]
             session.execute(sa.delete(Job).where(Job.work.in_(digests), Job.created < before))
             _sweep(session, digests)
             return len(digests)

@@ -84,7 +84,9 @@ class Worker:
         if self._answers >= MOST_ANSWERS or self._memory_mb != limits.memory_mb:
             self.close()
         try:
-            process = self._ready(limits)
+            process = self._ready(limits, watch)
+            if process is None:
+                return self._broke("stopped", "it was cancelled")
             assert process.stdin is not None
             write(process.stdin, {"form": form, "question": question, "seconds": limits.seconds}, content)
         except (OSError, TimeoutError) as error:
@@ -129,7 +131,11 @@ class Worker:
         self.close()
         return Broke(kind, reason)
 
-    def _ready(self, limits: Limits) -> subprocess.Popen[bytes]:
+    def _ready(self, limits: Limits, watch: Watch) -> subprocess.Popen[bytes] | None:
+        """A process that waits for a question; None where none is wanted any more.
+
+        Raises OSError, TimeoutError.
+        """
         if self._process is not None and self._process.poll() is None:
             return self._process
         self.close()
@@ -146,12 +152,15 @@ class Worker:
             start_new_session=True,  # a Ctrl-C at the service's terminal is the service's to deal with
         )
         threading.Thread(target=_hear, args=(process, self._heard), daemon=True).start()
-        try:
-            if self._heard.get(timeout=START_S) is None:
-                raise OSError(self._how_it_ended(process))
-        except queue.Empty:
-            raise TimeoutError(f"nothing was heard of it within {START_S:.0f} s") from None
-        return process
+        until = time.monotonic() + START_S
+        while time.monotonic() < until:
+            with contextlib.suppress(queue.Empty):
+                if self._heard.get(timeout=LOOK_S) is None:
+                    raise OSError(self._how_it_ended(process))
+                return process
+            if not watch(""):
+                return None
+        raise TimeoutError(f"nothing was heard of it within {START_S:.0f} s")
 
     def _arguments(self, limits: Limits) -> list[str]:
         return ["targets"] if self.targets else ["models", str(limits.memory_mb)]

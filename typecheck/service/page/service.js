@@ -6,6 +6,8 @@ const $ = (id) => document.getElementById(id);
 const KEY = "anyshape-token"; // kept for this tab alone
 const STEPS = ["queued", "load", "trace", "generate", "solve", "replay", "spec"];
 
+const KINDS = { branches: "its branches", migrate: "its types", refine: "its bounds", compare: "compared" };
+
 let shown = null; // the check that is looked at
 let before = null; // what was asked before that, where it is a change of it
 let following = null;
@@ -100,7 +102,8 @@ async function history(more = false) {
   for (const check of page.checks) {
     const link = element("a", undefined, { href: `#/checks/${check.id}`, title: check.name });
     const word = element("span", state(check), { class: `verdict ${state(check)}` });
-    link.append(word, ` ${check.name}`, element("small", (check.asked.assume || []).join(", ") || " "));
+    const more = [KINDS[check.asked.kind], ...check.asked.assume].filter(Boolean).join(", ");
+    link.append(word, ` ${check.name}`, element("small", more || " "));
     const item = element("li");
     item.append(link);
     $("history").append(item);
@@ -144,8 +147,9 @@ async function ask() {
 
 async function again() {
   const was = shown;
-  const asked = { assume: lines("assume2"), name: was.name };
-  if (lines("inputs2").length) asked.inputs = lines("inputs2");
+  const asked = { kind: $("kind2").value, assume: lines("assume2"), name: was.name };
+  if (!$("inputs2").readOnly && lines("inputs2").length) asked.inputs = lines("inputs2");
+  if (asked.kind === "refine" && $("finite").value) asked.finite = Number($("finite").value);
   const check = await post(`/v1/checks/${was.id}/variants`, asked);
   before = check.id === was.id ? null : was;
   location.hash = `#/checks/${check.id}`;
@@ -193,7 +197,12 @@ function show(check) {
   const asked = [...(check.asked.inputs || ["the program's own inputs"]), ...check.asked.assume.map((a) => `where ${a}`)];
   $("asked").textContent = asked.join("; ");
   $("inputs2").value = (check.asked.inputs || []).join("\n");
+  $("inputs2").readOnly = check.form === "recorded" && !check.asked.inputs;
+  $("traced").hidden = check.form !== "recorded";
   $("assume2").value = check.asked.assume.join("\n");
+  $("kind2").value = check.asked.kind === "compare" ? "check" : check.asked.kind;
+  $("finite").value = check.asked.finite || "";
+  limited();
   $("cancel").hidden = ended(check);
   $("steps").hidden = ended(check);
   $("again").hidden = !ended(check) || check.asked.kind === "compare";
@@ -206,14 +215,19 @@ function show(check) {
   mark();
 }
 
+function limited() {
+  $("limit").hidden = $("kind2").value !== "refine";
+}
+
 function step(now) {
   const word = now.verdict || (now.state === "done" ? "" : now.state);
   $("verdict").textContent = word;
   $("verdict").className = `verdict ${word}`;
   const at = now.state === "queued" ? "queued" : (now.step || "load").split(",")[0];
-  const place = STEPS.indexOf(at);
+  const steps = STEPS.includes(at) ? STEPS : [...STEPS, at];
+  const place = steps.indexOf(at);
   $("steps").replaceChildren(
-    ...STEPS.map((name, index) =>
+    ...steps.map((name, index) =>
       element("li", name === at && now.waiting ? `${name}, ${now.waiting} before it` : name,
         index === place ? { "aria-current": "step" } : {})),
   );
@@ -230,13 +244,7 @@ async function answer() {
   const domain = report.accepts.domain === "True" ? "" : `where ${report.accepts.domain}`;
   $("asked").textContent = [...report.inputs, domain].filter(Boolean).join("; ");
   if (!$("inputs2").value) $("inputs2").value = report.inputs.join("\n");
-  $("dims").tBodies[0].replaceChildren(
-    ...Object.entries(report.dims).map(([name, known]) => {
-      const row = element("tr");
-      row.append(element("td", name), element("td", fact(known)));
-      return row;
-    }),
-  );
+  table("dims", Object.entries(report.dims).map(([name, known]) => [name, fact(known)]));
   $("examples").textContent = [
     report.runs_at && `It runs at ${sizes(report.runs_at)}.`,
     report.fails_at && `It is refused at ${sizes(report.fails_at)}.`,
@@ -244,6 +252,8 @@ async function answer() {
   $("findings").replaceChildren(
     ...(report.findings.length ? report.findings : [{ severity: "note", code: "", message: "none" }]).map(finding),
   );
+  await further(id);
+  if (!current(id)) return;
   if (before) {
     const change = shown.verdict === before.verdict ? `still ${shown.verdict}` : `${before.verdict}, now ${shown.verdict}`;
     $("before").textContent = `Before the change: ${change}.`;
@@ -252,6 +262,62 @@ async function answer() {
   await others();
   if (!current(id)) return;
   await form($("tabs").querySelector('[aria-selected="true"]').dataset.form);
+}
+
+// ---- what other kinds of questions are answered with
+
+async function further(id) {
+  const kind = shown.asked.kind;
+  for (const [name, section] of [["branches", "branches"], ["migrate", "types"], ["refine", "inner"]]) {
+    $(section).hidden = name !== kind;
+  }
+  if (kind === "branches") {
+    const found = await json(`/v1/checks/${id}/branches`);
+    $("branches").querySelector("ol").replaceChildren(
+      ...(found.length ? found.map(branch) : [element("li", "none: no condition on sizes was met")]),
+    );
+  } else if (kind === "migrate") {
+    types(await json(`/v1/checks/${id}/migration`));
+  } else if (kind === "refine") {
+    // There is no spec where nothing runs.
+    const spec = await json(`/v1/checks/${id}/spec`).catch(() => ({ inner_sizes: {} }));
+    const known = Object.entries(spec.inner_sizes);
+    table("inner", known.length ? known.map(([size, one]) => [size, fact(one)])
+      : [["none are told where a size has no bound: give one below", ""]]);
+  }
+}
+
+function branch(found) {
+  const item = element("li");
+  item.append(element("code", found.condition), element("small", ` ${found.file}:${found.line}`, { class: "faint" }));
+  const told = { true: "always true", false: "always false" }[String(found.outcome)];
+  if (told) item.append(element("div", told));
+  else if (found.on_data) item.append(element("div", "the data decide it"));
+  else {
+    for (const side of ["true", "false"]) {
+      const at = found[side].at ? `, as at ${sizes(found[side].at)}` : "";
+      item.append(element("div", `${side} where ${found[side].where}${at}`));
+    }
+  }
+  if (found.missed) item.append(element("div", `as far as was looked at: ${found.missed}`, { class: "faint" }));
+  return item;
+}
+
+function types(found) {
+  const one = found.static;
+  const at = one && Object.keys(one.sizes).length ? ` That in the last column is at ${sizes(one.sizes)}.` : "";
+  const some = "Dyn is what is not known or not the same everywhere.";
+  $("types").querySelector("p").textContent = one ? some + at : "No static migration is known.";
+  table("types", Object.entries(found.types).map(([name, type]) =>
+    [name, type, found.principal[name] || "", one ? one.types[name] || "" : ""]));
+}
+
+function table(section, rows) {
+  $(section).querySelector("tbody").replaceChildren(...rows.map((cells) => {
+    const row = element("tr");
+    row.append(...cells.map((text) => element("td", text)));
+    return row;
+  }));
 }
 
 function finding(found) {
@@ -359,6 +425,7 @@ addEventListener("message", (event) => {
 addEventListener("hashchange", route);
 $("ask").addEventListener("submit", attempt(ask));
 $("again").addEventListener("submit", attempt(again));
+$("kind2").addEventListener("change", limited);
 $("file").addEventListener("change", () => choose($("file").files[0]));
 for (const name of ["dragenter", "dragover"]) {
   $("drop").addEventListener(name, (event) => {
