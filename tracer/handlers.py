@@ -10,6 +10,7 @@ import dis
 import functools
 import itertools
 import sys
+from collections.abc import Iterator
 from types import CodeType, FrameType
 
 from .origins import is_inner
@@ -62,17 +63,35 @@ def _caught(handler: list[dis.Instruction]) -> tuple[str, ...] | None:
 
 def is_guarded(outermost: CodeType) -> bool:
     """Would a frame of the user's, on the way up to the one that runs `outermost`, catch a refusal?"""
+    for frame, names in _in_force(outermost):
+        if names is None or any(_catches(frame, name, *REFUSALS) for name in names):
+            return True
+    return False
+
+
+def tells_apart(outermost: CodeType, *errors: type[Exception]) -> bool:
+    """Is there a frame on the way up that would catch some of these errors and others not?"""
+    for frame, names in _in_force(outermost):
+        if names is None:  # what is caught cannot be read off the code
+            return True
+        if len({any(_catches(frame, name, error) for name in names) for error in errors}) > 1:
+            return True
+    return False
+
+
+def _in_force(outermost: CodeType) -> Iterator[tuple[FrameType, tuple[str, ...] | None]]:
+    """The handlers that stand around the call that is being made, innermost first, with what they catch."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code is not outermost:
         code, offset = frame.f_code, frame.f_lasti
         if not is_inner(code.co_filename):
             for start, end, names in _handlers(code):
-                if start <= offset < end and (names is None or any(_catches(frame, name) for name in names)):
-                    return True
+                if start <= offset < end:
+                    yield frame, names
         frame = frame.f_back
-    return False
 
 
-def _catches(frame: FrameType, name: str) -> bool:
+def _catches(frame: FrameType, name: str, *errors: type[Exception]) -> bool:
+    """Does `except name` catch one of the errors, or what they may stand for?"""
     kind = frame.f_globals.get(name, frame.f_builtins.get(name))
-    return not isinstance(kind, type) or issubclass(kind, REFUSALS) or issubclass(RuntimeError, kind)
+    return not isinstance(kind, type) or issubclass(kind, errors) or issubclass(errors[0], kind)

@@ -40,6 +40,9 @@ class Run(Protocol):
     def coin(self) -> bool:
         """The outcome of a branch on data, on the path that is being recorded."""
 
+    def hash(self, size: Size, frame: FrameType) -> int:
+        """The hash of a size that this frame uses as a key."""
+
     def simplified(self, dim: Dim) -> Dim:
         """The dim, rewritten by what is known to be equal on the path that is being recorded."""
 
@@ -312,13 +315,28 @@ class Size(torch.SymInt):
     def __rshift__(self, other: int) -> Any:
         return self // 2**other
 
+    def __rlshift__(self, other: int) -> int:
+        return other << int(self)
+
+    def __rrshift__(self, other: int) -> int:
+        return other >> int(self)
+
     def __and__(self, other: int) -> Any:
-        """`n & (2**k - 1)` is `n % 2**k`; any other mask needs the number."""
-        return (
-            self % (other + 1)
-            if type(other) is int and other > 0 and (other & (other + 1)) == 0
-            else int(self) & other
-        )
+        """`n & (2**k - 1)` is `n % 2**k`; any other mask needs the number, and so do `|` and `^`."""
+        if type(other) is int and other > 0 and (other & (other + 1)) == 0:
+            return self % (other + 1)
+        return int(self) & int(other)
+
+    def __or__(self, other: int) -> Any:
+        return int(self) | int(other)
+
+    def __xor__(self, other: int) -> Any:
+        return int(self) ^ int(other)
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+    def __invert__(self) -> Any:
+        return -self - 1
 
     def bit_length(self) -> int:
         return int(self).bit_length()
@@ -327,18 +345,20 @@ class Size(torch.SymInt):
         return True
 
     def __hash__(self) -> int:
-        """Of this run alone: a cache of the program's that outlives a run holds nothing for the next one."""
-        return hash((id(self.run), self._written()))
+        """That of the key that it is equal to, where there is one. Else one of this run alone: a cache of the
+        program's that outlives a run holds nothing for the next one.
+        """
+        return self.run.hash(self, sys._getframe(1))
 
     def __repr__(self) -> str:
-        return str(self._written())
+        return str(self.written())
 
     __str__ = __repr__
 
     def __format__(self, spec: str) -> str:
-        return str(self._written())
+        return str(self.written())
 
-    def _written(self) -> Dim:
+    def written(self) -> Dim:
         """As a key or a text: one name for one number, which an index of all iterations is not."""
         return int(self) if self.run.varies(self.term) else self.term
 

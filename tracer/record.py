@@ -16,7 +16,7 @@ import numbers
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import BuiltinFunctionType, FrameType, ModuleType
+from types import BuiltinFunctionType, CodeType, FrameType, ModuleType
 from typing import Any, Literal, NoReturn
 
 import torch
@@ -48,8 +48,9 @@ from ..constraints.program import Argument, Node, Origin, Program, Ref
 from ..constraints.rows import Deeper, deepened, sizes
 from ..constraints.spec import Declared, Spec
 from ..constraints.system import Answer, Condition, End, Oracle, Path, System
-from .handlers import is_guarded
+from .handlers import is_guarded, tells_apart
 from .higher_order import entered
+from .keys import MOST, beside
 from .ledger import Ledger
 from .loops import Loops, NotSummarised, Plans
 from .model_state import ModelState
@@ -258,6 +259,10 @@ class Recording(Ledger):
         self._made: list[Decision] = []
         self.constants_written = False
         """Has a tensor of constants been written into? Then so may others, of which it is a view."""
+        self.keys: dict[Dim, Dim] = {}
+        """Sizes that were keys, each with the first of those that are equal to it."""
+        self.hashed: dict[CodeType, dict[Dim, None]] = {}
+        """Sizes that were keys, by the code that hashed them."""
         self.limits: dict[str, tuple[int, Origin]] = {}
         """Ranks that are looked at up to a bound, and for whose sake."""
 
@@ -413,6 +418,28 @@ class Recording(Ledger):
             self._over = True
             raise AnotherSource(module)
 
+    def hash(self, size: Size, frame: FrameType) -> int:
+        """Equal keys have one hash, that of the first of them."""
+        key = size.written()
+        others = None if isinstance(key, int) else beside(frame)
+        if others is not None:
+            key = self._first_of(key, [o for o in others if type(o) is int or o.run is self], frame.f_code)
+        key = self.keys.get(key, key)
+        return hash(key) if isinstance(key, int) else hash((id(self), key))
+
+    def _first_of(self, key: Dim, others: list[Any], code: CodeType) -> Dim:
+        """Of these keys and those that the code has hashed before, the first that this one is equal to."""
+        before = self.hashed.setdefault(code, {})
+        if len(others) > MOST:
+            return self.number(key) if isinstance(key, Term) else key
+        for other in (*(o if type(o) is int else o.written() for o in others), *before):
+            if other != key and self.truth(eq(key, other)):
+                first = self.keys.get(other, other)
+                if self.keys.setdefault(key, first) != first:
+                    self.give_up(f"{key} and {first}, which are equal here, were keys of their own before")
+        before[key] = None
+        return self.keys.setdefault(key, key)
+
     def coin(self) -> bool:
         return self._branch(None, None)
 
@@ -543,7 +570,7 @@ class Recording(Ledger):
         self.nodes.append(Node(op, (), (), origin))
         before = len(generator.said.constraints)
         arguments, result = generator.call(op, values, named)
-        self._raise_if_caught(before, IndexError if op in _INDEXING else RuntimeError)
+        self._raise_if_caught(before, *_errors(op, values))
         if result is None:
             result = self._fallback(func, args, kwargs)
         if counts and isinstance(result, Tensor):
@@ -585,15 +612,20 @@ class Recording(Ledger):
             return dataclasses.replace(value, dtype=out.dtype, layout=layout)
         return value
 
-    def _raise_if_caught(self, before: int, error: type[Exception]) -> None:
-        """Where the program would catch a refusal, what the call requires is a branch: one path raises."""
+    def _raise_if_caught(self, before: int, error: type[Exception], *others: type[Exception]) -> None:
+        """Where the program would catch a refusal, what the call requires is a branch: one path raises. It
+        raises the error, or one of the others, which is all the same to a program that catches all of them.
+        """
         said = self.generator.said
         fresh = said.constraints[before:]
         if fresh and is_guarded(Recording.run.__code__):
-            if self._seen_constraints > before:
-                self.give_up("a call that branches on sizes is made where its refusal would be caught")
+            branched = self._seen_constraints > before
             fresh = self.generator.retract(before)
             self.learn_anew()
+            if branched:
+                self.give_up("a call that branches on sizes is made where its refusal would be caught")
+            if others and tells_apart(Recording.run.__code__, error, *others):
+                self.give_up("it depends on the kind of an error what becomes of it")
             for constraint in fresh:
                 if not self.truth(constraint.formula):
                     raise error(constraint.reason)
@@ -750,8 +782,21 @@ class Recording(Ledger):
             yield {**dict.fromkeys(names, 1), **small}
 
 
-_INDEXING = frozenset({"getitem", "setitem", "select"})
-"""Operators that raise IndexError where they refuse."""
+def _errors(op: str, values: tuple[Value, ...]) -> tuple[type[Exception], ...]:
+    """What torch may raise where it refuses the call, the likeliest first."""
+    match op, values:
+        case "getitem" | "setitem", (_, index, *written):
+            parts = index if isinstance(index, tuple) else (index,)
+            slices = [part for part in parts if isinstance(part, Slice)]
+            stepped = any(s.step is not None and (not isinstance(s.step, int) or s.step < 1) for s in slices)
+            plain = all(isinstance(part, Slice) or part in (None, Dots) for part in parts)
+            kinds = {ValueError: stepped, IndexError: not plain, RuntimeError: bool(written)}
+            return tuple(kind for kind, raised in kinds.items() if raised) or (IndexError,)
+        case "select" | "narrow", _:
+            return (IndexError,)
+    return (RuntimeError,)
+
+
 def _other_sizes(before: Tensor | Dynamic, after: Tensor | Dynamic) -> bool:
     """Has the shape changed, or the strides?"""
     if not isinstance(before, Tensor) or not isinstance(after, Tensor):

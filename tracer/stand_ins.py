@@ -22,7 +22,9 @@ import torch
 
 from . import sequences
 from .integers import ROOTS, symbolic_int
+from .numbers import Real, Size
 from .origins import is_inner, is_of_package
+from .symbolic import RowSizes, Sizes, SymbolicTensor
 
 
 class _TypeStandIn(type):
@@ -66,7 +68,27 @@ def _of_type(real: type, call: Callable[..., Any]) -> Any:
     return _TypeStandIn(real.__name__, (), {"real": real, "call": staticmethod(call)})
 
 
+TYPES: Final[Mapping[type, type]] = {
+    Size: int,
+    Real: float,
+    Sizes: torch.Size,
+    RowSizes: torch.Size,
+    SymbolicTensor: torch.Tensor,
+    sequences.Repeated: torch.Tensor,
+    sequences.RepeatingTuple: tuple,
+    sequences.Repeating: list,
+}
+"""What the program takes for what."""
+
+
+def symbolic_type(*args: Any, **kwargs: Any) -> Any:
+    """`type`, which of what is recorded is what the program takes it for: `type(n) is int`."""
+    kind = builtins.type(*args, **kwargs)
+    return TYPES.get(kind, kind) if len(args) == 1 else kind
+
+
 STAND_INS: Final[Mapping[str, Any]] = {
+    "type": _of_type(builtins.type, symbolic_type),
     "int": _of_type(builtins.int, symbolic_int),
     "range": _of_type(builtins.range, sequences.symbolic_range),
     "enumerate": _of_type(builtins.enumerate, sequences.symbolic_enumerate),

@@ -160,6 +160,60 @@ def product_of_conditions(x: Tensor) -> Tensor:
     flag = (x.shape[0] > 2) * 1 + (x.shape[1] == 3)
     return x.view(flag + 1, -1)
 
+def reversed_or_caught(x: Tensor) -> Tensor:
+    try:
+        return x[::-1]
+    except ValueError:
+        return x.flip(0).view(2, -1)
+
+
+def written_or_caught(x: Tensor, y: Tensor) -> Tensor:
+    try:
+        x[2:] = y
+    except RuntimeError:
+        return x.flip(0).view(2, -1)
+    return x
+
+
+def not_caught(x: Tensor, y: Tensor) -> Tensor:
+    try:
+        x[2:] = y
+    except IndexError:
+        return x.flip(0).view(2, -1)
+    return x
+
+
+def in_a_set(x: Tensor) -> Tensor:
+    return x.view(-1, 2) if x.shape[0] in {2, 3} else x
+
+
+TABLE = {1: 1, 3: 2}
+
+
+def in_a_table(x: Tensor) -> Tensor:
+    return x.view(-1, TABLE[x.shape[0]]) if x.shape[0] in TABLE else x.view(2, -1)
+
+
+def as_a_set(x: Tensor) -> Tensor:
+    return x if len({*x.shape}) == 1 else x.view(-1, 2)
+
+
+def overwritten_key(x: Tensor) -> Tensor:
+    known = {x.shape[0]: 1}
+    known[x.shape[1]] = 2
+    return x.view(known[x.shape[0]], -1)
+
+
+def type_of_a_size(x: Tensor) -> Tensor:
+    exact = type(x.shape[0]) is int and type(x) is Tensor and type(x.shape[0] / 2) is float
+    return x if exact else x.view(2, -1)
+
+
+def bits(x: Tensor) -> Tensor:
+    n = x.shape[0]
+    return x.view(n & 3 or 1, -1) + x.new_zeros(-~n - 1)
+
+
 
 PROGRAMS: list[tuple[Callable[..., Any], str, int]] = [
     (shape_in_place, "x: [a, b]", 5),
@@ -186,6 +240,15 @@ PROGRAMS: list[tuple[Callable[..., Any], str, int]] = [
     (by_shape_of_result, "x: [a, b]", 4),
     (Remembers(), "x: [a, b]", 3),
     (product_of_conditions, "x: [a, b]", 4),
+    (reversed_or_caught, "x: [a]", 5),
+    (written_or_caught, "x: [a]; y: [b]", 5),
+    (not_caught, "x: [a]; y: [b]", 5),
+    (in_a_set, "x: [a, b]", 5),
+    (in_a_table, "x: [a, b]", 5),
+    (as_a_set, "x: [a, b]", 5),
+    (overwritten_key, "x: [a, b]", 5),
+    (type_of_a_size, "x: [a]", 5),
+    (bits, "x: [a]", 9),
 ]
 
 
