@@ -19,7 +19,7 @@ from typing import Any
 
 from ..constraints.program import Origin
 from .origins import _NEVER_REFUSING as NEVER_REFUSING
-from .origins import _origin_in, is_inner
+from .origins import is_inner, origin_at
 
 
 @lru_cache(maxsize=1024)
@@ -106,7 +106,7 @@ def _watcher(watched: Watched, code: CodeType) -> Callable[..., Any]:
             if (before := asked[0]) is not None:
                 jump = jumps[before]
                 if offset in jump.when and jump.text:  # else it has raised, or nobody has written it
-                    origin = _origin_in(code.co_filename, code, jump.value, jump.line, "")
+                    origin = origin_at(code, jump.value, "")
                     watched.truths.setdefault((origin, jump.text), []).append(jump.when[offset])
             asked[0] = offset if offset in jumps else None
         return step

@@ -538,6 +538,10 @@ class Loops:
         self._kept: list[Any] = []
         self._profiler: Any = None
 
+    def close(self) -> None:
+        """Lets go of the run."""
+        del self.run
+
     def iterator(self, value: Lazy, frame: FrameType) -> Handle:
         """The iterator of a `for` that begins in the frame."""
         return Handle(Loop(self.run, value, Site(frame.f_code, frame.f_lasti), frame))

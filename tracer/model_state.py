@@ -16,26 +16,28 @@ class ModelState:
     """The attributes of a model's modules, containers in them by content, as they stand when this is made."""
 
     def __init__(self, target: Any) -> None:
-        self._saved: list[tuple[str, Any, dict[str, Any], dict[str, Any]]] = []
+        self._modules: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
+        """The prefix of a module's names, its attributes, and what they were."""
+        self._containers: list[tuple[str, Any, Any]] = []
+        """A container's name, itself, and what was in it."""
         if isinstance(target, torch.nn.Module):
             for name, module in target.named_modules():
-                attributes = dict(vars(module))
-                contents = {k: v.copy() for k, v in attributes.items() if type(v) in _CONTAINERS}
-                self._saved.append((name, module, attributes, contents))
+                prefix, attributes = f"{name}." if name else "", vars(module)
+                self._modules.append((prefix, attributes, attributes.copy()))
+                for key, value in attributes.items():
+                    if type(value) in _CONTAINERS:  # most are empty
+                        self._containers.append((prefix + key, value, value.copy() if value else ()))
 
     def restore(self) -> list[str]:
         """Puts every attribute back; returns the names of those that the run had changed."""
         changed: list[str] = []
-        for name, module, attributes, contents in self._saved:
-            prefix = f"{name}." if name else ""
-            now = vars(module)
+        for prefix, now, attributes in self._modules:
             if not _same(now, attributes):
                 changed += [prefix + key for key in _put_back(now, attributes)]
-            for key, before in contents.items():
-                value = attributes[key]
-                if (value or before) and _differs(value, before):  # most are empty
-                    changed.append(prefix + key)
-                    _refill(value, before)
+        for name, value, before in self._containers:
+            if (value or before) and _differs(value, before):
+                changed.append(name)
+                _refill(value, before)
         return changed
 
 

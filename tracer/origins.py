@@ -9,7 +9,7 @@ import os
 import sys
 import traceback
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
@@ -46,39 +46,55 @@ def is_of_package(filename: str) -> bool:
     return filename.startswith(_OUR_FOLDERS)
 
 
-def _origin(code: CodeType, instruction: int, line: int, module: str) -> Origin:
-    """The instruction, by its offset in bytes, tells which part of the line is being evaluated."""
-    return _origin_in(code.co_filename, code, instruction, line, module)
+_FOUND: dict[tuple[int, int, str], tuple[CodeType, Origin]] = {}
+"""Origins by code, instruction and module. By identity, for code objects are equal where equal functions
+stand in two files; each is kept alive, so that its id stays its own.
+"""
 
 
-@functools.cache
-def _origin_in(file: str, code: CodeType, instruction: int, line: int, module: str) -> Origin:
-    # The file is a key of its own: code objects are equal where equal functions stand in two files.
+def origin_at(code: CodeType, instruction: int, module: str) -> Origin:
+    """The instruction, by its offset in bytes, tells the line, and which part of it is being evaluated."""
+    found = _FOUND.get((id(code), instruction, module))
+    if found is None:
+        found = _FOUND[id(code), instruction, module] = code, _origin_at(code, instruction, module)
+    return found[1]
+
+
+def _origin_at(code: CodeType, instruction: int, module: str) -> Origin:
+    file, place = code.co_filename, _place(code, instruction)
+    line = code.co_firstlineno if place[0] is None else place[0]
     text = linecache.getline(file, line)
     stripped = text.strip()
     indent = len(text) - len(text.lstrip())
-    start, stop = _columns(code, instruction, line, text)
+    start, stop = _columns(place, text)
     start, stop = max(start - indent, 0), min(stop - indent, len(stripped))
     if start >= stop:
         start = stop = 0
     return Origin(file, line, code.co_qualname, module, stripped, indent, start, stop)
 
 
+_Place: TypeAlias = tuple[int | None, int | None, int | None, int | None]
+"""Where an instruction comes from: the first and the last line, the first and the last column, in bytes."""
+
+
 @functools.lru_cache(maxsize=64)
-def _positions(code: CodeType) -> tuple[tuple[int | None, int | None, int | None, int | None], ...]:
+def _positions(code: CodeType) -> tuple[_Place, ...]:
     """Of all instructions at once: a graph of torch.fx is one function, however many calls it has."""
     return tuple(code.co_positions())
 
 
-def _columns(code: CodeType, instruction: int, line: int, text: str) -> tuple[int, int]:
+def _place(code: CodeType, instruction: int) -> _Place:
+    positions, at = _positions(code), instruction // 2
+    return positions[at] if 0 <= at < len(positions) else (None,) * 4
+
+
+def _columns(place: _Place, text: str) -> tuple[int, int]:
     """The columns of the line that an instruction was compiled from; to its end where it goes on below."""
-    positions = _positions(code)
-    at = instruction // 2
-    first, last, start, stop = positions[at] if at < len(positions) else (None,) * 4
-    if first != line or last is None or start is None or stop is None:
+    first, last, start, stop = place
+    if first is None or last is None or start is None or stop is None:
         return 0, 0
     source = text.encode()  # positions count bytes
-    return _characters(source[:start]), len(text) if last > line else _characters(source[:stop])
+    return _characters(source[:start]), len(text) if last > first else _characters(source[:stop])
 
 
 def _characters(source: bytes) -> int:
@@ -94,7 +110,7 @@ class ModuleNames:
 
     def of_frame(self, frame: FrameType) -> str | None:
         """The path of the module whose method the frame runs."""
-        if not frame.f_code.co_argcount or frame.f_code.co_varnames[0] != "self":
+        if not frame.f_code.co_argcount:
             return None
         return self._names.get(id(frame.f_locals.get("self")))
 
@@ -102,12 +118,13 @@ class ModuleNames:
 def here(names: ModuleNames) -> Origin:
     """The origin of the call that is being made now."""
     frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_of_package(frame.f_code.co_filename):
+        frame = frame.f_back
     module: str | None = None
     while frame is not None:
-        file = frame.f_code.co_filename
-        if module is None and not is_of_package(file):
+        if module is None:
             module = names.of_frame(frame)
-        if not is_inner(file):
+        if not is_inner(frame.f_code.co_filename):
             break
         frame = frame.f_back
     if frame is None:
@@ -116,7 +133,7 @@ def here(names: ModuleNames) -> Origin:
     while module is None and outer is not None:
         module = names.of_frame(outer)
         outer = outer.f_back
-    return _origin(frame.f_code, frame.f_lasti, frame.f_lineno, module or "")
+    return origin_at(frame.f_code, frame.f_lasti, module or "")
 
 
 def of_error(error: BaseException, names: ModuleNames) -> Origin:
@@ -126,7 +143,7 @@ def of_error(error: BaseException, names: ModuleNames) -> Origin:
     while step is not None:
         code, module = step.tb_frame.f_code, names.of_frame(step.tb_frame) or found.module
         if not is_inner(code.co_filename):
-            found = _origin(code, step.tb_lasti, step.tb_lineno, module)
+            found = origin_at(code, step.tb_lasti, module)
         step = step.tb_next
     return found
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import inspect
 import numbers
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import BuiltinFunctionType, CodeType, FrameType, ModuleType
 from typing import Any, Literal, NoReturn
 
@@ -26,7 +27,8 @@ from torch.overrides import TorchFunctionMode
 from ..constraints.collector import collector_at_rest
 from ..constraints.dims import Dim, Term, evaluate, symbols
 from ..constraints.formula import Formula, eq, free_symbols, ge, holds, negate
-from ..constraints.generate import BadRules, Generator, Rules
+from ..constraints.generate import BadRules, Generator, Rules, anew
+from ..constraints.known import Known
 from ..constraints.language import (
     UNTRACKED,
     Affine,
@@ -56,6 +58,7 @@ from .loops import Loops, NotSummarised, Plans
 from .model_state import ModelState
 from .numbers import DataNeeded, Real, Size, size
 from .origins import ModuleNames, here, is_defect, is_ours, of_error
+from .repeats import Answered, Call, Slot
 from .sequences import COUNTED, SEVERAL, Repeated, counted, iterate, joined, lazy, physical, settled
 from .stand_ins import AnotherSource, calls_builtins, sources_of, symbolic_builtins
 from .symbolic import ABOUT_DATA, OPERATOR_ATTRIBUTES, QUESTIONS, Sizes, SymbolicTensor, answer
@@ -219,6 +222,8 @@ class Subject:
     """Names of parameters and buffers, by identity."""
     sources: tuple[ModuleType, ...]
     """The Python modules that its code lives in."""
+    nothing: Known = field(default_factory=Known)
+    """Where every run starts from: what one of them has asked of rules, the others need not ask."""
 
     @classmethod
     def of(cls, target: Callable[..., Any]) -> Subject:
@@ -247,7 +252,12 @@ class Recording(Ledger):
         plans: Plans,
     ) -> None:
         generator = Generator(
-            rules, spec.domain, count=self._count, chooser=self.truth, deeper=self._deeper
+            rules,
+            spec.domain,
+            count=self._count,
+            chooser=self.truth,
+            deeper=self._deeper,
+            nothing=subject.nothing,
         )
         super().__init__(spec.domain, oracle, generator)
         self.subject, self.spec = subject, spec
@@ -267,9 +277,13 @@ class Recording(Ledger):
         """Ranks that are looked at up to a bound, and for whose sake."""
 
     def close(self) -> None:
-        """Lets go of the target and its weights. A run refers to itself, which Python is slow to find out."""
+        """Lets go of the target and its weights, and of what refers back to the run, so that all of it goes
+        with the last who uses it: no collection has to find it.
+        """
         self.subject = dataclasses.replace(self.subject, target=_over)
         self.real.clear()
+        self.generator.count = self.generator.chooser = self.generator.deeper = None
+        self.loops.close()
 
     # ---- rows
 
@@ -522,20 +536,18 @@ class Recording(Ledger):
 
     def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A torch function that the program calls with something symbolic among its arguments."""
-        name = func.__name__ if not hasattr(func, "_qualified_op_name") else func._qualified_op_name
-        if name in ("__get__", "__set__", "__delete__"):
+        name, spelling = _spelled(func)
+        if name in _ACCESS:
             return self._attribute(name, func.__self__.__name__, args)
         if isinstance(func, torch._ops.OpOverload):
-            return self.operator(func._schema.name, args, kwargs)
+            return self.operator(spelling, args, kwargs)
         question = QUESTIONS.get(name)
         if question is not None and args and isinstance(args[0], SymbolicTensor):
             return question(self, *args, **kwargs)
         if func is torch.Tensor.where:  # its tensor is not the condition
             args, kwargs = (), {**dict(zip(("input", "condition", "other"), args, strict=False)), **kwargs}
-        if name in _MAKES_TENSORS and not any(isinstance(a, torch.Tensor) for a in (*args, *kwargs.values())):
+        if name in _MAKES_TENSORS and not _tensor_among(args, kwargs):
             args = (self.operator("scalar_tensor", (args[0],), {"dtype": torch.int64}), *args[1:])
-        # torch's own functions in C++ are those of ATen, also where a Python function has the same name.
-        spelling = f"aten.{name}" if type(func) is BuiltinFunctionType else name
         return self.operator(spelling, args, kwargs, func)
 
     def _attribute(self, how: str, name: str, args: tuple[Any, ...]) -> Any:
@@ -554,12 +566,17 @@ class Recording(Ledger):
     def operator(self, spelling: str, args: tuple[Any, ...], kwargs: dict[str, Any], func: Any = None) -> Any:
         """Applies the rule of an operator, writes the node down and returns what the program gets."""
         self.loops.raise_failure()
+        call = Call(self, spelling, args, kwargs)
+        found = self.generator.known.repeated.get(call.key)
+        if found is not None and not self.loops.ended:
+            return self._repeat(found, call)
         op = canonical(spelling)
         if op in COUNTED and (several := COUNTED[op](args, kwargs)) is not None:
             return several
         args, kwargs, counts = counted(self, op, args, kwargs)
         if op in ("getitem", "setitem"):
             args = (args[0], _index(args[1]), *args[2:])
+        written = _written(op, args, kwargs)
         ids: dict[int, Ref] = {}
         values = tuple(self._lower(a, ids) for a in args)
         named = {k: self._lower(v, ids) for k, v in kwargs.items()}
@@ -571,6 +588,9 @@ class Recording(Ledger):
         before = len(generator.said.constraints)
         arguments, result = generator.call(op, values, named)
         self._raise_if_caught(before, *_errors(op, values))
+        if generator.repeatable and not counts and written is None and (slots := call.slots) is not None:
+            told = tuple((k, self._argument(v, slots)) for k, v in arguments.items())
+            generator.known.repeated[call.key] = Answered(op, told, result)
         if result is None:
             result = self._fallback(func, args, kwargs)
         if counts and isinstance(result, Tensor):
@@ -579,7 +599,6 @@ class Recording(Ledger):
         results: list[int] = []
         if "out" in named:
             result = self._into(result, named["out"])
-        written = _written(op, args, kwargs)
         before_writing = written.value if isinstance(written, SymbolicTensor) else None
         lifted = self._lift(result, op, ids, results, written)
         if isinstance(written, SymbolicTensor) and not results and isinstance(written.value, Tensor):
@@ -592,6 +611,15 @@ class Recording(Ledger):
         self.nodes[index] = Node(
             op, tuple((k, self._argument(v, ids)) for k, v in arguments.items()), tuple(results), origin
         )
+        return lifted
+
+    def _repeat(self, found: Answered, call: Call) -> Any:
+        """Writes the node of a call down whose rule has answered before."""
+        self.generator.node = index = len(self.nodes)
+        self.nodes.append(_COMING)
+        origin, results = here(self.names), list[int]()
+        lifted = self._lift(anew(found.result), found.op, {}, results)
+        self.nodes[index] = Node(found.op, found.arguments_of(call.operands), tuple(results), origin)
         return lifted
 
     def _check_written(self, op: str, tensor: SymbolicTensor, before: Tensor | Dynamic) -> None:
@@ -644,7 +672,7 @@ class Recording(Ledger):
         if type(value) in SEVERAL:
             value = tuple(settled(value))
         if isinstance(value, torch.Tensor):
-            _, known, ref = self._real_tensor(value)
+            _, known, ref = self.real_tensor(value)
             ids[id(known)] = ref
             return known
         if isinstance(value, list | tuple):
@@ -652,7 +680,7 @@ class Recording(Ledger):
         if type(value) is Real:
             return Number("float")
         if isinstance(value, torch.dtype):
-            return str(value).removeprefix("torch.")
+            return dtype_name(value)
         if isinstance(value, slice):
             return Slice(*(self._lower(v, ids) for v in (value.start, value.stop, value.step)))
         if value is Ellipsis:
@@ -671,7 +699,7 @@ class Recording(Ledger):
                 if isinstance(dim, Term):
                     self.loops.forget_none(symbols(dim))
 
-    def _real_tensor(self, tensor: torch.Tensor) -> tuple[torch.Tensor, Tensor, Ref]:
+    def real_tensor(self, tensor: torch.Tensor) -> tuple[torch.Tensor, Tensor, Ref]:
         """A parameter, a buffer or a constant of the program; the tensor is kept alive, so that its id stays
         its own.
         """
@@ -685,13 +713,13 @@ class Recording(Ledger):
 
     def lifted(self, tensor: torch.Tensor) -> SymbolicTensor:
         """A real tensor on the meta device, which has no data, as one of which no data are known."""
-        _, known, ref = self._real_tensor(tensor)
+        _, known, ref = self.real_tensor(tensor)
         return SymbolicTensor(self, known, ref, tensor.dtype)
 
     def _ref(self, tensor: torch.Tensor) -> Ref:
-        return tensor.ref if isinstance(tensor, SymbolicTensor) else self._real_tensor(tensor)[2]
+        return tensor.ref if isinstance(tensor, SymbolicTensor) else self.real_tensor(tensor)[2]
 
-    def _argument(self, value: Any, ids: dict[int, Ref]) -> Any:
+    def _argument(self, value: Any, ids: Mapping[int, Ref | Slot]) -> Any:
         """A value as a node's argument: tensors by reference, everything else as it is."""
         if isinstance(value, Tensor | Dynamic):
             return ids.get(id(value), value)
@@ -703,9 +731,9 @@ class Recording(Ledger):
         """A rule's result as the program gets it. `written` is the tensor that an in-place call or `out=`
         wrote into, or several of them.
         """
-        if isinstance(value, Tensor | Dynamic):
-            if id(value) in ids and isinstance(value, Tensor):
-                value = dataclasses.replace(value)
+        if type(value) is Tensor or value is Dyn:
+            if id(value) in ids and value is not Dyn:
+                value = anew(value)
             ref = self.new_value(value)
             results.append(ref.id)
             if isinstance(written, SymbolicTensor):
@@ -713,7 +741,7 @@ class Recording(Ledger):
                 return written
             if isinstance(written, torch.Tensor):
                 return written
-            dtype = value.dtype if isinstance(value, Tensor) and value.dtype else "float32"
+            dtype = value.dtype if value is not Dyn and value.dtype else "float32"
             return SymbolicTensor(self, value, ref, getattr(torch, dtype))
         if isinstance(value, tuple):
             several = isinstance(written, list | tuple) and len(written) == len(value)
@@ -782,6 +810,26 @@ class Recording(Ledger):
             yield {**dict.fromkeys(names, 1), **small}
 
 
+_COMING = Node("", (), (), Origin())
+"""Holds the place of a node."""
+_ACCESS = frozenset({"__get__", "__set__", "__delete__"})
+"""What functions are called that read, write and delete attributes."""
+
+
+def _tensor_among(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    return any(isinstance(a, torch.Tensor) for a in (*args, *kwargs.values()))
+
+
+@functools.lru_cache(maxsize=4096)
+def _spelled(func: Any) -> tuple[str, str]:
+    """The name of a torch function, and how its operator is spelt."""
+    if isinstance(func, torch._ops.OpOverload):
+        return func.__name__, func._schema.name
+    name: str = func._qualified_op_name if hasattr(func, "_qualified_op_name") else func.__name__
+    # torch's own functions in C++ are those of ATen, also where a Python function has the same name.
+    return name, f"aten.{name}" if type(func) is BuiltinFunctionType else name
+
+
 def _errors(op: str, values: tuple[Value, ...]) -> tuple[type[Exception], ...]:
     """What torch may raise where it refuses the call, the likeliest first."""
     match op, values:
@@ -807,12 +855,18 @@ def _other_sizes(before: Tensor | Dynamic, after: Tensor | Dynamic) -> bool:
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97)
 
 
+@functools.cache
+def dtype_name(dtype: torch.dtype) -> str:
+    """The name by which rules know a dtype."""
+    return str(dtype).removeprefix("torch.")
+
+
 def value_of(tensor: torch.Tensor) -> Tensor:
     """A real tensor as a rule sees it."""
     strided = tensor.layout is torch.strided
     layout = Layout.CONTIGUOUS if not strided or tensor.is_contiguous() else tuple(tensor.stride())
     elements = elements_of(tensor) if strided and tensor.dtype in _INTEGRAL else None
-    return Tensor(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), layout, elements)
+    return Tensor(tuple(tensor.shape), dtype_name(tensor.dtype), layout, elements)
 
 
 _INTEGRAL = frozenset({torch.int8, torch.int16, torch.int32, torch.int64})
@@ -958,14 +1012,17 @@ class _Mode(TorchFunctionMode):
 
 # Functions of torch that make a tensor of two numbers.
 _MAKES_TENSORS = frozenset("add div divide floor_divide mul multiply sub subtract true_divide".split())
-_SYMBOLIC = frozenset({SymbolicTensor, Repeated, Size, Real})
+_SYMBOLIC = frozenset({SymbolicTensor, Repeated, Size, Real, *SEVERAL})
+_NUMBERS = frozenset({int, float, bool, str, type(None)})
 
 
 def _is_symbolic(arguments: Any) -> bool:
     for a in arguments:
         kind = type(a)
-        if kind in _SYMBOLIC or kind in SEVERAL:
+        if kind in _SYMBOLIC:
             return True
+        if kind in _NUMBERS:
+            continue
         if isinstance(a, list | tuple) and _is_symbolic(a):  # a torch.Size, too: sizes and a real shape added
             return True
         if kind is slice and _is_symbolic((a.start, a.stop, a.step)):

@@ -56,10 +56,11 @@ class Call:
     def __init__(self, run: Recording, spelling: str, args: Iterable[Any], kwargs: dict[str, Any]) -> None:
         self.operands: list[Ref] = []
         self.values: list[Value] = []
-        key = [spelling, *[self._told(run, a) for a in args]]
+        told = self._told
+        key = [spelling, *[told(run, a) for a in args]]
         if kwargs:
-            key += [(name, self._told(run, a)) for name, a in kwargs.items()]
-        self.key: tuple[object, ...] = Call, *key
+            key += [(name, told(run, a)) for name, a in kwargs.items()]
+        self.key = tuple(key)
 
     @property
     def slots(self) -> dict[int, Slot] | None:

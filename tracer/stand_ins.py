@@ -203,12 +203,12 @@ def symbolic_builtins(sources: Iterable[ModuleType]) -> Iterator[None]:
     sources = tuple(sources)
     rebound = [(module, name) for module in sources for name in _free(module)]
     plain = {name: getattr(math, name) for name in ROOTS}
+    named = {id(function): name for name, function in plain.items()}
     roots = [(math, name, name) for name in ROOTS] + [
-        (module, alias, name)
+        (module, alias, named[id(value)])
         for module in sources
         for alias, value in vars(module).items()
-        for name, function in plain.items()
-        if value is function
+        if id(value) in named
     ]
     try:
         for module, name in rebound:
