@@ -281,7 +281,7 @@ class Generator:
         return self.bounds.at_least(dim, bound)
 
     def number(self, dim: Dim) -> int:
-        """How many results there are, as a number. A graph has it written down; the recorder forks over it."""
+        """How many results there are, as a number: a graph has it written down, a recorder forks over it."""
         if isinstance(dim, int):
             return dim
         if self.count is None:
@@ -306,10 +306,10 @@ class Generator:
 
     def declare(self, domain: Domain) -> None:
         """From here on the domain is this one, which says more than the one before."""
-        before, self.domain = self.domain, domain
+        before, self.domain = frozenset(self.domain.assumptions), domain
         self.known = self.known.after(domain)
         for known in domain.assumptions:
-            if known not in before.assumptions:
+            if known not in before:
                 self.learn(known)
 
     def call(

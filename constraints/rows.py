@@ -127,13 +127,34 @@ def rank_of(shape: tuple[Dim, ...]) -> Dim:
 
 def names(symbols: Iterable[str]) -> tuple[str, ...]:
     """The rows that symbols declare, in order."""
-    return tuple(match[1] for s in symbols if (match := _RANK.fullmatch(s)))
+    return tuple(name for s in symbols if s.startswith("rank(") and (name := _spoken_of(s)))
+
+
+@lru_cache(maxsize=1 << 16)
+def _spoken_of(symbol: str) -> str:
+    """The row that a symbol speaks of; nothing where it speaks of none."""
+    found = _RANK.fullmatch(symbol) or _DIM.fullmatch(symbol) or _COUNT.fullmatch(symbol)
+    return "" if found is None else found[1]
 
 
 def belongs(symbol: str, rows: Iterable[str]) -> bool:
     """Does the symbol speak of one of these rows?"""
-    found = _RANK.fullmatch(symbol) or _DIM.fullmatch(symbol) or _COUNT.fullmatch(symbol)
-    return found is not None and found[1] in rows
+    name = _spoken_of(symbol)
+    return bool(name) and name in rows
+
+
+def _by_row(symbols: Iterable[str]) -> dict[str, list[str]]:
+    """The symbols that speak of each row that is declared."""
+    symbols = tuple(symbols)
+    found: dict[str, list[str]] = {name: [] for name in names(symbols)}
+    for symbol in symbols:
+        found.get(_spoken_of(symbol), []).append(symbol)
+    return found
+
+
+def is_rank(symbol: str) -> bool:
+    """Is the symbol the number of dims of a row?"""
+    return _RANK.fullmatch(symbol) is not None
 
 
 def is_dim(symbol: str) -> bool:
@@ -143,12 +164,12 @@ def is_dim(symbol: str) -> bool:
 
 def depth(symbols: Iterable[str], name: str) -> tuple[int, int]:
     """How many dims of a row are symbols, from either end."""
-    indices = [int(match[2]) for s in symbols if (match := _DIM.fullmatch(s)) and match[1] == name]
+    indices = [int(match[2]) for s in symbols if _spoken_of(s) == name and (match := _DIM.fullmatch(s))]
     return max((i + 1 for i in indices if i >= 0), default=0), max((-i for i in indices if i < 0), default=0)
 
 
 def _counts(symbols: Iterable[str], name: str) -> tuple[Part, ...]:
-    matches = (m for s in symbols if (m := _COUNT.fullmatch(s)) and m[1] == name)
+    matches = (m for s in symbols if _spoken_of(s) == name and (m := _COUNT.fullmatch(s)))
     return tuple((_row(f"{name}{m[2] or '[:]'}") or ())[0] for m in matches)
 
 
@@ -162,8 +183,7 @@ def deepened(domain: Domain, wanted: Deeper) -> Domain:
     declared = [a for a in domain.assumptions if a not in domain.axioms]
     declared += [le(rank(name), most) for name, most in wanted.bounded.items()]
     known = dict.fromkeys(domain.symbols)
-    for name in names(domain.symbols):
-        own = [*known, *wanted.symbols]
+    for name, own in _by_row((*domain.symbols, *wanted.symbols)).items():
         leading, trailing = depth(own, name)
         for index in (*range(leading), *range(-trailing, 0)):
             known[str(dim_at(name, index))] = None
@@ -175,12 +195,17 @@ def deepened(domain: Domain, wanted: Deeper) -> Domain:
 
 def axioms(symbols: Iterable[str]) -> Iterator[Formula]:
     """What holds of the symbols of rows whatever the input."""
-    symbols = tuple(symbols)
-    for name in names(symbols):
-        leading, trailing = depth(symbols, name)
-        yield from _of_dims(name, leading, trailing)
-        for part in _counts(symbols, name):
-            yield from _of_count(part, _inner(part, leading, trailing), leading)
+    for name, own in _by_row(symbols).items():
+        yield from _axioms_of(name, *depth(own, name), _counts(own, name))
+
+
+@lru_cache(maxsize=4096)
+def _axioms_of(name: str, leading: int, trailing: int, counts: Row) -> tuple[Formula, ...]:
+    """What holds of a row of which so many dims are symbols, from either end, and the products of parts."""
+    found = [*_of_dims(name, leading, trailing)]
+    for part in counts:
+        found += _of_count(part, _inner(part, leading, trailing), leading)
+    return tuple(found)
 
 
 def _inner(part: Part, leading: int, trailing: int) -> Part:

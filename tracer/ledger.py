@@ -112,7 +112,8 @@ class Ledger:
     def declare(self, domain: Domain) -> None:
         """From here on the domain is this one, which says more than the one before."""
         self.known()
-        self._given += [known for known in domain.assumptions if known not in self.domain.assumptions]
+        before = frozenset(self.domain.assumptions)
+        self._given += [known for known in domain.assumptions if known not in before]
         self.domain = domain
         self.generator.declare(domain)
 

@@ -9,7 +9,7 @@ from random import Random
 
 from ..constraints.formula import negate
 from ..constraints.language import Fact
-from ..constraints.rows import consistent, legible
+from ..constraints.rows import consistent, is_rank, legible
 from ..constraints.spec import Spec
 from ..constraints.system import System
 from ..solver.decide import Decision, Oracle, Requirement
@@ -28,7 +28,9 @@ SAMPLE_SECONDS = 2.0
 SAMPLE_ATTEMPTS = 200
 """chosen among how many,"""
 STEPS = (0, 1, 2, 3, 4, 5, 6, 7, 15, 31, 63, 200)
-"""and how far from the smallest value."""
+"""and how far from the smallest value,"""
+RANKS = range(6)
+"""or from the smallest rank."""
 
 
 class Trial:
@@ -86,7 +88,7 @@ class Trial:
         seen: set[tuple[int, ...]] = set()
         random = Random(0)
         for _ in range(SAMPLE_ATTEMPTS):
-            values = {name: _candidate(facts[name], random) for name in accepts.symbols}
+            values = {name: _candidate(name, facts[name], random) for name in accepts.symbols}
             values = consistent(accepts.symbols, values)
             accepted = accepts.holds(**values)
             declared = accepted or accepts.declared(**values)
@@ -103,10 +105,11 @@ class Trial:
             self.remarks.append(finding)
 
 
-def _candidate(fact: Fact, random: Random) -> int:
+def _candidate(name: str, fact: Fact, random: Random) -> int:
     """A value that the fact allows, most often a small one, or now and then one beside it."""
     low = fact.min if fact.min is not None else -2 if fact.max is None else fact.max - 8
-    value = fact.remainder if fact.divisor == 0 else low + fact.divisor * random.choice(STEPS)
+    step = random.choice(RANKS if is_rank(name) else STEPS)
+    value = fact.remainder if fact.divisor == 0 else low + fact.divisor * step
     if fact.max is not None:
         value = min(value, fact.max)
     return value + random.choice((0, 0, 0, 0, 1, -1))
