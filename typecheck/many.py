@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import queue
 import threading
 import zlib
@@ -61,9 +62,12 @@ def _job(line: str) -> Job:
 
 
 def check_many(
-    jobs: Sequence[Job], executors: Sequence[Executor], memory_mb: int, grace_s: float
+    jobs: Sequence[Job], executors: Sequence[Executor], memory_mb: int, grace_s: float, cache: bool = True
 ) -> Iterator[Ended]:
-    """What came of each job, in the order in which they end. A process that breaks is tried again once."""
+    """What came of each job, in the order in which they end. A process that breaks is tried again once.
+
+    With `cache`, what is kept on disk is used and added to, by the workers.
+    """
     waiting: queue.SimpleQueue[tuple[int, Job]] = queue.SimpleQueue()
     ended: queue.SimpleQueue[Ended] = queue.SimpleQueue()
     stopped = threading.Event()
@@ -77,7 +81,8 @@ def check_many(
         try:
             while not stopped.is_set():
                 index, job = waiting.get_nowait()
-                ended.put(_checked(index, job, executor, memory_mb, grace_s, goes_on))
+                content = zlib.compress(json.dumps({"target": job.target, "cache": cache}).encode())
+                ended.put(_checked(index, job, content, executor, memory_mb, grace_s, goes_on))
         except queue.Empty:
             pass
         finally:
@@ -96,14 +101,20 @@ def check_many(
 
 
 def _checked(
-    index: int, job: Job, executor: Executor, memory_mb: int, grace_s: float, watch: Callable[[str], bool]
+    index: int,
+    job: Job,
+    content: bytes,
+    executor: Executor,
+    memory_mb: int,
+    grace_s: float,
+    watch: Callable[[str], bool],
 ) -> Ended:
     asked = Question("check", job.inputs, job.assume, job.budget_s, job.replay, suspect=job.suspect)
     question = asked.to_json()
     limits = Limits(job.budget_s + grace_s, memory_mb)
     problem = ""
     for _ in range(ATTEMPTS):
-        outcome = executor.ask("target", zlib.compress(job.target.encode()), question, limits, watch)
+        outcome = executor.ask("target", content, question, limits, watch)
         if isinstance(outcome, Answered):
             failed = outcome.data.get("failed")
             if failed is None:

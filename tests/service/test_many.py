@@ -43,8 +43,9 @@ model.py:Crash\tx: float32[b]
 
 
 @pytest.fixture
-def zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def zoo(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ANYSHAPE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
     (tmp_path / "model.py").write_text(SOURCE)
     (tmp_path / "list.txt").write_text(LIST)
     return tmp_path
@@ -87,6 +88,21 @@ def test_a_whole_list_is_checked(zoo: Path, capsys: pytest.CaptureFixture[str]) 
     Path("list.txt").write_text("model.py:halves\tx: float32[b, h]\th % 2 == 0\n")
     assert main(["check-many", "list.txt", "-o", "report.txt"]) == 0
     assert "proved" in Path("report.txt").read_text()
+
+
+@pytest.mark.slow
+def test_what_was_checked_before_is_known(zoo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("list.txt").write_text("model.py:halves\tx: float32[b, h]\n" * 2 + "model.py:Gone\n")
+    assert ran(capsys, "-j", "1")[2].count("(kept)") == 1  # the second is the first
+    code, reports, told = ran(capsys)
+    assert (code, told.count("refined  model.py:halves (kept)")) == (2, 2)
+    assert main(["check", "model.py:halves", "--input", "x: float32[b, h]", "--format", "json"]) == 1
+    assert json.loads(capsys.readouterr().out) == reports[0]  # what either keeps the other finds
+    assert "(kept)" not in ran(capsys, "--no-cache")[2]
+    (zoo / "model.py").write_text(SOURCE.replace(", 2, -1", ", 4, -1"))
+    code, reports, told = ran(capsys)
+    assert "(kept)" not in told
+    assert reports[0]["accepts"]["condition"] == "h % 4 == 0"
 
 
 def test_no_service_takes_targets() -> None:

@@ -6,6 +6,7 @@ import errno
 import io
 import json
 import logging
+import socket
 import struct
 import tempfile
 import time
@@ -389,6 +390,15 @@ def test_files_outside_of_the_page_are_not_served(client: TestClient) -> None:
 def test_beyond_loopback_tokens_are_needed(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no token is asked for"):
         serve(Settings(host="0.0.0.0", port=0, data=tmp_path))
+
+
+def test_an_address_that_cannot_be_had_is_told(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigError, match=f"127.0.0.1:{port} cannot be listened at: .* in use"):
+            serve(Settings(port=port, data=tmp_path))
+    with pytest.raises(ConfigError, match=r"no\.such\.host\.invalid:0 cannot be listened at"):
+        serve(Settings(host="no.such.host.invalid", port=0, data=tmp_path, insecure=True))
 
 
 def test_a_folder_is_one_service_s(running: Any, tmp_path: Path) -> None:

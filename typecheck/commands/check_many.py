@@ -24,6 +24,7 @@ LIST is a file with a target on each line, and after tabs its inputs and its ass
   models/unet.py:UNet<tab>x: float32[b, 3, h, w]<tab>h % 64 == 0 and w % 64 == 0
 or TOML with [[tool.anyshape.targets]], as in a pyproject.toml. Every target is traced and decided in a
 process of its own, with the time and the memory that it is given; one that breaks is tried again once.
+Results are kept on disk and found again, as those of `anyshape check` are.
 
 With --executor ray the processes are those of a Ray cluster: that of --ray-address or RAY_ADDRESS, or one
 that is started for the occasion. The current folder goes to the nodes, where anyshape has to be installed.
@@ -43,6 +44,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("--budget", type=seconds, metavar="S", help="seconds for each (30)")
     parser.add_argument("--memory-mb", type=int, metavar="MB", default=8192, help="for each (8192)")
     parser.add_argument("--grace", type=seconds, metavar="S", default=60.0, help="for loading each (60)")
+    parser.add_argument("--no-cache", action="store_true", help="neither use nor keep results on disk")
     parser.add_argument("--format", choices=("text", *WRITERS), default="text", help="of the reports (text)")
     parser.add_argument("--output", "-o", metavar="FILE", type=Path, help="write the reports into a file")
     parser.set_defaults(run=run)
@@ -56,7 +58,8 @@ def run(options: argparse.Namespace) -> int:
         raise ConfigError(f"--jobs is {options.jobs}, and at least 1 is needed")
     make = _executor(options)
     executors = [make() for _ in range(min(options.jobs, len(jobs)))]
-    found = _shown(check_many(jobs, executors, options.memory_mb, options.grace), len(jobs))
+    ended = check_many(jobs, executors, options.memory_mb, options.grace, not options.no_cache)
+    found = _shown(ended, len(jobs))
     reports = [one.report for one in found if one.report is not None]
     if options.format != "text" or options.output is not None:
         _write(reports, options)
@@ -94,6 +97,7 @@ def _shown(ended: Iterable[Ended], count: int) -> list[Ended]:
         for one in ended:
             word = "failed" if one.report is None else one.report.verdict.value
             told = f": {one.problem}" if one.problem else ""
+            told += " (kept)" if one.report is not None and one.report.stats.get("cached") else ""
             bar.write(f"{word.ljust(8)} {one.job.target}{told}", file=sys.stderr)
             bar.update()
             found.append(one)

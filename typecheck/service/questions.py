@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from ...constraints import program
 from ...constraints.collector import collector_at_rest
@@ -85,7 +85,7 @@ class Question:
 
 
 def answer(
-    form: str, content: bytes, question: Question, tell: Tell, forms: Mapping[str, Reader] | None = None
+    form: str, content: bytes, question: Question, tell: Tell, forms: Mapping[str, Form] | None = None
 ) -> dict[str, Any]:
     """The answer as plain data: the verdict, the report, and what the kind of question adds.
 
@@ -95,8 +95,9 @@ def answer(
     try:
         tell("read")
         with collector_at_rest():
-            target = (FORMS if forms is None else forms)[form](content)
-        return KINDS[question.kind](target, question, tell)
+            read, kinds = (FORMS if forms is None else forms)[form]
+            target = read(content)
+        return kinds[question.kind](target, question, tell)
     except SpecError as error:
         where = f" at column {error.column} of {error.text!r}" if error.text and error.column else ""
         return _failed("input", f"{error.problem}{where}", error.hint)
@@ -139,16 +140,8 @@ def _program(content: bytes) -> Target:
     return Target(NAME, "traced", traced(program.from_json(_json(content))))
 
 
-FORMS: Final[Mapping[str, Reader]] = {
-    "pt2": _pt2,
-    "recorded": _recorded,
-    "program": _program,
-    comparing.FORM: lambda content: comparing.Pair.from_json(_json(content)),
-}
-"""How each form is read: the JSON of a `.pt2`, a recorded target, a program of ours, two answers."""
-
-TARGETS: Final[Mapping[str, Reader]] = {"target": bytes.decode}
-"""What `anyshape check-many` asks its workers about: targets of the user's own, as text. No service does."""
+def _pair(content: bytes) -> comparing.Pair:
+    return comparing.Pair.from_json(_json(content))
 
 
 def traced(given: Program) -> Traced:
@@ -251,10 +244,37 @@ def _compare(pair: comparing.Pair, question: Question, tell: Tell) -> dict[str, 
     return {"verdict": "", "comparison": comparing.compare(pair, question.budget_s)}
 
 
-KINDS: Final[Mapping[str, Callable[[Any, Question, Tell], dict[str, Any]]]] = {
-    "check": _check,
-    "refine": _refine,
-    "branches": _branches,
-    "migrate": _migrate,
-    "compare": _compare,
+def _job(asked: Any, question: Question, tell: Tell) -> dict[str, Any]:
+    """As `anyshape check` has it, with what that keeps on disk."""
+    from ..cache import Cache, default_folder
+    from ..config import Job
+    from ..project import answer as answered
+
+    job = Job(
+        asked["target"],
+        question.inputs,
+        question.assume,
+        question.budget_s,
+        question.replay,
+        question.suspect,
+    )
+    found = answered(job, Cache(default_folder()) if asked["cache"] else None, tell)
+    return _answered(found.report)
+
+
+Kinds: TypeAlias = Mapping[str, Callable[[Any, Question, Tell], dict[str, Any]]]
+Form: TypeAlias = tuple[Reader, Kinds]
+"""How a content is read, and what can be asked of it."""
+
+KINDS: Final[Kinds] = {"check": _check, "refine": _refine, "branches": _branches, "migrate": _migrate}
+
+FORMS: Final[Mapping[str, Form]] = {
+    "pt2": (_pt2, KINDS),
+    "recorded": (_recorded, KINDS),
+    "program": (_program, KINDS),
+    comparing.FORM: (_pair, {"compare": _compare}),
 }
+"""The JSON of a `.pt2`, a recorded target, a program of ours, two answers."""
+
+TARGETS: Final[Mapping[str, Form]] = {"target": (json.loads, {"check": _job})}
+"""What `anyshape check-many` asks its workers about: targets of the user's own, as text. No service does."""

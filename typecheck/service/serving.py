@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import sys
 from collections.abc import Iterator
 from types import FrameType
@@ -69,11 +70,27 @@ def _listen(app: FastAPI, service: Service, settings: Settings) -> None:
         timeout_graceful_shutdown=CLOSING_S,
     )
     server = _Server(config, service)
-    with contextlib.closing(config.bind_socket()) as socket:
-        host, port = socket.getsockname()[:2]
-        shown = f"[{host}]" if ":" in host else host
-        print(f"anyshape: http://{shown}:{port}/", file=sys.stderr, flush=True)
-        server.run(sockets=[socket])
+    with _bound(settings.host, settings.port) as listening:
+        host, port = listening.getsockname()[:2]
+        print(f"anyshape: http://{_shown(host)}:{port}/", file=sys.stderr, flush=True)
+        server.run(sockets=[listening])
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """A socket at an address. Raises ConfigError where it cannot be had."""
+    found = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((host, port))
+    except OSError as error:
+        found.close()
+        told = f"{_shown(host)}:{port} cannot be listened at: {error.strerror}"
+        raise ConfigError(told, "name another with --host and --port") from None
+    return found
 
 
 def executor_of(settings: Settings) -> type[Executor]:
