@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import yaml
@@ -28,6 +29,19 @@ def test_examples_set_what_can_be_set() -> None:
         assert {name.lower() for name in named} <= set(Settings.model_fields), file
     services = yaml.safe_load((ROOT / "examples/service/compose.yaml").read_text())["services"]
     assert {"database", "service", "more"} <= services.keys()
+
+
+def test_the_image_has_what_the_service_needs() -> None:
+    """All but torch, which no check needs."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = [*project["dependencies"], *project["optional-dependencies"]["service"]]
+    text = (ROOT / "examples/service/Dockerfile").read_text().replace("\\\n", " ")
+    installed = text.partition("pip install --no-cache-dir z3-solver")[2].partition("\n")[0].split()
+    names = {re.split("[<>=]", requirement)[0] for requirement in needed}
+    assert {"z3-solver", *installed} == names - {"torch"}
+    copied = {name for line in re.findall(r"^COPY (.*)$", text, re.MULTILINE) for name in line.split()[:-1]}
+    assert copied == {*"pyproject.toml README.md LICENSE constraints solver tracer typecheck".split()}
+    assert all((ROOT / name).exists() for name in copied)
 
 
 def test_every_route_is_documented(tmp_path: Path) -> None:
