@@ -316,6 +316,8 @@ def tensordot(c: Context, input: Tensor, other: Tensor, dims: Any = 2, dims_othe
 
 
 def _distinct(c: Context, dims: Sequence[int], rank: int) -> tuple[int, ...]:
+    if dims and not rank:
+        c.refuse(f"dims {list(dims)} of a tensor that has none")
     return axes(c, tuple(dims), rank) if dims else ()
 
 

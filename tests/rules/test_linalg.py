@@ -113,6 +113,7 @@ PRODUCTS = [
     Case("tensordot", torch.tensordot, (T("a b"), T("b a")), {"dims": ([0, 0], [1, 0])}),
     Case("tensordot", torch.tensordot, (T("a b"), T("b a")), {"dims": ([0], [1, 0])}),
     Case("tensordot", torch.tensordot, (T("a b"), T("b a")), {"dims": 3}),
+    Case("tensordot", torch.tensordot, (T(""), T("a")), {"dims": ([0], [0])}),
     Case("tensordot", torch.tensordot, (T("a k", flag), T("k b", flag)), {"dims": 1}),
     Case("tensordot", torch.ops.aten.tensordot, (T("a k"), T("j b"), [1], [0])),
     grouped(T("m 8"), T("g 8 n"), T("h", i32), where="g m n"),
