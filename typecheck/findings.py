@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import TypeAlias
 
 from ..constraints.formula import Formula, all_of, any_of
 from ..constraints.generate import Rules
 from ..constraints.language import Dynamic, Number, Tensor, Value
-from ..constraints.program import Argument, Origin, Program, Ref, refs
+from ..constraints.program import Argument, Node, Origin, Program, Ref, parts_of, refs
 from ..constraints.system import Path, System
 from ..solver.decide import Core, Decision, Open, Requirement
 from ..solver.explain import Flow, Imposed, shape_of
@@ -241,10 +243,35 @@ def ways(system: System) -> tuple[Formula, ...]:
 def _calls(path: Path) -> object:
     """The calls of a path with their arguments; a path with a number among them of which nothing is known is
     like no other.
+
+    A copy made to be contiguous holds what it is made of, so it is no call where nothing is written into.
     """
-    calls = tuple((node.op, node.args, node.results, node.given) for node in path.program.nodes)
-    unknown = any(_has_number(argument) for _, args, *_ in calls for _, argument in args)
-    return id(path) if unknown else (calls, path.program.outputs)
+    nodes = path.program.nodes
+    if any(_has_number(argument) for node in nodes for _, argument in node.args):
+        return id(path)
+    copies = () if any(map(_writes, nodes)) else ("contiguous",)
+    fresh = count()
+    names: dict[int, int] = defaultdict(lambda: next(fresh))
+
+    def named(argument: Argument) -> object:
+        if isinstance(argument, Ref):
+            return "value", names[argument.id]
+        parts = parts_of(argument)
+        return (type(argument).__name__, *map(named, parts)) if parts else argument
+
+    calls = []
+    for node in nodes:
+        if node.op in copies and isinstance(given := node.args[0][1], Ref):
+            names[node.results[0]] = names[given.id]
+            continue
+        arguments = tuple((name, named(argument)) for name, argument in node.args)
+        results = tuple(names[result] for result in node.results)
+        calls.append((node.op, arguments, results, node.given))
+    return tuple(calls), tuple((name, named(output)) for name, output in path.program.outputs)
+
+
+def _writes(node: Node) -> bool:
+    return node.op.endswith("_") or node.op == "setitem" or any(name == "out" for name, _ in node.args)
 
 
 def _has_number(argument: Argument) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 import torch
 import torch.nn.functional as F
 from torch import _meta_registrations, _refs
+from torch._prims_common import compute_elementwise_output_logical_to_physical_perm
 from torch._refs import _conversions
 from torch._subclasses import fake_impls
 from torch.fx.experimental.symbolic_shapes import ShapeGuardPythonPrinter, sym_or
@@ -45,20 +46,35 @@ def _of_shapes(original: Callable[..., Any], either: Either) -> Callable[..., An
 
 
 def _of_tensors(original: Callable[..., Any], either: Either) -> Callable[..., Any]:
-    def broadcast(*values: Any, **options: Any) -> Any:
+    def broadcast(*values: Any) -> Any:
         several = values[0] if len(values) == 1 and isinstance(values[0], list | tuple) else values
-        return original(*_expanded(several, either), **options)
+        return original(*_wider(several, either, torch.Tensor.expand))
 
     return broadcast
+
+
+def _of_results(original: Callable[..., Any], either: Either) -> Callable[..., Any]:
+    def broadcast(*values: Any, **options: Any) -> Any:
+        return original(*_wider(values, either, _like), **options)
+
+    return broadcast
+
+
+def _like(value: torch.Tensor, shape: list[Any]) -> torch.Tensor:
+    """A tensor of this shape, its dims in memory as they are; to expand one torch has to know what is 1."""
+    order = compute_elementwise_output_logical_to_physical_perm(value)[0]
+    return torch.empty_permuted(shape, order, dtype=value.dtype, device=value.device)
 
 
 _CHANGES: Final = (
     (_of_shapes, "_broadcast_shapes", (_refs, _meta_registrations, _conversions)),
     (_of_shapes, "infer_size", (fake_impls,)),
-    (_of_tensors, "_maybe_broadcast", (_refs, _meta_registrations)),
+    (_of_results, "_maybe_broadcast", (_refs, _meta_registrations)),
     (_of_tensors, "broadcast_tensors", (torch, torch.functional)),
 )
-"""Where torch says what shape a broadcast has, and where it makes tensors have it."""
+"""Where torch says what shape a broadcast has, where it makes tensors have it, to find out what an operator
+would return, and where the graph does.
+"""
 
 
 class _Losses(TorchFunctionMode):
@@ -73,7 +89,8 @@ class _Losses(TorchFunctionMode):
         if func in _LOSSES:
             named = {**dict(zip(("input", "target"), args, strict=False)), **given}
             if {"input", "target"} <= named.keys():
-                alike = _expanded([named.pop("input"), named.pop("target")], self.either)
+                both = [named.pop("input"), named.pop("target")]
+                alike = _wider(both, self.either, torch.Tensor.expand)
                 return func(*alike, *args[2:], **named)
         return func(*args, **given)
 
@@ -81,10 +98,8 @@ class _Losses(TorchFunctionMode):
 _LOSSES: Final = (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss)
 
 
-def _expanded(values: Sequence[Any], either: Either) -> list[Any]:
-    """The values, with the tensors of which sizes change expanded: they stand in the graph as the model has
-    them, whatever is 1.
-    """
+def _wider(values: Sequence[Any], either: Either, made: Callable[[torch.Tensor, Any], Any]) -> list[Any]:
+    """The values, with tensors that are made of those of which sizes change."""
     tensors = [value for value in values if isinstance(value, torch.Tensor)]
     shapes = [tensor.shape for tensor in tensors]
     wider = iter(zip(shapes, _common(shapes, either), strict=True))
@@ -92,14 +107,14 @@ def _expanded(values: Sequence[Any], either: Either) -> list[Any]:
     for value in values:
         if isinstance(value, torch.Tensor):
             before, after = next(wider)
-            value = value.expand(after) if [*map(_text, before)] != [*map(_text, after)] else value
+            value = made(value, after) if [*map(_text, before)] != [*map(_text, after)] else value
         found.append(value)
     return found
 
 
 def _common(shapes: Sequence[Any], either: Either) -> list[Any]:
     """The shapes, with the maximum in place of sizes that may differ from one another."""
-    wider = [list(s) if isinstance(s, Sequence) else s for s in shapes]
+    wider = [[*s] if isinstance(s, Sequence) else s for s in shapes]
     lists = [s for s in wider if isinstance(s, list)]
     for axis in range(-1, -1 - max(map(len, lists), default=0), -1):
         holding = [s for s in lists if len(s) >= -axis]

@@ -252,6 +252,7 @@ class _Exporting:
         self.tell("verify")
         program = trace.program
         try:
+            self._same_ways(trace, again)
             straight = bool(self.way) and self._straight(trace)
             self._few_more(trace, again, fill, straight)
             found, asked, extra, kept = self._asked(trace, again, straight)
@@ -293,10 +294,33 @@ class _Exporting:
         kept = [r for r in extra if not certain or self._fixes(r.formula, together)]
         if straight and certain:
             kept += [replace(r, formula=any_of((self.recorded, r.formula))) for r in extra if r not in kept]
-        return found, asked, extra, self._not_accidental(kept, asked, trace, again) if certain else kept
+        return found, asked, extra, self._not_accidental(kept, asked, trace, again)
 
     def _certain(self, found: Needs) -> bool:
         return found.certain and self.report.accepts.exact and not found.unread
+
+    def _same_ways(self, trace: Trace, again: Callable[[Mapping[str, int]], Trace]) -> None:
+        """Other ways through the model are no other ways where a trace of them gives the same graph."""
+        if not self.way:
+            return
+        graph, started = same_graph.described(trace.program.graph_module), time.monotonic()
+        same = [self.recorded]
+        for way in self.report.ways:
+            elsewhere = (*self.domain, *self.accepted, way, *map(negate, same))
+            for sizes in self._sizes(elsewhere) if time.monotonic() - started < SECONDS else ():
+                if self._graph_at(sizes, again) == graph:
+                    same.append(way)
+        joined = any_of(same)
+        known = (*self.domain, *self.accepted)
+        self.way = [f for f in conjuncts(joined) if self.judge.ask(f, known) is not Answer.ALWAYS]
+        self.recorded, self.wanted = all_of(self.way), [*self.accepted, *self.way]
+
+    def _graph_at(self, sizes: Mapping[str, int], again: Callable[[Mapping[str, int]], Trace]) -> Any:
+        """What a trace at these sizes gives; None where torch cannot trace there."""
+        try:
+            return same_graph.described(again(sizes).program.graph_module)
+        except Exception:  # noqa: BLE001 (torch raises anything: then there is no second trace)
+            return None
 
     def _few_more(
         self, trace: Trace, again: Callable[[Mapping[str, int]], Trace], fill: str, straight: bool
@@ -385,8 +409,8 @@ class _Exporting:
         trace: Trace,
         again: Callable[[Mapping[str, int]], Trace],
     ) -> list[Requirement]:
-        """Without the equations that the example happened to fulfil: where they do not hold, a second trace
-        gives the same graph, so there is no number in it for one of their sizes.
+        """Without the equations that the example happened to fulfil, and what nobody knows the graph to need:
+        where they do not hold, a second trace gives the same graph, so nothing in it is there for their sake.
         """
         graph = same_graph.described(trace.program.graph_module)
         needed = (*self.domain, *self.wanted, *(r.formula for r in asked))
@@ -395,11 +419,7 @@ class _Exporting:
             if requirement not in kept or time.monotonic() - started > SECONDS:
                 continue
             for sizes in self._sizes((*needed, negate(requirement.formula))):
-                try:
-                    other = again(sizes).program
-                except Exception:  # noqa: BLE001 (torch raises anything: then there is no second trace)
-                    continue
-                if same_graph.described(other.graph_module) == graph:
+                if self._graph_at(sizes, again) == graph:
                     kept = [r for r in kept if holds(r.formula, sizes)]
         return kept
 

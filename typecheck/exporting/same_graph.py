@@ -11,6 +11,8 @@ from torch.utils import _pytree as pytree
 
 SIZE = torch.ops.aten.sym_size.int
 SLICE = torch.ops.aten.slice.Tensor
+COPY = torch.ops.aten.contiguous.default
+"""It holds what it is made of, which is all that counts where nothing is written into."""
 WHOLE = (0, sys.maxsize, 1)
 """Start, stop and step of a slice that are not given."""
 ASSERTIONS = (torch.ops.aten._assert_scalar.default, torch.ops.aten._assert_tensor_metadata.default)
@@ -26,6 +28,7 @@ def described(module: GraphModule) -> tuple[Any, ...]:
     known: dict[Node, Any] = {}
     calls: list[Any] = []
     needed = _needed(module)
+    written = _written(module)
 
     def said(value: Any) -> Any:
         if isinstance(value, Node):
@@ -39,7 +42,7 @@ def described(module: GraphModule) -> tuple[Any, ...]:
         return type(value).__name__, str(value)
 
     for node in module.graph.nodes:
-        if _is_whole(node):
+        if node in needed and (_is_whole(node) or (node.target is COPY and node not in written)):
             known[node] = known[node.args[0]]
         elif node.op == "get_attr":
             attribute = _attribute(module, node.target)
@@ -63,6 +66,27 @@ def _is_whole(node: Node) -> bool:
     given = node.args[2:]
     start, stop, step = given + WHOLE[len(given) :]
     return bool(start in (None, 0) and stop in (None, sys.maxsize) and step == 1)
+
+
+def _written(module: GraphModule) -> set[Node]:
+    """The values into whose memory something is written, as far as they may share it with what is written to.
+
+    Those that an operator gives back share it with those that it is given, if its schema says so, or if there
+    is none, as of getting an item.
+    """
+    shared: dict[Node, set[Node]] = {}
+    changed: list[Node] = []
+    for node in module.graph.nodes:
+        schema = getattr(node.target, "_schema", None)
+        group = {node}
+        if schema is None or "dropout" in str(node.target) or any(r.alias_info for r in schema.returns):
+            for other in node.all_input_nodes:
+                group |= shared[other]
+        for member in group:
+            shared[member] = group
+        if schema is not None and schema.is_mutable:
+            changed += node.all_input_nodes
+    return {member for node in changed for member in shared[node]}
 
 
 def _shapes(node: Node) -> tuple[str, ...]:

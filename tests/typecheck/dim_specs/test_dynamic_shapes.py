@@ -127,7 +127,23 @@ def test_ways_on_which_the_same_calls_are_made_are_one() -> None:
     def different(x: torch.Tensor) -> torch.Tensor:
         return x * (2.0 if x.shape[0] > 3 else 3.0)
 
+    def copied(x: torch.Tensor) -> torch.Tensor:
+        y = x.relu().contiguous() if x.shape[0] > 3 else torch.relu(x)
+        return torch.cat((y, y)) * x
+
+    def written(x: torch.Tensor) -> torch.Tensor:
+        y = x.contiguous() if x.shape[0] > 3 else x
+        y.zero_()
+        return x
+
+    def other(x: torch.Tensor) -> torch.Tensor:
+        y, z = x.sin(), x.cos()
+        return y if x.shape[0] > 3 else z
+
     assert check(one(lambda b: b < 4 or b > 10), "x: [b]", replay=False).ways == ()
+    assert check(copied, "x: [b]", replay=False).ways == ()
+    assert len(check(written, "x: [b]", replay=False).ways) == 2
+    assert len(check(other, "x: [b]", replay=False).ways) == 2
     assert len(check(different, "x: [b]", replay=False).ways) == 2
     assert check(same, "x: [b]", replay=False).ways == ()
 

@@ -451,6 +451,14 @@ def test_descriptions_of_graphs_tell_numbers_and_sizes_apart() -> None:
     for rest in whole:
         sliced = described(lambda x, rest=rest: aten.slice(x, 0, 0, *rest) + 1, 4)
         assert sliced == described(lambda x: x + 1, 4)
+    def copied(x: Tensor) -> Tensor:
+        return (x + 1).t().contiguous().sin()
+
+    def written(x: Tensor) -> Tensor:
+        return (x + 1).t().contiguous().sin_()
+
+    assert described(copied, 4) == described(lambda x: (x + 1).t().sin(), 4)
+    assert described(written, 4) != described(lambda x: (x + 1).t().sin_(), 4)
     assert described(lambda x: aten.slice(x, 0, 0, sys.maxsize, 2), 4) != described(lambda x: x[:], 4)
     assert described(lambda x: x.relu().sin(), 4) != described(lambda x: x.sin().relu(), 4)
 
