@@ -9,10 +9,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-import sqlalchemy as sa
 from serving import FIXTURES, Running, ended, free_port
 
 from anyshape.typecheck import check
+from benchmarks.postgres import drop_connections
 
 pytestmark = pytest.mark.slow  # each starts services as processes, several times
 MODELS = ("bert.pt2", "resnet.pt2", "unet.pt2", "sizes.pt2", "data.pt2", "regions.pt2")
@@ -104,27 +104,20 @@ def test_connections_to_the_database_may_drop(
 ) -> None:
     """All of them, again and again, while works are taken in and done."""
     service = running("--database", new_postgres)
-    engine = sa.create_engine(new_postgres, isolation_level="AUTOCOMMIT")
-    drop = sa.text(
-        "select pg_terminate_backend(pid) from pg_stat_activity"
-        " where datname = current_database() and pid <> pg_backend_pid()"
-    )
     ids: dict[str, str] = {}
     refused = 0
-    with engine.connect() as connection:
-        for round in range(6):
-            for name in MODELS:
-                files = {"model": (name, (FIXTURES / name).read_bytes())}
-                answer = service.client.post("/v1/checks", files=files)
-                if answer.status_code == 503:
-                    refused += 1
-                    assert answer.headers["retry-after"]
-                else:
-                    assert answer.status_code in (200, 202), answer.text
-                    ids[answer.json()["id"]] = name
-            connection.execute(drop)
-            time.sleep(0.3 * round)
-    engine.dispose()
+    for round in range(6):
+        for name in MODELS:
+            files = {"model": (name, (FIXTURES / name).read_bytes())}
+            answer = service.client.post("/v1/checks", files=files)
+            if answer.status_code == 503:
+                refused += 1
+                assert answer.headers["retry-after"]
+            else:
+                assert answer.status_code in (200, 202), answer.text
+                ids[answer.json()["id"]] = name
+        drop_connections(new_postgres)
+        time.sleep(0.3 * round)
     for id, name in ids.items():
         assert ended(service.client, id, 120)["verdict"] == check(FIXTURES / name).verdict
     assert ids
