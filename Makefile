@@ -77,7 +77,7 @@ $(BIN)/python:
 	@touch $@
 
 .venv/installed-dev: pyproject.toml pins.txt | $(BIN)/python
-	$(PIP) install -q -c pins.txt -e ".[dev,service,telemetry,zoo]"
+	$(PIP) install -q -c pins.txt -e ".[dev,service,telemetry,zoo,bench]"
 	@touch $@ .venv/installed
 
 # The zoo's own environment; docs/dependencies.md says why.

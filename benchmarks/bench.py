@@ -4,9 +4,9 @@
     python -m benchmarks.bench [SECTION …] [--models NAME …] [--repeat 5] [--export] [--longest NODES]
 
 Sections: `models` (each stage, against one propagation of fake tensors), `files` (from a `.pt2` to the
-verdict, against the export that made it), `gradual` (against torch's `migrate_gradual_types`), `cold`
-(processes from start to end), `growth` (programs of 100 to 100,000 nodes) `symbols` (of 2 to 200) and
-`checks` (100 to 900 conditions on 30 sizes).
+verdict, against the export that made it), `gradual` (against torch's `migrate_gradual_types`), `onnx`
+(against the inference of shapes of an ONNX export), `cold` (processes from start to end), `growth` (programs
+of 100 to 100,000 nodes) `symbols` (of 2 to 200) and `checks` (100 to 900 conditions on 30 sizes).
 `--export` exports each model with every dim `Dim.AUTO`, too, once: minutes each.
 
 Each section leaves its numbers in `build/bench/SECTION.json`; `benchmarks/results.md` shows what is there.
@@ -71,6 +71,7 @@ def _model(measured: Measured, options: Options) -> Iterable[Row]:
             **{stage: _ms(took[f"check.{stage}"]) for stage in STAGES},
             "fake": _ms(took["fake"]),
             "(generate + solve) / fake": ratio(total(took["generate"], took["check.solve"]), took["fake"]),
+            "(trace + solve) / fake": ratio(total(took["check.trace"], took["check.solve"]), took["fake"]),
             "together / fake": ratio(took["check.together"], took["fake"]),
         }
 
@@ -139,6 +140,41 @@ def gradual(options: Options) -> Table:
         )
     text = "torch's `migrate_gradual_types` from the traced graph to an answer, in milliseconds, and ours"
     return Table("gradual", text, rows)
+
+
+def onnx(options: Options) -> Table:
+    """Against ONNX."""
+    return Table(
+        "onnx",
+        "ONNX's inference of shapes (C++, one example) and ours (Python, all sizes), in milliseconds",
+        [_onnx(measured, options) for measured in _chosen(options)],
+    )
+
+
+def _onnx(measured: Measured, options: Options) -> Row:
+    model = build(measured)
+    exported, export_s = rivals.onnx_model(measured, model)
+    spec = stages.spec_of(measured, True)
+    checked = stages.Checked(model, *spec)
+    contenders = {
+        "check": checked,
+        "generate": stages.generation(stages.recorded(model, *spec)),
+        "onnx": rivals.onnx_inference(exported),
+    }
+    took = rounds(contenders, options.repeat)
+    ours = total(took["generate"], took["check.solve"])
+    return {
+        "model": measured.name,
+        "nodes of ONNX": len(exported.graph.node),
+        "export to ONNX": round(export_s * 1000, 1),
+        "infer_shapes": _ms(took["onnx"]),
+        "generate + solve": _ms(ours),
+        "check": _ms(took["check.together"]),
+        "(export + infer_shapes) / check": Spread.of(
+            [(export_s + s) / t for s, t in zip(took["onnx"], took["check.together"], strict=True)]
+        ),
+        "infer_shapes / (generate + solve)": ratio(took["onnx"], ours),
+    }
 
 
 def cold_start(options: Options) -> Table:
@@ -221,6 +257,7 @@ SECTIONS: Mapping[str, Callable[[Options], Table]] = {
     "models": models,
     "files": files,
     "gradual": gradual,
+    "onnx": onnx,
     "cold": cold_start,
     "growth": grown,
     "symbols": many_symbols,

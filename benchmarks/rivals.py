@@ -1,4 +1,6 @@
-"""What the same questions cost elsewhere: one propagation of fake tensors, an export, torch's own checker."""
+"""What the same questions cost elsewhere: one propagation of fake tensors, an export, torch's own checker,
+and ONNX's inference of shapes.
+"""
 
 from __future__ import annotations
 
@@ -43,6 +45,38 @@ def propagation(program: torch.export.ExportedProgram) -> Callable[[], float]:
     values = [n.meta["val"] for n in module.graph.nodes if n.op == "placeholder"]
     mode = values[0].fake_mode
     return lambda: seconds(lambda: FakeTensorProp(module, mode).propagate_dont_convert_inputs(*values))
+
+
+def onnx_model(measured: Measured, model: Any) -> tuple[Any, float]:
+    """The model as ONNX has it at the example's sizes, no shape but those of its inputs told, and the seconds
+    that its export took.
+
+    A model on the meta device has no weights to store: they become inputs.
+    """
+    started = now()
+    program = torch.onnx.export(
+        model, (), kwargs=example_inputs(measured), dynamo=True, optimize=False, verbose=False
+    )
+    took = now() - started
+    assert program is not None
+    graph = program.model.graph
+    for name, value in [*graph.initializers.items()]:
+        if getattr(getattr(value.const_value, "raw", None), "is_meta", False):
+            del graph.initializers[name]
+            value.const_value = None
+            graph.inputs.append(value)
+    found = program.model_proto
+    del found.graph.value_info[:]
+    for output in found.graph.output:
+        output.type.tensor_type.ClearField("shape")
+    return found, took
+
+
+def onnx_inference(model: Any) -> Callable[[], float]:
+    """One inference of all shapes of an ONNX model, at the sizes of its inputs; raises where it fails."""
+    import onnx
+
+    return lambda: seconds(lambda: onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True))
 
 
 def torch_gradual(model: torch.nn.Module) -> tuple[str, float]:

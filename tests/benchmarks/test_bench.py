@@ -53,6 +53,21 @@ def test_a_file_is_measured_against_its_export(tmp_path: Path, monkeypatch: pyte
     assert auto["export / check of the Python model"].median > 0
 
 
+def test_a_model_is_measured_beside_onnx() -> None:
+    row = bench._onnx(TINY, OPTIONS)
+    assert row["nodes of ONNX"] == 2
+    assert row["infer_shapes / (generate + solve)"].median > 0 and row["export to ONNX"] > row["check"]
+
+
+def test_onnx_is_told_no_shape_but_those_of_the_inputs_and_infers_the_others() -> None:
+    import onnx
+
+    model, _ = rivals.onnx_model(TINY, build(TINY))
+    assert not model.graph.value_info and not model.graph.output[0].type.tensor_type.HasField("shape")
+    found = onnx.shape_inference.infer_shapes(model, strict_mode=True).graph.output[0].type.tensor_type.shape
+    assert [dim.dim_value for dim in found.dim] == [2, 4, 6, 6]
+
+
 def test_the_fake_propagation_runs_the_whole_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
