@@ -268,7 +268,8 @@ def rewrite(formula: Formula, replacements: Mapping[str, Dim]) -> Formula:
         case bool():
             return formula
         case Compare(op, term):
-            return compare(op, substitute(term, replacements))
+            changed = substitute(term, replacements)
+            return formula if changed is term else compare(op, changed)
         case And(parts):
             return all_of(rewrite(p, replacements) for p in parts)
         case Or(parts):
