@@ -30,7 +30,7 @@ from .language import (
     Value,
     tensors,
 )
-from .lifting import Named, Reach, is_stray, prepared
+from .lifting import Named, Reach, fitted, into_first, is_stray, prepared
 from .opnames import IGNORED, SYNONYMS, parameters
 from .program import Argument, Program, Ref, parts_of
 from .rows import Deeper
@@ -347,7 +347,7 @@ class Generator:
         try:
             given = named
             if self.domain.rows:
-                given, result = self._lifted(rule, base, named, inplace or "out" in named)
+                given, result = self._lifted(rule, base, named, inplace)
             else:
                 result = self._applied(rule, base, named)
             if inplace and op not in RESHAPING:
@@ -371,18 +371,27 @@ class Generator:
         self, rule: Rule, op: str, named: dict[str, Any], writes: bool
     ) -> tuple[dict[str, Any], Value]:
         """The arguments and the result of a call on tensors of unknown rank. What `writes` into one of
-        several may not broadcast that one, so its rank has to be known.
+        several does not broadcast that one.
         """
         before, noted = len(self.said.constraints), len(self.said.notes)
-        every, stray = writes and sum(1 for _ in tensors(tuple(named.values()))) > 1, False
+        if named.get("out") is not None:
+            rule = replace(rule, reach=lambda named: None)
+        elif writes and sum(1 for _ in tensors(tuple(named.values()))) > 1:
+            rule = replace(rule, reach=into_first(rule.reach))
+        stray = False
         while True:
-            given = prepared(self, rule, named, stray, every)
+            given = prepared(self, rule, named, stray)
             result = self._applied(rule, op, given)
             if not is_stray(self, before, result):
-                return given, result
+                break
             del self.said.notes[noted:]
             self.retract(before)
             stray = True
+        reach = rule.reach(named)
+        if reach is None or not reach.into:
+            return given, result
+        fit = fitted(self, named, reach.into, result)
+        return given if fit is result else {**given, reach.into: named[reach.into]}, fit
 
     def _written(self, target: Value) -> None:
         """A mask that is written into, which others may be views of, makes masks count anew."""

@@ -61,6 +61,8 @@ class Reach:
     """Where several operands have something between, it has to be the same."""
     of: str = "input"
     """The parameter that is looked at so, where operands are not broadcast; of any other all is looked at."""
+    into: str = ""
+    """The operand, if there is one, whose shape the result has: the others are broadcast to it alone."""
 
     def __or__(self, other: Reach) -> Reach:
         return Reach(
@@ -70,14 +72,13 @@ class Reach:
             self.broadcasts or other.broadcasts,
             self.joins or other.joins,
             self.of,
+            self.into,
         )
 
 
-def prepared(
-    g: Generator, rule: Rule, named: dict[str, Any], whole: bool = False, all: bool = False
-) -> dict[str, Any]:
+def prepared(g: Generator, rule: Rule, named: dict[str, Any], whole: bool = False) -> dict[str, Any]:
     """The arguments of a call as its rule can take them. `whole`: the rule has turned out to need the whole
-    shape of what has a row; `all`: that of everything.
+    shape of what has a row.
     """
     for _ in range(ROUNDS):
         named = _mapped(named, lambda tensor: opened(g, tensor))
@@ -85,8 +86,8 @@ def prepared(
         if not rowed:
             return named
         named = {name: _counted_from_the_end(rowed[0], value) for name, value in named.items()}
-        reach = None if whole or all else rule.reach(named)
-        if reach is None:
+        reach = None if whole else rule.reach(named)
+        if reach is None or (reach.into and not _is_open(named[reach.into])):
             whole = False
             _choose_rank(g, rule, named, rowed)
             continue
@@ -107,6 +108,54 @@ def prepared(
                 g.bounds.learn(ge(tensor.shape[place], 1))
         return _mapped(aligned, lambda tensor: _melted(g, tensor)) if reach.melts else aligned
     raise AssertionError("a call is never prepared for its rule")
+
+
+def into_first(reach: Callable[[Named], Reach | None]) -> Callable[[Named], Reach | None]:
+    """The reach of a call that writes into the first of its operands."""
+
+    def written(named: Named) -> Reach | None:
+        found = reach(named)
+        return replace(found, into=next(iter(named))) if found == Reach(broadcasts=True) else None
+
+    return written
+
+
+def _is_open(value: Any) -> bool:
+    """Is it a tensor of which the first dims are a row, and no others broadcast to it?"""
+    if not isinstance(value, Tensor) or place_of(value.shape) != 0:
+        return False
+    first, *others = _row_in(value)
+    return not others and not first.start
+
+
+def fitted(g: Generator, named: Named, into: str, result: Value) -> Value:
+    """The result where it has the shape of the operand `into`: that of none of the others is broadcast by it.
+
+    They have no greater rank, and each of their dims, counted from the end, is that of the operand, or 1.
+    """
+    if not isinstance(result, Tensor) or place_of(result.shape) is None:
+        return result
+    target = opened(g, named[into])
+    for other in [opened(g, t) for name, value in named.items() if name != into for t in tensors(value)]:
+        reason = f"{other} is broadcast to {target}, which keeps its shape"
+        g.require(le(rank_of(other.shape), rank_of(target.shape)), reason)
+        number = _looked_at(g, other, target)
+        wide = [_padded(g, t, number) if place_of(t.shape) is not None else t for t in (other, target)]
+        for size, kept in zip(*(t.shape[::-1][:number] for t in wide), strict=True):
+            g.require(any_of((eq(size, 1), eq(size, kept))), f"{reason}: {size} is not {kept}")
+    layout = result.layout if result.shape == target.shape else _relaid(result)
+    return replace(result, shape=target.shape, layout=layout)
+
+
+def _looked_at(g: Generator, tensor: Tensor, target: Tensor) -> int:
+    """How many dims, from the end, of a tensor that is broadcast to another may differ from those of it."""
+    place = place_of(tensor.shape)
+    behind = tensor.rank if place is None else tensor.rank - 1
+    if place is None or tensor.shape[0] == target.shape[0]:
+        return behind
+    for part in (row := _row_in(tensor)):
+        _bound(g, part.name, DEEPEST + part.stop)
+    return max(_limit(g, part.name) - part.stop for part in row) + behind
 
 
 def is_stray(g: Generator, before: int, result: Value) -> bool:

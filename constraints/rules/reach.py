@@ -20,8 +20,8 @@ POINTWISE: Final = frozenset(elementwise.RULES) - frozenset(
     "_prelu_kernel prelu glu copy_ fill_ equal allclose isin log_sigmoid_forward rrelu_with_noise "
     "rrelu_with_noise_functional square_ detach_ zero_ type_as polar".split()
 ) | frozenset(
-    "dropout alpha_dropout native_dropout bernoulli alias contiguous lift_fresh zeros_like ones_like "
-    "empty_like full_like rand_like randn_like randint_like poisson logit".split()
+    "dropout alpha_dropout native_dropout bernoulli alias broadcast_tensors contiguous lift_fresh zeros_like "
+    "ones_like empty_like full_like rand_like randn_like randint_like poisson logit".split()
 )
 """Operators of which each element of the result is made from one element of each operand."""
 
@@ -136,6 +136,46 @@ def selecting(named: Named) -> Reach | None:
     return along("dim")(named) if known else None
 
 
+def assigned(named: Named) -> Reach | None:
+    """As `indexed`, where one number is written."""
+    value = named["value"]
+    several = isinstance(value, tuple) or (isinstance(value, Tensor) and value.shape != ())
+    return None if several else indexed(named)
+
+
+def normed(named: Named) -> Reach | None:
+    """As a reduction; a matrix norm over all dims takes two."""
+    order = named.get("p", named.get("ord"))
+    return None if isinstance(order, str) and order != "fro" else reducing(named)
+
+
+def contracted(named: Named) -> Reach | None:
+    """The letters beside an ellipsis; of several operands if all have as many, and behind it."""
+    equation = named["equation"]
+    if not isinstance(equation, str):
+        return None
+    left = equation.replace(" ", "").partition("->")[0]
+    parts = [subscripts.partition("...") for subscripts in left.split(",")]
+    if not all(dots for _, dots, _ in parts):
+        return None
+    if len(parts) == 1:
+        ((before, _, after),) = parts
+        return Reach(len(before), len(after), of="tensors" if named.get("tensors") else "operands")
+    if any(before for before, _, _ in parts) or len({len(after) for _, _, after in parts}) > 1:
+        return None
+    return Reach(trailing=len(parts[0][2]), broadcasts=True)
+
+
+def windowed(named: Named) -> Reach | None:
+    """Along `dimension`; `torch.nn.functional.unfold`, of the same name, takes images."""
+    return along("dimension")(named) if named.get("size") is not None else None
+
+
+def unweighted(named: Named) -> Reach | None:
+    """A loss of two tensors that are broadcast."""
+    return Reach(broadcasts=True) if named.get("weight") is None else None
+
+
 def viewed(named: Named) -> Reach | None:
     """Only the number of elements matters to a contiguous tensor."""
     return Reach(melts=True)
@@ -147,6 +187,8 @@ def _table(**rows: str) -> dict[str, str]:
 
 _KINDS: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
     "pointwise": lambda named: Reach(broadcasts=True),
+    "into_input": lambda named: Reach(broadcasts=True, into="input"),
+    "into_other": lambda named: Reach(broadcasts=True, into="other"),
     "elements": lambda named: Reach(),
     "indices": lambda named: Reach(of="indices"),
     "last": last(1),
@@ -167,6 +209,15 @@ _KINDS: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
     "padded": padded,
     "flattened": flattened,
     "indexed": indexed,
+    "assigned": assigned,
+    "normed": normed,
+    "contracted": contracted,
+    "windowed": windowed,
+    "unweighted": unweighted,
+    "along_matrix": lambda named: along("dim1", "dim2")({"dim1": 0, "dim2": 1, **named}),
+    "padded_to_1": lambda named: Reach(trailing=1, of="tensors"),
+    "padded_to_2": lambda named: Reach(trailing=2, of="tensors"),
+    "padded_to_3": lambda named: Reach(trailing=3, of="tensors"),
     "selecting": selecting,
     "viewed": viewed,
     "channels": lambda named: Reach(leading=2),
@@ -177,12 +228,23 @@ REACH: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
     for op, kind in {
         **dict.fromkeys(POINTWISE, "pointwise"),
         **_table(
+            into_input="copy_ copy",
+            into_other="expand_as",
             elements="embedding one_hot",
             indices="aten_embedding",
             last="linear",
             last_two="tril triu mT mH",
             last_three="pixel_shuffle pixel_unshuffle",
-            products="matmul",
+            products="matmul cdist scaled_dot_product_attention",
+            normed="norm linalg_vector_norm",
+            contracted="einsum",
+            windowed="unfold",
+            unweighted="mse_loss l1_loss smooth_l1_loss huber_loss",
+            along_matrix="diagonal diagonal_copy",
+            padded_to_1="atleast_1d",
+            padded_to_2="atleast_2d",
+            padded_to_3="atleast_3d",
+            assigned="setitem",
             along_dim="softmax log_softmax softmin cumsum cumprod logcumsumexp cummax cummin select narrow "
             "squeeze unflatten gumbel_softmax squeeze_copy select_copy",
             selecting="index_select",

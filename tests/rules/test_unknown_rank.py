@@ -60,7 +60,7 @@ ALONG = (
 REDUCING = "sum mean amax amin any all var std count_nonzero nansum nanmean logsumexp var_mean std_mean"
 W, CHANNELS, INDEX = tensor(5, 4), tensor(3), tensor(2, dtype="int64")
 DIMWISE = "softmax sum unsqueeze cumsum unbind".split()
-BINARY = "add mul matmul".split()
+BINARY = "add mul matmul add_ copy_ expand_as".split()
 UNARY = "relu sum mT flatten clone".split()
 CALLS = (
     *(call(op, X) for op in "relu abs exp sigmoid clone contiguous zeros_like".split()),
@@ -140,7 +140,42 @@ CALLS = (
     call("repeat", X, (2, 1)),
     call("scaled_dot_product_attention", X, X, X),
     call("gather", X, 0, cast(Y, "int64")),
-    call("add_", X, Y),
+    call("einsum", "...ij,...jk->...ik", X, Y),
+    call("einsum", "...ij,...jk", X, tensor(2, 4, 3)),
+    call("einsum", "...i,...i->...", X, Y),
+    call("einsum", "...i,i->...", X, tensor(4)),
+    call("einsum", "b...->...b", X),
+    call("einsum", "b...i->b", X),
+    call("einsum", "...ii->...i", X),
+    call("einsum", "...,...->...", X, Y),
+    call("einsum", "ij,...j->...i", tensor(5, 4), X),
+    *(call("norm", X, **named) for named in ({}, {"dim": -1}, {"dim": (0, 1)}, {"p": 1, "keepdim": True})),
+    *(call("linalg_vector_norm", X, 2, dim) for dim in (None, 0, -2, (0, -1))),
+    call("norm", X, "nuc"),
+    *(call("unfold", X, dim, 2, 1) for dim in (0, 1, -1)),
+    call("unfold", X, 2, dilation=1, padding=0, stride=1),
+    *(call(op, X, Y) for op in "mse_loss l1_loss smooth_l1_loss huber_loss cdist".split()),
+    call("mse_loss", X, Y, reduction="none"),
+    call("mse_loss", X, Y, weight=X),
+    *(call("diagonal", X, *dims) for dims in ((), (0, -2, -1), (1, 0, -1))),
+    call("diagonal_copy", X),
+    *(call(f"atleast_{n}d", X) for n in (1, 2, 3)),
+    call("atleast_2d", X, Y),
+    *(call("setitem", X, index, 1.0) for index in (0, (Dots, 0), (Slice(), 1), None, (0, Dots, Slice(1)))),
+    call("setitem", X, (Dots, 0), Y),
+    call("setitem", X, (Dots, 0), tensor(3)),
+    call("broadcast_tensors", X, Y),
+    call("scaled_dot_product_attention", X, Y, Y),
+    *(call(op, X, Y) for op in "add_ mul_ copy_ copy expand_as".split()),
+    call("add_", X, tensor(3, 4)),
+    call("add_", X, X),
+    call("add_", X, tensor()),
+    call("addcmul_", X, Y, X),
+    call("copy_", X, tensor(3, 4)),
+    call("copy_", tensor(3, 4), X),
+    call("add_", tensor(3, 4), X),
+    call("expand_as", X, tensor(2, 3, 4)),
+    call("expand_as", tensor(3, 1), X),
     call("mul_", X, tensor(4)),
     call("relu_", X),
     call("one_hot", cast(X, "int64"), 5),
@@ -258,7 +293,7 @@ def test_calls_are_accepted_somewhere() -> None:
 
 
 def test_every_operator_of_the_table_is_called() -> None:
-    called = {c.op.removesuffix("_") for c in CALLS} | POINTWISE
+    called = {name for c in CALLS for name in (c.op, c.op.removesuffix("_"))} | POINTWISE
     assert sorted(REACH.keys() - called) == []
 
 
@@ -279,6 +314,8 @@ def step(at: int) -> st.SearchStrategy[Call]:
         st.builds(lambda x, d: call("flatten", x, d), operand, st.sampled_from((1, -2))),
         st.builds(lambda x, s: call("reshape", x, s), operand, st.sampled_from(((-1,), (-1, 4), (2, -1)))),
         st.builds(lambda x, y, d: call("cat", (x, y), d), operand, operand, dim),
+        st.builds(lambda x, y: call("einsum", "...i,...i->...", x, y), operand, operand),
+        st.builds(lambda x, d: call("norm", x, dim=d), operand, dim),
         st.builds(lambda x, i: call("getitem", x, i), operand, st.sampled_from((0, (Dots, 0), (Dots, None)))),
     )  # fmt: skip
 
