@@ -230,13 +230,14 @@ class _Explained:
 
 
 def ways(system: System) -> tuple[Formula, ...]:
-    """The sizes that take each way through the program that returns, where there are several; not all of them
-    if there are very many. Paths on which the same calls are made are one way.
+    """The sizes that take each way through the program that returns, where there are several: those on which
+    the least is called come first, as where nothing is padded, and not all are told if there are very many.
+    Paths on which the same calls are made are one way.
     """
     found: dict[object, list[Formula]] = {}
-    for path in system.paths:
-        if path.end.how == "returned":
-            found.setdefault(_calls(path), []).append(path.premise)
+    returned = [path for path in system.paths if path.end.how == "returned"]
+    for path in sorted(returned, key=lambda path: len(path.program.nodes)):
+        found.setdefault(_calls(path), []).append(path.premise)
     return () if len(found) < 2 else tuple(any_of(premises) for premises in found.values())[:MAX_WAYS]
 
 

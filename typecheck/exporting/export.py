@@ -23,11 +23,12 @@ import gc
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Final
 
 from torch.export import ExportedProgram
 
-from ...constraints.dims import Dim, sym
+from ...constraints.dims import Dim, Term, sym, symbols
 from ...constraints.formula import (
     Compare,
     Formula,
@@ -44,7 +45,7 @@ from ...constraints.generate import Rules
 from ...constraints.language import Fact
 from ...constraints.spec import Spec
 from ...constraints.spec_text import Inputs, SpecError
-from ...constraints.system import Answer, Path
+from ...constraints.system import Answer
 from ...solver import examples
 from ...solver.facts import fact
 from ...solver.judge import Budget, Judge
@@ -175,12 +176,15 @@ class _Exporting:
         """The way that the example takes through the model, as it was recorded."""
         self.wanted = [*self.accepted, *self.way]
         """What the program should take: accepted sizes that go the way that is traced."""
+        self.inner: list[Term] = []
+        """The sizes inside the program."""
         self.broadcasts: dict[tuple[str, str], bool] = {}
         """The answers of `_either`."""
 
     def exported(self) -> Exported:
         paths = paths_of(self.examined.system, self.judge, self.shapes.formula)
-        sizes = example_sizes(self.shapes.box, self.spec, paths, self._ordinary(paths))
+        self.inner = inner_terms(paths)
+        sizes = example_sizes(self.shapes.box, self.spec, paths, self._ordinary())
         fill = self._fill(sizes)
         attempts: list[Attempt] = []
         spec = DimSpec(tree_of(self.spec, self._varies, self._varies))
@@ -213,9 +217,13 @@ class _Exporting:
             )
         return self.broadcasts[one, other]
 
-    def _ordinary(self, paths: Sequence[Path]) -> Iterator[dict[str, int]]:
-        """Sizes, within the box or not, for which none inside the program is 0 or 1."""
-        yield from self._sizes((*self.domain, *self.wanted, *(ge(term, 2) for term in inner_terms(paths))))
+    def _ordinary(self, *given: Formula) -> Iterator[dict[str, int]]:
+        """Sizes, within the box or not, for which none inside the program is 0 or 1, but where what is given
+        speaks of its symbols.
+        """
+        names = frozenset().union(*map(free_symbols, given))
+        usual = [ge(term, 2) for term in self.inner if names.isdisjoint(symbols(term))]
+        yield from self._sizes((*self.domain, *self.wanted, *given, *usual))
 
     def _fill(self, sizes: Mapping[str, int]) -> str:
         """What inputs of these sizes have to hold for the model to run."""
@@ -418,8 +426,10 @@ class _Exporting:
         for requirement in fixing:
             if requirement not in kept or time.monotonic() - started > SECONDS:
                 continue
-            for sizes in self._sizes((*needed, negate(requirement.formula))):
-                if self._graph_at(sizes, again) == graph:
+            failing = negate(requirement.formula)
+            tried = (self._ordinary(*(r.formula for r in asked), failing), self._sizes((*needed, failing)))
+            for sizes in chain(*tried):
+                if requirement in kept and self._graph_at(sizes, again) == graph:
                     kept = [r for r in kept if holds(r.formula, sizes)]
         return kept
 
