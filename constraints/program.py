@@ -10,7 +10,7 @@ from dataclasses import astuple, dataclass
 from typing import Any, TypeAlias
 
 from .dims import Dim, Term
-from .formula import And, Compare, Or, all_of, any_of
+from .formula import And, Compare, Formula, Or, all_of, any_of
 from .language import (
     UNTRACKED,
     Affine,
@@ -222,33 +222,29 @@ def unpack(data: Any) -> Any:
     ((kind, body),) = data.items()
     match kind:
         case "dim":
-            return parse_dim(body)
+            return parse_dim(text(body))
         case "ref":
-            return Ref(body)
+            return Ref(integer(body))
         case "tensor":
-            layout = body["layout"]
-            return Tensor(
-                unpack(body["shape"]),
-                body["dtype"],
-                Layout(layout) if isinstance(layout, str) else unpack(layout),
-                unpack(body.get("elements")),
-            )
+            return _tensor(body)
         case "affine":
-            return Affine(unpack(body[0]), tuple((axis, step) for axis, step in body[1]))
+            return Affine(_dim(body[0]), tuple((integer(axis), integer(step)) for axis, step in body[1]))
         case "span":
-            return Span(unpack(body[0]), unpack(body[1]), body[2])
+            return Span(_dim(body[0]), _dim(body[1]), truth(body[2]))
         case "untracked":
             return UNTRACKED
         case "compare":
-            op, text = body
+            op, difference = body
             if op not in ("==", "!=", ">="):
                 raise IllFormed(f"unknown comparison: {op!r}")
-            return Compare(op, parse_dim(text))  # type: ignore[arg-type]
+            return Compare(op, parse_dim(text(difference)))  # type: ignore[arg-type]
         case "and":
-            return all_of(map(unpack, body))
+            return all_of(map(formula_of, body))
         case "or":
-            return any_of(map(unpack, body))
+            return any_of(map(formula_of, body))
         case "number":
+            if body not in ("bool", "int", "float", "complex"):
+                raise IllFormed(f"unknown kind of number: {body!r}")
             return Number(body)
         case "slice":
             return Slice(*unpack(body))
@@ -259,6 +255,63 @@ def unpack(data: Any) -> Any:
         case "dyn":
             return Dyn
     raise IllFormed(f"unknown kind of value: {kind!r}")
+
+
+def _tensor(body: Any) -> Tensor:
+    layout, dtype, elements = body["layout"], body["dtype"], unpack(body.get("elements"))
+    shape = tuple(map(_dim, body["shape"]))
+    strides = Layout(layout) if isinstance(layout, str) else tuple(map(_dim, layout))
+    if not isinstance(elements, Affine | Span | Untracked | None):
+        raise IllFormed(f"elements of a tensor were expected, not {elements!r}")
+    if isinstance(strides, tuple) and len(strides) != len(shape):
+        raise IllFormed(f"{len(shape)} sizes have {len(strides)} strides")
+    return Tensor(shape, None if dtype is None else text(dtype), strides, elements)
+
+
+def _dim(data: Any) -> Dim:
+    value = unpack(data)
+    if isinstance(value, Term):
+        return value
+    return integer(value)
+
+
+def formula_of(data: Any) -> Formula:
+    """A formula of `pack`. Raises IllFormed."""
+    value = unpack(data)
+    if not isinstance(value, bool | Compare | And | Or):
+        raise IllFormed(f"a condition was expected, not {value!r}")
+    return value
+
+
+def integer(value: Any) -> int:
+    """The value, which is one. Raises IllFormed."""
+    if type(value) is not int:
+        raise IllFormed(f"an integer was expected, not {value!r}")
+    return value
+
+
+def text(value: Any) -> str:
+    """The value, which is one. Raises IllFormed."""
+    if type(value) is not str:
+        raise IllFormed(f"a text was expected, not {value!r}")
+    return value
+
+
+def truth(value: Any) -> bool:
+    """The value, which is one. Raises IllFormed."""
+    if type(value) is not bool:
+        raise IllFormed(f"a truth was expected, not {value!r}")
+    return value
+
+
+def origin_of(fields: Any) -> Origin:
+    """An origin from its fields. Raises IllFormed, and TypeError where there are too many."""
+    made = Origin(*fields)
+    for words in (made.file, made.function, made.module, made.code):
+        text(words)
+    for number in (made.line, made.indent, made.start, made.stop):
+        integer(number)
+    return made
 
 
 def to_json(program: Program) -> dict[str, Any]:
@@ -289,22 +342,26 @@ def from_json(data: Any) -> Program:
     try:
         if data["schema"] != SCHEMA:
             raise IllFormed(f"schema {data['schema']!r} is not {SCHEMA}, the one that this version reads")
-        origins = [Origin(*fields) for fields in data["origins"]]
+        origins = [origin_of(fields) for fields in data["origins"]]
         program = Program(
-            tuple(Input(id, name, unpack(type), parameter) for id, name, type, parameter in data["inputs"]),
+            tuple(
+                Input(integer(id), text(name), unpack(type), truth(parameter))
+                for id, name, type, parameter in data["inputs"]
+            ),
             tuple(
                 Node(
-                    n["op"],
-                    tuple((name, unpack(argument)) for name, argument in n["args"]),
-                    tuple(n["results"]),
+                    text(n["op"]),
+                    tuple((text(name), unpack(argument)) for name, argument in n["args"]),
+                    tuple(map(integer, n["results"])),
                     origins[n["origin"]],
-                    tuple((unpack(condition), truth) for condition, truth in n.get("given", ())),
+                    tuple((unpack(condition), truth(holds)) for condition, holds in n.get("given", ())),
                 )
                 for n in data["nodes"]
             ),
-            tuple((name, unpack(argument)) for name, argument in data["outputs"]),
+            tuple((text(name), unpack(argument)) for name, argument in data["outputs"]),
             tuple(
-                Iteration(i, first, unpack(n), *nodes) for i, first, n, *nodes in data.get("iterations", ())
+                Iteration(text(index), integer(first), _dim(count), integer(start), integer(stop))
+                for index, first, count, start, stop in data.get("iterations", ())
             ),
         )
     except (KeyError, IndexError, TypeError, AttributeError) as error:

@@ -9,9 +9,20 @@ from collections.abc import Iterable
 from dataclasses import astuple
 from typing import Any, Final
 
-from .formula import And, Compare, Formula, Or, free_symbols
+from .formula import free_symbols
 from .language import Constraint, Note
-from .program import IllFormed, Origin, from_json, pack, to_json, unpack
+from .program import (
+    IllFormed,
+    formula_of,
+    from_json,
+    integer,
+    origin_of,
+    pack,
+    text,
+    to_json,
+    truth,
+    unpack,
+)
 from .system import Condition, End, Path
 
 NOTES: Final = ("approximate", "no-rule", "trace-limit", "bounded-rank")
@@ -57,34 +68,34 @@ def paths_from_json(data: Any, symbols: Iterable[str]) -> tuple[Path, ...]:
 def _read(data: Any, symbols: frozenset[str]) -> Path:
     path = Path(
         from_json(data["program"]),
-        {_integer(id): unpack(value) for id, value in data["values"]},
+        {integer(id): unpack(value) for id, value in data["values"]},
         tuple(
-            Constraint(_formula(formula), _text(reason), _integer(node), _among(kind, "model", "trace"))
+            Constraint(formula_of(formula), text(reason), integer(node), _among(kind, "model", "trace"))
             for formula, reason, node, kind in data["constraints"]
         ),
         tuple(
-            Note(_among(code, *NOTES), _text(reason), _integer(node))
+            Note(_among(code, *NOTES), text(reason), integer(node))
             for code, reason, node in data["notes"]
         ),
         tuple(
             Condition(
-                None if formula is None else _formula(formula),
-                bool(taken),
-                Origin(*origin),
-                bool(forced),
-                _integer(after),
+                None if formula is None else formula_of(formula),
+                truth(taken),
+                origin_of(origin),
+                truth(forced),
+                integer(after),
             )
             for formula, taken, origin, forced, after in data["conditions"]
         ),
         _end(*data["end"]),
-        tuple((_text(name), _formula(known)) for name, known in data["unbacked"]),
+        tuple((text(name), formula_of(known)) for name, known in data["unbacked"]),
     )
     _verify(path, symbols)
     return path
 
 
 def _end(how: Any, reason: Any, origin: Any) -> End:
-    return End(_among(how, "returned", "raised", "gave-up"), _text(reason), Origin(*origin))
+    return End(_among(how, "returned", "raised", "gave-up"), text(reason), origin_of(origin))
 
 
 def _verify(path: Path, symbols: frozenset[str]) -> None:
@@ -108,25 +119,6 @@ def _verify(path: Path, symbols: frozenset[str]) -> None:
     for formula in formulas:
         if strange := free_symbols(formula) - known:
             raise IllFormed(f"{formula} is about {min(strange)}, which is declared nowhere")
-
-
-def _formula(data: Any) -> Formula:
-    formula = unpack(data)
-    if not isinstance(formula, bool | Compare | And | Or):
-        raise IllFormed(f"a condition was expected, not {formula!r}")
-    return formula
-
-
-def _integer(value: Any) -> int:
-    if type(value) is not int:
-        raise IllFormed(f"an integer was expected, not {value!r}")
-    return value
-
-
-def _text(value: Any) -> str:
-    if type(value) is not str:
-        raise IllFormed(f"a text was expected, not {value!r}")
-    return value
 
 
 def _among(value: Any, *words: str) -> Any:

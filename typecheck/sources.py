@@ -17,7 +17,7 @@ from ..tracer.exported import GraphError
 from ..tracer.graph import Traced
 from ..tracer.graph import system as graph_system
 from .clock import Clock
-from .replay import Outcome, Replayer, at, by_rules
+from .replay import Failed, Outcome, Replayer, at, by_rules
 from .target import Target, TargetError, is_graph_module
 
 
@@ -74,13 +74,17 @@ class TracedSource:
         return self._system, []
 
     def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
-        return by_rules(self.at(values))
+        path = self.at(values)
+        return path if isinstance(path, Failed) else by_rules(path)
 
-    def at(self, values: Mapping[str, int]) -> Path:
+    def at(self, values: Mapping[str, int]) -> Path | Failed:
         """The graph at these sizes, with what the rules say there."""
         spec = at(self.spec, values)
         same = spec == self.spec  # it has no symbols
-        (path,) = (self._system if same else graph_system(self.traced, self.rules, spec)).paths
+        try:
+            (path,) = (self._system if same else graph_system(self.traced, self.rules, spec)).paths
+        except ZeroDivisionError:
+            return Failed("the trace has a size that is divided by zero there")
         return path
 
 

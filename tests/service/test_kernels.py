@@ -51,6 +51,13 @@ def at(given: Program, **sizes: int) -> object:
     return by_kernels(source.at(sizes), sizes)
 
 
+def test_an_input_that_cannot_be_made_is_not_tried() -> None:
+    huge = Program((Input(0, "x", Tensor((B, 1 << 62))),), (), (("0", Ref(0)),))
+    found = at(huge, b=8)
+    assert isinstance(found, Failed)
+    assert "cannot be made" in found.reason
+
+
 def test_a_right_rule_is_confirmed() -> None:
     report = tried(HALVES).report
     assert (report.verdict, report.replayed) == ("refined", HOW)

@@ -8,17 +8,21 @@ import threading
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from serving import FIXTURES
 
 from anyshape.constraints import program
 from anyshape.constraints.dims import sym
 from anyshape.constraints.language import Tensor
-from anyshape.constraints.program import Input, Node, Origin, Program, Ref
+from anyshape.constraints.program import IllFormed, Input, Node, Origin, Program, Ref
 from anyshape.tracer import archive
 from anyshape.typecheck import check
+from anyshape.typecheck.recorded import Recorded
 from anyshape.typecheck.report import Report
+from anyshape.typecheck.sending import package
 from anyshape.typecheck.service import workers
 from anyshape.typecheck.service.questions import Question
 from anyshape.typecheck.service.workers import Answered, Broke, Limits, Outcome, Worker
@@ -95,6 +99,54 @@ def test_what_cannot_be_used_is_told(worker: Worker, form: str, content: bytes, 
     assert isinstance(outcome, Answered)
     assert outcome.data["failed"]["kind"] == "input"
     assert told in outcome.data["failed"]["problem"]
+
+
+def recorded_program() -> Any:
+    def splits(x: torch.Tensor) -> torch.Tensor:
+        if x.shape[0] > 7:
+            return x.view(x.shape[0], 2, -1).sum(1)
+        return torch.nn.functional.pad(torch.cat([x, x.relu()], 1)[:, 1:], (1, 2))
+
+    return json.loads(package(splits, "x: float32[b, h]").content)
+
+
+STRANGE = (None, True, -1, 10**300, float("nan"), "x", "b//0", "b**9999", "\ud800", [], {}, {"dim": 3})
+
+
+def test_what_is_of_another_kind_is_no_program() -> None:
+    """Where something strange stands in the place of any part of a program, that is refused, or is one."""
+
+    def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+        yield path
+        for key in data if isinstance(data, dict) else range(len(data)) if isinstance(data, list) else ():
+            yield from places(data[key], (*path, key))
+
+    program = recorded_program()
+    refused = 0
+    for *path, key in [*places(program)][1:]:
+        parent = program
+        for step in path:
+            parent = parent[step]
+        was = parent[key]
+        for strange in STRANGE:
+            parent[key] = strange
+            try:
+                found = Recorded.from_json(program)
+            except IllFormed:
+                refused += 1
+            else:
+                json.dumps(found.to_json())
+        parent[key] = was
+    assert refused > 1000
+    Recorded.from_json(program)
+
+
+def test_a_trace_with_a_division_by_zero_is_answered(worker: Worker) -> None:
+    program = json.loads(model("sizes.pt2"))
+    del program["graph_module"]["graph"]["nodes"][4]["inputs"][0]  # what is viewed is not said
+    outcome = ask(worker, "pt2", json.dumps(program).encode())
+    assert isinstance(outcome, Answered)
+    assert "report" in outcome.data
 
 
 def test_inputs_that_do_not_fit_are_told_with_a_hint(worker: Worker) -> None:

@@ -101,10 +101,14 @@ def by_kernels(path: Path, sizes: Mapping[str, int]) -> Outcome:
 
     if path.program.iterations:
         return Failed("it has a loop")
-    values: dict[int, Any] = {}
     with torch.no_grad():
         try:
-            values |= {given.id: _made(given.type) for given in path.program.inputs}
+            values = {given.id: _made(given.type) for given in path.program.inputs}
+        except NotTried as reason:
+            return Failed(str(reason))
+        except REFUSALS as error:
+            return Failed(f"an input cannot be made: {_line(error)}")
+        try:
             for node in path.program.nodes:
                 results = _called(node, values, sizes, path)
                 values.update(zip(node.results, results, strict=True))
