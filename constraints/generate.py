@@ -31,6 +31,7 @@ from .language import (
     tensors,
 )
 from .lifting import Named, Reach, fitted, into_first, is_stray, prepared
+from .memory import require_apart
 from .opnames import IGNORED, SYNONYMS, parameters
 from .program import Argument, Program, Ref, parts_of
 from .rows import Deeper
@@ -352,6 +353,9 @@ class Generator:
                 result = self._applied(rule, base, named)
             if inplace and op not in RESHAPING:
                 result = self._in_place(op, next(iter(given.values())), result)
+            if op.endswith("_") and not op.endswith("__") and op not in RESHAPING:
+                for target in tensors(next(iter(given.values()))):
+                    require_apart(self, op, target, given)
             if not self._asked and before == self._heard():
                 self.known.answered[key], self.repeatable = result, True
             return named, result

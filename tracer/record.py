@@ -13,6 +13,7 @@ import contextlib
 import dataclasses
 import functools
 import inspect
+import math
 import numbers
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,9 +46,11 @@ from ..constraints.language import (
     Value,
 )
 from ..constraints.lifting import bounded
+from ..constraints.memory import clash
 from ..constraints.opnames import canonical
 from ..constraints.program import Argument, Node, Origin, Program, Ref
 from ..constraints.rows import Deeper, deepened, sizes
+from ..constraints.rules.reach import POINTWISE
 from ..constraints.spec import Declared, Spec
 from ..constraints.system import Answer, Condition, End, Oracle, Path, System
 from .handlers import is_guarded, tells_apart
@@ -55,6 +58,7 @@ from .higher_order import entered
 from .keys import MOST, beside
 from .ledger import Ledger
 from .loops import Loops, NotSummarised, Plans
+from .memory import VIEWS, View, remember
 from .model_state import ModelState
 from .numbers import DataNeeded, Real, Size, size
 from .origins import ModuleNames, here, is_defect, is_ours, of_error
@@ -122,7 +126,8 @@ def record(
                 f"{len(pending)} ways through the program were not looked at, after {len(paths)} paths"
             )
             break
-        run = Recording(subject, spec, rules, oracle, pending.pop(), plans)
+        until = started + budget_s * (1 if paths else 2)
+        run = Recording(subject, spec, rules, oracle, pending.pop(), plans, until)
         try:
             with collector_at_rest():
                 paths.append(run.run())
@@ -250,6 +255,7 @@ class Recording(Ledger):
         oracle: Oracle,
         decided: tuple[Decision, ...],
         plans: Plans,
+        until: float = math.inf,
     ) -> None:
         generator = Generator(
             rules,
@@ -264,9 +270,13 @@ class Recording(Ledger):
         self.device, self.names = subject.device, subject.names
         self.loops = Loops(self, plans)
         self.decided = decided
+        self.until = until
+        """When no new branch is taken any more, by the monotonic clock: a `while` may have no end of them."""
         self.forks: list[tuple[Decision, ...]] = []
         self._over = False
         self._made: list[Decision] = []
+        self.overwritten: dict[int, tuple[torch.Tensor, SymbolicTensor]] = {}
+        """Real tensors that the program has written into, each with what stands for it since, by identity."""
         self.constants_written = False
         """Has a tensor of constants been written into? Then so may others, of which it is a view."""
         self.keys: dict[Dim, Dim] = {}
@@ -504,6 +514,8 @@ class Recording(Ledger):
             if decision.asked != formula:
                 self.give_up(_NOT_AGAIN)
         else:
+            if time.monotonic() > self.until:
+                self.give_up(f"the budget ran out, after {step} branches")
             decision = Decision(known is not Answer.NEVER, forced, value, formula)
             if not forced:
                 self.forks.append((*self._made, Decision(False, False, value, formula)))
@@ -559,8 +571,12 @@ class Recording(Ledger):
             if ask is None:
                 return self.give_up(f"the attribute {name} of a tensor without data")
             return ask(self, tensor)
-        if how == "__set__" and name == "data" and isinstance(args[1], SymbolicTensor):
-            tensor.value, tensor.ref = args[1].value, args[1].ref
+        if how == "__set__" and name == "data":
+            data = args[1] if isinstance(args[1], SymbolicTensor) else self.lifted(args[1])
+            if isinstance(tensor, SymbolicTensor):
+                tensor.value, tensor.ref = data.value, data.ref
+            else:
+                self._overwrite(tensor, data.value, data.ref)
         return None
 
     def operator(self, spelling: str, args: tuple[Any, ...], kwargs: dict[str, Any], func: Any = None) -> Any:
@@ -569,7 +585,7 @@ class Recording(Ledger):
         call = Call(self, spelling, args, kwargs)
         found = self.generator.known.repeated.get(call.key)
         if found is not None and not self.loops.ended:
-            return self._repeat(found, call)
+            return self._repeat(found, call, args[0] if args else None)
         op = canonical(spelling)
         if op in COUNTED and (several := COUNTED[op](args, kwargs)) is not None:
             return several
@@ -586,7 +602,10 @@ class Recording(Ledger):
         # The node's place is taken before its rule runs, so that branches inside the rule come after it.
         self.nodes.append(Node(op, (), (), origin))
         before = len(generator.said.constraints)
+        before_call = values[0] if values else None
         arguments, result = generator.call(op, values, named)
+        if isinstance(written, SymbolicTensor):
+            self._require_no_clash(op, written, arguments, (*args, *kwargs.values()))
         self._raise_if_caught(before, *_errors(op, values))
         if generator.repeatable and not counts and written is None and (slots := call.slots) is not None:
             told = tuple((k, self._argument(v, slots)) for k, v in arguments.items())
@@ -604,6 +623,9 @@ class Recording(Ledger):
         if isinstance(written, SymbolicTensor) and not results and isinstance(written.value, Tensor):
             # Some elements were written over (`x[i] = v`), in a way that is not followed.
             written.value = dataclasses.replace(written.value, elements=written.value.elements and UNTRACKED)
+        if op == "setitem" and isinstance(written, torch.Tensor) and not isinstance(written, SymbolicTensor):
+            _, known, ref = self.real_tensor(written)
+            self._overwrite(written, dataclasses.replace(known, elements=known.elements and UNTRACKED), ref)
         if isinstance(before_writing, Tensor):
             self.constants_written |= before_writing.dtype == "bool" or before_writing.elements is not None
         if before_writing is not None:
@@ -611,16 +633,49 @@ class Recording(Ledger):
         self.nodes[index] = Node(
             op, tuple((k, self._argument(v, ids)) for k, v in arguments.items()), tuple(results), origin
         )
+        if op in VIEWS:
+            remember(self.nodes[index], args[0] if args else None, before_call, lifted)
         return lifted
 
-    def _repeat(self, found: Answered, call: Call) -> Any:
+    def _repeat(self, found: Answered, call: Call, source: Any) -> Any:
         """Writes the node of a call down whose rule has answered before."""
         self.generator.node = index = len(self.nodes)
         self.nodes.append(_COMING)
         origin, results = here(self.names), list[int]()
         lifted = self._lift(anew(found.result), found.op, {}, results)
         self.nodes[index] = Node(found.op, found.arguments_of(call.operands), tuple(results), origin)
+        if found.op in VIEWS and call.values:
+            remember(self.nodes[index], source, call.values[0], lifted)
         return lifted
+
+    def _require_no_clash(
+        self, op: str, written: SymbolicTensor, arguments: Mapping[str, Any], given: tuple[Any, ...]
+    ) -> None:
+        """What is read from the memory that is written into, torch has to allow."""
+        owner, start = written.memory.begin()
+        read = [leaf for leaf in _leaves(given) if isinstance(leaf, SymbolicTensor)]
+        del read[next(place for place, tensor in enumerate(read) if tensor is written)]
+        checked = op.removesuffix("_") in _CHECKED
+        for tensor in (t for t in read if t.memory.begin()[0] is owner):
+            target, clashing = written.value, None
+            if op == "setitem":
+                target, start = self._part(written, arguments["index"])
+            elif tensor is written and checked:
+                continue
+            if checked and isinstance(target, Tensor) and isinstance(tensor.value, Tensor):
+                clashing = clash(target, start, tensor.value, tensor.memory.begin()[1])
+            if clashing is None:
+                self.generator.approximate(f"{op} reads memory that it writes into, which torch may refuse")
+            else:
+                reason = f"{op} writes into memory of which it reads another part, {tensor.value}"
+                self.generator.require(negate(clashing), reason)
+
+    def _part(self, tensor: SymbolicTensor, index: Value) -> tuple[Any, Dim | None]:
+        """The part of a tensor that `tensor[index] = …` writes into, and where in its memory that begins."""
+        _, part = self.generator.call("getitem", (tensor.value, index), {})
+        assert isinstance(tensor.value, Tensor)
+        node = Node("getitem", (("index", index),), (), Origin())
+        return part, View(tensor.memory, tensor.value, node, 0, (part,)).begin()[1]
 
     def _check_written(self, op: str, tensor: SymbolicTensor, before: Tensor | Dynamic) -> None:
         """Loops take tensors for values: which of two that are equal stands where is not followed."""
@@ -711,12 +766,23 @@ class Recording(Ledger):
             found = self.real[id(tensor)] = tensor, known, self.new_input(name, known, parameter=True)
         return found
 
+    def _overwrite(self, tensor: torch.Tensor, value: Tensor | Dynamic, ref: Ref) -> SymbolicTensor:
+        """A real tensor that the program has written into, of other sizes perhaps. From here on it is one
+        without data.
+        """
+        if self.loops.summarising:
+            self.give_up("a loop writes into a tensor of constants")
+        symbolic = SymbolicTensor(self, value, ref, tensor.dtype)
+        self.overwritten[id(tensor)] = tensor, symbolic
+        return symbolic
+
     def lifted(self, tensor: torch.Tensor) -> SymbolicTensor:
         """A real tensor on the meta device, which has no data, as one of which no data are known."""
         _, known, ref = self.real_tensor(tensor)
         return SymbolicTensor(self, known, ref, tensor.dtype)
 
     def _ref(self, tensor: torch.Tensor) -> Ref:
+        _, tensor = self.overwritten.get(id(tensor), (tensor, tensor))
         return tensor.ref if isinstance(tensor, SymbolicTensor) else self.real_tensor(tensor)[2]
 
     def _argument(self, value: Any, ids: Mapping[int, Ref | Slot]) -> Any:
@@ -740,7 +806,7 @@ class Recording(Ledger):
                 written.value, written.ref = value, ref
                 return written
             if isinstance(written, torch.Tensor):
-                return written
+                return self._overwrite(written, value, ref)
             dtype = value.dtype if value is not Dyn and value.dtype else "float32"
             return SymbolicTensor(self, value, ref, getattr(torch, dtype))
         if isinstance(value, tuple):
@@ -828,6 +894,10 @@ def _spelled(func: Any) -> tuple[str, str]:
     name: str = func._qualified_op_name if hasattr(func, "_qualified_op_name") else func.__name__
     # torch's own functions in C++ are those of ATen, also where a Python function has the same name.
     return name, f"aten.{name}" if type(func) is BuiltinFunctionType else name
+
+
+_CHECKED = frozenset({*POINTWISE, "copy", "setitem"})
+"""What refuses to write into memory of which it reads another part."""
 
 
 def _errors(op: str, values: tuple[Value, ...]) -> tuple[type[Exception], ...]:
@@ -987,6 +1057,8 @@ class _Mode(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if self.run.overwritten:
+            args, kwargs = self._since(args), self._since(kwargs)
         if _is_symbolic(args) or (kwargs and _is_symbolic(kwargs.values())):
             return self.run.call(func, args, kwargs)
         if self._writes_to_model(func, args):
@@ -996,6 +1068,16 @@ class _Mode(TorchFunctionMode):
         if getattr(func, "__name__", "") in ABOUT_DATA and args and args[0].is_meta:
             return self.run.call(func, (self.run.lifted(args[0]), *args[1:]), kwargs)
         return func(*args, **kwargs)
+
+    def _since(self, value: Any) -> Any:
+        """The arguments, with what stands for real tensors that were written into."""
+        kind = type(value)
+        if kind is tuple or kind is list:
+            return kind(map(self._since, value))
+        if kind is dict:
+            return {key: self._since(part) for key, part in value.items()}
+        known = self.run.overwritten.get(id(value))
+        return value if known is None else known[1]
 
     def _writes_to_model(self, func: Any, args: Any) -> bool:
         """An in-place operator on a parameter or a buffer has no bearing on shapes and would leave a trace.

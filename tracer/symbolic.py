@@ -133,12 +133,33 @@ class RowSizes(Sizes):
         return Sizes, (tuple(self._all()),)
 
 
+class Memory:
+    """Memory of its own; a tensor that owns it begins where it does."""
+
+    def begin(self) -> tuple[Memory, Dim | None]:
+        """The memory, and the place in it, in elements, where a tensor begins; None where that is not known.
+        """
+        return self, 0
+
+
 class SymbolicTensor(torch.Tensor):
     """A tensor without data: `value` is what is known of it, `ref` its id in the program."""
 
     run: Recording
     value: Tensor | Dynamic
     ref: Ref
+    _memory: Memory | None = None
+
+    @property
+    def memory(self) -> Memory:
+        """What it lies in; a new one until it is known for a view."""
+        if self._memory is None:
+            self._memory = Memory()
+        return self._memory
+
+    @memory.setter
+    def memory(self, memory: Memory) -> None:
+        self._memory = memory
 
     @staticmethod
     def __new__(cls, run: Recording, value: Tensor | Dynamic, ref: Ref, dtype: torch.dtype) -> SymbolicTensor:
@@ -177,7 +198,7 @@ class SymbolicTensor(torch.Tensor):
         if name in ("aten::is_contiguous",):
             return is_contiguous(run, args[0])
         if name in ("aten::storage_offset", "aten::sym_storage_offset"):
-            return 0
+            return storage_offset(run, args[0])
         return run.operator(name, args, kwargs or {})
 
     def __iter__(self) -> Iterator[Any]:
@@ -261,6 +282,12 @@ def stride(run: Recording, x: SymbolicTensor, dim: int | None = None) -> Any:
     found = value.layout if isinstance(value.layout, tuple) else contiguous_strides(value.shape)
     strides = tuple(size(run, s) for s in found)
     return strides if dim is None else strides[dim]
+
+
+def storage_offset(run: Recording, x: SymbolicTensor) -> Any:
+    """Where the tensor begins in its memory, at whose begin every input does."""
+    _, start = x.memory.begin()
+    return run.give_up("it is not known where a view begins") if start is None else size(run, start)
 
 
 def is_contiguous(run: Recording, x: SymbolicTensor, memory_format: Any = torch.contiguous_format) -> bool:
@@ -371,7 +398,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "numel": numel,
     "nelement": numel,
     "stride": stride,
-    "storage_offset": lambda run, x: 0,
+    "storage_offset": storage_offset,
     "is_contiguous": is_contiguous,
     "is_floating_point": lambda run, x: x.dtype.is_floating_point,
     "is_complex": lambda run, x: x.dtype.is_complex,

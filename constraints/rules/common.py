@@ -9,6 +9,8 @@ from ..dtypes import CATEGORY as CATEGORY
 from ..dtypes import category as category
 from ..formula import any_of, eq
 from ..language import Context, Layout, Number, Shape, Tensor
+from ..memory import contiguous_strides as contiguous_strides
+from ..memory import strides_of as strides_of
 
 
 class _Absent:
@@ -152,23 +154,6 @@ def promote(operands: Iterable[Any]) -> str | None:
         elif category(found) == 3:
             result = COMPLEX_OF.get(result, result)  # the complex dtype as wide as what comes before
     return result
-
-
-def contiguous_strides(shape: Shape) -> Shape:
-    """`[a, b, c] -> (b*c, c, 1)`, the strides of a contiguous tensor, where it has elements."""
-    strides: list[Dim] = []
-    step: Dim = 1
-    for size in reversed(shape):
-        strides.append(step)
-        step = step * size
-    return tuple(reversed(strides))
-
-
-def strides_of(tensor: Tensor) -> Shape | None:
-    """The strides in elements, None where they are not known."""
-    if isinstance(tensor.layout, tuple):
-        return tensor.layout
-    return contiguous_strides(tensor.shape) if tensor.layout is Layout.CONTIGUOUS else None
 
 
 def channels_last(shape: Shape) -> Shape:

@@ -9,6 +9,7 @@ from typing import Any
 from ..dims import Dim, Term, ceildiv, maximum, minimum
 from ..formula import And, Compare, Formula, Or, all_of, any_of, eq, ge, le, lt
 from ..language import Context, Dyn, Ellipses, Layout, Number, Shape, Slice, Tensor, Value
+from ..memory import require_apart
 from .common import axis, broadcast
 from .layout import copied, empty, nonnegative, replaced, text, with_strides
 from .strides import preserved, quotient, strides_of
@@ -379,8 +380,11 @@ def broadcasts_into(c: Context, value: Shape, target: Shape, spare: bool) -> Non
 def setitem(c: Context, input: Tensor, index: Value, value: Value) -> tuple[Value, ...]:
     """`input[index] = value`: the value, its leading dims of size 1 dropped, expands to `input[index]`"""
     parts, target = indexed(c, input, index if isinstance(index, tuple) else (index,))
+    picks = any(isinstance(part, Picked) for part in parts)
+    if not picks:
+        require_apart(c, "setitem", target, {})
     if isinstance(value, Tensor):
-        if any(isinstance(part, Picked) for part in parts):
+        if picks:
             same_dtype(c, input, value)
         broadcasts_into(c, value.shape, target.shape, spare=True)
     return ()

@@ -275,8 +275,10 @@ class _Module(torch.nn.Module):
 
 
 def one_by_one(result: Any) -> Any:
-    """As many results as there are, where a single one stands for all of them."""
-    return settled(result) if type(result) in SEVERAL else result
+    """As many results as there are, where a single one stands for all of them. The program's `type` is in
+    force here.
+    """
+    return settled(result) if result.__class__ in SEVERAL else result
 
 
 def record_sample(

@@ -214,6 +214,94 @@ def bits(x: Tensor) -> Tensor:
     return x.view(n & 3 or 1, -1) + x.new_zeros(-~n - 1)
 
 
+def shifted_in_place(x: Tensor) -> Tensor:
+    x[1:] += x[:-1]
+    return x
+
+
+def shifted_along_rows(x: Tensor) -> Tensor:
+    x[:, 1:] -= x[:, :-1]
+    return x
+
+
+def written_over(x: Tensor) -> Tensor:
+    x[1:] = x[:-1]
+    return x
+
+
+def times_its_row(x: Tensor) -> Tensor:
+    return x.mul_(x[0])
+
+
+def plus_its_transpose(x: Tensor) -> Tensor:
+    return x.add_(x.t())
+
+
+def plus_its_squeezed(x: Tensor) -> Tensor:
+    return x.add_(x.squeeze(0))
+
+
+def gated_in_place(x: Tensor) -> Tensor:
+    a, b = x.chunk(2, 1)
+    return a.mul_(b)
+
+
+def halves_in_place(x: Tensor) -> Tensor:
+    a, b = x.split(2)
+    a += b
+    return x.view(-1).add_(x.reshape(-1))
+
+
+def windows_in_place(x: Tensor) -> Tensor:
+    return x.narrow(0, 0, 2).addcmul_(x.narrow(0, 1, 2), x.narrow(0, 2, 2))
+
+
+def where_it_begins(x: Tensor) -> Tensor:
+    part = x[1:, 1:]
+    return part.view(-1) if part.storage_offset() > 3 else x.view(2, -1)
+
+
+def expanded_in_place(x: Tensor, y: Tensor) -> Tensor:
+    return F.relu(x.expand(y.shape[0], -1), inplace=True)
+
+
+def expanded_and_filled(x: Tensor, y: Tensor) -> Tensor:
+    wide = x.expand(y.shape[0], -1)
+    wide.fill_(1).zero_()
+    wide[:, :1] = 1
+    return wide
+
+
+def resized_constant(x: Tensor) -> Tensor:
+    out = torch.empty(0)
+    torch.mul(x, 2, out=out)
+    return out.reshape(2, -1)
+
+
+def results_in_constants(x: Tensor) -> Tensor:
+    values, places = torch.empty(0), torch.empty(0, dtype=torch.long)
+    torch.max(x, 0, out=(values, places))
+    return values.view(-1, 2) + places.shape[0]
+
+
+def data_of_a_constant(x: Tensor) -> Tensor:
+    held = torch.zeros(3, 3)
+    held.data = x
+    return held + torch.zeros(3)
+
+
+def data_of_an_input(x: Tensor) -> Tensor:
+    x.data = torch.zeros(3)
+    return x + torch.zeros(3)
+
+
+def written_constant(x: Tensor) -> Tensor:
+    held = torch.zeros(3)
+    held[:] = x
+    held += x
+    return held.expand(x.shape[0], -1)
+
+
 
 PROGRAMS: list[tuple[Callable[..., Any], str, int]] = [
     (shape_in_place, "x: [a, b]", 5),
@@ -249,6 +337,23 @@ PROGRAMS: list[tuple[Callable[..., Any], str, int]] = [
     (overwritten_key, "x: [a, b]", 5),
     (type_of_a_size, "x: [a]", 5),
     (bits, "x: [a]", 9),
+    (shifted_in_place, "x: [a]", 6),
+    (shifted_along_rows, "x: [a, b]", 5),
+    (written_over, "x: [a]", 6),
+    (times_its_row, "x: [a, b]", 4),
+    (plus_its_transpose, "x: [a, a]", 4),
+    (plus_its_squeezed, "x: [a, b]", 4),
+    (gated_in_place, "x: [a, b]", 5),
+    (halves_in_place, "x: [a, b]", 5),
+    (windows_in_place, "x: [a, b]", 6),
+    (where_it_begins, "x: [a, b]", 5),
+    (expanded_in_place, "x: [a]; y: [b]", 4),
+    (expanded_and_filled, "x: [a]; y: [b]", 4),
+    (resized_constant, "x: [a, b]", 4),
+    (results_in_constants, "x: [a, b]", 4),
+    (data_of_a_constant, "x: [a, b]", 4),
+    (data_of_an_input, "x: [a, b]", 4),
+    (written_constant, "x: [a]", 4),
 ]
 
 

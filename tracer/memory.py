@@ -1,0 +1,99 @@
+"""Which tensors of a program share memory, and where in it they begin.
+
+torch refuses to write into a tensor what it reads from another part of the same memory (`x[1:] += x[:-1]`).
+A view begins where the tensor does that it is a view of, or at the element that it begins with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from ..constraints.dims import Dim, Term
+from ..constraints.elements import with_elements
+from ..constraints.language import Affine, Ellipses, Slice, Tensor, Value
+from ..constraints.memory import strides_of
+from ..constraints.program import Node
+from .symbolic import Memory, SymbolicTensor
+
+_SAME_START: Final = frozenset(
+    """
+    alias detach view view_as expand expand_as broadcast_to permute transpose t T mT H mH adjoint movedim
+    moveaxis swapaxes swapdims squeeze unsqueeze unflatten unfold
+    """.split()
+)
+_PERHAPS: Final = frozenset(
+    "reshape reshape_as contiguous flatten ravel to type_as float double half long".split()
+)
+_PARTS: Final = frozenset(
+    "split split_with_sizes chunk tensor_split unsafe_chunk unsafe_split unsafe_split_with_sizes".split()
+)
+_WITHIN: Final = frozenset("select narrow slice getitem".split())
+_ANYWHERE: Final = frozenset(
+    "as_strided diagonal real imag view_as_real view_as_complex hsplit vsplit dsplit".split()
+)
+VIEWS: Final = _SAME_START | _PERHAPS | _PARTS | _WITHIN | _ANYWHERE | {"unbind"}
+"""Operators whose results lie in the memory of their first argument."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View(Memory):
+    """A result of an operator on a tensor of this memory: which of its results, beside the others."""
+
+    source: Memory
+    input: Tensor
+    node: Node
+    place: int
+    results: tuple[Value, ...]
+
+    def begin(self) -> tuple[Memory, Dim | None]:
+        memory, start = self.source.begin()
+        result = self.results[self.place]
+        if start is None or not isinstance(result, Tensor) or result.dtype != self.input.dtype:
+            return memory, None
+        within = self._within(result)
+        return memory, None if within is None else start + within
+
+    def _within(self, result: Tensor) -> Dim | None:
+        """Where the result begins in the tensor."""
+        op, input, strides = self.node.op, self.input, strides_of(self.input)
+        if op in _SAME_START or (op in _PERHAPS and result.numel == input.numel):
+            return 0
+        if strides is None:
+            return None
+        named = {**dict(self.node.args), "input": input}
+        if op in _PARTS or op == "unbind":
+            dim = named.get("dim", 0)
+            if not isinstance(dim, int):
+                return None
+            before = self.results[: self.place]
+            sizes = [r.shape[dim] if op in _PARTS else 1 for r in before if isinstance(r, Tensor)]
+            return sum(sizes[1:], sizes[0]) * strides[dim] if sizes else 0
+        if op not in _WITHIN:
+            return None
+        start: Dim = 0
+        for axis, stride in enumerate(strides):  # as many elements along each axis as lie before the first
+            along = Affine(0, ((axis - len(strides), 1),))
+            ramp = replace(input, dtype="int64", elements=along)
+            found = with_elements(op, {**named, "input": ramp}, replace(result, dtype="int64", elements=None))
+            if not isinstance(found, Tensor) or not isinstance(found.elements, Affine):
+                return None
+            start = start + found.elements.start * stride
+        return start
+
+
+def remember(node: Node, source: Any, value: Any, results: Any) -> None:
+    """Notes of the results of a call, as the program gets them, that they lie in the memory of its input."""
+    if isinstance(source, SymbolicTensor) and isinstance(value, Tensor) and _is_view(node):
+        parts = results if isinstance(results, list | tuple) else (results,)
+        values = tuple(part.value if isinstance(part, SymbolicTensor) else None for part in parts)
+        for place, part in enumerate(parts):
+            if isinstance(part, SymbolicTensor) and part is not source:
+                part.memory = View(source.memory, value, node, place, values)
+
+
+def _is_view(node: Node) -> bool:
+    """Do the results lie in the memory of the input? What tensors pick does not."""
+    index = dict(node.args).get("index") if node.op == "getitem" else ()
+    parts = index if isinstance(index, tuple) else (index,)
+    return all(part is None or isinstance(part, int | Term | Slice | Ellipses) for part in parts)
