@@ -8,13 +8,15 @@ not paid for by unusual ones); then with fewer sizes that are mere numbers; then
 How it is found: sizes that some equation of the set ties together are given one root, or not (ties.py; each
 choice is tried). Then each parameter grows from a single value, the others held: what it may be for a few of
 their values is known exactly (periodic.py), of that the largest progression is taken, and the solver proves
-it for all of their values, or gives values that were not thought of, and one looks again. A box that cannot
-grow any more is improved by making one parameter smaller where the others can grow for it by more. Every box
-that is kept is proved to lie within the set.
+it for all of their values, or gives values that were not thought of, and one looks again. Where it is not
+known (a root of the parameter, a division by another one), it grows at its ends as far as the solver proves.
+A box that cannot grow any more is improved by making one parameter smaller where others can grow for it by
+more. Every box that is kept is proved to lie within the set. That none of its parameters could take one value
+more is promised as far as the solver answers within EFFORT; that no box elsewhere is larger is not.
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import lcm, prod
@@ -34,6 +36,8 @@ EFFORT: Final = 300_000
 ROUNDS: Final = 12
 """How often a guess may be refuted before a parameter stays as it is."""
 SAMPLES: Final = 6
+FAR: Final = 1 << 31
+"""How far a box is stretched by steps, beyond which only an endless range is tried."""
 TRADES: Final = 24
 """How many ways of making a box smaller somewhere are tried, to make it larger elsewhere."""
 
@@ -301,10 +305,10 @@ class _Growth:
                 for point in points:
                     found = solutions(all_of(rewrite(f, point) for f in about), name)
                     if found is None:
-                        return part
+                        return self._stretched(name, modulus, about, others)
                     allowed = allowed & found
             except (TooLarge, ZeroDivisionError):
-                return part
+                return self._stretched(name, modulus, about, others)
             guess = largest(allowed, modulus, name in self.lone)
             if guess is None or rank(guess) <= rank(part):
                 return part
@@ -315,6 +319,29 @@ class _Growth:
             if answer is None or not others:
                 return part
             points = [{n: self.judge.model.get(n, self.state.parts[n].start) for n in others}]
+        return part
+
+    def _stretched(
+        self, name: str, modulus: int, about: Sequence[Formula], others: Sequence[str]
+    ) -> Progression:
+        """The progression that is there, longer at its ends as far as the solver proves it."""
+        part = self.state.parts[name]
+        step = modulus if part.is_single else part.step
+        given = [self.state.parts[n].formula(sym(n)) for n in others]
+
+        def proves(longer: Progression) -> bool:
+            return self._all_accepted(about, [longer.formula(sym(name)), *given]) is True
+
+        if part.last is not None:
+            endless = Progression(part.start, None, step)
+            first, last = part.start, part.last
+            if proves(endless):
+                part = endless
+            elif more := _most(lambda k: proves(Progression(first, last + k * step, step))):
+                part = Progression(first, last + more * step, step)
+        start, end = part.start, part.last
+        if more := _most(lambda k: start >= k * step and proves(Progression(start - k * step, end, step))):
+            part = Progression(start - more * step, end, step)
         return part
 
     def _all_accepted(self, about: Sequence[Formula], given: Sequence[Formula]) -> bool | None:
@@ -354,6 +381,18 @@ class _Growth:
                 if not _increasing(alone, name, modulus):
                     return None
         return modulus
+
+
+def _most(holds: Callable[[int], bool]) -> int:
+    """The largest k for which it holds, where it holds for all smaller ones as well; at most 2*FAR."""
+    high = 1
+    while high <= FAR and holds(high):
+        high *= 2
+    low = high // 2
+    while low + 1 < high:
+        middle = (low + high) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
 
 
 def _increasing(dim: Term, name: str, modulus: int) -> bool:

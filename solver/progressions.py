@@ -66,10 +66,10 @@ class Progression:
 
 def rank(progression: Progression) -> tuple[bool, int, bool, int, int]:
     """Larger is better: endless, then the number of values, then small steps, small starts. Multiples of
-    the step, `k*n` and not `k*n + r`, may have one value less.
+    the step, `k*n` and not `k*n + r`, may have one value less, if they are several.
     """
     p = progression
-    multiples = p.start % p.step == 0
+    multiples = p.start % p.step == 0 and not p.is_single
     return p.last is None, p.count + multiples, multiples, -p.step, -p.start
 
 
