@@ -1,13 +1,16 @@
 """The service under load: how fast it answers, with a thousand clients, and while things break.
 
-    python -m benchmarks.service                 # all three, some ten minutes; writes build/service.json
-    python -m benchmarks.service --only latency  # or clients, or soak
+    python -m benchmarks.service --write         # all of it, some twelve minutes, into docs/service.md
+    python -m benchmarks.service --only latency  # or clients, soak, postgres, disk
     python -m benchmarks.service --only soak --minutes 10
 
 `latency`: checks per second and percentiles of the time from submission to report, for questions that are
 answered already, for small and for large programs. `clients`: a thousand connections at once. `soak`: a day
-shrunk to minutes, while workers are killed, the service is killed and started again, its disk is full, and
-what is uploaded is damaged; at the end every check that was accepted has the answer that `check` gives.
+shrunk to minutes, while workers are killed, the service is killed and started again, and what is uploaded is
+damaged; at the end every check that was accepted has the answer that `check` gives. `postgres`: the same, for
+half as long, on PostgreSQL, to which all connections are dropped again and again. `disk`: a full store.
+
+What was found is kept in build/service.json, part by part; `--write` puts what is there into the page.
 """
 
 from __future__ import annotations
@@ -31,7 +34,12 @@ from typing import Any, Final
 
 import httpx
 
+from .postgres import NotInstalled, drop_connections, new_database, postgres
+from .service_page import write
+
 ROOT: Final = Path(__file__).parent.parent
+KEPT: Final = ROOT / "build/service.json"
+PARTS: Final = ("latency", "clients", "soak", "postgres", "disk")
 FIXTURES: Final = ROOT / "tests/tracer/fixtures"
 SMALL: Final = ("sizes.pt2", "data.pt2", "regions.pt2", "bert.pt2", "resnet.pt2", "unet.pt2")
 SETTINGS: Final = {
@@ -232,14 +240,14 @@ async def clients(running: Server, count: int) -> dict[str, Any]:
 class Soak:
     """Clients that never stop asking, and faults among them."""
 
-    def __init__(self, running: Server, minutes: float) -> None:
-        self.running, self.until = running, time.monotonic() + minutes * 60
+    def __init__(self, running: Server, minutes: float, database: str = "") -> None:
+        self.running, self.minutes, self.database = running, minutes, database
+        self.until = time.monotonic() + minutes * 60
         self.random = random.Random(0)
         self.accepted: dict[str, tuple[str, str]] = {}
         """What every check that was accepted is about: a program and an assumption."""
         self.counts: dict[str, int] = {}
         self.memory: list[float] = []
-        self.full = asyncio.Event()
 
     def count(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1
@@ -248,11 +256,14 @@ class Soak:
         async with httpx.AsyncClient(base_url=self.running.url, timeout=60) as client:
             tasks = [self.asking(client) for _ in range(6)]
             tasks += [self.damaged(client), self.watching(), self.killing_workers(), self.killing_services()]
+            if self.database:
+                tasks.append(self.dropping_connections())
             await asyncio.gather(*tasks)
             wrong, lost = await self.verify(client)
         first, last = self.memory[len(self.memory) // 10], statistics.mean(self.memory[-10:])
         return {
-            **self.counts, "accepted": len(self.accepted), "wrong": wrong, "lost": lost,
+            "minutes": self.minutes, **self.counts,
+            "accepted": len(self.accepted), "wrong": wrong, "lost": lost,
             "memory_mb_early": first, "memory_mb_late": last, "memory_mb_most": max(self.memory),
         }  # fmt: skip
 
@@ -326,6 +337,12 @@ class Soak:
                 self.count("services stopped")
             await asyncio.to_thread(self.running.start)
 
+    async def dropping_connections(self) -> None:
+        while not self.over:
+            await asyncio.sleep(self.random.uniform(2, 8))
+            await asyncio.to_thread(drop_connections, self.database)
+            self.count("times all connections to the database were dropped")
+
     async def verify(self, client: httpx.AsyncClient) -> tuple[int, int]:
         """How many of the accepted checks have a wrong answer, and how many none."""
         from anyshape.typecheck import check
@@ -392,38 +409,48 @@ def full_disk(minutes: float) -> dict[str, Any]:
 # ---- the command
 
 
+def measure(part: str, options: argparse.Namespace) -> dict[str, Any]:
+    """One part. Raises NotInstalled."""
+    if part == "disk":
+        return full_disk(1.0)
+    if part == "postgres":
+        with postgres() as url, server(DATABASE=(database := new_database(url))) as running:
+            return asyncio.run(Soak(running, options.minutes / 2, database).run())
+    with server() as running:
+        if part == "latency":
+            return asyncio.run(latency(running, options.scale))
+        if part == "clients":
+            return asyncio.run(clients(running, options.clients))
+        return asyncio.run(Soak(running, options.minutes).run())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--only", choices=("latency", "clients", "soak"))
+    parser.add_argument("--only", choices=PARTS)
     parser.add_argument("--minutes", type=float, default=4.0, help="of the soak (4)")
     parser.add_argument("--clients", type=int, default=1000, help="at once (1000)")
     parser.add_argument("--scale", type=float, default=1.0, help="of the number of checks that are timed")
+    parser.add_argument("--write", action="store_true", help="write docs/service.md anew")
     options = parser.parse_args()
-    found: dict[str, Any] = {}
-    if options.only in (None, "latency"):
-        with server() as running:
-            found["latency"] = asyncio.run(latency(running, options.scale))
-        _show(found)
-    if options.only in (None, "clients"):
-        with server() as running:
-            found["clients"] = asyncio.run(clients(running, options.clients))
-        _show(found)
-    if options.only in (None, "soak"):
-        with server() as running:
-            found["soak"] = asyncio.run(Soak(running, options.minutes).run())
-        _show(found)
-        found["full disk"] = full_disk(1.0)
-        _show(found)
-    out = ROOT / "build/service.json"
-    out.parent.mkdir(exist_ok=True)
-    out.write_text(json.dumps(found, indent=2))
-    if found.get("soak", {}).get("wrong") or found.get("soak", {}).get("lost"):
-        sys.exit("answers were lost or wrong")
-
-
-def _show(found: dict[str, Any]) -> None:
-    name = [*found][-1]
-    print(f"{name}: {json.dumps(found[name], indent=2, default=lambda x: round(x, 3))}", flush=True)
+    found: dict[str, Any] = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    bad = []
+    for part in (options.only,) if options.only else PARTS:
+        around = {"day": time.strftime("%Y-%m-%d"), "cpus": os.cpu_count(), "load": os.getloadavg()[0]}
+        try:
+            found[part] = measure(part, options) | around
+        except NotInstalled as reason:
+            print(f"{part}: {reason}", file=sys.stderr)
+            continue
+        print(f"{part}: {json.dumps(found[part], indent=2)}", flush=True)
+        KEPT.parent.mkdir(exist_ok=True)
+        KEPT.write_text(json.dumps(found, indent=2))
+        bad += [f"{part}: {found[part][what]} {what}" for what in ("lost", "wrong") if found[part].get(what)]
+    if options.write:
+        if missing := [part for part in PARTS if part not in found]:
+            sys.exit(f"not measured yet: {', '.join(missing)}")
+        write(found)
+    if bad:
+        sys.exit("; ".join(bad))
 
 
 if __name__ == "__main__":

@@ -140,7 +140,10 @@ def _called(
         raise NotTried(f"{node.op} is called under a condition")
     arguments = {name: _argument(argument, values, sizes) for name, argument in node.args}
     if node.op in _PYTHON:
-        results = [*_leaves(_PYTHON[node.op](*arguments.values()))]
+        try:
+            results = [*_leaves(_PYTHON[node.op](*arguments.values()))]
+        except TypeError as error:
+            raise NotTried(f"{node.op} does not take these arguments: {_line(error)}") from None
     elif node.op in kernels():
         results = [*_leaves(_kernel(node.op, arguments))]
     else:
