@@ -4,7 +4,9 @@
 
 The question is whether there is a static migration where nothing is declared of the inputs: neither sizes
 nor ranks. torch's `migrate_gradual_types` looks at ranks from 1 to 4. *generate* is what happens before the
-solver is asked, *solve* the rest. Programs that torch.fx does not trace are measured as they are, ours alone.
+solver is asked, *solve* the rest. What torch answers within 5 seconds is the median of five rounds in which
+both take turns; all else was asked once. Programs that torch.fx does not trace are measured as they are, ours
+alone.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import argparse
 import ctypes
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -45,6 +47,10 @@ PROGRAMS: Final[Mapping[str, Callable[[], nn.Module]]] = {
     **{f"{n} transformer blocks": partial(networks.transformer, n) for n in (1, 2, 4, 24)},
 }
 """Graphs that both take. What is longer than torch gets through within the limit shows how ours grows."""
+
+QUICK: Final = 5.0
+ROUNDS: Final = 5
+"""What torch answers within so many seconds is asked in so many rounds more, and the median is told."""
 
 MODELS: Final = ("Bert", "Roberta", "Electra", "MobileBert", "MegatronBert", "XGLM")
 """The models of the paper (Migeed, Reed, Ansel, Palsberg, ECOOP 2024), as transformers has them."""
@@ -124,12 +130,19 @@ def row(name: str, seconds: float) -> dict[str, Any]:
     graph_module = torch.fx.symbolic_trace(PROGRAMS[name]())
     inputs = [f"{parameter}: float32[...]" for parameter, _, _ in placeholders(graph_module)]
     us, them = ours(graph_module, inputs, seconds), theirs(graph_module, seconds)
+    if them.total < QUICK:  # those came first, with caches to fill
+        pairs = [(ours(graph_module, inputs, seconds), theirs(graph_module, seconds)) for _ in range(ROUNDS)]
+        us, them = map(_middle, zip(*pairs, strict=True))
     gave_up = them.answer not in ("some", "none")
     return {
         "program": name, "answer": us.answer, **_columns("ours", us),
         "torch": them.answer, **_columns("torch", them),
         "ratio": f"{'> ' if gave_up else ''}{them.total / us.total:.1f}",
     }  # fmt: skip
+
+
+def _middle(took: Sequence[Took]) -> Took:
+    return sorted(took, key=lambda one: one.total)[len(took) // 2]
 
 
 def _columns(who: str, took: Took) -> dict[str, str]:

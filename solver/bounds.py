@@ -360,7 +360,8 @@ class Known:
             return None
         possible = self.sets.get(name, EVERY)
         try:
-            return True if possible <= values else False if not possible & values else None
+            both = possible & values
+            return True if both == possible else None if both else False
         except TooLarge:
             return None
 

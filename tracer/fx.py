@@ -80,12 +80,15 @@ def quiet(graph_module: fx.GraphModule, graph: fx.Graph | None = None) -> fx.Gra
 
     torch's own prints what its generated code raises, and takes the traceback away.
     """
-    made = fx.GraphModule(graph_module, graph or graph_module.graph, type(graph_module).__name__)
-    for name, value in vars(graph_module).items():
-        if name not in vars(made) or name.startswith(("_forward_", "_state_dict_")):
-            vars(made)[name] = value
-    if "__call__" in vars(type(made)):  # a class of its own; that of modules calls `forward` as it is
-        del type(made).__call__
+    written = graph_module
+    if graph is not None:
+        written = fx.GraphModule(graph_module, graph, type(graph_module).__name__)
+        for name, value in vars(graph_module).items():
+            if name not in vars(written) or name.startswith(("_forward_", "_state_dict_")):
+                vars(written)[name] = value
+    kind = type(type(graph_module).__name__, (type(written),), {"__call__": torch.nn.Module.__call__})
+    made: fx.GraphModule = object.__new__(kind)  # torch's own `__new__` would make a class, too
+    vars(made).update(vars(written))
     return made
 
 

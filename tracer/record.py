@@ -608,8 +608,8 @@ class Recording(Ledger):
             self._require_no_clash(op, written, arguments, (*args, *kwargs.values()))
         self._raise_if_caught(before, *_errors(op, values))
         if generator.repeatable and not counts and written is None and (slots := call.slots) is not None:
-            told = tuple((k, self._argument(v, slots)) for k, v in arguments.items())
-            generator.known.repeated[call.key] = Answered(op, told, result)
+            told = ((k, self._argument(v, slots)) for k, v in arguments.items())
+            generator.known.repeated[call.key] = Answered.of(op, told, result)
         if result is None:
             result = self._fallback(func, args, kwargs)
         if counts and isinstance(result, Tensor):
@@ -641,8 +641,9 @@ class Recording(Ledger):
         """Writes the node of a call down whose rule has answered before."""
         self.generator.node = index = len(self.nodes)
         self.nodes.append(_COMING)
-        origin, results = here(self.names), list[int]()
-        lifted = self._lift(anew(found.result), found.op, {}, results)
+        origin, value = here(self.names), anew(found.result)
+        results: list[int] = []
+        lifted = self._lift(value, found.op, {}, results)
         self.nodes[index] = Node(found.op, found.arguments_of(call.operands), tuple(results), origin)
         if found.op in VIEWS and call.values:
             remember(self.nodes[index], source, call.values[0], lifted)

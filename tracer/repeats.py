@@ -35,10 +35,25 @@ class Answered:
     op: str
     arguments: tuple[tuple[str, Any], ...]
     result: Value
+    filled: tuple[int, ...]
+    """Which arguments have slots."""
+
+    @classmethod
+    def of(cls, op: str, arguments: Iterable[tuple[str, Any]], result: Value) -> Answered:
+        arguments = tuple(arguments)
+        return cls(op, arguments, result, tuple(i for i, (_, a) in enumerate(arguments) if _has_slot(a)))
 
     def arguments_of(self, operands: list[Ref]) -> tuple[tuple[str, Argument], ...]:
         """The arguments of the same call of other tensors."""
-        return tuple([(name, _filled(argument, operands)) for name, argument in self.arguments])
+        arguments = [*self.arguments]
+        for place in self.filled:
+            name, argument = arguments[place]
+            arguments[place] = name, _filled(argument, operands)
+        return tuple(arguments)
+
+
+def _has_slot(argument: Any) -> bool:
+    return any(map(_has_slot, argument)) if type(argument) is tuple else type(argument) is Slot
 
 
 def _filled(argument: Any, operands: list[Ref]) -> Any:
@@ -54,12 +69,20 @@ class Call:
     __slots__ = ("key", "operands", "values")
 
     def __init__(self, run: Recording, spelling: str, args: Iterable[Any], kwargs: dict[str, Any]) -> None:
-        self.operands: list[Ref] = []
-        self.values: list[Value] = []
-        told = self._told
-        key = [spelling, *[told(run, a) for a in args]]
-        if kwargs:
-            key += [(name, told(run, a)) for name, a in kwargs.items()]
+        operands: list[Ref] = []
+        values: list[Value] = []
+        self.operands, self.values = operands, values
+        key: list[object] = [spelling]
+        for a in args:
+            if type(a) is SymbolicTensor:  # as nearly all are; the rest of `_told` is for the others
+                value = a.value
+                operands.append(a.ref)
+                values.append(value)
+                key.append(value)
+            else:
+                key.append(self._told(run, a))
+        for name, a in kwargs.items():
+            key.append((name, self._told(run, a)))
         self.key = tuple(key)
 
     @property
