@@ -37,6 +37,7 @@ from anyshape.constraints.formula_text import parse_formula
 from anyshape.constraints.language import Fact
 from anyshape.constraints.spec_text import SpecError
 from anyshape.tracer.expressions import NotRead
+from anyshape.solver.judge import Judge
 from anyshape.typecheck import check
 from anyshape.typecheck.feedback import (
     Fed,
@@ -463,6 +464,28 @@ def test_answers_are_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(asked) == 1
         own.env.constrain_symbol_range(question.lhs, 3, 9)  # what is known has changed
         assert own.knows(sympy.Lt(question.lhs, 20)) is True
+
+
+def test_what_fails_nearby_needs_no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A guard is written in no more time than torch takes; what does follow is still asked for."""
+    asked: list[Formula] = []
+    follows = Judge.follows
+
+    def counted(self: Judge, formula: Formula, *rest: Any) -> bool:
+        asked.append(formula)
+        return follows(self, formula, *rest)
+
+    monkeypatch.setattr(Judge, "follows", counted)
+    own = Own((8,), (20,))
+    x, y = own.tensors
+    with oracle():
+        assert x.shape[0] < y.shape[0]
+        assert y.shape[0] <= 64
+        assert x.shape[0] % 4 == 0
+        assert not asked and len(own.env.guards) == 3
+        assert x.shape[0] % 2 == 0
+        assert x.shape[0] < 64
+        assert len(asked) == 2 and len(own.env.guards) == 3
 
 
 def test_answers_of_the_oracle_do_not_outlive_it() -> None:

@@ -17,7 +17,7 @@ import sympy
 from sympy.logic.boolalg import Boolean
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from ...constraints.formula import Formula, free_symbols, holds
+from ...constraints.formula import Formula, free_symbols, holds, negate
 from ...constraints.system import Answer
 from ...solver.judge import Budget, Judge, names_of
 from .knowledge import hints_of, known
@@ -26,7 +26,12 @@ from .terms import formula_of
 KEPT: Final = 4096
 """How many answers are remembered,"""
 MOST: Final = 96
-"""and how many conditions are looked at for one."""
+"""and how many conditions are looked at for one,"""
+FIRST: Final = 12
+"""the nearest ones alone to begin with."""
+STEPS: Final = (0, *(sign * step for step in (1, 2, 3, 4, 6, 8, 12, 16, 24, 64) for sign in (1, -1)))
+ENDS: Final = (1, 2, 4, 12, 1 << 20, 3 << 20)
+"""Sizes next to those that are known, and others, at which a condition may fail."""
 
 
 class Solver:
@@ -58,13 +63,20 @@ class Solver:
         return sympy.true if truth else sympy.false
 
     def _decide(self, formula: Formula, given: tuple[Formula, ...], hints: dict[str, int]) -> bool | None:
-        answer = Judge(Budget(self.seconds)).ask(formula, given)
-        truth = {Answer.ALWAYS: True, Answer.NEVER: False}.get(answer)
-        if truth is not None and hints.keys() >= free_symbols(formula):
-            with suppress(ZeroDivisionError):
-                if holds(formula, hints) != truth:
-                    return None  # what is known contradicts itself, which the ShapeEnv is to find out
-        return truth
+        judge = Judge(Budget(self.seconds))
+        if not hints.keys() >= free_symbols(formula):
+            return {Answer.ALWAYS: True, Answer.NEVER: False}.get(judge.ask(formula, given))
+        try:
+            truth = holds(formula, hints)
+        except ZeroDivisionError:
+            return None
+        likely = formula if truth else negate(formula)
+        if _fails_nearby(likely, given, hints):
+            return None
+        follows = judge.follows(likely, given[:FIRST]) or (
+            len(given) > FIRST and judge.follows(likely, given)
+        )
+        return truth if follows else None
 
     def _knowledge(self, shape_env: ShapeEnv) -> tuple[Formula, ...]:
         """What the ShapeEnv knows, gathered again when it has learnt something."""
@@ -73,6 +85,24 @@ class Solver:
         if self._known[0] != state:
             self._known = state, known(shape_env)
         return self._known[1]
+
+
+def _fails_nearby(formula: Formula, given: Iterable[Formula], hints: dict[str, int]) -> bool:
+    """Is there a size, among some that are tried in place of its hint, for which all that is given holds and
+    the formula does not? Most questions have no answer, and show it so, without the solver.
+    """
+    for name in free_symbols(formula):
+        about = [f for f in given if name in names_of(f)]
+        if not all(names_of(f) <= hints.keys() for f in about):
+            continue
+        near = {other for f in (formula, *about) for other in names_of(f)}
+        tried = {hints[other] + step for other in near for step in STEPS} | {*ENDS}
+        for value in tried:
+            point = {**hints, name: value}
+            with suppress(ZeroDivisionError):
+                if not holds(formula, point) and all(holds(f, point) for f in about):
+                    return True
+    return False
 
 
 def _near(formulas: Iterable[Formula], names: frozenset[str]) -> tuple[Formula, ...]:
