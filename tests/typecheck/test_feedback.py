@@ -36,8 +36,8 @@ from anyshape.constraints.formula import Formula, all_of, any_of, eq, free_symbo
 from anyshape.constraints.formula_text import parse_formula
 from anyshape.constraints.language import Fact
 from anyshape.constraints.spec_text import SpecError
-from anyshape.tracer.expressions import NotRead
 from anyshape.solver.judge import Judge
+from anyshape.tracer.expressions import NotRead
 from anyshape.typecheck import check
 from anyshape.typecheck.feedback import (
     Fed,
