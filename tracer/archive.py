@@ -17,7 +17,8 @@ PathLike: TypeAlias = "str | os.PathLike[str]"
 
 MAX_BYTES: Final = 1 << 29
 """The graph of a model with 2,000 nodes takes some 5 MB."""
-MAX_ENTRIES: Final = 1 << 20
+MAX_DIRECTORY: Final = 1 << 23
+"""Bytes of the directory of an archive. An entry, of which there is one for each weight, takes about 100."""
 SCHEMA: Final = 8
 """The major number of the schema that torch 2.13 writes; minor numbers add what older readers may ignore."""
 
@@ -53,7 +54,9 @@ def read_bytes(file: IO[bytes], model: str, path: str, most: int | None = None) 
     Raises ArchiveError. A directory of the zip file may send us anywhere, hence the OSError below.
     """
     try:
-        with zipfile.ZipFile(file) as archive:
+        bounded = _Bounded(file, MAX_DIRECTORY)
+        with zipfile.ZipFile(bounded) as archive:  # which reads the directory whole
+            bounded.most = None
             return _model(archive, model, path, MAX_BYTES if most is None else most)
     except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, OSError, struct.error, zlib.error) as error:
         raise ArchiveError(f"{path} is no whole zip file ({_short(error)}); {_AGAIN}") from None
@@ -63,11 +66,24 @@ def read_bytes(file: IO[bytes], model: str, path: str, most: int | None = None) 
         raise ArchiveError(f"{path} is a zip file of an odd kind ({_short(error)}); {_AGAIN}") from None
 
 
+class _Bounded:
+    """A file of which at most so many bytes are read at a time."""
+
+    def __init__(self, file: IO[bytes], most: int | None) -> None:
+        self.file, self.most = file, most
+        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        if self.most is None:
+            return self.file.read(size)
+        if size > self.most:
+            raise ArchiveError(f"the archive's directory is too large: {size} bytes, and {self.most} are read")
+        return self.file.read(size if size >= 0 else self.most)
+
+
 def _model(archive: zipfile.ZipFile, model: str, path: str, most: int) -> bytes:
     """The bytes of `<root>/models/<model>.json`."""
     entries = archive.infolist()
-    if len(entries) > MAX_ENTRIES:
-        raise ArchiveError(f"{path} has {len(entries)} entries; {_AGAIN}")
     models: dict[str, zipfile.ZipInfo] = {}
     for entry in entries:
         if match := _MODEL.fullmatch(entry.filename):

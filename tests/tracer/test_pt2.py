@@ -9,8 +9,10 @@ import copy
 import gc
 import json
 import re
+import struct
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -512,6 +514,22 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert path.stat().st_size < 10_000
     with pytest.raises(ArchiveError, match="too large"):
         pt2.read(path)
+
+
+def test_a_directory_of_millions_is_not_read(tmp_path: Path) -> None:
+    """An entry takes 47 bytes of the file, and ten times as much where it is read."""
+    count = archive.MAX_DIRECTORY // 47 + 1
+    fixed = struct.pack("<HHHHHHIIIHHHHHII", 20, 20, 0, 0, 0, 33, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0)
+    directory = (b"PK\x01\x02" + fixed + b"a") * count
+    end64 = b"PK\x06\x06" + struct.pack("<QHHIIQQQQ", 44, 45, 45, 0, 0, count, count, len(directory), 0)
+    locator = b"PK\x06\x07" + struct.pack("<IQI", 0, len(directory), 1)
+    end = b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
+    path = tmp_path / "model.pt2"
+    path.write_bytes(directory + end64 + locator + end)
+    began = time.process_time()
+    with pytest.raises(ArchiveError, match="directory is too large"):
+        pt2.read(path)
+    assert time.process_time() - began < 1.0
 
 
 def test_a_size_that_is_a_lie_ends_in_a_refusal(tmp_path: Path) -> None:
