@@ -77,7 +77,7 @@ class _Bounded:
         if self.most is None:
             return self.file.read(size)
         if size > self.most:
-            raise ArchiveError(f"the archive's directory is too large: {size} bytes, and {self.most} are read")
+            raise ArchiveError(f"the archive's directory is too large: {size} bytes; {self.most} are read")
         return self.file.read(size if size >= 0 else self.most)
 
 
