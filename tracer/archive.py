@@ -96,6 +96,9 @@ def _model(archive: zipfile.ZipFile, model: str, path: str, most: int) -> bytes:
     if entry.file_size > most:
         problem = f"{entry.filename} in {path} is too large: {entry.file_size} bytes, and {most} are read"
         raise ArchiveError(f"{problem}; {_AGAIN}")
+    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        # Of these, zipfile inflates whatever there is at once, however little is asked for.
+        raise ArchiveError(f"{entry.filename} in {path} is compressed as torch never does; {_AGAIN}")
     with archive.open(entry) as stream:
         return stream.read(most)
 

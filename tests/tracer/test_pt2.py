@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import time
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -542,6 +543,22 @@ def test_a_size_that_is_a_lie_ends_in_a_refusal(tmp_path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(ArchiveError):
         pt2.read(path)
+
+
+@pytest.mark.parametrize("way", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_a_bomb_of_another_compression_is_not_unpacked(way: int, tmp_path: Path) -> None:
+    path = zipped({MODEL: b" " * (1 << 26)}, tmp_path, way)
+    with zipfile.ZipFile(path) as file:
+        where = file.start_dir
+    data = bytearray(path.read_bytes())
+    data[where + 24 : where + 28] = (10).to_bytes(4, "little")
+    path.write_bytes(data)
+    tracemalloc.start()
+    with pytest.raises(ArchiveError, match="compressed as torch never does"):
+        pt2.read(path)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 1 << 20
 
 
 def test_weights_and_pickles_are_not_read(tmp_path: Path) -> None:
