@@ -40,6 +40,9 @@ class Run(Protocol):
     def coin(self) -> bool:
         """The outcome of a branch on data, on the path that is being recorded."""
 
+    def writes(self, frame: FrameType) -> None:
+        """In this frame a number that depends on sizes is written into a text."""
+
     def hash(self, size: Size, frame: FrameType) -> int:
         """The hash of a size that this frame uses as a key."""
 
@@ -351,11 +354,13 @@ class Size(torch.SymInt):
         return self.run.hash(self, sys._getframe(1))
 
     def __repr__(self) -> str:
+        self.run.writes(sys._getframe(1))
         return str(self.written())
 
     __str__ = __repr__
 
     def __format__(self, spec: str) -> str:
+        self.run.writes(sys._getframe(1))
         return str(self.written())
 
     def written(self) -> Dim:
@@ -612,13 +617,18 @@ class Real(torch.SymFloat):
 
     __hash__ = object.__hash__
 
-    def __repr__(self) -> str:
+    def _text(self) -> str:
         return f"{self.ratio[0]}/{self.ratio[1]}" if self.ratio else "float"
+
+    def __repr__(self) -> str:
+        self.run.writes(sys._getframe(1))
+        return self._text()
 
     __str__ = __repr__
 
     def __format__(self, spec: str) -> str:
-        return repr(self)
+        self.run.writes(sys._getframe(1))
+        return self._text()
 
 
 class DataNeeded(Exception):

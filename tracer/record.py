@@ -66,6 +66,7 @@ from .repeats import Answered, Call, Slot
 from .sequences import COUNTED, SEVERAL, Repeated, counted, iterate, joined, lazy, physical, settled
 from .stand_ins import AnotherSource, calls_builtins, sources_of, symbolic_builtins
 from .symbolic import ABOUT_DATA, OPERATOR_ATTRIBUTES, QUESTIONS, Sizes, SymbolicTensor, answer
+from .texts import matters
 
 MAX_PATHS = 1024
 MAX_VALUES = 16
@@ -441,6 +442,12 @@ class Recording(Ledger):
         if module is not None and module not in self.subject.sources:
             self._over = True
             raise AnotherSource(module)
+
+    def writes(self, frame: FrameType) -> None:
+        if not self._over and matters(frame):
+            self.generator.node = len(self.nodes)
+            self.nodes.append(Node("require", (("condition", True),), (), here(self.names)))
+            self.generator.approximate("a size is written into a text, which is not followed from there")
 
     def hash(self, size: Size, frame: FrameType) -> int:
         """Equal keys have one hash, that of the first of them."""

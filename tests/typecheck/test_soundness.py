@@ -302,6 +302,16 @@ def written_constant(x: Tensor) -> Tensor:
     return held.expand(x.shape[0], -1)
 
 
+def text_of_a_size(x: Tensor) -> Tensor:
+    return x.view(2, -1) if f"{x.shape[0]}" == "2" else x.view(3, -1)
+
+
+def text_of_an_error(x: Tensor) -> Tensor:
+    if x.shape[0] == 3:
+        raise ValueError(f"not {x.shape[0]}, of {x.shape}")
+    return x
+
+
 
 PROGRAMS: list[tuple[Callable[..., Any], str, int]] = [
     (shape_in_place, "x: [a, b]", 5),
@@ -354,11 +364,13 @@ PROGRAMS: list[tuple[Callable[..., Any], str, int]] = [
     (data_of_a_constant, "x: [a, b]", 4),
     (data_of_an_input, "x: [a, b]", 4),
     (written_constant, "x: [a]", 4),
+    (text_of_a_size, "x: [a]", 4),
+    (text_of_an_error, "x: [a]", 4),
 ]
 
 
-APPROXIMATE = (written_positions,)
-"""Programs with a finding `approximate`: elements that are written one by one are not followed."""
+APPROXIMATE = (written_positions, text_of_a_size)
+"""Programs with a finding `approximate`: elements written one by one are not followed, nor are texts."""
 
 
 def eager(target: Callable[..., Any], inputs: str, values: dict[str, int]) -> bool:

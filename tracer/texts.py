@@ -1,0 +1,47 @@
+"""Sizes in texts: does a text matter to what the program does?
+
+A size has a name in a text and no number, so `str(n) == "2"` is no question about sizes any more. Most texts
+are messages of errors and lines of logs, of which nothing depends. The bytecode says what becomes of one.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+from types import CodeType, FrameType
+
+from .origins import is_inner
+
+_KEEPS = (
+    "STORE_",
+    "RETURN_",
+    "COMPARE_",
+    "CONTAINS_",
+    "IS_OP",
+    "POP_JUMP",
+    "JUMP_IF",
+    "YIELD_",
+)
+_LOGS = frozenset(
+    "warn warning warning_once warn_once info info_once debug error exception critical log print".split()
+)
+
+
+def matters(frame: FrameType) -> bool:
+    """May what the program does depend on the text that is being made in this frame?"""
+    return not is_inner(frame.f_code.co_filename) and _is_kept(frame.f_code, frame.f_lasti)
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def _is_kept(code: CodeType, offset: int) -> bool:
+    """Does the text go anywhere but into an exception that is raised, or a line of a log?"""
+    for instruction in dis.get_instructions(code):
+        if instruction.offset < offset:
+            continue
+        if instruction.opname == "RAISE_VARARGS":
+            return False
+        if instruction.opname == "POP_TOP":
+            return _LOGS.isdisjoint(code.co_names)
+        if instruction.opname.startswith(_KEEPS):
+            return True
+    return True
