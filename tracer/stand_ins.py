@@ -11,7 +11,6 @@ import builtins
 import contextlib
 import functools
 import inspect
-import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -21,7 +20,7 @@ from typing import Any, Final
 import torch
 
 from . import sequences
-from .integers import ROOTS, symbolic_int
+from .integers import FUNCTIONS, plain_functions, symbolic_int
 from .numbers import Real, Size
 from .origins import is_inner, is_of_package
 from .symbolic import RowSizes, Sizes, SymbolicTensor
@@ -197,14 +196,14 @@ def _may_be_rebound(module: ModuleType, name: str) -> bool:
 
 @contextlib.contextmanager
 def symbolic_builtins(sources: Iterable[ModuleType]) -> Iterator[None]:
-    """Rebinds Python's names in these modules, and the roots of `math` there and wherever they are called by
-    their full names; and unbinds them again.
+    """Rebinds Python's names in these modules, and functions of `math` and NumPy there and wherever they are
+    called by their full names; and unbinds them again.
     """
     sources = tuple(sources)
     rebound = [(module, name) for module in sources for name in _free(module)]
-    plain = {name: getattr(math, name) for name in ROOTS}
-    named = {id(function): name for name, function in plain.items()}
-    roots = [(math, name, name) for name in ROOTS] + [
+    plain = plain_functions()
+    named = {id(function): key for key, function in plain.items()}
+    functions = [(sys.modules[home], name, (home, name)) for home, name in plain] + [
         (module, alias, named[id(value)])
         for module in sources
         for alias, value in vars(module).items()
@@ -213,11 +212,11 @@ def symbolic_builtins(sources: Iterable[ModuleType]) -> Iterator[None]:
     try:
         for module, name in rebound:
             setattr(module, name, STAND_INS[name])
-        for module, alias, name in roots:
-            setattr(module, alias, ROOTS[name])
+        for module, alias, key in functions:
+            setattr(module, alias, FUNCTIONS[key])
         yield
     finally:
-        for module, alias, name in roots:
-            setattr(module, alias, plain[name])
+        for module, alias, key in functions:
+            setattr(module, alias, plain[key])
         for module, name in rebound:
             delattr(module, name)

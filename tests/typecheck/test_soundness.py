@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy
 import pytest
 import torch
 import torch.nn.functional as F
@@ -312,6 +313,10 @@ def text_of_an_error(x: Tensor) -> Tensor:
     return x
 
 
+def product_by_numpy(x: Tensor) -> Tensor:
+    return x.reshape(int(numpy.prod(x.shape[1:])), -1) + x.new_zeros(numpy.prod(x.shape) // 2, 1)
+
+
 
 PROGRAMS: list[tuple[Callable[..., Any], str, int]] = [
     (shape_in_place, "x: [a, b]", 5),
@@ -366,6 +371,7 @@ PROGRAMS: list[tuple[Callable[..., Any], str, int]] = [
     (written_constant, "x: [a]", 4),
     (text_of_a_size, "x: [a]", 4),
     (text_of_an_error, "x: [a]", 4),
+    (product_by_numpy, "x: [a, b]", 5),
 ]
 
 
