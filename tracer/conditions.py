@@ -42,28 +42,36 @@ class Jump:
 
 @dataclass(slots=True)
 class Watched:
-    """What was seen: by the place of each condition, the truths that it had, in order."""
+    """What was seen: by the place of each condition, the truths that it had, in order, and how far the run
+    was each time.
+    """
 
+    progress: Callable[[], Any] = lambda: None
     truths: dict[tuple[Origin, str], list[bool]] = field(default_factory=dict)
+    reached: dict[tuple[Origin, str], list[Any]] = field(default_factory=dict)
 
 
 @contextmanager
-def watching(begins: CodeType | None = None) -> Iterator[list[tuple[Any, Watched]]]:
+def watching(
+    begins: CodeType | None = None, progress: Callable[[Any], Any] = lambda run: None
+) -> Iterator[list[tuple[Any, Watched]]]:
     """Watches the conditions of what is called inside.
 
-    With `begins`, what is seen is kept for each call of that function, beside what it returned; without, all
-    in one.
+    With `begins`, what is seen is kept for each call of that method, beside what it returned; `progress` is
+    asked of the method's object, how far it is. Without, all is kept in one.
     """
     seen: list[tuple[Any, Watched]] = [] if begins is not None else [(None, Watched())]
     before = sys.gettrace()
-    sys.settrace(_tracer(seen, begins))
+    sys.settrace(_tracer(seen, begins, progress))
     try:
         yield seen
     finally:
         sys.settrace(before)
 
 
-def _tracer(seen: list[tuple[Any, Watched]], begins: CodeType | None) -> Callable[..., Any]:
+def _tracer(
+    seen: list[tuple[Any, Watched]], begins: CodeType | None, progress: Callable[[Any], Any]
+) -> Callable[..., Any]:
     callbacks = {getattr(function, "__code__", None) for function in gc.callbacks}
 
     def whole(frame: FrameType, event: str, arg: Any) -> Any:
@@ -75,7 +83,8 @@ def _tracer(seen: list[tuple[Any, Watched]], begins: CodeType | None) -> Callabl
     def called(frame: FrameType, event: str, arg: Any) -> Any:
         code = frame.f_code
         if code is begins:
-            seen.append((None, Watched()))
+            run = frame.f_locals[code.co_varnames[0]]
+            seen.append((None, Watched(lambda: progress(run))))
             frame.f_trace_lines = False
             return whole
         if not seen or not _is_users(code.co_filename) or code in callbacks or not _jumps(code):
@@ -107,7 +116,9 @@ def _watcher(watched: Watched, code: CodeType) -> Callable[..., Any]:
                 jump = jumps[before]
                 if offset in jump.when and jump.text:  # else it has raised, or nobody has written it
                     origin = origin_at(code, jump.value, "")
-                    watched.truths.setdefault((origin, jump.text), []).append(jump.when[offset])
+                    place = origin, jump.text
+                    watched.truths.setdefault(place, []).append(jump.when[offset])
+                    watched.reached.setdefault(place, []).append(watched.progress())
             asked[0] = offset if offset in jumps else None
         return step
 

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from ..constraints.dims import Dim
 from ..constraints.elements import extremes, one_value
-from ..constraints.formula import eq, ge
+from ..constraints.formula import Formula, all_of, any_of, eq, ge, ne
 from ..constraints.language import Affine, Dynamic, Layout, Tensor
 from ..constraints.lifting import number_of_elements, opened, reached, spelt_out
 from ..constraints.program import Ref
 from ..constraints.rows import place_of, rank_of
 from ..constraints.rules.common import contiguous_strides
 from ..constraints.rules.sizes import sym_is_contiguous
-from .numbers import Size, size
+from .numbers import Size, dim_of, size
 
 if TYPE_CHECKING:
     from .record import Recording
@@ -46,6 +46,14 @@ class Sizes(tuple[Any, ...]):
         found = tuple.__getitem__(self, key)
         return Sizes(found) if type(key) is slice else found
 
+    def __eq__(self, other: object) -> bool:
+        return bool(_compared(self, other, eq, all_of, tuple.__eq__))
+
+    def __ne__(self, other: object) -> bool:
+        return bool(_compared(self, other, ne, any_of, tuple.__ne__))
+
+    __hash__ = tuple.__hash__
+
     def __add__(self, other: Any) -> Sizes:
         return Sizes(tuple.__add__(self, tuple(other)))
 
@@ -57,6 +65,27 @@ class Sizes(tuple[Any, ...]):
 
     def __reduce__(self) -> Any:
         return Sizes, (tuple(self),)
+
+
+def _compared(
+    sizes: Sizes,
+    other: object,
+    compare: Callable[[Dim, Dim], Formula],
+    joined: Callable[[Iterable[Formula]], Formula],
+    plain: Callable[[Any, Any], Any],
+) -> Any:
+    """A comparison of sizes, as one question. Python would ask for one size after the other, of tuples of
+    different lengths as well.
+    """
+    if isinstance(other, tuple):
+        count, every = len(sizes), (*tuple(sizes), *other)
+        if count != len(other):
+            return compare is ne
+        run = next((part.run for part in every if type(part) is Size), None)
+        dims = [dim for part in every if (dim := dim_of(part)) is not None]
+        if run is not None and len(dims) == 2 * count:
+            return run.truth(joined(map(compare, dims[:count], dims[count:])))
+    return plain(sizes, other)
 
 
 class RowSizes(Sizes):
@@ -101,12 +130,16 @@ class RowSizes(Sizes):
         return self._part(index, index + 1, 0) if index >= 0 else self._part(index, 0, -index)
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, RowSizes) and other.value.shape == self.value.shape:
-            return True
-        return bool(tuple(self._all()) == (tuple(other) if isinstance(other, tuple | list) else other))
+        return not self != other
 
     def __ne__(self, other: object) -> bool:
-        return not self == other
+        if not isinstance(other, tuple):
+            return True
+        if isinstance(other, RowSizes):
+            return other.value.shape != self.value.shape and self._all() != other._all()
+        if not self.run.truth(eq(rank_of(self.value.shape), len(other))):
+            return True
+        return self._all() != other
 
     def __hash__(self) -> int:
         return hash(self._all())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import product
 from typing import Any
 
 import pytest
@@ -148,7 +149,64 @@ def test_the_command(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert data["outcome"] is True and data["line"] == 2 and data["replayed"] is True
 
 
+# ---- conditions against what Python makes of them at all small sizes
+
+CONDITIONS = (
+    "x.shape == y.shape", "x.shape != y.shape", "x.size() == (2, 3)", "tuple(x.shape) != (4, 2)",
+    "z.shape == (2,)", "max(x.shape) < 4", "2 in x.shape", "not x.shape[0] > 2", "x.shape[1:].numel() == 4", "z.dim() > 1",
+    "all(s > 1 for s in z.shape)", "x.shape[:1] == y.shape[1:]", "len(z.shape[1:]) == 1",
+    "z.shape[-1] % 2 == 0", "isinstance(z.shape[0], int)", "(3,) == z.shape[:1]", "x.shape[0] * 2 == y.shape[0] + 1", "x.numel() > 6",
+)  # fmt: skip
+BEFORE = ("x", "x[0]", "x.narrow(1, 0, 2)", "x.sum(2)", "x @ y", "x + y", "x.view(2, -1)", "x.chunk(2)[0]")
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+@given(st.sampled_from(BEFORE))
+@settings(max_examples=4, deadline=None)
+def test_both_sides_are_exact(
+    tmp_path_factory: pytest.TempPathFactory, condition: str, before: str
+) -> None:
+    path = tmp_path_factory.mktemp("conditions") / "program.py"
+    path.write_text(f"def program(x, y):\n    z = {before}\n    return z if {condition} else -z\n")
+    found = branches(f"{path}:program", "x: [a, b]; y: [c, d]", "a <= 4; b <= 4; c <= 4; d <= 4")
+    (told,) = [b for b in found if b.text == condition.removeprefix("not ")] or [None]
+    for sizes in product(range(1, 5), repeat=4):
+        a, b, c, d = sizes
+        names: dict[str, Any] = {"x": torch.zeros(a, b), "y": torch.zeros(c, d)}
+        try:
+            names["z"] = eval(before, names)
+            truth = eval(condition.removeprefix("not "), names)
+        except (RuntimeError, IndexError):
+            truth = None
+        values = dict(zip("abcd", sizes, strict=True))
+        sides = (False, False)
+        if told is not None:
+            sides = holds(told.when_true, values), holds(told.when_false, values)
+        assert sides == (truth is True, truth is False), (condition, before, values, str(told))
+    assert told is None or (told.replayed is not False and not told.on_data)
+
+
+def test_turns_of_a_loop_that_is_looked_at_at_once_are_told_apart() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        for i in range(x.shape[0]):
+            x = x + 1 if i > 2 else x * 2
+        return x
+
+    (found,) = branches(program, "x: [a]")
+    assert found.text == "i > 2" and found.on_data and found.outcome is None
+
+
 # ---- elimination
+
+
+def test_the_way_that_is_refused_is_not_taken_for_the_only_one() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.bmm(x, x) if x.shape[0] > 2 else -x
+
+    with pytest.raises(Undecided):
+        eliminate(program, "x: [a, b]")
+    x = torch.randn(2, 3)
+    assert torch.equal(eliminate(program, "x: [a, b]", "a <= 2")(x), -x)
 
 
 def test_a_branch_that_is_left_is_named_with_what_to_assume() -> None:

@@ -12,17 +12,19 @@ from ...constraints.formula import Formula, all_of, any_of, conjuncts, free_symb
 from ...constraints.generate import Rules
 from ...constraints.program import Origin
 from ...constraints.spec_text import Inputs, parse_spec
-from ...constraints.system import Path, System
+from ...constraints.system import Condition, Path, System
 from ...solver.decide import Oracle
 from ...solver.judge import Budget
 from ...solver.refine import simplify
 from ..api import Question, default_rules, question
 from ..clock import Clock, Progress
 from ..target import TargetError, is_graph_module, resolve
-from .nodes import OUTPUT, values_of
+from .nodes import NODE
 
 if TYPE_CHECKING:
     from ...tracer.annotated import GraphModule
+    from ...tracer.conditions import Watched
+    from ...tracer.record import Recording
 
 SHAPELY: Final = ("shape", "size", "dim", "len(", "isinstance", "numel", "rank", "stride")
 """Words by which a condition that no size decides is known for one on shapes all the same."""
@@ -47,7 +49,9 @@ class BranchOn:
     false_at: Mapping[str, int] | None = None
     """and of the second."""
     on_data: bool = False
-    """It is about a size that the data decides: the two sets overlap then, and are not exact."""
+    """It is about data, a size that data decide, or the turns of a loop that were looked at all at once: the
+    two sets overlap then, and are not exact.
+    """
     replayed: bool | None = None
     """Was the program, run at the examples, seen to go that way? None where its ways are not to be seen."""
 
@@ -97,16 +101,16 @@ def branches(
         inputs = spec_of(value) if inputs is None else inputs
         asked = question(told(value), inputs, assume, clock, rules, replay=False)
         lines = dict(_LINE.findall(value.code))
-        seen = {_way(path): _truths_of_nodes(path, lines) for path in asked.system.paths}
+        seen = {_way(path): _nodes_seen(path, lines) for path in asked.system.paths}
         found = [*_Branches(asked.system, clock, lambda sizes: _nodes_at(asked, sizes, lines)).found(seen)]
         order = [_node(name, lines)[1] for name in lines]
         return tuple(sorted(found, key=lambda b: order.index(b.text) if b.text in order else len(order)))
     from ...tracer.conditions import watching
     from ...tracer.record import Recording
 
-    with watching(Recording.run.__code__) as runs:
+    with watching(Recording.run.__code__, _progress) as runs:
         asked = question(value, inputs, assume, clock, rules, replay=False)
-    seen = {_way(path): _places(watched.truths) for path, watched in runs if path is not None}
+    seen = {_way(path): _conditions_seen(path, watched) for path, watched in runs if path is not None}
     found = [*_Branches(asked.system, clock, lambda sizes: _conditions_at(asked, sizes)).found(seen)]
     return _in_order(found)
 
@@ -167,10 +171,43 @@ def _nodes_at(asked: Question, sizes: Mapping[str, int], lines: Mapping[str, str
     return truths
 
 
-def _truths_of_nodes(path: Path, lines: Mapping[str, str]) -> dict[Place, list[bool]]:
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A condition on a path: what it was, after how many of the path's requirements and of its decisions."""
+
+    truth: bool
+    required: int
+    decided: int
+
+
+def _progress(run: Recording) -> tuple[int, int]:
+    return len(run.generator.said.constraints), len(run.conditions)
+
+
+def _conditions_seen(path: Path, watched: Watched) -> Mapping[Place, list[_Seen]]:
+    """The conditions that were watched. Loops that are summarised go back, and so do their numbers: all the
+    decisions of the path count there.
+    """
+    found: dict[Place, list[_Seen]] = {}
+    for (origin, text), truths in watched.truths.items():
+        at = watched.reached[origin, text]
+        if path.program.iterations:
+            at = [(0, len(path.conditions))] * len(truths)
+        seen = [_Seen(truth, *numbers) for truth, numbers in zip(truths, at, strict=True)]
+        found.setdefault(_place_of(origin, text), []).extend(seen)
+    return found
+
+
+def _nodes_seen(path: Path, lines: Mapping[str, str]) -> Mapping[Place, list[_Seen]]:
     """The nodes of a graph that are truths."""
-    truths = {name: value for name, value in values_of(path).items() if isinstance(value, bool)}
-    return {_node(name, lines): [value] for name, value in truths.items() if name != OUTPUT}
+    found: dict[Place, list[_Seen]] = {}
+    for at, node in enumerate(path.program.nodes):
+        arguments = dict(node.args) if node.op == NODE else {}
+        if isinstance(truth := arguments.get("input"), bool):
+            required = sum(1 for c in path.constraints if c.node < at)
+            seen = _Seen(truth, required, len(path.conditions))
+            found[_node(str(arguments["name"]), lines)] = [seen]
+    return found
 
 
 @dataclass(slots=True)
@@ -194,45 +231,59 @@ class _Branches:
         self.missed = self.system.incomplete or next(iter(ends), "")
         self._runs: dict[tuple[tuple[str, int], ...], Truths] = {}
 
-    def found(self, seen: Mapping[Way, Truths]) -> Iterator[BranchOn]:
+    def found(self, seen: Mapping[Way, Mapping[Place, list[_Seen]]]) -> Iterator[BranchOn]:
         """The conditions in the order in which they were met."""
-        varying = _varying(seen)
         tested = {place for path in seen.values() for place in path}
+        shapely = _varying(seen)
         for path in self.system.paths:
-            self._ask(path, tested)
-        self.asked = {*self.met}
+            shapely |= self._ask(path, tested)
         for path in self.system.paths:
-            for place, truths in seen.get(_way(path), {}).items():
-                spoken = place in varying or any(word in place[1] for word in SHAPELY)
-                if place not in self.asked and (spoken or place[0] == _NODE_ORIGIN):
-                    self._see(path, place, truths)
+            for place, found in seen.get(_way(path), {}).items():
+                spoken = place in shapely or any(word in place[1] for word in SHAPELY)
+                if spoken or place[0] == _NODE_ORIGIN:
+                    self._see(path, place, found)
         for (origin, text), known in self.met.items():
-            yield self._told(origin, text, known)
+            told = self._told(origin, text, known)
+            if self.missed or told.when_true is not False or told.when_false is not False:
+                yield told
 
-    def _ask(self, path: Path, tested: set[Place]) -> None:
-        """The conditions of which the solver was asked, where what is required before them holds."""
-        reached: list[Formula] = []
-        data = {name for name, _ in path.unbacked}
-        for c in path.conditions:
+    def _ask(self, path: Path, tested: set[Place]) -> set[Place]:
+        """What the solver was asked that no condition of the program is watched for. Those for which one is
+        are given back: what was asked need not be what is tested, as in `x.shape != y.shape`.
+        """
+        others: set[Place] = set()
+        for at, c in enumerate(path.conditions):
             if c.formula is None:
                 continue
-            required = [r.formula for r in path.constraints[: c.after] if r.kind == "model"]
-            before = all_of((*reached, *(f for f in required if f is not False)))
-            if not c.forced:
-                reached.append(c.formula if c.taken else negate(c.formula))
             place = _place_of(c.origin, str(c.formula))
-            if place not in tested and _is_choice(place[1], c.formula):
-                continue
-            known = self.met.setdefault(place, _Met([], []))
-            known.on_data |= not data.isdisjoint(free_symbols(all_of((before, c.formula))))
-            known.true.append(all_of((before, c.formula)))
-            known.false.append(all_of((before, negate(c.formula))))
+            if place in tested:
+                others.add(place)
+            elif not _is_inner(place[1], c.formula):
+                before = self._before(path, c.after, at)
+                self._meet(path, place, all_of((before, c.formula)), True)
+                self._meet(path, place, all_of((before, negate(c.formula))), False)
+        return others
 
-    def _see(self, path: Path, place: Place, truths: list[bool]) -> None:
+    def _see(self, path: Path, place: Place, seen: list[_Seen]) -> None:
+        for one in dict.fromkeys(seen):
+            self._meet(path, place, self._before(path, one.required, one.decided), one.truth)
+            chosen = path.conditions[max(one.decided - 1, 0) : one.decided]
+            self.met[place].on_data |= any(c.formula is None for c in chosen)
+        if path.program.iterations:
+            self.met[place].on_data |= len({one.truth for one in seen}) > 1
+
+    def _before(self, path: Path, required: int, decided: int) -> Formula:
+        """The inputs that come so far on the path."""
+        open_ = ((c.formula, c.taken) for c in path.conditions[:decided] if not c.forced)
+        ways = (formula if taken else negate(formula) for formula, taken in open_ if formula is not None)
+        needs = (r.formula for r in path.constraints[:required] if r.kind == "model")
+        return all_of((*ways, *needs))
+
+    def _meet(self, path: Path, place: Place, formula: Formula, truth: bool) -> None:
         known = self.met.setdefault(place, _Met([], []))
-        known.on_data |= path.on_data
-        for truth in dict.fromkeys(truths):
-            (known.true if truth else known.false).append(path.premise)
+        (known.true if truth else known.false).append(formula)
+        data = {name for name, _ in path.unbacked} | {i.index for i in path.program.iterations}
+        known.on_data |= not data.isdisjoint(free_symbols(formula))
 
     def _told(self, origin: Origin, text: str, known: _Met) -> BranchOn:
         true, false = self._where(known.true), self._where(known.false)
@@ -240,7 +291,8 @@ class _Branches:
         outcome = None if known.on_data or self.missed or both else true is not False
         sides = [self._shown(side, truth, (origin, text)) for side, truth in ((true, True), (false, False))]
         (true_at, one), (false_at, other) = sides
-        replayed = False if False in (one, other) else one or other
+        wrong = None if known.on_data else False
+        replayed = wrong if False in (one, other) else one or other
         return BranchOn(
             origin, text, outcome, true, false, true_at, false_at, known.on_data, replayed, self.missed
         )
@@ -293,18 +345,19 @@ def _place_of(origin: Origin, formula: str) -> Place:
     return replace(origin, module=""), origin.code[origin.start : origin.stop] or formula
 
 
-def _is_choice(text: str, formula: Formula) -> bool:
-    """Is it the rank of a tensor that is decided here, for a call that needs it, and no condition?"""
-    compares = any(sign in text for sign in ("==", "!=", "<", ">"))
-    return not compares and any(name.startswith("rank(") for name in free_symbols(formula))
+def _is_inner(text: str, formula: Formula) -> bool:
+    """Is it no condition of the program's: a rank that a call needs, or a size that `max` compares?"""
+    if any(sign in text for sign in ("==", "!=", "<", ">")):
+        return False
+    return "(" in text or any(name.startswith("rank(") for name in free_symbols(formula))
 
 
-def _varying(seen: Mapping[Way, Truths]) -> set[Place]:
+def _varying(seen: Mapping[Way, Mapping[Place, list[_Seen]]]) -> set[Place]:
     """What is a truth on one path and not on another: though it names no shape, it depends on one."""
     truths: dict[Place, set[bool]] = {}
     for path in seen.values():
         for place, found in path.items():
-            truths.setdefault(place, set()).update(found)
+            truths.setdefault(place, set()).update(one.truth for one in found)
     return {place for place, found in truths.items() if len(found) > 1}
 
 
@@ -336,13 +389,20 @@ def eliminate(
         raise TargetError(problem, "name the program that it was made from")
     spec = parse_spec(spec_of(found.value) if inputs is None else inputs, assume)
     oracle = Oracle(spec.domain, Budget(budget_s))
+    tracer = ShapeTracer(spec, rules or default_rules(), oracle)
     try:
-        traced = ShapeTracer(spec, rules or default_rules(), oracle).trace_all(found.value)
+        traced = tracer.trace_all(found.value)
     except DoesNotFit as error:
+        _all_decided(c for c in tracer.run.conditions if not c.forced)
         raise TargetError(str(error)) from None
-    for condition in traced.open:
+    _all_decided(traced.open)
+    return traced.graph_module
+
+
+def _all_decided(conditions: Iterable[Condition]) -> None:
+    """Raises Undecided at the first condition, if there is one."""
+    for condition in conditions:
         if condition.formula is None:
             raise Undecided("data decide a branch", "only sizes can be assumed", condition.origin)
         either = f'"{condition.formula}" or "{negate(condition.formula)}"'
         raise Undecided(f"sizes decide whether {condition.formula}", f"assume {either}", condition.origin)
-    return traced.graph_module
