@@ -153,9 +153,11 @@ def test_the_command(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
 
 CONDITIONS = (
     "x.shape == y.shape", "x.shape != y.shape", "x.size() == (2, 3)", "tuple(x.shape) != (4, 2)",
-    "z.shape == (2,)", "max(x.shape) < 4", "2 in x.shape", "not x.shape[0] > 2", "x.shape[1:].numel() == 4", "z.dim() > 1",
+    "z.shape == (2,)", "max(x.shape) < 4", "2 in x.shape", "not x.shape[0] > 2",
+    "x.shape[1:].numel() == 4", "z.dim() > 1",
     "all(s > 1 for s in z.shape)", "x.shape[:1] == y.shape[1:]", "len(z.shape[1:]) == 1",
-    "z.shape[-1] % 2 == 0", "isinstance(z.shape[0], int)", "(3,) == z.shape[:1]", "x.shape[0] * 2 == y.shape[0] + 1", "x.numel() > 6",
+    "z.shape[-1] % 2 == 0", "isinstance(z.shape[0], int)", "(3,) == z.shape[:1]",
+    "x.shape[0] * 2 == y.shape[0] + 1", "x.numel() > 6",
 )  # fmt: skip
 BEFORE = ("x", "x[0]", "x.narrow(1, 0, 2)", "x.sum(2)", "x @ y", "x + y", "x.view(2, -1)", "x.chunk(2)[0]")
 
