@@ -6,6 +6,7 @@ A view begins where the tensor does that it is a view of, or at the element that
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -82,18 +83,20 @@ class View(Memory):
         return start
 
 
+def is_view(op: str, arguments: Mapping[str, Any]) -> bool:
+    """Do the results lie in the memory of the first argument? What tensors pick does not."""
+    if op not in VIEWS:
+        return False
+    index = arguments.get("index") if op == "getitem" else ()
+    parts = index if isinstance(index, tuple) else (index,)
+    return all(part is None or isinstance(part, int | Term | Slice | Ellipses) for part in parts)
+
+
 def remember(node: Node, source: Any, value: Any, results: Any) -> None:
-    """Notes of the results of a call, as the program gets them, that they lie in the memory of its input."""
-    if isinstance(source, SymbolicTensor) and isinstance(value, Tensor) and _is_view(node):
+    """Notes of the results of a view, as the program gets them, that they lie in the memory of its input."""
+    if isinstance(source, SymbolicTensor) and isinstance(value, Tensor):
         parts = results if isinstance(results, list | tuple) else (results,)
         values = tuple(part.value if isinstance(part, SymbolicTensor) else None for part in parts)
         for place, part in enumerate(parts):
             if isinstance(part, SymbolicTensor) and part is not source:
                 part.memory = View(source.memory, value, node, place, values)
-
-
-def _is_view(node: Node) -> bool:
-    """Do the results lie in the memory of the input? What tensors pick does not."""
-    index = dict(node.args).get("index") if node.op == "getitem" else ()
-    parts = index if isinstance(index, tuple) else (index,)
-    return all(part is None or isinstance(part, int | Term | Slice | Ellipses) for part in parts)

@@ -110,8 +110,8 @@ class ModuleNames:
 
     def of_frame(self, frame: FrameType) -> str | None:
         """The path of the module whose method the frame runs."""
-        if not frame.f_code.co_argcount:
-            return None
+        if not frame.f_code.co_argcount or frame.f_code.co_varnames[0] != "self":
+            return None  # to ask a frame for its locals makes it keep them
         return self._names.get(id(frame.f_locals.get("self")))
 
 

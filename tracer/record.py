@@ -58,7 +58,7 @@ from .higher_order import entered
 from .keys import MOST, beside
 from .ledger import Ledger
 from .loops import Loops, NotSummarised, Plans
-from .memory import VIEWS, View, remember
+from .memory import View, is_view, remember
 from .model_state import ModelState
 from .numbers import DataNeeded, Real, Size, size
 from .origins import ModuleNames, here, is_defect, is_ours, of_error
@@ -616,7 +616,7 @@ class Recording(Ledger):
         self._raise_if_caught(before, *_errors(op, values))
         if generator.repeatable and not counts and written is None and (slots := call.slots) is not None:
             told = ((k, self._argument(v, slots)) for k, v in arguments.items())
-            generator.known.repeated[call.key] = Answered.of(op, told, result)
+            generator.known.repeated[call.key] = Answered.of(op, told, result, is_view(op, arguments))
         if result is None:
             result = self._fallback(func, args, kwargs)
         if counts and isinstance(result, Tensor):
@@ -640,7 +640,7 @@ class Recording(Ledger):
         self.nodes[index] = Node(
             op, tuple((k, self._argument(v, ids)) for k, v in arguments.items()), tuple(results), origin
         )
-        if op in VIEWS:
+        if is_view(op, arguments):
             remember(self.nodes[index], args[0] if args else None, before_call, lifted)
         return lifted
 
@@ -652,7 +652,7 @@ class Recording(Ledger):
         results: list[int] = []
         lifted = self._lift(value, found.op, {}, results)
         self.nodes[index] = Node(found.op, found.arguments_of(call.operands), tuple(results), origin)
-        if found.op in VIEWS and call.values:
+        if found.is_view:
             remember(self.nodes[index], source, call.values[0], lifted)
         return lifted
 

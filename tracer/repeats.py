@@ -37,11 +37,14 @@ class Answered:
     result: Value
     filled: tuple[int, ...]
     """Which arguments have slots."""
+    is_view: bool
+    """Do its results lie in the memory of its first argument?"""
 
     @classmethod
-    def of(cls, op: str, arguments: Iterable[tuple[str, Any]], result: Value) -> Answered:
+    def of(cls, op: str, arguments: Iterable[tuple[str, Any]], result: Value, is_view: bool) -> Answered:
         arguments = tuple(arguments)
-        return cls(op, arguments, result, tuple(i for i, (_, a) in enumerate(arguments) if _has_slot(a)))
+        filled = tuple(i for i, (_, a) in enumerate(arguments) if _has_slot(a))
+        return cls(op, arguments, result, filled, is_view)
 
     def arguments_of(self, operands: list[Ref]) -> tuple[tuple[str, Argument], ...]:
         """The arguments of the same call of other tensors."""

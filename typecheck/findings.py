@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from typing import TypeAlias
 
 from ..constraints.formula import Formula, all_of, any_of
 from ..constraints.generate import Rules
-from ..constraints.language import Dynamic, Number, Tensor, Value
+from ..constraints.language import Dyn, Dynamic, Number, Slice, Tensor, Value
 from ..constraints.program import Argument, Node, Origin, Program, Ref, parts_of, refs
 from ..constraints.system import Path, System
 from ..solver.decide import Core, Decision, Open, Requirement
@@ -236,6 +234,8 @@ def ways(system: System) -> tuple[Formula, ...]:
     """
     found: dict[object, list[Formula]] = {}
     returned = [path for path in system.paths if path.end.how == "returned"]
+    if len(returned) < 2:
+        return ()
     for path in sorted(returned, key=lambda path: len(path.program.nodes)):
         found.setdefault(_calls(path), []).append(path.premise)
     return () if len(found) < 2 else tuple(any_of(premises) for premises in found.values())[:MAX_WAYS]
@@ -248,37 +248,31 @@ def _calls(path: Path) -> object:
     A copy made to be contiguous holds what it is made of, so it is no call where nothing is written into.
     """
     nodes = path.program.nodes
-    if any(_has_number(argument) for node in nodes for _, argument in node.args):
-        return id(path)
     copies = () if any(map(_writes, nodes)) else ("contiguous",)
-    fresh = count()
-    names: dict[int, int] = defaultdict(lambda: next(fresh))
+    names: dict[int, int] = {}
+
+    def numbered(id: int) -> int:
+        return names.setdefault(id, len(names))
 
     def named(argument: Argument) -> object:
-        if isinstance(argument, Ref):
-            return "value", names[argument.id]
-        parts = parts_of(argument)
-        return (type(argument).__name__, *map(named, parts)) if parts else argument
+        if type(argument) is Ref:
+            return Ref, numbered(argument.id)
+        if type(argument) is tuple or type(argument) is Slice:
+            return type(argument), *[named(part) for part in parts_of(argument)]
+        return object() if type(argument) is Number or argument is Dyn else argument
 
     calls = []
     for node in nodes:
         if node.op in copies and isinstance(given := node.args[0][1], Ref):
-            names[node.results[0]] = names[given.id]
+            names[node.results[0]] = numbered(given.id)
             continue
-        arguments = tuple((name, named(argument)) for name, argument in node.args)
-        results = tuple(names[result] for result in node.results)
-        calls.append((node.op, arguments, results, node.given))
+        arguments = [(name, named(argument)) for name, argument in node.args]
+        calls.append((node.op, *arguments, *map(numbered, node.results), node.given))
     return tuple(calls), tuple((name, named(output)) for name, output in path.program.outputs)
 
 
 def _writes(node: Node) -> bool:
     return node.op.endswith("_") or node.op == "setitem" or any(name == "out" for name, _ in node.args)
-
-
-def _has_number(argument: Argument) -> bool:
-    if isinstance(argument, tuple):
-        return any(map(_has_number, argument))
-    return isinstance(argument, Number | Dynamic)
 
 
 def main_path(system: System) -> Path | None:
