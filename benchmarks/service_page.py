@@ -77,7 +77,7 @@ def _soak(one: Mapping[str, Any]) -> str:
     dropped = one.get("times all connections to the database were dropped", 0)
     faults = [
         f"{one.get('workers killed', 0)} workers killed",
-        f"{ended} services killed or stopped and started again",
+        f"a service killed or stopped and started again {ended} times",
         *([f"all connections to the database dropped {dropped} times"] if dropped else ()),
         f"{one['damaged uploads']} damaged uploads",
         f"{one.get('connections that broke', 0)} connections broken thereby",
