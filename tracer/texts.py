@@ -25,11 +25,16 @@ _KEEPS = (
 _LOGS = frozenset(
     "warn warning warning_once warn_once info info_once debug error exception critical log print".split()
 )
+_FOR_PEOPLE = frozenset("_pytest logging loguru rich tqdm traceback warnings".split())
+"""Packages whose texts are for people to read: pytest writes one of what each `assert` compares."""
 
 
 def matters(frame: FrameType) -> bool:
     """May what the program does depend on the text that is being made in this frame?"""
-    return not is_inner(frame.f_code.co_filename) and _is_kept(frame.f_code, frame.f_lasti)
+    package = str(frame.f_globals.get("__name__")).partition(".")[0]
+    if package in _FOR_PEOPLE or is_inner(frame.f_code.co_filename):
+        return False
+    return _is_kept(frame.f_code, frame.f_lasti)
 
 
 @functools.lru_cache(maxsize=1 << 10)
