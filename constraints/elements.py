@@ -477,16 +477,25 @@ def with_elements(op: str, named: Named, result: Any) -> Any:
     if isinstance(result, Tensor) and result.dtype == "bool":
         truth = _truth(op, named, result)
         return result if truth is None else replace(result, elements=Affine(int(truth)))
-    if not isinstance(result, Tensor) or result.dtype not in FOLLOWED:
+    several = isinstance(result, tuple) and any(isinstance(r, Tensor) and r.dtype in FOLLOWED for r in result)
+    if not several and (not isinstance(result, Tensor) or result.dtype not in FOLLOWED):
         return result
     sources = list(_tensors(named.values()))
     law = ELEMENTS.get(op)
     if any(elements_of(t) is None for t in sources):
         return result
+    if several:
+        return tuple(_untracked(part) for part in result) if sources else result
     if law is None and all(t.dtype == "bool" for t in sources):
         return result
     found = UNTRACKED if law is None or any(t.elements is UNTRACKED for t in sources) else law(named, result)
     return Tensor(result.shape, result.dtype, result.layout, found)
+
+
+def _untracked(part: Any) -> Any:
+    """One of several results, of which nothing is followed."""
+    follows = isinstance(part, Tensor) and part.dtype in FOLLOWED and part.elements is None
+    return replace(part, elements=UNTRACKED) if follows else part
 
 
 def _tensors(values: Any) -> Iterator[Tensor]:
@@ -504,6 +513,14 @@ def _embedding(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
     weight = named["weight"]
     if weight.shape:
         yield named["input"] if "input" in named else named["indices"], weight.shape[0], False
+
+
+def _bags(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
+    """Offsets are places in the indices, or their end."""
+    yield from _embedding(named)
+    offsets, indices = named.get("offsets"), named["input"] if "input" in named else named["indices"]
+    if isinstance(offsets, Tensor) and indices.rank == 1:
+        yield offsets, indices.shape[0] + 1, False
 
 
 def _renormed(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
@@ -543,7 +560,8 @@ def _consumed(item: object) -> int:
 
 
 INDICES: Mapping[str, Callable[[Named], Iterator[tuple[Tensor, Dim, bool]]]] = {
-    **dict.fromkeys("embedding aten_embedding embedding_bag _embedding_bag".split(), _embedding),
+    **dict.fromkeys("embedding aten_embedding".split(), _embedding),
+    **dict.fromkeys("embedding_bag _embedding_bag".split(), _bags),
     "embedding_renorm": _renormed,
     **dict.fromkeys("index_select gather take_along_dim scatter index_add index_copy".split(), _along_dim),
     **dict.fromkeys("getitem setitem index index_put".split(), _items),

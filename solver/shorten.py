@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, product
 from math import inf
 
-from ..constraints.dims import Dim, sym
+from ..constraints.dims import Apply, Dim, coefficients, sym
 from ..constraints.formula import (
     Compare,
     Formula,
@@ -23,6 +23,7 @@ from ..constraints.formula import (
 )
 from ..constraints.rows import is_dim
 from ..constraints.system import Answer, Domain
+from .examples import satisfies
 from .judge import Judge
 from .periodic import EVERY, IntegerSet, TooLarge, solutions
 
@@ -30,12 +31,46 @@ RUNS = 4
 """How many intervals, holes or residues a description may list."""
 FEW = 2
 """Up to so many values are listed one by one, where a range with a step would say as much."""
+MANY = 5
+"""How many symbols are tried in every combination of sizes."""
 CASES = 16
 """How many cases two disjunctions may make together."""
 
 
 def simplify(judge: Judge, domain: Domain, requirements: Iterable[Formula]) -> Formula:
-    """A formula that is equivalent to all requirements within the domain, as short as we can say it."""
+    """A formula that is equivalent to all requirements within the domain, as short as we can say it.
+
+    A division by zero has any value for who shortens, and none when it is evaluated. So what divides by sizes
+    is compared at small sizes, and left as it was where they tell the two apart.
+    """
+    whole = all_of(requirements)
+    short = _shortened(judge, domain, conjuncts(whole))
+    return short if not _divides(whole) or _alike(domain, whole, short) else whole
+
+
+def _divides(formula: Formula) -> bool:
+    """Is there a division by a size?"""
+    todo: list[Dim] = [comparison.term for comparison in comparisons(formula)]
+    while todo:
+        dim = todo.pop()
+        for atom in {atom for mono, _ in coefficients(dim) for atom in mono if isinstance(atom, Apply)}:
+            if atom.op in ("//", "%") and not isinstance(atom.args[1], int):
+                return True
+            todo.extend(atom.args)
+    return False
+
+
+def _alike(domain: Domain, one: Formula, other: Formula) -> bool:
+    """Do the two say the same of small sizes, the smallest and those next to it?"""
+    names = sorted(free_symbols(one) | free_symbols(other))
+    many = len(names) > MANY
+    grid = ((n,) * len(names) for n in range(3)) if many else product(range(3), repeat=len(names))
+    points = (dict(zip(names, values, strict=True)) for values in grid)
+    inside = (p for p in points if satisfies((f for f in domain.assumptions if free_symbols(f) <= {*p}), p))
+    return all(satisfies((one,), point) == satisfies((other,), point) for point in inside)
+
+
+def _shortened(judge: Judge, domain: Domain, requirements: Iterable[Formula]) -> Formula:
     known = judge.known(domain.assumptions)
     alone: dict[str, list[Formula]] = {}
     related: list[Formula] = []

@@ -15,6 +15,7 @@ import functools
 import inspect
 import math
 import numbers
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -447,7 +448,7 @@ class Recording(Ledger):
         if not self._over and matters(frame):
             self.generator.node = len(self.nodes)
             self.nodes.append(Node("require", (("condition", True),), (), here(self.names)))
-            self.generator.approximate("a size is written into a text, which is not followed from there")
+            self.generator.approximate("what becomes of a text with or about a size is not followed")
 
     def hash(self, size: Size, frame: FrameType) -> int:
         """Equal keys have one hash, that of the first of them."""
@@ -719,7 +720,7 @@ class Recording(Ledger):
                 self.give_up("it depends on the kind of an error what becomes of it")
             for constraint in fresh:
                 if not self.truth(constraint.formula):
-                    raise error(constraint.reason)
+                    raise _refusal(error, self)(constraint.reason)
 
     def _lower(self, value: Any, ids: dict[int, Ref]) -> Any:
         """A Python value as a rule sees it; `ids` remembers which values are tensors of the program."""
@@ -902,6 +903,16 @@ def _spelled(func: Any) -> tuple[str, str]:
     name: str = func._qualified_op_name if hasattr(func, "_qualified_op_name") else func.__name__
     # torch's own functions in C++ are those of ATen, also where a Python function has the same name.
     return name, f"aten.{name}" if type(func) is BuiltinFunctionType else name
+
+
+def _refusal(error: type[Exception], run: Recording) -> type[Exception]:
+    """The error with another text than torch's, so that it matters what is done with its text."""
+
+    def text(self: Exception) -> str:
+        run.writes(sys._getframe(1))
+        return str(self.args[0])
+
+    return type(error.__name__, (error,), {"__str__": text})
 
 
 _CHECKED = frozenset({*POINTWISE, "copy", "setitem"})

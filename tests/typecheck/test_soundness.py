@@ -317,6 +317,24 @@ def product_by_numpy(x: Tensor) -> Tensor:
     return x.reshape(int(numpy.prod(x.shape[1:])), -1) + x.new_zeros(numpy.prod(x.shape) // 2, 1)
 
 
+def text_of_a_refusal(x: Tensor, y: Tensor) -> Tensor:
+    try:
+        return x + y
+    except RuntimeError as error:
+        if "must match the size" in str(error):
+            return x.sum() + y
+        raise
+
+
+def positions_in_a_grid(x: Tensor, table: Tensor) -> Tensor:
+    rows, columns = torch.meshgrid(torch.arange(x.shape[0]), torch.arange(2), indexing="ij")
+    return table[rows + columns]
+
+
+def bags(x: Tensor) -> Tensor:
+    return F.embedding_bag(torch.zeros(3, dtype=torch.long), x, torch.arange(x.shape[1]))
+
+
 
 PROGRAMS: list[tuple[Callable[..., Any], str, int]] = [
     (shape_in_place, "x: [a, b]", 5),
@@ -372,10 +390,13 @@ PROGRAMS: list[tuple[Callable[..., Any], str, int]] = [
     (text_of_a_size, "x: [a]", 4),
     (text_of_an_error, "x: [a]", 4),
     (product_by_numpy, "x: [a, b]", 5),
+    (text_of_a_refusal, "x: [a]; y: [b]", 4),
+    (positions_in_a_grid, "x: [a]; table: [n]", 4),
+    (bags, "x: [a, b]", 6),
 ]
 
 
-APPROXIMATE = (written_positions, text_of_a_size)
+APPROXIMATE = (written_positions, text_of_a_size, text_of_a_refusal, positions_in_a_grid)
 """Programs with a finding `approximate`: elements written one by one are not followed, nor are texts."""
 
 
@@ -415,3 +436,14 @@ def test_is_never_wrong(target: Callable[..., Any], inputs: str, upto: int) -> N
     elif report.verdict == "refined":
         said = {v: report.accepts.holds(**dict(zip(symbols, v, strict=True))) for v in truth}
         assert said == truth, report.to_text()
+
+
+def test_an_empty_size_is_not_divided_by() -> None:
+    """What is short is right where the long form has a guard before a division."""
+
+    def halves(x: Tensor) -> Tensor:
+        return x.view(x.shape[0] // 2, -1) if x.shape[0] else x
+
+    report = check(halves, "x: [a, b]", ["0 <= a", "0 <= b"])
+    for a, b in itertools.product(range(5), repeat=2):
+        assert report.accepts.holds(a=a, b=b) == eager(halves, "x: [a, b]", {"a": a, "b": b})
