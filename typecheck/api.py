@@ -228,7 +228,7 @@ def _report(
         inside,
         outside,
         trial.how if trial else "",
-        ways=findings.ways(system),
+        ways=findings.ways(system, inside),
         parts=findings.parts(system, imposing),
     )
 

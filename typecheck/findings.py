@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import TypeAlias
 
-from ..constraints.formula import Formula, all_of, any_of
+from ..constraints.formula import Formula, all_of, any_of, free_symbols, holds
 from ..constraints.generate import Rules
 from ..constraints.language import Dyn, Dynamic, Number, Slice, Tensor, Value
 from ..constraints.program import Argument, Node, Origin, Program, Ref, parts_of, refs
@@ -14,6 +15,7 @@ from ..constraints.system import Path, System
 from ..solver.decide import Core, Decision, Open, Requirement
 from ..solver.explain import Flow, Imposed, shape_of
 from .codes import Code, Severity
+from .per_rank import merged
 from .report import Branch, Finding, Link, Operand, Output, Part, Shape
 
 MAX_WAYS = 32
@@ -227,16 +229,22 @@ class _Explained:
 # ---- shapes and branches
 
 
-def ways(system: System) -> tuple[Formula, ...]:
-    """The sizes that take each way through the program that returns, where there are several: those on which
-    the least is called come first, as where nothing is padded, and not all are told if there are very many.
-    Paths on which the same calls are made are one way.
+def ways(system: System, usual: Mapping[str, int] | None = None) -> tuple[Formula, ...]:
+    """The sizes that take each way through the program that returns, where there are several; not all of them
+    if there are very many: that of the usual sizes is first, then those on which the least is called. Paths
+    on which the same calls are made are one way.
     """
+
+    def unusual(path: Path) -> tuple[bool, int]:
+        sizes = usual or {}
+        takes = free_symbols(path.premise) <= sizes.keys() and holds(path.premise, sizes)
+        return not takes, len(path.program.nodes)
+
     found: dict[object, list[Formula]] = {}
     returned = [path for path in system.paths if path.end.how == "returned"]
     if len(returned) < 2:
         return ()
-    for path in sorted(returned, key=lambda path: len(path.program.nodes)):
+    for path in sorted(returned, key=unusual):
         found.setdefault(_calls(path), []).append(path.premise)
     return () if len(found) < 2 else tuple(any_of(premises) for premises in found.values())[:MAX_WAYS]
 
@@ -249,10 +257,12 @@ def _calls(path: Path) -> object:
     """
     nodes = path.program.nodes
     copies = () if any(map(_writes, nodes)) else ("contiguous",)
-    names: dict[int, int] = {}
+    fresh, names = count(), dict[int, int]()
 
     def numbered(id: int) -> int:
-        return names.setdefault(id, len(names))
+        if id not in names:
+            names[id] = next(fresh)  # not how many names there are: a copy has that of what it is made of
+        return names[id]
 
     def named(argument: Argument) -> object:
         if type(argument) is Ref:
@@ -320,16 +330,29 @@ class _Flow:
 def outputs(system: System) -> tuple[Output, ...]:
     """What the program returns, on every path on which it does; told once where the paths agree."""
     returned = [p for p in system.paths if p.end.how == "returned"]
-    by_path = [(_when(p), tuple(_outputs(p.program, p))) for p in returned]
-    operands = dict(_operands(main_path(system)))
-    if len({result for _, result in by_path}) <= 1:
-        first = by_path[0][1] if by_path else ()
+    main = main_path(system)
+    operands = dict(_operands(main))
+    if len({tuple(_outputs(p.program, p)) for p in returned}) <= 1:
+        first = _outputs(returned[0].program, returned[0]) if returned else ()
         return tuple(Output(name, value, "", operands.get(name, ())) for name, value in first)
+    if not system.domain.rows:
+        return tuple(
+            Output(name, value, _when(p), operands.get(name, ()) if p is main else ())
+            for p in returned
+            for name, value in _outputs(p.program, p)
+        )
+    ways = merged([(p.premise, _results(p)) for p in returned], system.domain)
+    on_data = "some data" if any(p.on_data for p in returned) else ""
     return tuple(
-        Output(name, value, when, operands.get(name, ()) if p is main_path(system) else ())
-        for p, (when, result) in zip(returned, by_path, strict=True)
-        for name, value in result
+        Output(name, readable(value), when, () if at else operands.get(name, ()))
+        for at, way in enumerate(ways)
+        for when in (way.when(system.domain) or on_data,)
+        for name, value in way.results
     )
+
+
+def _results(path: Path) -> tuple[tuple[str, Value], ...]:
+    return tuple((name, _value(argument, path)) for name, argument in path.program.outputs)
 
 
 def _operands(path: Path | None) -> Iterator[tuple[str, tuple[Operand, ...]]]:

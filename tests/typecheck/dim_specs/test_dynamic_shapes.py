@@ -13,6 +13,7 @@ import torch
 from torch.export import Dim
 
 from anyshape.constraints.dims import evaluate
+from anyshape.constraints.formula import holds
 from anyshape.typecheck import check
 from anyshape.typecheck.cli import main
 from anyshape.typecheck.dim_specs.dynamic_shapes import DynamicShapes, of_report
@@ -144,6 +145,10 @@ def test_ways_on_which_the_same_calls_are_made_are_one() -> None:
     assert check(copied, "x: [b]", replay=False).ways == ()
     assert len(check(written, "x: [b]", replay=False).ways) == 2
     assert len(check(other, "x: [b]", replay=False).ways) == 2
+    for least in (1, 3):  # the way of the sizes that are shown is the first
+        report = check(different, "x: [b]", f"b >= {least}", replay=False)
+        assert report.runs_at is not None and len(report.ways) == 2
+        assert holds(report.ways[0], report.runs_at)
     assert len(check(different, "x: [b]", replay=False).ways) == 2
     assert check(same, "x: [b]", replay=False).ways == ()
 
