@@ -14,7 +14,7 @@ import pytest
 import torch
 from serving import FIXTURES
 
-from anyshape.constraints import program
+from anyshape.constraints import program, syntax
 from anyshape.constraints.dims import sym
 from anyshape.constraints.language import Tensor
 from anyshape.constraints.program import IllFormed, Input, Node, Origin, Program, Ref
@@ -24,7 +24,7 @@ from anyshape.typecheck.recorded import Recorded
 from anyshape.typecheck.report import Report
 from anyshape.typecheck.sending import package
 from anyshape.typecheck.service import workers
-from anyshape.typecheck.service.questions import Question
+from anyshape.typecheck.service.questions import Question, answer
 from anyshape.typecheck.service.workers import Answered, Broke, Limits, Outcome, Worker
 
 ROOMY = Limits(60.0, 2048)
@@ -139,6 +139,16 @@ def test_what_is_of_another_kind_is_no_program() -> None:
         parent[key] = was
     assert refused > 1000
     Recorded.from_json(program)
+
+
+def test_a_report_that_nobody_could_read_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = Question(assume=tuple(f"s27 <= {10**n}" for n in range(6, 16)))
+    assert "report" in answer("pt2", model("sizes.pt2"), many, lambda step: None)
+    monkeypatch.setattr(syntax, "MAX_LENGTH", 80)
+    failed = answer("pt2", model("sizes.pt2"), many, lambda step: None)["failed"]
+    assert failed["kind"] == "input"
+    assert "longer than can be read: expected at most 80 characters" in failed["problem"]
+    assert "fewer assumptions" in failed["hint"]
 
 
 def test_a_trace_with_a_division_by_zero_is_answered(worker: Worker) -> None:

@@ -17,6 +17,7 @@ from ...constraints.dims import Term
 from ...constraints.language import Tensor
 from ...constraints.program import IllFormed, Program
 from ...constraints.spec_text import SpecError, parse_spec
+from ...constraints.syntax import DimSyntaxError
 from ...tracer import archive, pt2
 from ...tracer.archive import ArchiveError
 from ...tracer.exported import GraphError
@@ -178,7 +179,14 @@ def _on_kernels(source: Source) -> Source:
 
 
 def _answered(report: Report, **more: Any) -> dict[str, Any]:
-    return {"verdict": report.verdict.value, "report": report.to_json(), **more}
+    """Raises SpecError where nobody could read the report again: formulas are read up to a length."""
+    told = report.to_json()
+    try:
+        Report.from_json(told)
+    except DimSyntaxError as error:
+        problem = f"the conditions of the report are longer than can be read: {error.problem}"
+        raise SpecError(problem, hint="ask with fewer assumptions, or simpler ones") from None
+    return {"verdict": report.verdict.value, "report": told, **more}
 
 
 def _check(target: Target, question: Question, tell: Tell) -> dict[str, Any]:
