@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from types import GenericAlias
+from typing import Any, Final, get_args, get_origin
 
 import sympy
 from torch.fx import tensor_type as theirs
@@ -18,14 +19,16 @@ _SCALARS: Final[Mapping[str, Any]] = {"int": int, "bool": bool, "float": float}
 
 
 def from_torch(annotation: Any) -> Type:
-    """The type that an annotation of a node is: a `TensorType`, torch's `Dyn`, `int`, a tuple of these.
+    """The type that an annotation of a node is: a `TensorType`, torch's `Dyn`, `int`, a tuple of these as
+    `tuple[…]` or `(…,)`.
 
     No annotation (None), and one that says nothing of shapes, is Dyn.
     """
     if isinstance(annotation, theirs.TensorType):
         return Ranked(tuple(map(_dim_from_torch, annotation.dims)))
-    if isinstance(annotation, tuple):
-        return Several(tuple(map(from_torch, annotation)))
+    parts = get_args(annotation) if get_origin(annotation) is tuple else annotation
+    if isinstance(parts, tuple):
+        return Several(tuple(map(from_torch, parts)))
     name = next((name for name, kind in _SCALARS.items() if annotation is kind), None)
     return Dyn if name is None else Plain(name)
 
@@ -44,7 +47,7 @@ def to_torch(type: Type) -> Any:
         case Ranked(dims):
             return theirs.TensorType(tuple(map(_dim_to_torch, dims)))
         case Several(parts):
-            return tuple(map(to_torch, parts))
+            return GenericAlias(tuple, tuple(map(to_torch, parts)))
         case Plain(name):
             return _SCALARS[name]
         case Rowed():

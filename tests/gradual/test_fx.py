@@ -110,7 +110,7 @@ def test_indices_and_masks_get_their_dtype() -> None:
 
 
 @pytest.mark.parametrize("annotation", [
-    TensorType((1, 2, Dyn)), TensorType(()), Dyn, int, float, bool, (TensorType((1,)), Dyn),
+    TensorType((1, 2, Dyn)), TensorType(()), Dyn, int, float, bool, tuple[TensorType((1,)), Dyn],
 ])  # fmt: skip
 def test_types_go_there_and_back(annotation: object) -> None:
     assert to_torch(from_torch(annotation)) == annotation

@@ -116,6 +116,24 @@ def test_types_are_written_to_the_nodes_and_as_source() -> None:
     assert torch.equal(names["forward"](original, x), original(x))
 
 
+def test_a_graph_with_types_of_tuples_compiles() -> None:
+    class Several(torch.nn.Module):
+        def forward(self, x):
+            values, places = x.max(0)
+            return torch.chunk(values, 2)[0], places, x.shape[0], x.size()
+
+    found = migrate(graph(Several(), x=TensorType((Dyn, 4))))
+    assert str(found.types["max_1"]) == "([4], [4])"
+    (several,) = [n for n in found.graph_module.graph.nodes if n.name == "max_1"]
+    assert from_torch(several.type) == found.types["max_1"]
+    found.graph_module.recompile()
+    x = torch.randn(3, 4)
+    names: dict[str, Any] = {"torch": torch}
+    exec(found.source, names)
+    for results in (found.graph_module(x), names["forward"](found.graph_module, x)):
+        assert torch.equal(results[0], x.max(0)[0][:2]) and results[2:] == (3, (3, 4))
+
+
 def test_a_module_is_traced_for_its_source_alone() -> None:
     found = migrate(Net(), "x: [b, 3, h, w]", "w == 14")
     assert str(found.types["linear"]) == "[b, 6, h//2 - 2, 120]"
