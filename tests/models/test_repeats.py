@@ -1,0 +1,130 @@
+"""What rules have answered is asked once: with answers kept and without any, a model is recorded alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from anyshape.constraints.known import Known
+from anyshape.constraints.rules import default_rules
+from anyshape.constraints.spec_text import parse_spec
+from anyshape.constraints.system import System
+from anyshape.solver.decide import Oracle
+from anyshape.tracer import repeats
+from anyshape.tracer.record import record
+
+from .entry import Entry
+from .zoo import ZOO
+
+FAST = (
+    "resnet18 unet_depth4 vit_square swin gpt_loss gpt_added_mask llama llama_cache relative_bias"
+    " encoder_padding_mask"
+).split()
+
+
+class Forgetful(dict[Any, Any]):
+    """Keeps nothing."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        pass
+
+
+class Aliases(nn.Module):
+    """Equal calls of the same tensors and of others, on both sides of branches, and of views written into."""
+
+    def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        a = x * x
+        b = x * y
+        c = y * y
+        d = torch.cat([x, y]) + torch.cat([y, x]) + torch.cat([x, x])
+        if x.shape[0] == 3:
+            b = b.view(y.shape[0], -1)
+        e = x * y
+        held = x[:1]
+        held += 1
+        f = torch.where(input=x, condition=x > 0, other=y) + x[:1]
+        g = [part * 2 for part in x.split(1, dim=1)[:2]]
+        return a, b, c, d, e, f, *g, x[..., None] * y[None, ..., 0]
+
+
+ALIASES = Entry("aliases", Aliases, "x: float32[a, 2]; y: float32[b, 2]", None, "refined")
+
+
+def recorded(entry: Entry, model: nn.Module) -> System:
+    spec = parse_spec(entry.inputs, entry.assume)
+    return record(model, spec, default_rules, Oracle(spec.domain))[0]
+
+
+def forget(patched: pytest.MonkeyPatch) -> None:
+    def nothing_kept(self: Known) -> None:
+        self.answered, self.repeated, self._after = Forgetful(), Forgetful(), {}
+
+    patched.setattr(Known, "__init__", nothing_kept)
+
+
+def both(entry: Entry) -> tuple[System, System]:
+    """The model recorded with answers kept, and without."""
+    model = entry.build()
+    with pytest.MonkeyPatch.context() as patched:
+        forget(patched)
+        without = recorded(entry, model)
+    return recorded(entry, model), without
+
+
+@pytest.mark.parametrize("entry", [ALIASES, *(e for e in ZOO if e.name in FAST)], ids=lambda e: e.name)
+def test_a_model_is_recorded_alike(entry: Entry) -> None:
+    kept, without = both(entry)
+    assert kept == without
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("entry", [e for e in ZOO if e.name not in FAST], ids=lambda e: e.name)
+def test_every_model_is_recorded_alike(entry: Entry) -> None:
+    kept, without = both(entry)
+    assert kept == without
+
+
+def test_the_names_are_those_of_models() -> None:
+    assert set(FAST) <= {e.name for e in ZOO}
+
+
+def test_answers_are_kept_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    real = repeats.Answered.arguments_of
+
+    def counted(self: repeats.Answered, operands: Any) -> Any:
+        asked.append(self.op)
+        return real(self, operands)
+
+    monkeypatch.setattr(repeats.Answered, "arguments_of", counted)
+    recorded(ALIASES, Aliases())
+    assert asked.count("mul") >= 2
+
+
+def test_a_key_that_tells_too_little_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = repeats.Call._told
+
+    def careless(self: repeats.Call, run: Any, value: Any) -> object:
+        told = real(self, run, value)
+        return list if type(value) is list else told
+
+    monkeypatch.setattr(repeats.Call, "_told", careless)
+    kept, without = both(ALIASES)
+    assert kept != without
+
+
+def test_one_operand_twice_is_no_pattern_for_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slots(self: repeats.Call) -> dict[int, repeats.Slot]:
+        return {id(value): repeats.Slot(place) for place, value in enumerate(self.values)}
+
+    monkeypatch.setattr(repeats.Call, "slots", property(slots))
+    kept, without = both(Entry("squares", Squares, "x: [a]; y: [a]", None, "proved"))
+    assert kept != without
+
+
+class Squares(nn.Module):
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return x * x + x * y
