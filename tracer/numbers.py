@@ -567,6 +567,8 @@ class Real(torch.SymFloat):
         if self.compute is None or lifted.compute is None:
             return self.run.coin()
         mine, theirs = self._fraction(), lifted._fraction()
+        if isinstance(other, int | float) and not isinstance(other, Size | Real) and other == other // 1:
+            theirs = int(other), 1  # however large: a float is compared with it as the two numbers are
         if self.square is not None and theirs:
             p, q = theirs
             return self.run.truth(_root_against(exact, self.square * q * q, p))

@@ -335,6 +335,12 @@ def bags(x: Tensor) -> Tensor:
     return F.embedding_bag(torch.zeros(3, dtype=torch.long), x, torch.arange(x.shape[1]))
 
 
+def beyond_a_bound(x: Tensor) -> Tensor:
+    if x.numel() * 2.0 > 2**31:
+        return x.view(7, -1)
+    return x.view(2, -1) if x.shape[0] / 3 >= 1 and x.shape[1] / 2 != 1.5 else x
+
+
 
 PROGRAMS: list[tuple[Callable[..., Any], str, int]] = [
     (shape_in_place, "x: [a, b]", 5),
@@ -393,6 +399,7 @@ PROGRAMS: list[tuple[Callable[..., Any], str, int]] = [
     (text_of_a_refusal, "x: [a]; y: [b]", 4),
     (positions_in_a_grid, "x: [a]; table: [n]", 4),
     (bags, "x: [a, b]", 6),
+    (beyond_a_bound, "x: [a, b]", 5),
 ]
 
 
