@@ -15,6 +15,7 @@ from ..constraints.elements import with_elements
 from ..constraints.language import Affine, Ellipses, Slice, Tensor, Value
 from ..constraints.memory import strides_of
 from ..constraints.program import Node
+from ..constraints.rows import place_of
 from .symbolic import Memory, SymbolicTensor
 
 _SAME_START: Final = frozenset(
@@ -60,7 +61,7 @@ class View(Memory):
         op, input, strides = self.node.op, self.input, strides_of(self.input)
         if op in _SAME_START or (op in _PERHAPS and result.numel == input.numel):
             return 0
-        if strides is None:
+        if strides is None or place_of(input.shape) is not None:
             return None
         named = {**dict(self.node.args), "input": input}
         if op in _PARTS or op == "unbind":
