@@ -149,13 +149,15 @@ def fitted(g: Generator, named: Named, into: str, result: Value) -> Value:
 
 def _looked_at(g: Generator, tensor: Tensor, target: Tensor) -> int:
     """How many dims, from the end, of a tensor that is broadcast to another may differ from those of it."""
-    place = place_of(tensor.shape)
-    behind = tensor.rank if place is None else tensor.rank - 1
-    if place is None or tensor.shape[0] == target.shape[0]:
+    if place_of(tensor.shape) is None:
+        return tensor.rank
+    behind = max(tensor.rank, target.rank) - 1
+    row, kept = (_row_in(_padded(g, t, behind)) for t in (tensor, target))
+    if row == kept:
         return behind
-    for part in (row := _row_in(tensor)):
+    for part in row:
         _bound(g, part.name, DEEPEST + part.stop)
-    return max(_limit(g, part.name) - part.stop for part in row) + behind
+    return max(max(_limit(g, part.name) - part.stop for part in row), 0) + behind
 
 
 def is_stray(g: Generator, before: int, result: Value) -> bool:

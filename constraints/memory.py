@@ -13,6 +13,7 @@ from typing import Any, Final
 from .dims import Dim
 from .formula import Formula, all_of, any_of, eq, ge, le, lt, ne, negate
 from .language import Context, Layout, Shape, Tensor
+from .rows import place_of, row_of
 
 Named = Mapping[str, Any]
 
@@ -46,10 +47,14 @@ def require_apart(c: Context, op: str, target: Tensor, named: Named) -> None:
     is at most one element, if there are any at all.
     """
     if isinstance(target.layout, tuple) and (op not in LENIENT or LENIENT[op](named)):
-        single = (
-            any_of((ne(step, 0), le(n, 1))) for n, step in zip(target.shape, target.layout, strict=True)
-        )
-        apart = any_of((*(eq(n, 0) for n in target.shape), all_of(single)))
+        along = [*zip(target.shape, target.layout, strict=True)]
+        if place_of(target.shape) is not None:  # sizes are at least 1 there, and so are products of them
+            along = [(n, step) for n, step in along if not c.at_least(step, 1)]
+        if any(row_of(n) is not None for n, _ in along):
+            c.approximate(f"{op} writes into a tensor of unknown rank that may have been expanded")
+            return
+        single = (any_of((ne(step, 0), le(n, 1))) for n, step in along)
+        apart = any_of((*(eq(n, 0) for n in target.shape if row_of(n) is None), all_of(single)))
         c.require(apart, f"{op} writes into a tensor of which several elements lie at one place: {target}")
 
 
@@ -92,8 +97,12 @@ def dense(tensor: Tensor) -> Formula | None:
 
 def clash(written: Tensor, start: Dim | None, read: Tensor, from_: Dim | None) -> Formula | None:
     """Do the two, that begin at these places in one memory, overlap in a way that torch refuses? It looks at
-    dense tensors alone, and lets those be that are the same. None where it is not known.
+    dense tensors alone, and lets those be that are the same. None where it is not known, as of tensors of
+    unknown rank.
     """
+    if any(place_of(t.shape) is not None for t in (written, read)):
+        one = start is not None and start == from_ and written.shape == read.shape
+        return False if one and written.layout == read.layout else None
     parts = dense(written), dense(read)
     if False in parts:
         return False

@@ -20,7 +20,7 @@ POINTWISE: Final = frozenset(elementwise.RULES) - frozenset(
     "_prelu_kernel prelu glu copy_ fill_ equal allclose isin log_sigmoid_forward rrelu_with_noise "
     "rrelu_with_noise_functional square_ detach_ zero_ type_as polar".split()
 ) | frozenset(
-    "dropout alpha_dropout native_dropout bernoulli alias broadcast_tensors contiguous lift_fresh zeros_like "
+    "dropout alpha_dropout native_dropout bernoulli alias contiguous lift_fresh zeros_like "
     "ones_like empty_like full_like rand_like randn_like randint_like poisson logit".split()
 )
 """Operators of which each element of the result is made from one element of each operand."""
@@ -188,7 +188,6 @@ def _table(**rows: str) -> dict[str, str]:
 _KINDS: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
     "pointwise": lambda named: Reach(broadcasts=True),
     "into_input": lambda named: Reach(broadcasts=True, into="input"),
-    "into_other": lambda named: Reach(broadcasts=True, into="other"),
     "elements": lambda named: Reach(),
     "indices": lambda named: Reach(of="indices"),
     "last": last(1),
@@ -229,7 +228,6 @@ REACH: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
         **dict.fromkeys(POINTWISE, "pointwise"),
         **_table(
             into_input="copy_ copy",
-            into_other="expand_as",
             elements="embedding one_hot",
             indices="aten_embedding",
             last="linear",

@@ -338,6 +338,16 @@ def test_programs_agree_with_every_rank(
         compare(calls[:first], dims)
 
 
+@pytest.mark.parametrize("op", ["add_", "copy_", "expand_as"])
+@pytest.mark.parametrize("before", [call("unsqueeze", X, -1), call("mT", X), call("sum", X, -1)], ids=str)
+def test_one_row_in_different_places(op: str, before: Call) -> None:
+    """The row of an operand may be that of another, and yet stand for other dims of the result."""
+    for dims in shapes(f"{op}{before}", 4):
+        if enumerated([before], dims, default_rules)[0]:
+            compare([before, call(op, A, X)], dims)
+            compare([before, call(op, X, A)], dims)
+
+
 # ---- the judge
 
 
