@@ -247,3 +247,10 @@ def test_a_bound_on_ranks_is_told() -> None:
     assert "bounded-rank" in codes
     codes = [f.code for f in check(lambda x, y: x + y, TWO, "rank(x) <= 3; rank(y) <= 2").findings]
     assert "bounded-rank" not in codes
+
+
+def test_memory_that_is_shared_at_unknown_rank_is_told_to_be_open() -> None:
+    """Whether operands overlap is not asked of rows: the answer is not called exact."""
+    report = check(lambda x: x.mT.add_(x), ONE)
+    assert "approximate" in [f.code for f in report.findings] and not report.accepts.exact
+    assert check(lambda x: x.add_(x), ONE).verdict is Verdict.PROVED
