@@ -38,9 +38,8 @@ def expand(c: Context, input: Tensor, *size: Dim, implicit: bool = False) -> Ten
 
 
 def expanded(c: Context, input: Tensor, shape: Shape) -> Tensor:
-    """The view of the tensor in a shape that it broadcasts to: stride 0 along a dim that is new or was 1.
-
-    Where a size may have been 1 and the new one may differ from it, the strides are not known.
+    """The view of the tensor in a shape that it broadcasts to: stride 0 along a dim that is new, or was 1 and is
+    more. (Of a dim of one element the stride does not matter.)
     """
     strides = strides_of(input)
     if strides is None:
@@ -52,7 +51,8 @@ def expanded(c: Context, input: Tensor, shape: Shape) -> Tensor:
         elif old == new or c.at_least(old, 2) or eq(old, 1) is False:
             steps.append(stride)
         else:
-            return Tensor(shape, input.dtype, Layout.UNKNOWN)
+            several = minimum(old - 1 if c.at_least(old, 1) else maximum(old - 1, 0), 1)
+            steps.append(stride * several)
     return Tensor(shape, input.dtype, laid_out(shape, tuple(steps)))
 
 

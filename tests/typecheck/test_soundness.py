@@ -161,6 +161,7 @@ def product_of_conditions(x: Tensor) -> Tensor:
     flag = (x.shape[0] > 2) * 1 + (x.shape[1] == 3)
     return x.view(flag + 1, -1)
 
+
 def reversed_or_caught(x: Tensor) -> Tensor:
     try:
         return x[::-1]
@@ -341,6 +342,15 @@ def beyond_a_bound(x: Tensor) -> Tensor:
     return x.view(2, -1) if x.shape[0] / 3 >= 1 and x.shape[1] / 2 != 1.5 else x
 
 
+def written_expanded(x: Tensor, y: Tensor) -> Tensor:
+    z = x.expand_as(y)
+    z += 1
+    return z
+
+
+def view_of_expanded(x: Tensor, y: Tensor) -> Tensor:
+    return x.expand(y.shape).transpose(0, 1).view(-1)
+
 
 PROGRAMS: list[tuple[Callable[..., Any], str, int]] = [
     (shape_in_place, "x: [a, b]", 5),
@@ -394,6 +404,8 @@ PROGRAMS: list[tuple[Callable[..., Any], str, int]] = [
     (data_of_an_input, "x: [a, b]", 4),
     (written_constant, "x: [a]", 4),
     (text_of_a_size, "x: [a]", 4),
+    (written_expanded, "x: [a, b]; y: [c, d]", 4),
+    (view_of_expanded, "x: [a, b]; y: [c, d]", 4),
     (text_of_an_error, "x: [a]", 4),
     (product_by_numpy, "x: [a, b]", 5),
     (text_of_a_refusal, "x: [a]; y: [b]", 4),
@@ -411,8 +423,7 @@ def eager(target: Callable[..., Any], inputs: str, values: dict[str, int]) -> bo
     from anyshape.constraints.dims import evaluate
 
     tensors = {
-        d.name: torch.zeros([evaluate(n, values) for n in d.type.shape])
-        for d in parse_spec(inputs).inputs
+        d.name: torch.zeros([evaluate(n, values) for n in d.type.shape]) for d in parse_spec(inputs).inputs
     }
     try:
         target(**tensors)
