@@ -38,8 +38,8 @@ def expand(c: Context, input: Tensor, *size: Dim, implicit: bool = False) -> Ten
 
 
 def expanded(c: Context, input: Tensor, shape: Shape) -> Tensor:
-    """The view of the tensor in a shape that it broadcasts to: stride 0 along a dim that is new, or was 1 and is
-    more. (Of a dim of one element the stride does not matter.)
+    """The view of the tensor in a shape that it broadcasts to: stride 0 along a dim that is new, or was 1
+    and is more. (Of a dim of one element the stride does not matter.)
     """
     strides = strides_of(input)
     if strides is None:
