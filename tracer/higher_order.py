@@ -16,7 +16,9 @@ from torch._higher_order_ops import utils as hop_utils
 from torch._ops import HigherOrderOperator
 from torch.utils import _pytree as pytree
 
+from ..constraints.formula import ge
 from .control import CONTROL, Branch
+from .numbers import dim_of
 from .symbolic import SymbolicTensor
 
 if TYPE_CHECKING:
@@ -99,6 +101,9 @@ def _vmap_by_rows(recording: Recording) -> Iterator[None]:
             if not any(isinstance(leaf, SymbolicTensor) for leaf in pytree.tree_leaves(args)):
                 return original(func, in_dims, out_dims, *more, **options)(*args, **kwargs)
             size, dims, leaves, spec = checks._process_batched_inputs(in_dims, args, func)
+            batch = dim_of(size)
+            if batch is None or not recording.certain(ge(batch, 1)):
+                recording.generator.approximate("over no rows, vmap may refuse what it takes of one row")
             rows = [
                 leaf if dim is None else recording.operator("row", (leaf, dim), {})
                 for leaf, dim in zip(leaves, dims, strict=True)

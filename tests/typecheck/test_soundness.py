@@ -465,3 +465,12 @@ def test_an_empty_size_is_not_divided_by() -> None:
     report = check(halves, "x: [a, b]", ["0 <= a", "0 <= b"])
     for a, b in itertools.product(range(5), repeat=2):
         assert report.accepts.holds(a=a, b=b) == eager(halves, "x: [a, b]", {"a": a, "b": b})
+
+
+def test_vmap_over_no_rows_is_told_to_be_open() -> None:
+    def rows(x: Tensor) -> Tensor:
+        return torch.vmap(lambda row: row.view(2, -1))(x)
+
+    assert "approximate" in [f.code for f in check(rows, "x: [b, n]", ["0 <= b"]).findings]
+    assert "approximate" not in [f.code for f in check(rows, "x: [b, n]").findings]
+    assert not eager(rows, "x: [b, n]", {"b": 0, "n": 2})
