@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from .dims import Dim, Term, maximum, minimum
+from .dims import Apply, Dim, Term, lone_atom, maximum, minimum
 from .formula import Formula, all_of, any_of, eq, ge, lt
 from .language import UNTRACKED, Affine, Context, Dots, Elements, Slice, Span, Tensor, product
 
@@ -56,10 +56,15 @@ def constant(value: Any) -> Elements:
 def _arange(named: Named, result: Tensor) -> Elements:
     start, end, step = named.get("start", 0), named.get("end"), named.get("step", 1)
     if end is None:
-        start = 0
-    if not isinstance(start, int | Term) or not isinstance(step, int):
+        start, end = 0, start
+    if not isinstance(start, int | Term) or not isinstance(step, int | Term):
         return UNTRACKED
-    return Affine(start, ((-1, step),))
+    if isinstance(step, int):
+        return Affine(start, ((-1, step),))
+    if not isinstance(end, int | Term):
+        return UNTRACKED
+    # From the start upwards or downwards, as the sign of the step is.
+    return Span(minimum(start, end + 1), maximum(start, end - 1), attained=False)
 
 
 def _same(named: Named, result: Tensor) -> Elements:
@@ -593,4 +598,11 @@ def require_in_range(c: Context, op: str, named: Named) -> None:
 
 
 def _certain(c: Context, span: Span, size: Dim, wraps: bool) -> bool:
-    return c.at_least(span.low + (size if wraps else 0), 0) and c.at_least(size - 1 - span.high, 0)
+    lowest = all(c.at_least(low + (size if wraps else 0), 0) for low in _arguments("min", span.low))
+    return lowest and all(c.at_least(size - 1 - high, 0) for high in _arguments("max", span.high))
+
+
+def _arguments(op: str, dim: Dim) -> tuple[Dim, ...]:
+    """Of `op(x, y, …)` its arguments; any other dim itself."""
+    atom = lone_atom(dim)
+    return atom.args if isinstance(atom, Apply) and atom.op == op else (dim,)
