@@ -59,7 +59,7 @@ def reversed_positions(x: Tensor, table: Tensor) -> Tensor:
     return F.embedding(at.clamp(max=4), table)
 
 
-def bags(x: Tensor, table: Tensor) -> Tensor:
+def sums_of_rows(x: Tensor, table: Tensor) -> Tensor:
     return F.embedding_bag(x, table, mode="sum")
 
 
@@ -364,7 +364,7 @@ PROGRAMS: list[tuple[Callable[..., Any], str, int]] = [
     (negative_slices, "x: [a]; y: [b]", 6),
     (positions, "x: [a]; table: [n]", 8),
     (reversed_positions, "x: [a]; table: [n, 2]", 7),
-    (bags, "x: int64[a, b]; table: [n, 2]", 4),
+    (sums_of_rows, "x: int64[a, b]; table: [n, 2]", 4),
     (written_positions, "x: [a]; table: [n, 2]", 5),
     (strided_view, "x: [a, b]", 5),
     (expanded_view, "x: [a, b]", 4),
