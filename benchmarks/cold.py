@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+STARTER = Path(__file__).with_name("starter.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +27,16 @@ class Process:
 
 def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Process:
     """Runs a command to its end. Raises FileNotFoundError where there is no such command."""
-    started = time.perf_counter()
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment and dict(environment)
-    )
-    _, status, used = os.wait4(process.pid, 0)
-    wall = time.perf_counter() - started
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return Process(wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, process.returncode)
+    if shutil.which(command[0]) is None:
+        raise FileNotFoundError(command[0])
+    told = subprocess.run(
+        [sys.executable, "-I", str(STARTER), *command],
+        stdout=subprocess.PIPE,
+        env=environment and dict(environment),
+        check=True,
+    ).stdout
+    wall, cpu, peak_kb, code = json.loads(told)
+    return Process(wall, cpu, peak_kb / 1024, code)
 
 
 def rounds(commands: Mapping[str, Sequence[str]], repeat: int) -> dict[str, list[Process]]:

@@ -8,6 +8,7 @@ prints what it measures as JSON. Each maker is measured in a process of its own:
 from __future__ import annotations
 
 import json
+import pathlib
 import resource
 import subprocess
 import sys
@@ -22,6 +23,8 @@ from anyshape.solver.decide import decide
 
 from .programs import MAKERS, Made
 from .timing import now
+
+STATUS = pathlib.Path("/proc/self/status")
 
 ENOUGH_S, ENOUGH = 0.5, 25
 """Short programs are measured again and again, for so long or so often."""
@@ -70,7 +73,11 @@ def grow(maker: str, lengths: Sequence[int]) -> Iterator[Grown]:
 
 
 def _peak_kb() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    """The peak of this process. (`ru_maxrss` on Linux is also that of the process that started it.)"""
+    if not STATUS.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    lines = STATUS.read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
 
 def apart(maker: str, lengths: Sequence[int]) -> list[Grown]:

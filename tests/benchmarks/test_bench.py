@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks import bench, cold, rivals, stages
+from benchmarks import bench, cold, growth, rivals, stages
 from benchmarks.models import Measured, build
 from benchmarks.timing import Spread, rounds
 
@@ -89,6 +89,18 @@ def test_a_process_is_measured_from_start_to_end() -> None:
     assert found["x"][0] > 0
     process = cold.run([sys.executable, "-c", "import sys; b = bytearray(64 << 20); sys.exit(3)"])
     assert process.code == 3 and process.peak_mb > 64
+
+
+def test_the_memory_of_whoever_starts_a_process_is_not_its_own() -> None:
+    held = bytearray(200 << 20)
+    assert cold.run(cold.NOTHING).peak_mb < 100 < len(held) / 2**20
+    (grown,) = growth.apart("perceptron", [2000])
+    assert 0 < grown.peak_kb < 50
+
+
+def test_a_command_that_is_not_there_is_told() -> None:
+    with pytest.raises(FileNotFoundError):
+        cold.run(["no-such-command-anywhere"])
 
 
 def test_the_small_file_of_the_cold_start_is_there() -> None:
