@@ -291,7 +291,8 @@ def test_a_module_that_was_imported_before_is_an_obstacle_if_it_was_saved_since(
 
 
 def test_a_check_while_its_file_is_saved_is_not_kept(folder: Path) -> None:
-    (folder / "model.py").write_text("import os\n\n\ndef f(x):\n    os.utime(__file__, (4e9, 4e9))\n    return x\n")
+    saved = "import os\n\n\ndef f(x):\n    os.utime(__file__, (4e9, 4e9))\n    return x\n"
+    (folder / "model.py").write_text(saved)
     cache = Cache(default_folder())
     assert answer(JOB, cache).report.verdict is Verdict.PROVED
     assert cache.get(Question(JOB)) is None
