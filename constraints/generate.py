@@ -32,7 +32,7 @@ from .language import (
 )
 from .lifting import Named, Reach, fitted, into_first, is_stray, prepared
 from .memory import require_apart
-from .opnames import IGNORED, SYNONYMS, parameters
+from .opnames import IGNORED, SYNONYMS, is_in_place, parameters
 from .program import Argument, Program, Ref, parts_of
 from .rows import Deeper
 from .system import Domain
@@ -323,7 +323,8 @@ class Generator:
         """
         self.repeatable = False
         rule = self.rules.get(op)
-        inplace = rule is None and op.endswith("_") and not op.endswith("__")
+        writes = is_in_place(op)
+        inplace = rule is None and writes
         base = op[:-1] if inplace else op
         if inplace:
             rule = self.rules.get(base)
@@ -353,7 +354,7 @@ class Generator:
                 result = self._applied(rule, base, named)
             if inplace and op not in RESHAPING:
                 result = self._in_place(op, next(iter(given.values())), result)
-            if op.endswith("_") and not op.endswith("__") and op not in RESHAPING:
+            if writes and op not in RESHAPING:
                 for target in tensors(next(iter(given.values()))):
                     require_apart(self, op, target, given)
             if not self._asked and before == self._heard():

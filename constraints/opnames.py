@@ -163,9 +163,14 @@ def canonical(spelling: str) -> str:
     return _without_alias(name)
 
 
+def is_in_place(name: str) -> bool:
+    """Does an operator of this name write into its first argument? `add_` does, `__and__` does not."""
+    return name.endswith("_") and not name.endswith("__")
+
+
 def _without_alias(name: str) -> str:
     """An in-place operator has the synonyms of the one that it is derived from: `multiply_` is `mul_`."""
-    inplace = name.endswith("_") and not name.endswith("__") and name not in ALIASES and name[:-1] in ALIASES
+    inplace = is_in_place(name) and name not in ALIASES and name[:-1] in ALIASES
     return ALIASES[name[:-1]] + "_" if inplace else ALIASES.get(name, name)
 
 

@@ -24,6 +24,7 @@ from torch import nn
 from ..constraints.dims import sym
 from ..constraints.language import Tensor
 from ..constraints.spec import Declared
+from .real_tensors import dtype_name
 
 OPEN: Final = "open_number_"
 """How the symbols begin that stand for numbers left open."""
@@ -178,7 +179,7 @@ def opened(target: Any, edit: Edit) -> tuple[tuple[Open, ...], dict[str, Tensor]
             old_tensor = getattr(_module(target, module), name)
             sizes: list[Any] = [*old_tensor.shape]
             sizes[axis] = sym(number.name)
-            dtype = str(old_tensor.dtype).removeprefix("torch.")
+            dtype = dtype_name(old_tensor.dtype)
             return (number,), {_weight(name): Tensor(tuple(sizes), dtype)}
         case Rebuilt() | Resized() | Projected():
             return (), {}
@@ -378,7 +379,7 @@ def _weight(name: str) -> str:
 
 
 def _dtype(module: nn.Module) -> str:
-    return next((str(p.dtype).removeprefix("torch.") for p in module.parameters()), "float32")
+    return next((dtype_name(p.dtype) for p in module.parameters()), "float32")
 
 
 def _device(module: Any) -> torch.device:

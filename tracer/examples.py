@@ -19,6 +19,7 @@ from ..constraints.formula import Compare, Formula, eq
 from ..constraints.language import Number, Tensor, Value
 from ..constraints.spec import Declared, InputPath
 from ..constraints.spec_text import SpecError
+from .real_tensors import dtype_name
 
 MANY: Final = 12
 """With more symbols than this, relations among three of them are not looked for."""
@@ -151,7 +152,7 @@ _MISSING: Final = _Missing()
 
 def _leaves(value: Any, path: InputPath = ()) -> Iterator[tuple[InputPath, _Leaf]]:
     if isinstance(value, torch.Tensor):
-        yield path, _Shape(tuple(map(int, value.shape)), str(value.dtype).removeprefix("torch."))
+        yield path, _Shape(tuple(map(int, value.shape)), dtype_name(value.dtype))
     elif isinstance(value, Mapping):
         for key, part in value.items():
             if not isinstance(key, str):

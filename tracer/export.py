@@ -25,6 +25,7 @@ from ..constraints.spec import InputPath
 from .exported import Call, Exported, Given, Graph, GraphError, Name, Operand, build, tensor
 from .expressions import NotRead, dim_of, formula_of
 from .graph import Traced
+from .real_tensors import dtype_name
 from .trees import NoTree, argument_paths, leaf_paths, output_names
 
 USER_OUTPUTS = frozenset({OutputKind.USER_OUTPUT, OutputKind.LOSS_OUTPUT})
@@ -132,7 +133,7 @@ def _value(value: Any) -> Value:
     if isinstance(value, torch.Tensor):
         strided = value.layout is torch.strided
         strides = tuple(map(_size, value.stride())) if strided else None
-        return tensor(tuple(map(_size, value.shape)), str(value.dtype).removeprefix("torch."), strides)
+        return tensor(tuple(map(_size, value.shape)), dtype_name(value.dtype), strides)
     if isinstance(value, torch.SymBool):
         return _formula(value)
     if isinstance(value, torch.SymFloat | float):

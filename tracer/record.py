@@ -23,7 +23,6 @@ from types import BuiltinFunctionType, CodeType, FrameType, ModuleType
 from typing import Any, Literal, NoReturn
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 
 from ..constraints.collector import collector_at_rest
@@ -33,22 +32,19 @@ from ..constraints.generate import BadRules, Generator, Rules, anew
 from ..constraints.known import Known
 from ..constraints.language import (
     UNTRACKED,
-    Affine,
     Dots,
     Dyn,
     Dynamic,
-    Elements,
     Layout,
     Note,
     Number,
     Slice,
-    Span,
     Tensor,
     Value,
 )
 from ..constraints.lifting import bounded
 from ..constraints.memory import clash
-from ..constraints.opnames import canonical
+from ..constraints.opnames import canonical, is_in_place
 from ..constraints.program import Argument, Node, Origin, Program, Ref
 from ..constraints.rows import Deeper, deepened, sizes
 from ..constraints.rules.reach import POINTWISE
@@ -63,6 +59,7 @@ from .memory import View, is_view, remember
 from .model_state import ModelState
 from .numbers import DataNeeded, Real, Size, size
 from .origins import ModuleNames, here, is_defect, is_ours, of_error
+from .real_tensors import dtype_name, value_of
 from .repeats import Answered, Call, Slot
 from .sequences import COUNTED, SEVERAL, Repeated, counted, iterate, joined, lazy, physical, settled
 from .stand_ins import AnotherSource, calls_builtins, sources_of, symbolic_builtins
@@ -944,41 +941,6 @@ def _other_sizes(before: Tensor | Dynamic, after: Tensor | Dynamic) -> bool:
 _PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97)
 
 
-@functools.cache
-def dtype_name(dtype: torch.dtype) -> str:
-    """The name by which rules know a dtype."""
-    return str(dtype).removeprefix("torch.")
-
-
-def value_of(tensor: torch.Tensor) -> Tensor:
-    """A real tensor as a rule sees it."""
-    strided = tensor.layout is torch.strided
-    layout = Layout.CONTIGUOUS if not strided or tensor.is_contiguous() else tuple(tensor.stride())
-    elements = elements_of(tensor) if strided and tensor.dtype in _INTEGRAL else None
-    return Tensor(tuple(tensor.shape), dtype_name(tensor.dtype), layout, elements)
-
-
-_INTEGRAL = frozenset({torch.int8, torch.int16, torch.int32, torch.int64})
-
-
-def elements_of(tensor: torch.Tensor) -> Elements:
-    """The elements of a constant or a buffer of integers (position ids): affine in the index, or a range."""
-    if tensor.device.type == "meta" or isinstance(tensor, FakeTensor) or tensor.numel() == 0:
-        return None
-    start = tensor[(0,) * tensor.dim()]
-    affine, steps = start, []
-    for axis in range(tensor.dim()):
-        size = tensor.shape[axis]
-        if size > 1:
-            step = tensor[(0,) * axis + (1,) + (0,) * (tensor.dim() - axis - 1)] - start
-            ramp = torch.arange(size, dtype=tensor.dtype) * step
-            affine = affine + ramp.view(-1, *[1] * (tensor.dim() - axis - 1))
-            steps.append((axis - tensor.dim(), int(step)))
-    if torch.equal(affine.expand(tensor.shape), tensor):
-        return Affine(int(start), tuple(s for s in steps if s[1]))
-    return Span(int(tensor.min()), int(tensor.max()), attained=True)
-
-
 def _index(index: Any) -> Any:
     """An index as `getitem` takes it, where a list arrives as a tuple: a list that is the whole index, as one
     item.
@@ -994,7 +956,7 @@ def _written(op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The tensor that a call writes its result into, several where it has several results, or None."""
     if (out := kwargs.get("out")) is not None:
         return out
-    if op == "setitem" or (op.endswith("_") and not op.endswith("__")):
+    if op == "setitem" or is_in_place(op):
         return args[0] if args else kwargs.get("input")
     return None
 
@@ -1103,11 +1065,7 @@ class _Mode(TorchFunctionMode):
         Only numbers are written, since a model may read them: of a counter of batches, how many there were.
         """
         name = getattr(func, "__name__", "")
-        in_place = (
-            name == "__setitem__"
-            or (name.endswith("_") and not name.endswith("__"))
-            or name.startswith("__i")
-        )
+        in_place = name == "__setitem__" or is_in_place(name) or name.startswith("__i")
         return in_place and bool(args) and id(args[0]) in self.owned
 
 

@@ -69,12 +69,14 @@ def _filled(argument: Any, operands: list[Ref]) -> Any:
 class Call:
     """A call as it is compared with others: `key` is equal where the rule is asked the same."""
 
-    __slots__ = ("key", "operands", "values")
+    __slots__ = ("is_comparable", "key", "operands", "values")
 
     def __init__(self, run: Recording, spelling: str, args: Iterable[Any], kwargs: dict[str, Any]) -> None:
         operands: list[Ref] = []
         values: list[Value] = []
         self.operands, self.values = operands, values
+        self.is_comparable = True
+        """Is every argument of a kind that is known here?"""
         key: list[object] = [spelling]
         for a in args:
             if type(a) is SymbolicTensor:  # as nearly all are; the rest of `_told` is for the others
@@ -91,8 +93,10 @@ class Call:
     @property
     def slots(self) -> dict[int, Slot] | None:
         """The places of the tensors, by the identity of their values; None where one stands at two places,
-        which two that are equal need not.
+        which two that are equal need not, and where the call is like no other.
         """
+        if not self.is_comparable:
+            return None
         slots = {id(value): Slot(place) for place, value in enumerate(self.values)}
         return slots if len(slots) == len(self.values) else None
 
@@ -120,6 +124,7 @@ class Call:
             self.operands.append(ref)
             self.values.append(known)
             return known
+        self.is_comparable = False
         return object()
 
 

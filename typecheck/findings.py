@@ -10,6 +10,7 @@ from typing import TypeAlias
 from ..constraints.formula import Formula, all_of, any_of, free_symbols, holds
 from ..constraints.generate import Rules
 from ..constraints.language import Dyn, Dynamic, Number, Slice, Tensor, Value
+from ..constraints.opnames import is_in_place
 from ..constraints.program import Argument, Node, Origin, Program, Ref, parts_of, refs
 from ..constraints.system import Path, System
 from ..solver.decide import Core, Decision, Open, Requirement
@@ -282,7 +283,7 @@ def _calls(path: Path) -> object:
 
 
 def _writes(node: Node) -> bool:
-    return node.op.endswith("_") or node.op == "setitem" or any(name == "out" for name, _ in node.args)
+    return is_in_place(node.op) or node.op == "setitem" or any(name == "out" for name, _ in node.args)
 
 
 def main_path(system: System) -> Path | None:

@@ -1,0 +1,44 @@
+"""Real tensors as rules see them: parameters, buffers and constants of a program, and the names of dtypes."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+from ..constraints.language import Affine, Elements, Layout, Span, Tensor
+
+_INTEGRAL = frozenset({torch.int8, torch.int16, torch.int32, torch.int64})
+
+
+@functools.cache
+def dtype_name(dtype: torch.dtype) -> str:
+    """The name by which rules know a dtype."""
+    return str(dtype).removeprefix("torch.")
+
+
+def value_of(tensor: torch.Tensor) -> Tensor:
+    """A real tensor as a rule sees it."""
+    strided = tensor.layout is torch.strided
+    layout = Layout.CONTIGUOUS if not strided or tensor.is_contiguous() else tuple(tensor.stride())
+    elements = _elements_of(tensor) if strided and tensor.dtype in _INTEGRAL else None
+    return Tensor(tuple(tensor.shape), dtype_name(tensor.dtype), layout, elements)
+
+
+def _elements_of(tensor: torch.Tensor) -> Elements:
+    """The elements of a constant or a buffer of integers (position ids): affine in the index, or a range."""
+    if tensor.device.type == "meta" or isinstance(tensor, FakeTensor) or tensor.numel() == 0:
+        return None
+    start = tensor[(0,) * tensor.dim()]
+    affine, steps = start, []
+    for axis in range(tensor.dim()):
+        size = tensor.shape[axis]
+        if size > 1:
+            step = tensor[(0,) * axis + (1,) + (0,) * (tensor.dim() - axis - 1)] - start
+            ramp = torch.arange(size, dtype=tensor.dtype) * step
+            affine = affine + ramp.view(-1, *[1] * (tensor.dim() - axis - 1))
+            steps.append((axis - tensor.dim(), int(step)))
+    if torch.equal(affine.expand(tensor.shape), tensor):
+        return Affine(int(start), tuple(s for s in steps if s[1]))
+    return Span(int(tensor.min()), int(tensor.max()), attained=True)
