@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Literal, TypeAlias
 
 from ..constraints.formula import Formula, all_of, conjuncts, free_symbols, implies, le, negate
@@ -71,15 +72,26 @@ class Open:
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """The accepted set in few words."""
+
+    accepted: Formula
+    summary: refine.Summary
+
+
+_NO_SIZES = Told(False, refine.Summary({}, (False,)))
+_ANY_SIZES = Told(True, refine.Summary({}, (True,)))
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """The verdict with all that was found on the way."""
 
     verdict: Verdict
     domain: Domain
-    accepted: Formula
-    """Exactly the accepted sizes within the domain; with verdict `unknown` all accepted sizes satisfy it."""
-    summary: refine.Summary
-    """The same as facts and relations; `refine.condition` says it in a line."""
+    judge: Judge = field(repr=False)
+    told: Callable[[], Told] = field(repr=False)
+    """Puts the accepted set into few words, which takes as long as finding the verdict, and is done once."""
     residual: tuple[Requirement, ...] = ()
     """Requirements that the domain alone does not guarantee, in program order."""
     cores: tuple[Core, ...] = ()
@@ -92,7 +104,22 @@ class Decision:
     reasons: tuple[Open, ...] = ()
     """Why the verdict is unknown."""
     remarks: tuple[str, ...] = ()
-    stats: Stats = field(default_factory=Stats)
+
+    @property
+    def accepted(self) -> Formula:
+        """Exactly the accepted sizes within the domain; with verdict `unknown` all accepted sizes satisfy it.
+        """
+        return self.told().accepted
+
+    @property
+    def summary(self) -> refine.Summary:
+        """The same as facts and relations; `refine.condition` says it in a line."""
+        return self.told().summary
+
+    @property
+    def stats(self) -> Stats:
+        """What was spent so far."""
+        return self.judge.stats
 
     @property
     def facts(self) -> Mapping[str, Fact]:
@@ -167,8 +194,7 @@ def decide(system: System, budget: Budget | None = None) -> Decision:
     except RecursionError:
         too_deep = Open(True, "sizes are nested too deeply to be decided")
         return Decision(
-            "unknown", system.domain, True, refine.Summary({}, (True,)), exact=False, reasons=(too_deep,),
-            stats=judge.stats,
+            "unknown", system.domain, judge, lambda: _ANY_SIZES, exact=False, reasons=(too_deep,)
         )
 
 
@@ -515,15 +541,19 @@ class _Deciding:
         left: bool = False,
     ) -> Decision:
         """`left`: there are sizes, as far as is known, that all requirements accept."""
-        accepted: Formula = False
-        summary = refine.Summary({}, (False,))
-        if left:
-            accepted = refine.simplify(self.judge, self.domain, [r.needs for r in self.residual])
-            exact = verdict != "unknown" and not self.reading.approximate
-            found = refine.facts(self.judge, self.domain, accepted, exact)
-            summary = refine.summary(self.judge, self.domain, accepted, found)
+        exact = not self.reading.approximate
+        certain = exact and verdict != "unknown"
         return Decision(
-            verdict, self.domain, accepted, summary, self.residual, cores, inside, outside,
-            tuple(self.reading.trace), not self.reading.approximate, reasons, tuple(self.reading.remarks),
-            self.judge.stats,
+            verdict, self.domain, self.judge, cache(lambda: self._told(certain) if left else _NO_SIZES),
+            self.residual, cores, inside, outside, tuple(self.reading.trace), exact, reasons,
+            tuple(self.reading.remarks),
         )
+
+    def _told(self, exact: bool) -> Told:
+        needs = [r.needs for r in self.residual]
+        try:
+            accepted = refine.simplify(self.judge, self.domain, needs)
+            found = refine.facts(self.judge, self.domain, accepted, exact)
+            return Told(accepted, refine.summary(self.judge, self.domain, accepted, found))
+        except RecursionError:  # sizes are nested too deeply to be told more shortly
+            return Told(all_of(needs), refine.Summary({}, tuple(needs)))

@@ -100,6 +100,7 @@ def examine(
     )  # fmt: skip
     with clock.step("solve"):
         decision = decide(system, Budget(clock.left))
+        decision.told()
     trial = Trial(trying(source) if trying else source, system) if replay else None
     with clock.step("replay"):
         report = _report(found.name, spec, system, decision, rules, changed, oracle, trial)
