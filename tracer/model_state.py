@@ -12,36 +12,60 @@ import torch
 _CONTAINERS: Final = frozenset({list, dict, set, OrderedDict})
 
 
+def submodules(target: Any) -> list[tuple[str, torch.nn.Module]]:
+    """What `named_modules` gives: each module once, with its path, those that it holds behind it."""
+    found: dict[torch.nn.Module, str] = {}
+    waiting = [("", target)] if isinstance(target, torch.nn.Module) else []
+    while waiting:
+        path, module = waiting.pop()
+        if module is not None and module not in found:
+            found[module] = path
+            prefix = f"{path}." if path else ""
+            waiting += [(prefix + name, held) for name, held in reversed(module._modules.items())]
+    return [(path, module) for module, path in found.items()]
+
+
 class ModelState:
     """The attributes of a model's modules, containers in them by content, as they stand when this is made."""
 
     def __init__(self, target: Any) -> None:
         self._modules: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
-        """The prefix of a module's names, its attributes, and what they were."""
-        self._containers: list[tuple[str, Any, Any]] = []
-        """A container's name, itself, and what was in it."""
-        if isinstance(target, torch.nn.Module):
-            for name, module in target.named_modules():
-                prefix, attributes = f"{name}." if name else "", vars(module)
-                self._modules.append((prefix, attributes, attributes.copy()))
-                for key, value in attributes.items():
-                    if type(value) in _CONTAINERS:  # most are empty
-                        self._containers.append((prefix + key, value, value.copy() if value else ()))
+        """The path of a module, its attributes, and what they were."""
+        self._filled: list[tuple[str, str, Any, Any]] = []
+        """Of a container the path of its module, its name there, itself, and what was in it."""
+        self._empty: list[Any] = []
+        """Containers with nothing in them, as most have."""
+        for path, module in submodules(target):
+            attributes = vars(module)
+            self._modules.append((path, attributes, attributes.copy()))
+            held = [item for item in attributes.items() if type(item[1]) in _CONTAINERS]
+            self._filled += [(path, key, value, value.copy()) for key, value in held if value]
+            self._empty += [value for _, value in held if not value]
 
     def restore(self) -> list[str]:
         """Puts every attribute back; returns the names of those that the run had changed."""
         changed: list[str] = []
-        for prefix, now, attributes in self._modules:
+        for path, now, attributes in self._modules:
             if not _same(now, attributes):
-                changed += [prefix + key for key in _put_back(now, attributes)]
-        for name, value, before in self._containers:
-            if (value or before) and _differs(value, before):
-                changed.append(name)
+                changed += [_name(path, key) for key in _put_back(now, attributes)]
+        for path, key, value, before in self._filled:
+            if not (_same if isinstance(value, dict) else _same_members)(value, before):
+                changed.append(_name(path, key))
                 _refill(value, before)
+        if any(self._empty):
+            filled = {id(value) for value in self._empty if value}
+            for path, _, attributes in self._modules:
+                changed += [_name(path, key) for key, value in attributes.items() if id(value) in filled]
+            for value in self._empty:
+                value.clear()
         return changed
 
 
-def _same(now: dict[str, Any], before: dict[str, Any]) -> bool:
+def _name(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key
+
+
+def _same(now: dict[Any, Any], before: dict[Any, Any]) -> bool:
     """The same names in the same order, and the same objects."""
     if len(now) != len(before):
         return False
@@ -59,15 +83,11 @@ def _put_back(now: dict[str, Any], attributes: dict[str, Any]) -> Iterator[str]:
             now[key] = value
 
 
-def _differs(now: Any, before: Any) -> bool:
-    """By identity of the members: tensors have no truth to compare."""
-    if isinstance(now, dict):
-        return len(now) != len(before) or any(
-            a is not b or now[a] is not before[b] for a, b in zip(now, before, strict=True)
-        )
+def _same_members(now: Any, before: Any) -> bool:
+    """By identity, in a list: tensors have no truth to compare."""
     if isinstance(now, set):
-        return bool(now != before)
-    return len(now) != len(before) or any(a is not b for a, b in zip(now, before, strict=True))
+        return bool(now == before)
+    return len(now) == len(before) and all(map(operator.is_, now, before))
 
 
 def _refill(container: Any, contents: Any) -> None:

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import torch
 
 from ..constraints.program import Origin
+from .model_state import submodules
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _OUR_FOLDERS: tuple[str, ...] = tuple(
@@ -105,8 +106,7 @@ class ModuleNames:
     """Paths of a model's modules (`encoder.layers.0`), looked up by identity."""
 
     def __init__(self, root: Any) -> None:
-        modules = root.named_modules() if isinstance(root, torch.nn.Module) else ()
-        self._names = {id(module): name for name, module in modules}
+        self._names = {id(module): name for name, module in submodules(root)}
 
     def of_frame(self, frame: FrameType) -> str | None:
         """The path of the module whose method the frame runs."""

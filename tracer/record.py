@@ -56,7 +56,7 @@ from .keys import MOST, beside
 from .ledger import Ledger
 from .loops import Loops, NotSummarised, Plans
 from .memory import View, is_view, remember
-from .model_state import ModelState
+from .model_state import ModelState, submodules
 from .numbers import DataNeeded, Real, Size, size
 from .origins import ModuleNames, here, is_defect, is_ours, of_error
 from .real_tensors import dtype_name, value_of
@@ -231,11 +231,16 @@ class Subject:
 
     @classmethod
     def of(cls, target: Callable[..., Any]) -> Subject:
-        named: dict[str, torch.Tensor] = {}
-        if isinstance(target, torch.nn.Module):
-            named = {**dict(target.named_parameters()), **dict(target.named_buffers())}
-        device = next((tensor.device for tensor in named.values()), torch.device("cpu"))
-        names = {id(tensor): name for name, tensor in named.items()}
+        names: dict[int, str] = {}
+        device: torch.device | None = None
+        modules = submodules(target)
+        parameters = [(path, module._parameters) for path, module in modules]
+        for path, tensors in parameters + [(path, module._buffers) for path, module in modules]:
+            for name, tensor in tensors.items():
+                if tensor is not None:
+                    names.setdefault(id(tensor), f"{path}.{name}" if path else name)
+                    device = device or tensor.device
+        device = device or torch.device("cpu")
         return cls(target, device, ModuleNames(target), names, tuple(sources_of(target)))
 
 

@@ -21,6 +21,7 @@ import torch
 
 from . import sequences
 from .integers import FUNCTIONS, plain_functions, symbolic_int
+from .model_state import submodules
 from .numbers import Real, Size
 from .origins import is_inner, is_of_package
 from .symbolic import RowSizes, Sizes, SymbolicTensor
@@ -121,7 +122,7 @@ def sources_of(target: Any) -> list[ModuleType]:
     """The modules of the user's that the target's code lives in, those of functions that they import from
     their own package, and the one of torch's own composites.
     """
-    parts = target.modules() if isinstance(target, torch.nn.Module) else (target,)
+    parts = [module for _, module in submodules(target)] or [target]
     names = [getattr(t, "__module__", None) for part in parts for t in (type(part), part)]
     found: dict[str, ModuleType] = {}
     todo = sorted({n for n in names if isinstance(n, str)})
