@@ -73,14 +73,11 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The accepted set in few words."""
+    """The accepted set in few words, and sizes outside of it."""
 
     accepted: Formula
     summary: refine.Summary
-
-
-_NO_SIZES = Told(False, refine.Summary({}, (False,)))
-_ANY_SIZES = Told(True, refine.Summary({}, (True,)))
+    outside: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +88,11 @@ class Decision:
     domain: Domain
     judge: Judge = field(repr=False)
     told: Callable[[], Told] = field(repr=False)
-    """Puts the accepted set into few words, which takes as long as finding the verdict, and is done once."""
+    """Looks for few words and good examples, which takes as long as finding the verdict, and is done once."""
     residual: tuple[Requirement, ...] = ()
     """Requirements that the domain alone does not guarantee, in program order."""
     cores: tuple[Core, ...] = ()
     inside: Mapping[str, int] | None = None
-    outside: Mapping[str, int] | None = None
     trace: tuple[Requirement, ...] = ()
     """What the trace asks of sizes beyond the domain, the model itself perhaps not: kept apart."""
     exact: bool = True
@@ -115,6 +111,11 @@ class Decision:
     def summary(self) -> refine.Summary:
         """The same as facts and relations; `refine.condition` says it in a line."""
         return self.told().summary
+
+    @property
+    def outside(self) -> Mapping[str, int] | None:
+        """Sizes in the domain that are refused, as near to `inside` as may be."""
+        return self.told().outside
 
     @property
     def stats(self) -> Stats:
@@ -194,7 +195,8 @@ def decide(system: System, budget: Budget | None = None) -> Decision:
     except RecursionError:
         too_deep = Open(True, "sizes are nested too deeply to be decided")
         return Decision(
-            "unknown", system.domain, judge, lambda: _ANY_SIZES, exact=False, reasons=(too_deep,)
+            "unknown", system.domain, judge, lambda: Told(True, refine.Summary({}, (True,))), exact=False,
+            reasons=(too_deep,),
         )
 
 
@@ -449,8 +451,6 @@ class _Deciding:
         for r in undecided:
             reasons.append(Open(negate(r.needs), f"the budget ran out: {r.reason}", r.origin, r.path))
         inside = inside and self._polished(inside, [negate(r.region) for r in reasons])
-        if inside and outside is not None:
-            outside = self._near(inside) or outside
         verdict: Verdict = "unknown" if reasons else "proved" if outside is None else "refined"
         return self._decision(verdict, tuple(reasons), inside=inside, outside=outside, left=True)
 
@@ -484,7 +484,7 @@ class _Deciding:
         formulas = (*self.assumptions, *(r.needs for r in self.residual), *also)
         return examples.polished(inside, formulas, self.judge.known(formulas), self.domain.symbols)
 
-    def _near(self, inside: dict[str, int]) -> dict[str, int] | None:
+    def _near(self, inside: Mapping[str, int]) -> dict[str, int] | None:
         """Refused sizes that differ from the accepted ones in one symbol."""
         refused = negate(all_of(r.needs for r in self.residual))
         known = self.judge.known(self.assumptions)
@@ -542,18 +542,24 @@ class _Deciding:
     ) -> Decision:
         """`left`: there are sizes, as far as is known, that all requirements accept."""
         exact = not self.reading.approximate
-        certain = exact and verdict != "unknown"
+
+        @cache
+        def told() -> Told:
+            if not left:
+                return Told(False, refine.Summary({}, (False,)), outside)
+            refused = (inside and outside and self._near(inside)) or outside
+            return Told(*self._in_words(exact and verdict != "unknown"), refused)
+
         return Decision(
-            verdict, self.domain, self.judge, cache(lambda: self._told(certain) if left else _NO_SIZES),
-            self.residual, cores, inside, outside, tuple(self.reading.trace), exact, reasons,
-            tuple(self.reading.remarks),
+            verdict, self.domain, self.judge, told, self.residual, cores, inside,
+            tuple(self.reading.trace), exact, reasons, tuple(self.reading.remarks),
         )
 
-    def _told(self, exact: bool) -> Told:
+    def _in_words(self, exact: bool) -> tuple[Formula, refine.Summary]:
         needs = [r.needs for r in self.residual]
         try:
             accepted = refine.simplify(self.judge, self.domain, needs)
             found = refine.facts(self.judge, self.domain, accepted, exact)
-            return Told(accepted, refine.summary(self.judge, self.domain, accepted, found))
+            return accepted, refine.summary(self.judge, self.domain, accepted, found)
         except RecursionError:  # sizes are nested too deeply to be told more shortly
-            return Told(all_of(needs), refine.Summary({}, tuple(needs)))
+            return all_of(needs), refine.Summary({}, tuple(needs))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections import OrderedDict
 from collections.abc import Iterator
+from itertools import chain, compress, filterfalse
 from typing import Any, Final
 
 import torch
@@ -15,6 +16,7 @@ _CONTAINERS: Final = frozenset({list, dict, set, OrderedDict})
 def submodules(target: Any) -> list[tuple[str, torch.nn.Module]]:
     """What `named_modules` gives: each module once, with its path, those that it holds behind it."""
     found: dict[torch.nn.Module, str] = {}
+    waiting: list[tuple[str, torch.nn.Module | None]]
     waiting = [("", target)] if isinstance(target, torch.nn.Module) else []
     while waiting:
         path, module = waiting.pop()
@@ -38,38 +40,46 @@ class ModelState:
         for path, module in submodules(target):
             attributes = vars(module)
             self._modules.append((path, attributes, attributes.copy()))
-            held = [item for item in attributes.items() if type(item[1]) in _CONTAINERS]
-            self._filled += [(path, key, value, value.copy()) for key, value in held if value]
-            self._empty += [value for _, value in held if not value]
+            are_containers = [*map(_CONTAINERS.__contains__, map(type, attributes.values()))]
+            containers = [*compress(attributes.values(), are_containers)]
+            filled = compress(compress(attributes.items(), are_containers), containers)
+            self._filled += [(path, key, value, value.copy()) for key, value in filled]
+            self._empty += filterfalse(None, containers)
+        self._before = self._members()
+
+    def _members(self) -> list[Any]:
+        """What is told at a glance: how much there is in each module and container, and its identity."""
+        attributes = [now for _, now, _ in self._modules]
+        containers = [now for _, _, now, _ in self._filled]
+        held = [*attributes, *containers]
+        dicts = [*attributes, *(c for c in containers if isinstance(c, dict))]
+        return [
+            [*map(len, held)],
+            [*map(id, chain.from_iterable(held))],
+            [*map(id, chain.from_iterable(map(dict.values, dicts)))],
+        ]
 
     def restore(self) -> list[str]:
         """Puts every attribute back; returns the names of those that the run had changed."""
+        if self._members() == self._before and not any(self._empty):
+            return []
         changed: list[str] = []
         for path, now, attributes in self._modules:
-            if not _same(now, attributes):
-                changed += [_name(path, key) for key in _put_back(now, attributes)]
+            changed += [_name(path, key) for key in _put_back(now, attributes)]
         for path, key, value, before in self._filled:
-            if not (_same if isinstance(value, dict) else _same_members)(value, before):
+            if _differs(value, before):
                 changed.append(_name(path, key))
                 _refill(value, before)
-        if any(self._empty):
-            filled = {id(value) for value in self._empty if value}
-            for path, _, attributes in self._modules:
-                changed += [_name(path, key) for key, value in attributes.items() if id(value) in filled]
-            for value in self._empty:
-                value.clear()
+        filled = {id(value) for value in self._empty if value}
+        for path, _, attributes in self._modules:
+            changed += [_name(path, key) for key, value in attributes.items() if id(value) in filled]
+        for value in self._empty:
+            value.clear()
         return changed
 
 
 def _name(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
-
-
-def _same(now: dict[Any, Any], before: dict[Any, Any]) -> bool:
-    """The same names in the same order, and the same objects."""
-    if len(now) != len(before):
-        return False
-    return all(map(operator.is_, now, before)) and all(map(operator.is_, now.values(), before.values()))
 
 
 def _put_back(now: dict[str, Any], attributes: dict[str, Any]) -> Iterator[str]:
@@ -83,11 +93,13 @@ def _put_back(now: dict[str, Any], attributes: dict[str, Any]) -> Iterator[str]:
             now[key] = value
 
 
-def _same_members(now: Any, before: Any) -> bool:
-    """By identity, in a list: tensors have no truth to compare."""
+def _differs(now: Any, before: Any) -> bool:
+    """By identity of the members, in order: tensors have no truth to compare."""
     if isinstance(now, set):
-        return bool(now == before)
-    return len(now) == len(before) and all(map(operator.is_, now, before))
+        return bool(now != before)
+    if len(now) != len(before) or not all(map(operator.is_, now, before)):
+        return True
+    return isinstance(now, dict) and not all(map(operator.is_, now.values(), before.values()))
 
 
 def _refill(container: Any, contents: Any) -> None:
