@@ -119,7 +119,10 @@ def record(
     changed: dict[str, None] = {}
     incomplete = ""
     limits: dict[str, tuple[int, Origin]] = {}
+    first = spec
     while pending:
+        if not paths:
+            first = spec
         if len(paths) >= max_paths or (paths and time.monotonic() - started > budget_s):
             incomplete = (
                 f"{len(pending)} ways through the program were not looked at, after {len(paths)} paths"
@@ -131,7 +134,7 @@ def record(
             with collector_at_rest():
                 paths.append(run.run())
             pending.extend(run.forks)
-            if run.spec is not spec and pending:  # the paths so far may go another way where more is known
+            if (run.is_narrowed and pending) or (run.is_astray and run.spec is not first):
                 pending, paths = [()], []
         except Deeper as wanted:
             run.deepen(wanted)
@@ -289,6 +292,10 @@ class Recording(Ledger):
         """Sizes that were keys, by the code that hashed them."""
         self.limits: dict[str, tuple[int, Origin]] = {}
         """Ranks that are looked at up to a bound, and for whose sake."""
+        self.is_narrowed = False
+        """Was a rank bounded after a branch was taken? Then there may be fewer ways to begin with."""
+        self.is_astray = False
+        """Did it not get to what it was to decide? So it may be where less of the rows was declared before."""
 
     def close(self) -> None:
         """Lets go of the target and its weights, and of what refers back to the run, so that all of it goes
@@ -309,6 +316,7 @@ class Recording(Ledger):
 
     def deepen(self, wanted: Deeper) -> None:
         """Declares more of the rows, for this run and those after it."""
+        self.is_narrowed |= bool(wanted.bounded) and not all(made.forced for made in self._made)
         self.limits.update((name, (most, here(self.names))) for name, most in wanted.bounded.items())
         self.declare(deepened(self.domain, wanted))
         self.spec = dataclasses.replace(self.spec, domain=self.domain)
@@ -347,6 +355,7 @@ class Recording(Ledger):
             raise failure
         if end.how != "gave-up" and len(self._made) < len(self.decided):
             end = End("gave-up", _NOT_AGAIN)
+        self.is_astray = end.reason == _NOT_AGAIN
         self._over = True
         said = self.generator.said
         return Path(

@@ -54,18 +54,28 @@ def merged(ways: Sequence[tuple[Formula, Results]], domain: Domain) -> list[Way]
     left = [_way(when, tuple((n, _plain(value)) for n, value in results), domain) for when, results in ways]
     found: list[Way] = []
     while left:
-        first = left.pop(0)
-        alike = [first, *(way for way in left if way.row and (way.row, way.rest) == (first.row, first.rest))]
-        widest = max(alike, key=lambda way: way.ranks or (0,))
-        general = tuple((name, _general(value, widest)) for name, value in widest.results)
-        same = [way for way in alike if way.row and _all_at(general, way) == way.results]
-        if first in same and len(same) > 1:
-            ranks = tuple(sorted(way.ranks[0] for way in same))
-            left = [way for way in left if way not in same]
-            found.append(replace(first, results=general, ranks=ranks))
-        else:
-            found.append(first)
+        first = left[0]
+        alike = [way for way in left if way.row and (way.row, way.rest) == (first.row, first.rest)]
+        left = [way for way in left if way is not first and way not in alike]
+        alike.sort(key=lambda way: way.ranks)
+        found += [first] if not alike else ()
+        while alike:
+            general, same = _widest(alike)
+            found.append(replace(alike[0], results=general, ranks=tuple(way.ranks[0] for way in same)))
+            alike = [way for way in alike if way not in same]
     return found
+
+
+def _widest(ways: list[Way]) -> tuple[Results, list[Way]]:
+    """The results at the first of these ranks and at others, as those of the greatest that can be told as one
+    with it, and all that are told so.
+    """
+    for widest in reversed(ways[1:]):
+        general = tuple((name, _general(value, widest)) for name, value in widest.results)
+        same = [way for way in ways if _all_at(general, way) == way.results]
+        if ways[0] in same:
+            return general, same
+    return ways[0].results, ways[:1]
 
 
 def _way(premise: Formula, results: Results, domain: Domain) -> Way:
