@@ -12,17 +12,32 @@ This stands beside the rules and not in them: `ELEMENTS` says for an operator wh
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from .dims import Apply, Dim, Term, lone_atom, maximum, minimum
-from .formula import Formula, all_of, any_of, eq, ge, lt
-from .language import UNTRACKED, Affine, Context, Dots, Elements, Slice, Span, Tensor, product
+from .dims import Apply, Dim, Term, ceildiv, lone_atom, maximum, minimum
+from .formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
+from .language import (
+    UNTRACKED,
+    Affine,
+    Context,
+    Dots,
+    Elements,
+    Ratio,
+    Slice,
+    Span,
+    Tensor,
+    Truths,
+    product,
+)
 
 Named: TypeAlias = Mapping[str, Any]
+ElementLaw: TypeAlias = Callable[[Named, Tensor], Elements]
 INTEGRAL = frozenset("int8 int16 int32 int64 uint8 uint16 uint32 uint64".split())
 FOLLOWED = INTEGRAL | {"float32", "float64"}  # positions are counted in floats too, and cast
+DIGITS = {"float32": 24, "float64": 53}
+"""Bits of a float's significand: integers up to 2 to that power are floats."""
 
 
 def extremes(tensor: Tensor) -> Span | None:
@@ -41,9 +56,12 @@ def extremes(tensor: Tensor) -> Span | None:
 
 
 def elements_of(tensor: Tensor) -> Elements:
-    """What is known of the elements; a condition on data is 0 for some data and 1 for others."""
-    on_data = tensor.dtype == "bool" and tensor.elements is None
-    return Span(0, 1, attained=True) if on_data else tensor.elements
+    """What is known of the elements; a condition on data is 0 for some data and 1 for others, one on sizes
+    either.
+    """
+    if tensor.dtype != "bool" or isinstance(tensor.elements, Affine):
+        return tensor.elements
+    return Span(0, 1, attained=tensor.elements is None)
 
 
 # --- what becomes of elements ----------------------------------------------------------------------------
@@ -68,7 +86,9 @@ def _arange(named: Named, result: Tensor) -> Elements:
 
 
 def _same(named: Named, result: Tensor) -> Elements:
-    return elements_of(_first(named))
+    """Also in another dtype. A fraction is cut to an integer, upwards or downwards as its sign is."""
+    elements = elements_of(_first(named))
+    return UNTRACKED if isinstance(elements, Ratio) and result.dtype in INTEGRAL else elements
 
 
 def _first(named: Named) -> Tensor:
@@ -91,6 +111,8 @@ def _scaled(elements: Elements, factor: int) -> Elements:
             return Span(
                 *((low * factor, high * factor) if factor >= 0 else (high * factor, low * factor)), attained
             )
+        case Ratio(numerator, denominator, roundings):
+            return Ratio(numerator * factor, denominator, roundings) if factor in (1, -1) else UNTRACKED
     return elements
 
 
@@ -101,8 +123,13 @@ def _sum(a: Elements, b: Elements) -> Elements:
         for axis, step in b.steps:
             steps[axis] = steps.get(axis, 0) + step
         return Affine(a.start + b.start, tuple((k, s) for k, s in sorted(steps.items()) if s))
-    if isinstance(b, Span):
+    if isinstance(b, Span | Ratio):
         a, b = b, a
+    if isinstance(a, Ratio):
+        match b:
+            case Affine(int() as more, ()) if abs(more) <= SMALL:
+                return Ratio(a.numerator + more * a.denominator, a.denominator, a.roundings + 1)
+        return UNTRACKED
     if isinstance(a, Span) and isinstance(b, Affine) and not b.steps:
         return Span(a.low + b.start, a.high + b.start, a.attained)
     return UNTRACKED
@@ -195,13 +222,83 @@ def _greatest(named: Named, result: Tensor) -> Elements:
     return UNTRACKED if span is None else Span(span.low, span.high, attained=False)
 
 
+def _extreme(greatest: bool) -> ElementLaw:
+    """The greatest element, or the least, along some axes or all of them. `start + sum of step * i` has it at
+    a corner: each axis that goes adds step * (n - 1), or nothing, whichever is more. Of no elements there is
+    none, and torch refuses.
+    """
+
+    def extreme(named: Named, result: Tensor) -> Elements:
+        tensor, dim = _first(named), named.get("dim")
+        rank, elements = tensor.rank, tensor.elements
+        if not isinstance(elements, Affine) or isinstance(named.get("other"), Tensor):
+            return _greatest(named, result)
+        axes = range(rank) if dim in (None, ()) else dim if isinstance(dim, tuple) else (dim,)
+        gone = {axis % rank for axis in axes} if rank else set()
+        kept = [axis for axis in range(rank) if axis not in gone]
+        start, steps = elements.start, []
+        for axis, step in elements.steps:
+            at = axis % rank
+            if at not in gone:
+                steps.append((axis if result.rank == rank else kept.index(at) - len(kept), step))
+            elif (step > 0) == greatest:
+                start = start + step * (tensor.shape[at] - 1)
+        return Affine(start, tuple(steps))
+
+    return extreme
+
+
 def _div(named: Named, result: Tensor) -> Elements:
     """Of what is not negative, a quotient rounded to zero is rounded down, too."""
     span = extremes(named["input"]) if isinstance(named["input"], Tensor) else None
     rounding = named.get("rounding_mode")
+    if rounding is None:
+        return _quotient(_scalar(named["input"]), one_value(named["other"]))
     if rounding == "floor" or (rounding == "trunc" and span is not None and not _from_the_end(span.low)):
         return _floor_divide(named, result)
     return UNTRACKED
+
+
+def _quotient(elements: Elements, divisor: int | None) -> Elements:
+    """Of sizes that are floats, or become such, and a number."""
+    match elements:
+        case Affine(start, ()) if divisor is not None and 0 < divisor <= SMALL:
+            return Ratio(start, divisor, roundings=2)
+    return UNTRACKED
+
+
+SMALL = 1 << 10
+"""The largest number by which fractions are moved and divided."""
+
+
+def _whole(law: Callable[[Dim, int], Dim]) -> ElementLaw:
+    """An integer next to a fraction. An integer is itself, in whatever dtype."""
+
+    def whole(named: Named, result: Tensor) -> Elements:
+        match _first(named).elements:
+            case Ratio(numerator, denominator):
+                return Affine(law(numerator, denominator))
+            case Affine() | Span() as elements:
+                return elements
+        return UNTRACKED
+
+    return whole
+
+
+def require_exact(c: Context, op: str, named: Named) -> None:
+    """Rounded r times, n/d has the floor and the ceiling of n/d, if r * (|n| + 2*SMALL*r*d) < 2**b.
+
+    Each rounding errs by 2**-b of a number that is at most |n|/d + 2*SMALL*r, since what is added is at most
+    SMALL. All together that is less than 1/d, as far as n/d is from an integer, if it is none; and if it is
+    one, nothing is rounded: it is below 2**b, with all that it came from.
+    """
+    if op not in ("ceil", "floor"):
+        return
+    match _first(named):
+        case Tensor(_, dtype, _, Ratio(n, d, r)) if dtype in DIGITS:
+            most = ((1 << DIGITS[dtype]) - 1) // r - 2 * SMALL * r * d
+            if not c.at_least(most - n, 0) or not c.at_least(most + n, 0):
+                c.approximate(f"the rounding of {n} / {d} is left aside, which matters beyond {most}")
 
 
 def _given(named: Named, result: Tensor) -> Elements:
@@ -377,8 +474,6 @@ def _narrow(named: Named, result: Tensor) -> Elements:
     )
 
 
-ElementLaw: TypeAlias = Callable[[Named, Tensor], Elements]
-
 ELEMENTS: Mapping[str, ElementLaw] = {
     "arange": _arange,
     **dict.fromkeys("tensor as_tensor scalar_tensor".split(), _given),
@@ -388,9 +483,12 @@ ELEMENTS: Mapping[str, ElementLaw] = {
         "full full_like new_full".split(), lambda named, result: constant(named.get("fill_value"))
     ),
     **dict.fromkeys(
-        "to _to_copy type type_as long int short clone contiguous detach alias lift_fresh_copy cpu".split(),
+        "to _to_copy type type_as long int short float double clone contiguous detach alias lift_fresh_copy "
+        "cpu".split(),
         _same,
     ),
+    "ceil": _whole(ceildiv),
+    "floor": _whole(operator.floordiv),
     **dict.fromkeys(
         "expand expand_as broadcast_to".split(), lambda named, result: _stretched(_first(named), result)
     ),
@@ -410,7 +508,8 @@ ELEMENTS: Mapping[str, ElementLaw] = {
     "mul": _mul,
     "cumsum": _cumsum,
     "sum": _summed,
-    **dict.fromkeys("amax amin max min".split(), _greatest),
+    **dict.fromkeys("amax max".split(), _extreme(greatest=True)),
+    **dict.fromkeys("amin min".split(), _extreme(greatest=False)),
     "neg": lambda named, result: _scaled(_first(named).elements, -1),
     "floor_divide": _floor_divide,
     "div": _div,
@@ -429,6 +528,10 @@ ELEMENTS: Mapping[str, ElementLaw] = {
 }
 
 
+DRAWN = frozenset("rand randn normal empty".split())
+"""What makes data of sizes."""
+
+
 # A mask that the program itself makes of constants: `torch.ones(b, t).bool()` is true everywhere.
 
 MADE = frozenset("ones ones_like new_ones zeros zeros_like new_zeros full full_like new_full".split())
@@ -436,56 +539,116 @@ KEPT = frozenset(
     "to _to_copy type bool clone contiguous detach alias expand expand_as unsqueeze squeeze view reshape "
     "flatten transpose permute getitem slice select narrow repeat".split()
 )
-TRUTHS: Mapping[str, Callable[..., bool]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-    **dict.fromkeys(("logical_not", "bitwise_not"), operator.not_),
-    **dict.fromkeys(("logical_and", "bitwise_and"), lambda a, b: bool(a and b)),
-    **dict.fromkeys(("logical_or", "bitwise_or"), lambda a, b: bool(a or b)),
+PARTS = frozenset("getitem slice select narrow".split())
+COMPARISONS: Mapping[str, Callable[[Dim, Dim], Formula]] = {
+    "eq": eq,
+    "ne": ne,
+    "lt": lt,
+    "le": le,
+    "gt": gt,
+    "ge": ge,
+}
+MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+NEGATIONS = frozenset({"logical_not", "bitwise_not"})
+CONNECTIVES: Mapping[str, Callable[[Iterable[Formula]], Formula]] = {
+    **dict.fromkeys(("logical_and", "bitwise_and"), all_of),
+    **dict.fromkeys(("logical_or", "bitwise_or"), any_of),
 }
 
 
 def one_value(tensor: Any) -> int | None:
     """What all elements are, where that is a number; a number is itself."""
-    if isinstance(tensor, int):
-        return int(tensor)
-    match tensor.elements if isinstance(tensor, Tensor) else None:
-        case Affine(int() as value, ()):
+    found = _one_dim(tensor)
+    return int(found) if isinstance(found, int) else None
+
+
+def _one_dim(tensor: Any) -> Dim | None:
+    """What all elements are, where sizes say it; a size is itself. In floats only numbers are certain."""
+    match tensor:
+        case int() | Term():
+            return tensor
+        case Tensor(_, dtype, _, Affine(value, ())) if dtype == "int64" or isinstance(value, int):
             return value
     return None
 
 
-def _truth(op: str, named: Named, result: Tensor) -> bool | None:
-    """Whether all elements of a mask are true, or all are false; None where that is not known."""
-    if op in MADE:
-        value = one_value(replace(result, elements=ELEMENTS[op](named, result)))
-        return None if value is None else bool(value)
+def _truths_of(tensor: Any) -> Truths | None:
+    """Whether the elements are true, or other than 0, where sizes decide it."""
+    if isinstance(tensor, Tensor) and isinstance(tensor.elements, Truths):
+        return tensor.elements
+    value = _one_dim(tensor)
+    return None if value is None else Truths(ne(value, 0), ne(value, 0))
+
+
+def whether_some(tensor: Tensor) -> Formula | None:
+    """Is some element true, of those that there are? None where that is not known."""
+    found = _truths_of(tensor)
+    return None if found is None else found.some
+
+
+def _truths(op: str, named: Named, result: Tensor) -> Truths | None:
+    """What sizes say of the elements of a mask; None where data decide them, or it is not known how."""
     tensors = [*_tensors(named.values())]
+    if op in MADE:
+        return _truths_of(replace(result, elements=ELEMENTS[op](named, result)))
     if op in KEPT and len(tensors) == 1:
-        value = one_value(tensors[0])
-        return None if value is None else bool(value)
-    if op in TRUTHS:
-        values = [one_value(named[name]) for name in ("input", "other") if name in named]
-        return None if None in values else bool(TRUTHS[op](*values))
-    if op in ("all", "any") and len(tensors) == 1:
-        value = one_value(tensors[0])
-        return value != 0 if value is not None and (value != 0) == (op == "all") else None
+        found = _truths_of(tensors[0])
+        return None if found is None or (op in PARTS and found.some != found.every) else found
+    if op in COMPARISONS:
+        return _compared(op, named["input"], named["other"])
+    if op in NEGATIONS:
+        found = _truths_of(named["input"])
+        return None if found is None else Truths(negate(found.every), negate(found.some))
+    if op in CONNECTIVES:
+        return _joined(CONNECTIVES[op], *(_truths_of(named[name]) for name in ("input", "other")))
+    if op in ("all", "any") and len(tensors) == 1 and result.rank == 0:
+        found, count = _truths_of(tensors[0]), product(tensors[0].shape)
+        if found is not None:
+            every, some = any_of((found.every, eq(count, 0))), all_of((found.some, ge(count, 1)))
+            return Truths(every, every) if op == "all" else Truths(some, some)
     return None
+
+
+def _compared(op: str, left: Any, right: Any) -> Truths | None:
+    """An inequality with what is the same everywhere has its say at the extremes of the other side."""
+    a, b = _one_dim(left), _one_dim(right)
+    if a is not None and b is not None:
+        return Truths(COMPARISONS[op](a, b), COMPARISONS[op](a, b))
+    if b is None and a is not None:
+        op, left, b = MIRRORED[op], right, a
+    span = extremes(left) if isinstance(left, Tensor) and left.dtype == "int64" else None
+    if b is None or span is None or not span.attained or op in ("eq", "ne"):
+        return None
+    low, high = COMPARISONS[op](span.low, b), COMPARISONS[op](span.high, b)
+    return Truths(low, high) if op in ("lt", "le") else Truths(high, low)
+
+
+def _joined(
+    connective: Callable[[Iterable[Formula]], Formula], first: Truths | None, second: Truths | None
+) -> Truths | None:
+    """Of two masks, one of which has the same element everywhere."""
+    if first is None or second is None or (first.some != first.every and second.some != second.every):
+        return None
+    return Truths(connective((first.some, second.some)), connective((first.every, second.every)))
 
 
 def with_elements(op: str, named: Named, result: Any) -> Any:
     """The result with what is known of its elements, where sizes alone decide them."""
     if isinstance(result, Tensor) and result.dtype == "bool":
-        truth = _truth(op, named, result)
-        return result if truth is None else replace(result, elements=Affine(int(truth)))
+        truths = _truths(op, named, result)
+        if truths is not None:
+            some, every = truths.some, truths.every
+            same = isinstance(some, bool) and some == every
+            return replace(result, elements=Affine(int(some is True)) if same else truths)
+        sources = [*_tensors(named.values())]
+        decided = bool(sources) and all(t.elements is not None for t in sources)
+        return replace(result, elements=UNTRACKED) if decided else result
     several = isinstance(result, tuple) and any(isinstance(r, Tensor) and r.dtype in FOLLOWED for r in result)
     if not several and (not isinstance(result, Tensor) or result.dtype not in FOLLOWED):
         return result
     sources = list(_tensors(named.values()))
+    if op in DRAWN and result.dtype not in INTEGRAL:
+        return result
     law = ELEMENTS.get(op)
     if any(elements_of(t) is None for t in sources):
         return result

@@ -12,7 +12,7 @@ from typing import Any, NoReturn, TypeAlias
 from .collector import collector_at_rest
 from .dims import Dim, Term, sym
 from .dtypes import category
-from .elements import require_in_range, with_elements
+from .elements import require_exact, require_in_range, with_elements
 from .equations import Equations
 from .formula import And, Compare, Formula, Or, all_of, eq, ge, implies, le, negate
 from .intervals import Bounds
@@ -369,6 +369,7 @@ class Generator:
 
     def _applied(self, rule: Rule, op: str, named: dict[str, Any]) -> Value:
         require_in_range(self, op, named)
+        require_exact(self, op, named)
         result = with_elements(op, named, rule(self, named))
         return self.simplified(result) if self.equations else result
 

@@ -41,6 +41,23 @@ class Span:
     attained: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """Elements that are all the same fraction of sizes, as floats tell it that were rounded so many times."""
+
+    numerator: Dim
+    denominator: int
+    roundings: int
+
+
+@dataclass(frozen=True, slots=True)
+class Truths:
+    """Truths that sizes decide: whether some are true, and whether all are, where there are any."""
+
+    some: Formula
+    every: Formula
+
+
 class Untracked(Enum):
     """Elements that sizes decide in a way that is not followed."""
 
@@ -48,7 +65,7 @@ class Untracked(Enum):
 
 
 UNTRACKED: Final = Untracked.UNTRACKED
-Elements: TypeAlias = "Affine | Span | Untracked | None"
+Elements: TypeAlias = "Affine | Span | Ratio | Truths | Untracked | None"
 """What is known of the elements of an index tensor; None for elements that are the user's data."""
 
 

@@ -21,9 +21,11 @@ from .language import (
     Layout,
     Number,
     Plain,
+    Ratio,
     Slice,
     Span,
     Tensor,
+    Truths,
     Untracked,
     Value,
 )
@@ -190,6 +192,10 @@ def pack(value: Any) -> Any:
             return {"affine": [pack(start), [list(step) for step in steps]]}
         case Span(low, high, attained):
             return {"span": [pack(low), pack(high), attained]}
+        case Ratio(numerator, denominator, roundings):
+            return {"ratio": [pack(numerator), denominator, roundings]}
+        case Truths(some, every):
+            return {"truths": [pack(some), pack(every)]}
         case Untracked():
             return {"untracked": True}
         case Compare(op, term):
@@ -231,6 +237,10 @@ def unpack(data: Any) -> Any:
             return Affine(_dim(body[0]), tuple((integer(axis), integer(step)) for axis, step in body[1]))
         case "span":
             return Span(_dim(body[0]), _dim(body[1]), truth(body[2]))
+        case "ratio":
+            return Ratio(_dim(body[0]), integer(body[1]), integer(body[2]))
+        case "truths":
+            return Truths(formula_of(body[0]), formula_of(body[1]))
         case "untracked":
             return UNTRACKED
         case "compare":
@@ -261,7 +271,7 @@ def _tensor(body: Any) -> Tensor:
     layout, dtype, elements = body["layout"], body["dtype"], unpack(body.get("elements"))
     shape = tuple(map(_dim, body["shape"]))
     strides = Layout(layout) if isinstance(layout, str) else tuple(map(_dim, layout))
-    if not isinstance(elements, Affine | Span | Untracked | None):
+    if not isinstance(elements, Affine | Span | Ratio | Truths | Untracked | None):
         raise IllFormed(f"elements of a tensor were expected, not {elements!r}")
     if isinstance(strides, tuple) and len(strides) != len(shape):
         raise IllFormed(f"{len(shape)} sizes have {len(strides)} strides")

@@ -2,7 +2,8 @@
 and `numpy.prod`.
 
 Python's own `int(x)` insists on a number, and a size would have to be tried value by value. `int(n // 2)`,
-`int(h / 2)` and `int(math.ceil(t / 4))` are integers that a dim can say.
+`int(h / 2)` and `int(math.ceil(t / 4))` are integers that a dim can say, and so is an integer that the data
+decide, `int(index.max())`: a fresh one.
 """
 
 from __future__ import annotations
@@ -14,17 +15,21 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from .numbers import Real, Size
-from .symbolic import Sizes
+from .symbolic import Sizes, SymbolicTensor, item
 
 
 def symbolic_int(*args: Any, **kwargs: Any) -> Any:
     """`int`, which leaves a size as it is, and cuts a fraction of sizes to a size."""
     if len(args) == 1 and not kwargs:
         (value,) = args
+        if type(value) is SymbolicTensor and not value.dtype.is_complex:
+            value = item(value.run, value)
         if type(value) is Size:
             return value
         if type(value) is Real and (value.ratio is not None or value.square is not None):
             return value.__trunc__()
+        if type(value) is Real and value.compute is None:
+            return value.run.datum("int64")
     return builtins.int(*args, **kwargs)
 
 

@@ -40,6 +40,9 @@ class Run(Protocol):
     def coin(self) -> bool:
         """The outcome of a branch on data, on the path that is being recorded."""
 
+    def datum(self, dtype: str | None) -> Any:
+        """A number of this dtype that the data decides."""
+
     def writes(self, frame: FrameType) -> None:
         """In this frame a number that depends on sizes is written into a text."""
 

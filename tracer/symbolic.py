@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ..constraints.dims import Dim
-from ..constraints.elements import extremes, one_value
+from ..constraints.elements import extremes, whether_some
 from ..constraints.formula import Formula, all_of, any_of, eq, ge, ne
-from ..constraints.language import Affine, Dynamic, Layout, Tensor
+from ..constraints.language import UNTRACKED, Affine, Dynamic, Layout, Tensor
 from ..constraints.lifting import number_of_elements, opened, reached, spelt_out
 from ..constraints.program import Ref
 from ..constraints.rows import place_of, rank_of
@@ -334,11 +334,19 @@ def item(run: Recording, x: SymbolicTensor) -> Any:
     """The one element of a tensor: its number is data, if sizes do not decide it."""
     value = known(run, x)
     run.require(eq(elements(run, x), 1), "item() needs a tensor of one element")
+    if value.dtype == "bool":
+        return truth(run, x)
     span = extremes(value) if value.dtype is not None and value.dtype.startswith(("int", "uint")) else None
     if span is None:
         return run.datum(value.dtype)
     decided = isinstance(value.elements, Affine)
     return size(run, span.low if decided else run.generator.fresh("data", span.low, span.high))
+
+
+def as_int(run: Recording, x: SymbolicTensor) -> int:
+    """`int(x)` where Python insists on a number."""
+    run.insists(sys._getframe(1))
+    return int(item(run, x))
 
 
 def index(run: Recording, x: SymbolicTensor) -> int:
@@ -363,8 +371,11 @@ def tolist(run: Recording, x: SymbolicTensor) -> Any:
 
 def truth(run: Recording, x: SymbolicTensor) -> bool:
     run.require(eq(elements(run, x), 1), "the truth of a tensor needs one element")
-    constant = None if run.constants_written else one_value(known(run, x))
-    return run.coin() if constant is None else bool(constant)
+    value = known(run, x)
+    if value.elements is UNTRACKED:
+        run.generator.approximate("a condition on elements that sizes decide is taken for one on data")
+    condition = None if run.constants_written else whether_some(value)
+    return run.coin() if condition is None else run.truth(condition)
 
 
 def contains(run: Recording, x: SymbolicTensor, element: Any) -> bool:
@@ -456,7 +467,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "tolist": tolist,
     "__bool__": truth,
     "is_nonzero": truth,
-    "__int__": lambda run, x: int(item(run, x)),
+    "__int__": as_int,
     "__index__": index,
     "__float__": lambda run, x: float(item(run, x)),
     "__hash__": lambda run, x: id(x),

@@ -1,0 +1,163 @@
+"""Programs in which data or the elements of tensors decide sizes: what is said of sizes holds for all data.
+
+Each program runs eagerly at every small assignment, on several draws of data. Where a verdict is given, the
+sizes that are accepted run whatever the data, and the others run with none.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from anyshape.constraints.dims import evaluate
+from anyshape.constraints.language import Tensor as Type
+from anyshape.constraints.spec_text import parse_spec
+from anyshape.typecheck import check
+
+REFUSALS = (RuntimeError, ValueError, AssertionError, IndexError, ZeroDivisionError)
+DRAWS = 6
+Program = tuple[Callable[..., Any], str, int]
+
+
+def drawn(dtype: str, shape: Sequence[int], draw: int) -> Tensor:
+    """Data of a kind that another draw has not: zeros, ones, then random."""
+    size = tuple(shape)
+    if draw < 2:
+        return torch.full(size, draw, dtype=getattr(torch, dtype))
+    if dtype == "bool":
+        return torch.rand(size) < draw / DRAWS
+    if dtype.startswith("int"):
+        return torch.randint(0, 2, size, dtype=getattr(torch, dtype))
+    return torch.randn(size)
+
+
+def outcomes(target: Callable[..., Any], inputs: str, values: dict[str, int]) -> set[bool]:
+    """Whether it runs at these sizes, on data of several kinds."""
+    found = set()
+    for draw in range(DRAWS):
+        torch.manual_seed(draw)
+        given = {}
+        for declared in parse_spec(inputs).inputs:
+            assert isinstance(declared.type, Type)
+            shape = [evaluate(n, values) for n in declared.type.shape]
+            given[declared.name] = drawn(declared.type.dtype or "float32", shape, draw)
+        try:
+            target(**given)
+            found.add(True)
+        except REFUSALS:
+            found.add(False)
+    return found
+
+
+def all_outcomes(target: Callable[..., Any], inputs: str, upto: int) -> dict[tuple[int, ...], set[bool]]:
+    symbols = parse_spec(inputs).domain.symbols
+    points = itertools.product(range(1, upto + 1), repeat=len(symbols))
+    return {p: outcomes(target, inputs, dict(zip(symbols, p, strict=True))) for p in points}
+
+
+def agrees(program: Program, verdicts: Sequence[str] = ("proved", "refined", "refuted")) -> Any:
+    """The report, after it was compared with eager runs."""
+    target, inputs, upto = program
+    report = check(target, inputs)
+    assert report.verdict in verdicts, report.to_text()
+    assert "internal-error" not in [f.code for f in report.findings], report.to_text()
+    symbols = parse_spec(inputs).domain.symbols
+    for point, found in all_outcomes(target, inputs, upto).items():
+        said = report.accepts.holds(**dict(zip(symbols, point, strict=True)))
+        assert found == {said}, f"{point}: said {said}, found {found}\n{report.to_text()}"
+    return report
+
+
+def named(programs: Sequence[Program]) -> Any:
+    return pytest.mark.parametrize("program", programs, ids=[p[0].__name__ for p in programs])
+
+
+# --- sizes that elements carry ---------------------------------------------------------------------------
+
+
+def greatest_position(x: Tensor, table: Tensor) -> Tensor:
+    """The greatest of positions is the last of them."""
+    last = torch.arange(2, x.shape[0] + 2).expand(x.shape[1], -1).max().item()
+    return table[: last + 1].view(-1, 2) + x.new_zeros(last, 1)[:1]
+
+
+def extremes_of_rows(x: Tensor, table: Tensor) -> Tensor:
+    grid = torch.arange(x.shape[0])[:, None] * 3 - torch.arange(x.shape[1])[None]
+    return table[grid.amax(1)] + table[grid.amin(0, keepdim=True) + 3][:, :1].mean()
+
+
+def frames_of_tensors(x: Tensor) -> Tensor:
+    """The padding of a convolution by whole strides, in tensors all the way."""
+    stride, kernel = torch.tensor(3), torch.tensor(4)
+    frames = torch.ceil((x.shape[0] - kernel) / stride + 1).to(torch.int64) - 1
+    extra = frames * stride + kernel - x.shape[0]
+    return F.pad(x[None, None], (0, extra))[..., 3:].view(-1, 3)
+
+
+def floor_of_a_quotient(x: Tensor) -> Tensor:
+    half = torch.floor(torch.tensor(x.shape[0]) / 2).long()
+    return x.view(int(half), 2)
+
+
+def branch_on_a_tensor_of_sizes(x: Tensor) -> Tensor:
+    length = torch.tensor(x.shape[0])
+    if length > 3 and not (length == 5).item():
+        return x.view(2, -1)
+    return x
+
+
+def condition_of_sizes(x: Tensor) -> Tensor:
+    odd = torch.logical_and(torch.tensor(x.shape[0]) >= 2, ~(torch.tensor(x.shape[0]) <= 4))
+    return x.view(-1, 3) if odd else x
+
+
+def any_of_no_conditions(x: Tensor) -> Tensor:
+    longer = (torch.zeros(x.shape[0] - 1, dtype=torch.int64) + x.shape[0]) > 2
+    return x.view(-1, 2) if longer.all() else x.view(3, -1)
+
+
+CARRIED: list[Program] = [
+    (greatest_position, "x: [a, b]; table: [n]", 5),
+    (extremes_of_rows, "x: [a, b]; table: [n, 2]", 5),
+    (frames_of_tensors, "x: [a]", 12),
+    (floor_of_a_quotient, "x: [a]", 7),
+    (branch_on_a_tensor_of_sizes, "x: [a]", 8),
+    (condition_of_sizes, "x: [a]", 8),
+]
+
+
+@named(CARRIED)
+def test_sizes_are_followed_through_elements(program: Program) -> None:
+    agrees(program)
+
+
+def test_all_and_any_of_conditions_that_may_be_none() -> None:
+    """Of no elements all are true, and at one size there are none."""
+    agrees((any_of_no_conditions, "x: [a]", 7), ("unknown", "proved", "refined", "refuted"))
+
+
+def test_a_fraction_in_floats_is_exact_up_to_a_size() -> None:
+    """Float32 has no 2**24 + 1; half of it is rounded before the floor is taken."""
+    codes = [f.code for f in check(floor_of_a_quotient, "x: [a]").findings]
+    assert "approximate" in codes
+    assert "approximate" not in [
+        f.code for f in check(floor_of_a_quotient, "x: [a]", ["a <= 1000000"]).findings
+    ]
+    assert int(torch.floor(torch.tensor(2**24 + 1) / 2 * 2)) != 2**24 + 1
+
+
+def test_the_oracle_sees_what_depends_on_data() -> None:
+    def by_data(x: Tensor) -> Tensor:
+        return x[x > 0].view(2, -1)
+
+    assert {True, False} in all_outcomes(by_data, "x: [a]", 3).values()
+    with pytest.raises(AssertionError):
+        agrees((by_data, "x: [a]", 3))
+    with pytest.raises(AssertionError, match="said"):
+        agrees((by_data, "x: [a]", 3), ("unknown",))
