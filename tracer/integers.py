@@ -36,15 +36,41 @@ def symbolic_int(*args: Any, **kwargs: Any) -> Any:
 def _sqrt(x: Any, /) -> Any:
     """`math.sqrt`, which of a size is a float that knows of what it is the root."""
     value = x.real() if type(x) is Size else x
-    if type(value) is Real and value.ratio and value.ratio[1] == 1:
+    if type(value) is not Real:
+        return _PLAIN["math", "sqrt"](x)
+    if value.ratio and value.ratio[1] == 1:
         return value.root()
-    return _PLAIN["math", "sqrt"](x)
+    return value.through(_PLAIN["math", "sqrt"], 0.0, None)
 
 
 def _isqrt(n: Any, /) -> Any:
     if type(n) is Size and n >= 0:
         return math.floor(_sqrt(n))
     return _PLAIN["math", "isqrt"](n)
+
+
+def _rising(name: str, above: float | None = None, upto: float | None = None) -> Callable[..., Any]:
+    """A function of `math` that rises, between the bounds of what it takes."""
+
+    def call(x: Any, /, *more: Any) -> Any:
+        plain = _PLAIN["math", name]
+        value = x.real() if type(x) is Size else x
+        numbers = all(type(m) in (builtins.int, float) and m > 1 for m in more)
+        if type(value) is not Real or not numbers:
+            return plain(x, *more)
+        return value.through(lambda v: plain(v, *more), above, upto)
+
+    return call
+
+
+def _gcd(*numbers: Any) -> Any:
+    """`math.gcd`, which of a size and a number is told by which divisors of the number divide the size."""
+    given = [n for n in numbers if type(n) is not Size]
+    if len(numbers) != 2 or len(given) != 1 or given == [0]:
+        return _PLAIN["math", "gcd"](*numbers)
+    (n,) = (n for n in numbers if type(n) is Size)
+    divisors = (d for d in range(abs(given[0]), 0, -1) if given[0] % d == 0)
+    return next(d for d in divisors if n % d == 0)
 
 
 def _prod(a: Any, *args: Any, **kwargs: Any) -> Any:
@@ -58,6 +84,12 @@ def _prod(a: Any, *args: Any, **kwargs: Any) -> Any:
 FUNCTIONS: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
     ("math", "sqrt"): _sqrt,
     ("math", "isqrt"): _isqrt,
+    ("math", "gcd"): _gcd,
+    ("math", "log"): _rising("log", above=0.0),
+    ("math", "log2"): _rising("log2", above=0.0),
+    ("math", "log10"): _rising("log10", above=0.0),
+    ("math", "log1p"): _rising("log1p", above=-1.0),
+    ("math", "exp"): _rising("exp", upto=math.log(sys.float_info.max)),
     ("numpy", "prod"): _prod,
 }
 """By module and name, what stands for functions that insist on numbers."""

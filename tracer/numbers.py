@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
-from fractions import Fraction
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, Protocol
 
@@ -22,7 +21,26 @@ from ..constraints import dims
 from ..constraints import formula as logic
 from ..constraints.dims import Dim, Term
 from ..constraints.formula import Formula
+from ..constraints.system import Answer
 from .conclusive import is_checked
+from .floats import (
+    LARGEST,
+    OVER_DIMS,
+    PLAIN,
+    Comparison,
+    Near,
+    Ratio,
+    Rise,
+    difference,
+    floor_quotient,
+    power_of_two,
+    product,
+    quotient,
+    ratio_of,
+    remainder,
+    root_against,
+    sum_of,
+)
 
 
 class Run(Protocol):
@@ -57,6 +75,15 @@ class Run(Protocol):
 
     def require(self, formula: Formula, reason: str, error: type[Exception] = ZeroDivisionError) -> None:
         """The program raises the error unless this holds."""
+
+    def divisor(self, term: Term) -> Dim:
+        """A size that others are divided by: its value, where that is found out."""
+
+    def judged(self, formula: Formula, more: Sequence[Formula] = ()) -> Answer:
+        """Does it hold where the path that is being recorded is taken, and some more is known?"""
+
+    def guess(self, reason: str) -> bool:
+        """The outcome of a branch that sizes decide in a way that is not followed."""
 
 
 class _Node:
@@ -185,6 +212,7 @@ def _arithmetic(operation: Callable[[Dim, Dim], Dim], divides: bool = False) -> 
                 raise ZeroDivisionError("integer division or modulo by zero")
             if not isinstance(b, int):
                 run.require(logic.ne(b, 0), "integer division or modulo by zero")
+                a, b = run.simplified(a), run.divisor(b)
         return size(run, operation(a, b))
 
     def forward(self: Size, other: Any) -> Any:
@@ -195,7 +223,7 @@ def _arithmetic(operation: Callable[[Dim, Dim], Dim], divides: bool = False) -> 
 
     def reflected(self: Size, other: Any) -> Any:
         if type(other) is float:
-            return operation(Real.of(self.run, other), self.real())  # type: ignore[arg-type]
+            return operation(other, self.real())  # type: ignore[arg-type]
         dim = dim_of(other)
         return NotImplemented if dim is None else apply(self.run, dim, self.term)
 
@@ -236,7 +264,8 @@ class Size(torch.SymInt):
         return int
 
     def real(self) -> Real:
-        return Real(self.run, (self.term, 1), lambda: float(int(self)))
+        rise, near = Rise(self.term, float), Near(self.term, 1)
+        return Real(self.run, (self.term, 1), lambda: float(int(self)), rise=rise, near=near)
 
     __add__, __radd__ = _arithmetic(lambda a, b: a + b)
     __sub__, __rsub__ = _arithmetic(lambda a, b: a - b)
@@ -374,31 +403,11 @@ class Size(torch.SymInt):
         return self
 
 
-def _ratio_of(value: float) -> Ratio | None:
-    """The fraction of small numbers that a constant of the program stands for, where sizes times it are
-    rounded as if it were that.
-
-    A multiple of a power of two near 1 is exact, and so is a product of it with a size below 2**40. Of any
-    other, let f be the double nearest to p/q, and g = q*f - p. Where q does not divide n, n*p/q is at least
-    1/q from an integer, further than n*f is from it. For n = q*t, n*f = v + t*g with v = p*t; where
-    |g| <= p * 2**-54, that is at most half the distance from v to the doubles beside it, and is rounded to v.
-    """
-    if not math.isfinite(value):
-        return None
-    near = Fraction(value).limit_denominator(1024)
-    p, q = near.numerator, near.denominator
-    gap = q * Fraction(value) - p
-    small = abs(p) < 2**12 and float(near) == value
-    return (p, q) if small and abs(gap) <= abs(p) * Fraction(1, 2**54) else None
-
-
 class Real(torch.SymFloat):
     """A float of the program that depends on sizes, or on data.
 
-    While it is a fraction of dims that float arithmetic reproduces exactly (an integer quotient, scaled by
-    constant factors: for integers below 2**40 the quotient is correctly rounded, and rounding cannot reach an
-    integer that the quotient misses), `int`, `floor`, `ceil` and comparisons stay symbolic. Beyond that the
-    numbers are asked for, and `compute` does what the program would. A float from data (`x.item()`) has
+    What is known of it (`floats.py`) lets `int`, `floor`, `ceil` and comparisons stay symbolic. Beyond that
+    the numbers are asked for, and `compute` does what the program would. A float from data (`x.item()`) has
     neither.
 
     The root of a size (`n ** 0.5`) stays symbolic, too: for n below 2**52 the float is correctly rounded, no
@@ -408,19 +417,27 @@ class Real(torch.SymFloat):
     def __init__(
         self,
         run: Run,
-        ratio: tuple[Dim, Dim] | None,
+        ratio: Ratio | None,
         compute: Callable[[], float] | None,
         square: Dim | None = None,
+        *,
+        rise: Rise | None = None,
+        near: Near | None = None,
+        constant: float | None = None,
     ) -> None:
         self.run = run
         self.ratio = ratio
         self.compute = compute
         self.square = square
         """What the float is the square root of, where that is a dim."""
+        self.rise = rise
+        self.near = near
+        self.constant = constant
+        """Of a number of the program's own, that number."""
 
     @classmethod
     def of(cls, run: Run, value: float) -> Real:
-        return cls(run, _ratio_of(value), lambda: value)
+        return cls(run, ratio_of(value), lambda: value, near=Near.of(value), constant=value)
 
     @property
     def node(self) -> _Node:
@@ -440,55 +457,114 @@ class Real(torch.SymFloat):
         return None
 
     def _combine(
-        self, other: Any, plain: Callable[[float, float], Any], exact: Any = None, swap: bool = False
+        self,
+        other: Any,
+        plain: Callable[[float, float], Any],
+        exact: Callable[[Ratio, Ratio], Ratio | None] | None = None,
+        *,
+        near: Callable[[Near, Near], Near | None] | None = None,
+        sign: Callable[[float], float] | None = None,
+        swap: bool = False,
     ) -> Any:
+        """`sign` of a constant operand says whether the result rises with the other, falls, or does neither
+        (a positive number, a negative one, 0).
+        """
         lifted = self._lift(other)
         if lifted is None:
             return NotImplemented
         a, b = (lifted, self) if swap else (self, lifted)
-        ratio = exact(a.ratio, b.ratio) if exact and a.ratio and b.ratio else None
         if a.compute is None or b.compute is None:
             return Real(self.run, None, None)
-        first, second = a.compute, b.compute
-        return Real(self.run, ratio, lambda: plain(first(), second()))
+        ratio = exact(a.ratio, b.ratio) if exact and a.ratio and b.ratio else None
+        about = near(a.near, b.near) if near and a.near and b.near else None
+        first, second, constant, rise = a.compute, b.compute, lifted.constant, None
+        if sign and constant is not None and self.rise and sign(constant):
+            step = (lambda x: plain(constant, x)) if swap else (lambda x: plain(x, constant))
+            rise = self.rise.then(step, sign(constant) > 0)
+        return Real(self.run, ratio, lambda: plain(first(), second()), rise=rise, near=about)
 
     def __add__(self, other: Any) -> Any:
-        return self._combine(other, lambda a, b: a + b, _sum)
+        return self._combine(other, lambda a, b: a + b, sum_of, sign=lambda c: 1)
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
-        return self._combine(other, lambda a, b: a - b, _difference)
+        return self._combine(other, lambda a, b: a - b, difference, sign=lambda c: 1)
 
     def __rsub__(self, other: Any) -> Any:
-        return self._combine(other, lambda a, b: a - b, _difference, swap=True)
+        return self._combine(other, lambda a, b: a - b, difference, sign=lambda c: -1, swap=True)
 
     def __mul__(self, other: Any) -> Any:
-        return self._combine(other, lambda a, b: a * b, _product)
+        return self._combine(other, lambda a, b: a * b, product, near=Near.times, sign=lambda c: c)
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Any:
         self._nonzero(other)
-        return self._combine(other, lambda a, b: a / b, _quotient)
+        return self._combine(other, lambda a, b: a / b, quotient, near=Near.over, sign=lambda c: c)
 
     def __rtruediv__(self, other: Any) -> Any:
         self._nonzero(self)
-        return self._combine(other, lambda a, b: a / b, _quotient, swap=True)
+        return self._combine(other, lambda a, b: a / b, quotient, near=Near.over, swap=True)
 
     def __floordiv__(self, other: Any) -> Any:
-        return self._combine(other, lambda a, b: a // b)
+        self._nonzero(other)
+        return self._combine(other, lambda a, b: a // b, floor_quotient, sign=lambda c: c)
 
     def __rfloordiv__(self, other: Any) -> Any:
+        self._nonzero(self)
         return self._combine(other, lambda a, b: a // b, swap=True)
 
     def __mod__(self, other: Any) -> Any:
-        return self._combine(other, lambda a, b: a % b)
+        self._nonzero(other)
+        return self._combine(other, lambda a, b: a % b, remainder)
+
+    def __rmod__(self, other: Any) -> Any:
+        self._nonzero(self)
+        return self._combine(other, lambda a, b: a % b, swap=True)
 
     def __pow__(self, other: Any) -> Any:
         if type(other) is float and other == 0.5 and self.ratio and self.ratio[1] == 1:
             return self.root()
-        return self._combine(other, lambda a, b: a**b)
+        power = self._combine(other, lambda a, b: a**b)
+        if type(other) in (int, float) and 2**-6 <= other <= 8 and self._spaced():
+            power.rise = self._not_negative(lambda x: x**other)
+        return power
+
+    def _not_negative(self, step: Callable[[float], float]) -> Rise | None:
+        """A monotone step of a float that is certainly not negative."""
+        if self.rise is None or not self._certain(self.rise.passes(lambda x: x >= 0)):
+            return None
+        return self.rise.where(lambda x: x >= 0, True).then(step)
+
+    def _certain(self, formula: Formula) -> bool:
+        """Does it hold for all sizes that floats are asked for?"""
+        small = [logic.le(dims.sym(name), LARGEST) for name in sorted(logic.free_symbols(formula))]
+        return self.run.judged(formula, small) is Answer.ALWAYS
+
+    def _spaced(self) -> bool:
+        """Do the values for different sizes lie so far apart that functions of the C library, which err in
+        the last bit, keep their order?
+        """
+        return self.ratio is not None and isinstance(self.ratio[1], int)
+
+    def through(self, function: Callable[[float], float], above: float | None, upto: float | None) -> Any:
+        """A function of `math` that rises with its argument.
+
+        Raises ValueError for arguments that are not above a bound, OverflowError for those beyond another.
+        """
+        if self.compute is None:
+            return Real(self.run, None, None)
+        compute, rise = self.compute, self.rise if self._spaced() else None
+        if rise is not None and above is not None:
+            if not self.run.truth(rise.passes(lambda x: x > above)):
+                raise ValueError("math domain error")
+            rise = rise.where(lambda x: x > above, True)
+        if rise is not None and upto is not None:
+            if self.run.truth(rise.passes(lambda x: x > upto)):
+                raise OverflowError("math range error")
+            rise = rise.where(lambda x: x > upto, False)
+        return Real(self.run, None, lambda: function(compute()), rise=rise and rise.then(function))
 
     def root(self) -> Any:
         """The square root of a float that is a dim; negative ones have none."""
@@ -496,10 +572,12 @@ class Real(torch.SymFloat):
         n, _ = self.ratio
         if self.run.truth(logic.lt(n, 0)):
             return Real(self.run, None, lambda: math.sqrt(float(self)))
+        rise = self.rise and self.rise.where(lambda x: x >= 0, True).then(math.sqrt)
         found = dims.exact_root(n)
         if found is not None:
-            return Real(self.run, (found if self.run.truth(logic.ge(found, 0)) else -found, 1), self._sqrt)
-        return Real(self.run, None, self._sqrt, n)
+            found = found if self.run.truth(logic.ge(found, 0)) else -found
+            return Real(self.run, (found, 1), self._sqrt, rise=rise, near=Near(found, 1))
+        return Real(self.run, None, self._sqrt, n, rise=rise)
 
     def _sqrt(self) -> float:
         return math.sqrt(float(self))
@@ -510,19 +588,28 @@ class Real(torch.SymFloat):
     def __neg__(self) -> Any:
         return self * -1
 
+    def __pos__(self) -> Any:
+        return self
+
     def __abs__(self) -> Any:
-        return self._combine(0.0, lambda a, b: abs(a))
+        found = self._combine(0.0, lambda a, b: abs(a))
+        if self.ratio and isinstance(self.ratio[1], int):
+            found.ratio = dims.maximum(self.ratio[0], -self.ratio[0]), self.ratio[1]
+        return found
 
     def _nonzero(self, divisor: Any) -> None:
         if type(divisor) is Size:
             self.run.require(logic.ne(divisor.term, 0), "division by zero")
         elif type(divisor) is Real and divisor.ratio and not isinstance(divisor.ratio[0], int):
             self.run.require(logic.ne(divisor.ratio[0], 0), "division by zero")
+        elif type(divisor) in (bool, int, float) and divisor == 0:
+            raise ZeroDivisionError("float division by zero")
 
     def _round(self, exact: Callable[[Dim, Dim], Dim], plain: Callable[[float], int]) -> Any:
         if self.ratio:
             return size(self.run, exact(*self.ratio))
-        return plain(float(self))
+        found = self.rise.whole(plain, self.run.truth) if self.rise else None
+        return plain(float(self)) if found is None else found
 
     def __floor__(self) -> Any:
         if self.square is not None:
@@ -538,6 +625,8 @@ class Real(torch.SymFloat):
     def __trunc__(self) -> Any:
         if self.square is not None:
             return math.floor(self)
+        if self.ratio is None:
+            return self._round(lambda p, q: p // q, math.trunc)
         return math.floor(self) if self >= 0 else math.ceil(self)
 
     def _fraction(self) -> Ratio | None:
@@ -553,58 +642,75 @@ class Real(torch.SymFloat):
         With x = p/q, x + 1/2 is (2p + q) / 2q; 1 - min(1, rest) says that it is an integer, and r % 2 that
         r is odd. Of √n it is floor((√(4n) + 1) / 2): no root of an integer is half an odd number.
         """
-        if ndigits is None and self.square is not None:
+        if ndigits is not None:
+            digits = int(ndigits)
+            found = Real(self.run, None, self.compute and (lambda: round(float(self), digits)))
+            found.rise = self.rise and self.rise.then(lambda x: round(x, digits))
+            return found
+        if self.square is not None:
             return size(self.run, (dims.square_root(4 * self.square) + 1) // 2)
-        if ndigits is None and self.ratio:
+        if self.ratio:
             p, q = self._fraction() or self.ratio
             rounded, rest = (2 * p + q) // (2 * q), (2 * p + q) % (2 * q)
             return size(self.run, rounded - (1 - dims.minimum(1, rest)) * (rounded % 2))
-        return round(float(self), ndigits)
+        return self._round(lambda p, q: p // q, round)
 
-    def _compare(
-        self, other: Any, exact: Callable[[Dim, Dim], Formula], plain: Callable[[float, float], bool]
-    ) -> Any:
+    def _compare(self, other: Any, how: Comparison) -> Any:
         lifted = self._lift(other)
         if lifted is None:
             return NotImplemented
         if self.compute is None or lifted.compute is None:
             return self.run.coin()
         mine, theirs = self._fraction(), lifted._fraction()
-        if isinstance(other, int | float) and not isinstance(other, Size | Real) and other == other // 1:
-            theirs = int(other), 1  # however large: a float is compared with it as the two numbers are
+        if lifted.constant is not None and lifted.constant == lifted.constant // 1:
+            theirs = int(lifted.constant), 1  # however large: floats are compared with it as numbers are
         if self.square is not None and theirs:
             p, q = theirs
-            return self.run.truth(_root_against(exact, self.square * q * q, p))
-        if mine and theirs and (_power_of_two(mine[1]) or _power_of_two(theirs[1])):
+            return self.run.truth(root_against(OVER_DIMS[how], self.square * q * q, p))
+        if mine and theirs and (power_of_two(mine[1]) or power_of_two(theirs[1])):
             # Two that are both rounded (`n * 0.1 == 0.3`) compare as their roundings do.
             (p, q), (r, s) = mine, theirs
-            return self.run.truth(exact(p * s, r * q))
-        return plain(float(self), float(lifted))
+            return self.run.truth(OVER_DIMS[how](p * s, r * q))
+        if self.rise and lifted.constant is not None:
+            return self.run.truth(self.rise.compared(how, lifted.constant))
+        if self.near and lifted.near:
+            positive = logic.all_of((self.near.positive(), lifted.near.positive()))
+            if self._certain(positive):
+                return self._compare_near(self.near, lifted.near, how)
+        return PLAIN[how](float(self), float(lifted))
+
+    def _compare_near(self, mine: Near, theirs: Near, how: Comparison) -> bool:
+        greater, less, equal = mine.against(theirs, self._certain)
+        for formula, a, b in (greater, 1, 0), (less, 0, 1), (equal, 0, 0):
+            if self.run.truth(formula):
+                return PLAIN[how](a, b)
+        return self.run.guess("two floats that are computed from sizes lie too close together to compare")
 
     def __eq__(self, other: Any) -> Any:
-        return self._compare(other, logic.eq, lambda a, b: a == b)
+        return self._compare(other, "==")
 
     def __ne__(self, other: Any) -> Any:
-        return self._compare(other, logic.ne, lambda a, b: a != b)
+        return self._compare(other, "!=")
 
     def __lt__(self, other: Any) -> Any:
-        return self._compare(other, logic.lt, lambda a, b: a < b)
+        return self._compare(other, "<")
 
     def __le__(self, other: Any) -> Any:
-        return self._compare(other, logic.le, lambda a, b: a <= b)
+        return self._compare(other, "<=")
 
     def __gt__(self, other: Any) -> Any:
-        return self._compare(other, logic.gt, lambda a, b: a > b)
+        return self._compare(other, ">")
 
     def __ge__(self, other: Any) -> Any:
-        return self._compare(other, logic.ge, lambda a, b: a >= b)
+        return self._compare(other, ">=")
 
     def is_integer(self) -> bool:
         if self.square is not None:
             return self.run.truth(logic.eq(dims.square_root(self.square) ** 2, self.square))
         if self.ratio:
             return self.run.truth(logic.eq(self.ratio[0] % self.ratio[1], 0))
-        return float(self).is_integer()
+        below = self.rise and self.rise.whole(math.floor, self.run.truth)
+        return float(self).is_integer() if below is None else bool(self == below)
 
     def __bool__(self) -> bool:
         return bool(self != 0.0)
@@ -619,6 +725,15 @@ class Real(torch.SymFloat):
             self.run.insists(sys._getframe(1))
         whole: int = math.trunc(self)
         return int(whole)
+
+    def __sym_float__(self) -> Any:
+        return self
+
+    def __sym_sqrt__(self) -> Any:
+        return math.sqrt(self)
+
+    def __sym_log2__(self) -> Any:
+        return math.log2(self)
 
     __hash__ = object.__hash__
 
@@ -638,60 +753,3 @@ class Real(torch.SymFloat):
 
 class DataNeeded(Exception):
     """The program asks for a value that only real data has."""
-
-
-Ratio = tuple[Dim, Dim]
-
-
-def _root_against(compare: Callable[[Dim, Dim], Formula], n: Dim, p: Dim) -> Formula:
-    """`compare(√n, p)`: of two numbers that are not negative, the squares compare as they do; a root is
-    greater than what is negative.
-    """
-    return logic.any_of(
-        (
-            logic.all_of((logic.ge(p, 0), compare(n, p * p))),
-            logic.all_of((logic.lt(p, 0), compare(1, 0))),
-        )
-    )
-
-
-def _lowest(p: Dim, q: Dim) -> Ratio | None:
-    """p/q with a positive integer below, the form in which comparisons and rounding are exact."""
-    if not isinstance(q, int):
-        return p, q
-    if q == 0:
-        return None
-    if q < 0:
-        p, q = -p, -q
-    return (p, q) if q <= 2**20 else None
-
-
-def _sum(a: Ratio, b: Ratio) -> Ratio | None:
-    """Exact in floats only where both denominators are powers of two."""
-    return (
-        _lowest(a[0] * b[1] + b[0] * a[1], a[1] * b[1])
-        if _power_of_two(a[1]) and _power_of_two(b[1])
-        else None
-    )
-
-
-def _difference(a: Ratio, b: Ratio) -> Ratio | None:
-    return _sum(a, (-b[0], b[1]))
-
-
-def _product(a: Ratio, b: Ratio) -> Ratio | None:
-    """Exact where both denominators are powers of two; rounded well where a size meets a constant."""
-    if (a[1] == 1 and isinstance(b[0], int)) or (b[1] == 1 and isinstance(a[0], int)):
-        return _lowest(a[0] * b[0], a[1] * b[1])
-    return _lowest(a[0] * b[0], a[1] * b[1]) if _power_of_two(a[1]) and _power_of_two(b[1]) else None
-
-
-def _quotient(a: Ratio, b: Ratio) -> Ratio | None:
-    """One rounding: exact operands on both sides of it."""
-    if not (_power_of_two(a[1]) and _power_of_two(b[1])):
-        return None
-    return _lowest(a[0] * b[1], a[1] * b[0])
-
-
-def _power_of_two(q: Dim) -> bool:
-    return isinstance(q, int) and q > 0 and (q & (q - 1)) == 0

@@ -457,9 +457,13 @@ class Recording(Ledger):
 
     def writes(self, frame: FrameType) -> None:
         if not self._over and matters(frame):
-            self.generator.node = len(self.nodes)
-            self.nodes.append(Node("require", (("condition", True),), (), here(self.names)))
-            self.generator.approximate("what becomes of a text with or about a size is not followed")
+            self._approximate("what becomes of a text with or about a size is not followed")
+
+    def _approximate(self, reason: str) -> None:
+        """Says so of a place outside any operator, by a node of its own."""
+        self.generator.node = len(self.nodes)
+        self.nodes.append(Node("require", (("condition", True),), (), here(self.names)))
+        self.generator.approximate(reason)
 
     def hash(self, size: Size, frame: FrameType) -> int:
         """Equal keys have one hash, that of the first of them."""
@@ -485,6 +489,10 @@ class Recording(Ledger):
 
     def coin(self) -> bool:
         return self._branch(None, None)
+
+    def guess(self, reason: str) -> bool:
+        self._approximate(reason)
+        return self.coin()
 
     def require(self, formula: Formula, reason: str, error: type[Exception] = ZeroDivisionError) -> None:
         """A requirement outside any operator (a division of sizes, a `torch._check`) is a node of its own, so

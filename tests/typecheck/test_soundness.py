@@ -342,6 +342,43 @@ def beyond_a_bound(x: Tensor) -> Tensor:
     return x.view(2, -1) if x.shape[0] / 3 >= 1 and x.shape[1] / 2 != 1.5 else x
 
 
+def beyond_fractions(x: Tensor) -> Tensor:
+    n = x.shape[0]
+    if n * 0.7 > 5 or 1.1 - n * 0.123456789 < 0 or (n / 3 + 0.5) * 1.7 == 1.9833333333333332:
+        return x.view(3, -1)
+    return x.view(2, -1) if n % 2.0 == 1.0 else x[: int(abs(n // 2.0 - 3.5))].view(2, -1)
+
+
+def logarithms(x: Tensor) -> Tensor:
+    n = x.shape[0]
+    if math.log2(n) > 3 or math.exp(-n) > 0.2 or math.log(n, 10) < math.log10(2):
+        return x.view(3, -1)
+    return x.view(2, -1) if round(n / 3, 1) == 1.3 or (n - 1) ** 0.4 < 1.6 else x
+
+
+def bits_by_logarithm(x: Tensor) -> Tensor:
+    n = x.shape[0] if x.shape[0] < 9 else 9
+    return x.new_zeros(2 ** math.ceil(math.log2(n))).view(n, -1)
+
+
+def root_by_torch(x: Tensor) -> Tensor:
+    return x.view(3, -1) if torch.sym_sqrt(x.shape[0]) > 2.5 else x
+
+
+def scales(x: Tensor) -> Tensor:
+    scale = max(16 / n for n in x.shape)
+    return x.view(3, -1) if x.numel() * scale > 40 else x
+
+
+def times_a_quotient(x: Tensor) -> Tensor:
+    n, k = x.shape
+    return x.view(3, -1) if n * (1 / k) < 1 or n * (k / n) != k else x.view(2, -1)
+
+
+def common_divisor(x: Tensor) -> Tensor:
+    return x.view(math.gcd(x.shape[0], 12), -1, 3)
+
+
 def written_expanded(x: Tensor, y: Tensor) -> Tensor:
     z = x.expand_as(y)
     z += 1
@@ -412,11 +449,20 @@ PROGRAMS: list[tuple[Callable[..., Any], str, int]] = [
     (positions_in_a_grid, "x: [a]; table: [n]", 4),
     (bags, "x: [a, b]", 6),
     (beyond_a_bound, "x: [a, b]", 5),
+    (beyond_fractions, "x: [a]", 16),
+    (logarithms, "x: [a]", 16),
+    (bits_by_logarithm, "x: [a]", 18),
+    (root_by_torch, "x: [a]", 18),
+    (scales, "x: [a, b]", 7),
+    (times_a_quotient, "x: [a, b]", 50),
+    (common_divisor, "x: [a]", 24),
 ]
 
 
-APPROXIMATE = (written_positions, text_of_a_size, text_of_a_refusal, positions_in_a_grid)
-"""Programs with a finding `approximate`: elements written one by one are not followed, nor are texts."""
+APPROXIMATE = (written_positions, text_of_a_size, text_of_a_refusal, positions_in_a_grid, times_a_quotient)
+"""Programs with a finding `approximate`: elements written one by one are not followed, nor are texts, nor is
+which of two floats is greater that are one but for rounding.
+"""
 
 
 def eager(target: Callable[..., Any], inputs: str, values: dict[str, int]) -> bool:
