@@ -30,7 +30,7 @@ from .language import (
     Value,
     tensors,
 )
-from .lifting import Named, Reach, fitted, into_first, is_stray, prepared
+from .lifting import Named, Reach, fitted, has_row, into_first, is_stray, prepared
 from .memory import require_apart
 from .opnames import IGNORED, SYNONYMS, is_in_place, parameters
 from .program import Argument, Program, Ref, parts_of
@@ -348,7 +348,7 @@ class Generator:
         before, self._asked = self._heard(), False
         try:
             given = named
-            if self.domain.rows:
+            if self.domain.rows and any(map(has_row, named.values())):
                 given, result = self._lifted(rule, base, named, inplace)
             else:
                 result = self._applied(rule, base, named)

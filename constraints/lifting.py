@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
 from .dims import Dim, Term, maximum, substitute, sym, symbols
 from .formula import Formula, any_of, eq, free_symbols, ge, le, negate
-from .language import Context, Layout, Refused, Shape, Tensor, Value, product, tensors
+from .language import Context, Layout, Refused, Shape, Slice, Tensor, Value, product, tensors
 from .rows import (
     DEEPEST,
     Deeper,
@@ -108,6 +108,20 @@ def prepared(g: Generator, rule: Rule, named: dict[str, Any], whole: bool = Fals
                 g.bounds.learn(ge(tensor.shape[place], 1))
         return _mapped(aligned, lambda tensor: _melted(g, tensor)) if reach.melts else aligned
     raise AssertionError("a call is never prepared for its rule")
+
+
+def has_row(value: Any) -> bool:
+    """Does a row stand anywhere in an argument?"""
+    match value:
+        case Tensor():
+            return place_of(value.shape) is not None
+        case tuple():
+            return any(map(has_row, value))
+        case Term():
+            return has_rows(symbols(value))
+        case Slice(start, stop, step):
+            return has_row((start, stop, step))
+    return False
 
 
 def into_first(reach: Callable[[Named], Reach | None]) -> Callable[[Named], Reach | None]:

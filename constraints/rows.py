@@ -109,7 +109,10 @@ def has_rows(names: Iterable[str]) -> bool:
 
 def place_of(shape: tuple[Dim, ...]) -> int | None:
     """Where the row stands in a shape; None in a shape of known rank."""
-    return next((i for i, dim in enumerate(shape) if row_of(dim) is not None), None)
+    for place, dim in enumerate(shape):
+        if type(dim) is not int and row_of(dim) is not None:
+            return place
+    return None
 
 
 def rank_of(shape: tuple[Dim, ...]) -> Dim:

@@ -8,6 +8,7 @@ learns no more and looks no further, so that it says None more often, and nothin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from math import inf
 from typing import TypeAlias
 
@@ -270,24 +271,24 @@ class Known:
         return self._answers[formula]
 
     def _ask(self, formula: Compare | And | Or) -> bool | None:
-        answer: bool | None
-        match formula:
-            case Compare(op, term):
-                if any(name.startswith(SHIFTED) for name in symbols(term)):
-                    return None
-                answer = _judge(op, *interval(term, self.ranges))
-                if answer is None:
-                    answer = self._compare(formula)
-            case And(parts):
-                answers = [self.ask(p) for p in parts]
-                answer = False if False in answers else True if None not in answers else None
-            case Or(parts):
-                answers = [self.ask(p) for p in parts]
-                answer = True if True in answers else False if None not in answers else None
+        if isinstance(formula, Compare):
+            return self._compare(formula)
+        answers = [self.ask(p) for p in formula.parts]
+        if isinstance(formula, And):
+            answer = False if False in answers else True if None not in answers else None
+        else:
+            answer = True if True in answers else False if None not in answers else None
         return self._whole(formula) if answer is None else answer
 
     def _compare(self, compare: Compare) -> bool | None:
-        """By fact, by normal form under what is known, by interval there, by adding one known inequality."""
+        """By interval, by fact, by normal form under what is known, by the values of a symbol, by interval
+        there, by adding one known inequality.
+        """
+        if any(name.startswith(SHIFTED) for name in symbols(compare.term)):
+            return None
+        answer = _judge(compare.op, *interval(compare.term, self.ranges))
+        if answer is not None:
+            return answer
         plain = self._plain(compare)
         if isinstance(plain, bool):
             return plain
@@ -296,6 +297,15 @@ class Known:
         if negate(plain) in self._facts:
             return False
         assert isinstance(plain, Compare)
+        if plain != compare:
+            answer = _judge(plain.op, *interval(plain.term, self.ranges))
+            if answer is not None:
+                return answer
+        if not self._rules and len(names := symbols(plain.term)) == 1:
+            with suppress(TooLarge):  # the exact answer, but for what relates the symbol to others
+                (name,) = names
+                answer = self._by_values(plain, name)
+                return self._related(plain) if answer is None and self._relations else answer
         viewed = _rewritten(plain, self.view)
         if isinstance(viewed, bool):
             return viewed
@@ -305,7 +315,7 @@ class Known:
             answer = self._apart(plain)
         if answer is None and self._relations:
             answer = self._related(plain)
-        return answer
+        return self._whole(compare) if answer is None else answer
 
     def _apart(self, compare: Compare) -> bool | None:
         """a*t op 0 is t op 0 for an atom a > 0, taken out of every monomial: x*y == x*z is y == z where
@@ -352,18 +362,20 @@ class Known:
             return True
         formula = _map_comparisons(formula, lambda c: _rewritten(c, self.equal))
         names = free_symbols(formula)
-        if len(names) != 1:
-            return None
-        (name,) = names
+        if len(names) == 1:
+            with suppress(TooLarge):
+                (name,) = names
+                return self._by_values(formula, name)
+        return None
+
+    def _by_values(self, formula: Formula, name: str) -> bool | None:
+        """The formula, which is over one symbol, beside the values that the symbol may have. Raises TooLarge
+        where these are no sets that are looked at.
+        """
         values = solutions(formula, name)
         if values is None:
-            return None
-        possible = self.sets.get(name, EVERY)
-        try:
-            both = possible & values
-            return True if both == possible else None if both else False
-        except TooLarge:
-            return None
+            raise TooLarge
+        return self.sets.get(name, EVERY).lies_in(values)
 
 
 _COMPARE: Mapping[str, Callable[[Dim, Dim], Formula]] = {"==": eq, "!=": ne, ">=": ge}

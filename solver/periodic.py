@@ -43,7 +43,7 @@ class IntegerSet:
         return any(self._first(mask, low, high) is not None for mask, low, high in self._stretches())
 
     def __and__(self, other: IntegerSet) -> IntegerSet:
-        return self._combine(other, int.__and__)
+        return _common(self, other)
 
     def __or__(self, other: IntegerSet) -> IntegerSet:
         return self._combine(other, int.__or__)
@@ -54,6 +54,11 @@ class IntegerSet:
 
     def __le__(self, other: IntegerSet) -> bool:
         return not self & ~other
+
+    def lies_in(self, other: IntegerSet) -> bool | None:
+        """Are all members in the other set? None where some are and some are not; yes if there are none."""
+        both = self & other
+        return True if both == self else None if both else False
 
     def _combine(self, other: IntegerSet, join: Callable[[int, int], int]) -> IntegerSet:
         period = lcm(self.period, other.period)
@@ -216,6 +221,12 @@ class TooLarge(Exception):
 
 EVERY = IntegerSet(1, (), (1,))
 NONE = IntegerSet(1, (), (0,))
+
+
+@lru_cache(maxsize=1 << 12)
+def _common(one: IntegerSet, other: IntegerSet) -> IntegerSet:
+    """The members of both: programs ask of the same few sets again and again."""
+    return one._combine(other, int.__and__)
 
 
 def _bounded(period: int, mask: int, low: float, high: float) -> IntegerSet:
