@@ -6,14 +6,18 @@ import operator
 from collections import OrderedDict
 from collections.abc import Iterator
 from itertools import chain, compress, filterfalse
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import torch
 
 _CONTAINERS: Final = frozenset({list, dict, set, OrderedDict})
 
 
-def submodules(target: Any) -> list[tuple[str, torch.nn.Module]]:
+Modules: TypeAlias = list[tuple[str, torch.nn.Module]]
+"""The modules of a model with their paths, the model first."""
+
+
+def submodules(target: Any) -> Modules:
     """What `named_modules` gives: each module once, with its path, those that it holds behind it."""
     found: dict[torch.nn.Module, str] = {}
     waiting: list[tuple[str, torch.nn.Module | None]]
@@ -30,51 +34,42 @@ def submodules(target: Any) -> list[tuple[str, torch.nn.Module]]:
 class ModelState:
     """The attributes of a model's modules, containers in them by content, as they stand when this is made."""
 
-    def __init__(self, target: Any) -> None:
-        self._modules: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
+    def __init__(self, target: Any, modules: Modules | None = None) -> None:
+        modules = submodules(target) if modules is None else modules
+        self._modules = [(path, vars(module), vars(module).copy()) for path, module in modules]
         """The path of a module, its attributes, and what they were."""
-        self._filled: list[tuple[str, str, Any, Any]] = []
-        """Of a container the path of its module, its name there, itself, and what was in it."""
-        self._empty: list[Any] = []
+        values = [*chain.from_iterable(now.values() for _, now, _ in self._modules)]
+        containers = [*compress(values, map(_CONTAINERS.__contains__, map(type, values)))]
+        self._filled = [(container, container.copy()) for container in containers if container]
+        """Containers, and what was in them."""
+        self._empty = [*filterfalse(None, containers)]
         """Containers with nothing in them, as most have."""
-        for path, module in submodules(target):
-            attributes = vars(module)
-            self._modules.append((path, attributes, attributes.copy()))
-            are_containers = [*map(_CONTAINERS.__contains__, map(type, attributes.values()))]
-            containers = [*compress(attributes.values(), are_containers)]
-            filled = compress(compress(attributes.items(), are_containers), containers)
-            self._filled += [(path, key, value, value.copy()) for key, value in filled]
-            self._empty += filterfalse(None, containers)
         self._before = self._members()
 
-    def _members(self) -> list[Any]:
-        """What is told at a glance: how much there is in each module and container, and its identity."""
+    def _members(self) -> tuple[list[int], list[Any]]:
+        """How much there is in each module and container, and what it is."""
         attributes = [now for _, now, _ in self._modules]
-        containers = [now for _, _, now, _ in self._filled]
-        held = [*attributes, *containers]
+        containers = [now for now, _ in self._filled]
         dicts = [*attributes, *(c for c in containers if isinstance(c, dict))]
-        return [
-            [*map(len, held)],
-            [*map(id, chain.from_iterable(held))],
-            [*map(id, chain.from_iterable(map(dict.values, dicts)))],
-        ]
+        held = [*attributes, *containers]
+        return [*map(len, held)], [*chain.from_iterable(chain(held, map(dict.values, dicts)))]
+
+    def _is_same(self) -> bool:
+        """By identity, for tensors have no truth to compare."""
+        (lengths, members), (before, were) = self._members(), self._before
+        return lengths == before and all(map(operator.is_, members, were)) and not any(self._empty)
 
     def restore(self) -> list[str]:
         """Puts every attribute back; returns the names of those that the run had changed."""
-        if self._members() == self._before and not any(self._empty):
+        if self._is_same():
             return []
         changed: list[str] = []
         for path, now, attributes in self._modules:
             changed += [_name(path, key) for key in _put_back(now, attributes)]
-        for path, key, value, before in self._filled:
-            if _differs(value, before):
-                changed.append(_name(path, key))
-                _refill(value, before)
-        filled = {id(value) for value in self._empty if value}
+        refilled = {id(filled) for filled, before in self._filled if _refill(filled, before)}
+        refilled |= {id(empty) for empty in self._empty if _refill(empty, ())}
         for path, _, attributes in self._modules:
-            changed += [_name(path, key) for key, value in attributes.items() if id(value) in filled]
-        for value in self._empty:
-            value.clear()
+            changed += [_name(path, key) for key, value in attributes.items() if id(value) in refilled]
         return changed
 
 
@@ -95,6 +90,8 @@ def _put_back(now: dict[str, Any], attributes: dict[str, Any]) -> Iterator[str]:
 
 def _differs(now: Any, before: Any) -> bool:
     """By identity of the members, in order: tensors have no truth to compare."""
+    if not before:
+        return bool(now)
     if isinstance(now, set):
         return bool(now != before)
     if len(now) != len(before) or not all(map(operator.is_, now, before)):
@@ -102,9 +99,13 @@ def _differs(now: Any, before: Any) -> bool:
     return isinstance(now, dict) and not all(map(operator.is_, now.values(), before.values()))
 
 
-def _refill(container: Any, contents: Any) -> None:
+def _refill(container: Any, contents: Any) -> bool:
+    """Makes a container hold what it held; was that something else?"""
+    if not _differs(container, contents):
+        return False
     container.clear()
     if isinstance(container, list):
         container.extend(contents)
     else:
         container.update(contents)
+    return True

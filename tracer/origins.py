@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import torch
 
 from ..constraints.program import Origin
-from .model_state import submodules
+from .model_state import Modules, submodules
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _OUR_FOLDERS: tuple[str, ...] = tuple(
@@ -105,8 +105,9 @@ def _characters(source: bytes) -> int:
 class ModuleNames:
     """Paths of a model's modules (`encoder.layers.0`), looked up by identity."""
 
-    def __init__(self, root: Any) -> None:
-        self._names = {id(module): name for name, module in submodules(root)}
+    def __init__(self, root: Any, modules: Modules | None = None) -> None:
+        modules = submodules(root) if modules is None else modules
+        self._names = {id(module): name for name, module in modules}
 
     def of_frame(self, frame: FrameType) -> str | None:
         """The path of the module whose method the frame runs."""

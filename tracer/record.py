@@ -56,7 +56,7 @@ from .keys import MOST, beside
 from .ledger import Ledger
 from .loops import Loops, NotSummarised, Plans
 from .memory import View, is_view, remember
-from .model_state import ModelState, submodules
+from .model_state import ModelState, Modules, submodules
 from .numbers import DataNeeded, Real, Size, size
 from .origins import ModuleNames, here, is_defect, is_ours, of_error
 from .real_tensors import dtype_name, value_of
@@ -113,7 +113,8 @@ def record(
     """
     bind(target, spec.inputs, lambda declared: declared)
     started = time.monotonic()
-    state, subject, plans = ModelState(target), Subject.of(target), Plans()
+    modules = submodules(target)
+    state, subject, plans = ModelState(target, modules), Subject.of(target, modules), Plans()
     pending: list[tuple[Decision, ...]] = [()]
     paths: list[Path] = []
     changed: dict[str, None] = {}
@@ -233,10 +234,10 @@ class Subject:
     """Where every run starts from: what one of them has asked of rules, the others need not ask."""
 
     @classmethod
-    def of(cls, target: Callable[..., Any]) -> Subject:
+    def of(cls, target: Callable[..., Any], modules: Modules | None = None) -> Subject:
         names: dict[int, str] = {}
         device: torch.device | None = None
-        modules = submodules(target)
+        modules = submodules(target) if modules is None else modules
         parameters = [(path, module._parameters) for path, module in modules]
         for path, tensors in parameters + [(path, module._buffers) for path, module in modules]:
             for name, tensor in tensors.items():
@@ -244,7 +245,8 @@ class Subject:
                     names.setdefault(id(tensor), f"{path}.{name}" if path else name)
                     device = device or tensor.device
         device = device or torch.device("cpu")
-        return cls(target, device, ModuleNames(target), names, tuple(sources_of(target)))
+        sources = tuple(sources_of(target, modules))
+        return cls(target, device, ModuleNames(target, modules), names, sources)
 
 
 def _over(*args: Any) -> NoReturn:
@@ -295,7 +297,7 @@ class Recording(Ledger):
         self.is_narrowed = False
         """Was a rank bounded after a branch was taken? Then there may be fewer ways to begin with."""
         self.is_astray = False
-        """Did it not get to what it was to decide? So it may be where less of the rows was declared before."""
+        """Did it not get to what it was to decide? So it may be where less of a row was declared before."""
 
     def close(self) -> None:
         """Lets go of the target and its weights, and of what refers back to the run, so that all of it goes

@@ -21,7 +21,7 @@ import torch
 
 from . import sequences
 from .integers import FUNCTIONS, plain_functions, symbolic_int
-from .model_state import submodules
+from .model_state import Modules, submodules
 from .numbers import Real, Size
 from .origins import is_inner, is_of_package
 from .symbolic import RowSizes, Sizes, SymbolicTensor
@@ -118,11 +118,12 @@ def _taken(module: ModuleType) -> frozenset[str]:
     return frozenset(name for found in _TOLD_APART.finditer(source) for name in found.groups() if name)
 
 
-def sources_of(target: Any) -> list[ModuleType]:
+def sources_of(target: Any, modules: Modules | None = None) -> list[ModuleType]:
     """The modules of the user's that the target's code lives in, those of functions that they import from
     their own package, and the one of torch's own composites.
     """
-    parts = [module for _, module in submodules(target)] or [target]
+    modules = submodules(target) if modules is None else modules
+    parts = [module for _, module in modules] or [target]
     names = [getattr(t, "__module__", None) for part in parts for t in (type(part), part)]
     found: dict[str, ModuleType] = {}
     todo = sorted({n for n in names if isinstance(n, str)})
