@@ -82,6 +82,9 @@ class Run(Protocol):
     def judged(self, formula: Formula, more: Sequence[Formula] = ()) -> Answer:
         """Does it hold where the path that is being recorded is taken, and some more is known?"""
 
+    def times(self, members: list[Any] | tuple[Any, ...], count: Term) -> Any:
+        """A list or a tuple, so many times one after the other."""
+
     def guess(self, reason: str) -> bool:
         """The outcome of a branch that sizes decide in a way that is not followed."""
 
@@ -212,7 +215,8 @@ def _arithmetic(operation: Callable[[Dim, Dim], Dim], divides: bool = False) -> 
                 raise ZeroDivisionError("integer division or modulo by zero")
             if not isinstance(b, int):
                 run.require(logic.ne(b, 0), "integer division or modulo by zero")
-                a, b = run.simplified(a), run.divisor(b)
+                b = run.divisor(b)
+                a = run.simplified(a) if isinstance(b, int) else a
         return size(run, operation(a, b))
 
     def forward(self: Size, other: Any) -> Any:
@@ -269,7 +273,7 @@ class Size(torch.SymInt):
 
     __add__, __radd__ = _arithmetic(lambda a, b: a + b)
     __sub__, __rsub__ = _arithmetic(lambda a, b: a - b)
-    __mul__, __rmul__ = _arithmetic(lambda a, b: a * b)
+    _product, _ = _arithmetic(lambda a, b: a * b)
     __floordiv__, __rfloordiv__ = _arithmetic(lambda a, b: a // b, divides=True)
     __mod__, __rmod__ = _arithmetic(lambda a, b: a % b, divides=True)
 
@@ -279,6 +283,14 @@ class Size(torch.SymInt):
     __le__ = _comparison(logic.le, lambda a, b: a <= b, NotImplemented)
     __gt__ = _comparison(logic.gt, lambda a, b: a > b, NotImplemented)
     __ge__ = _comparison(logic.ge, lambda a, b: a >= b, NotImplemented)
+
+    def __mul__(self, other: Any) -> Any:
+        if type(other) in (list, tuple):
+            return self.run.times(other, self.term)
+        return self._product(other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self * other
 
     def __truediv__(self, other: Any) -> Any:
         return self.real() / other

@@ -61,7 +61,7 @@ from .numbers import DataNeeded, Real, Size, size
 from .origins import ModuleNames, here, is_defect, is_ours, of_error
 from .real_tensors import dtype_name, value_of
 from .repeats import Answered, Call, Slot
-from .sequences import COUNTED, SEVERAL, Repeated, counted, iterate, joined, lazy, physical, settled
+from .sequences import COUNTED, SEVERAL, Repeated, counted, iterate, joined, lazy, physical, settled, times
 from .stand_ins import AnotherSource, calls_builtins, sources_of, symbolic_builtins
 from .symbolic import ABOUT_DATA, OPERATOR_ATTRIBUTES, QUESTIONS, Sizes, SymbolicTensor, answer
 from .texts import matters
@@ -491,6 +491,11 @@ class Recording(Ledger):
 
     def coin(self) -> bool:
         return self._branch(None, None)
+
+    def times(self, members: list[Any] | tuple[Any, ...], count: Term) -> Any:
+        if self.domain.rows:
+            return members * self.number(count)
+        return times(self, members, count)
 
     def guess(self, reason: str) -> bool:
         self._approximate(reason)

@@ -458,6 +458,22 @@ _TYPE_OFFSET = object.__basicsize__ - ctypes.sizeof(ctypes.c_void_p)
 SEVERAL = (Repeating, RepeatingTuple)
 
 
+def times(run: Recording, members: Sequence[Any], count: Term) -> Any:
+    """`members * count`: nothing where the count is not positive."""
+    make = Repeating if isinstance(members, list) else RepeatingTuple
+    if not members or not run.truth(ge(count, 1)):
+        return members[:0]
+    if builtins.len(members) == 1:
+        return make([Repeated.times(run, count, members[0])])
+    return make([Repeated.of(run, builtins.len(members) * count, functools.partial(_in_turn, run, members))])
+
+
+def _in_turn(run: Recording, members: Sequence[Any], k: Dim) -> Any:
+    """The member at place k, of all that follow each other again and again."""
+    places = builtins.range(builtins.len(members))
+    return members[next(i for i in places if run.truth(eq(k % builtins.len(members), i)))]
+
+
 def counted(
     run: Recording, op: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any], tuple[Dim, ...]]:

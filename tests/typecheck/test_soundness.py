@@ -379,6 +379,34 @@ def common_divisor(x: Tensor) -> Tensor:
     return x.view(math.gcd(x.shape[0], 12), -1, 3)
 
 
+def repeated_list(x: Tensor) -> Tensor:
+    sizes = [(2, 3)] * x.shape[0]
+    rows = [row[:n] for row, (n, _) in zip(x, sizes, strict=False)]
+    return torch.cat(rows).view(len(sizes), -1, 2)
+
+
+def repeated_in_turn(x: Tensor) -> Tensor:
+    pattern = x.shape[0] * (1, 2, 3)
+    return x.new_zeros(pattern[x.shape[0]], len(pattern)).view(2, -1)
+
+
+def repeated_or_nothing(x: Tensor) -> Tensor:
+    several = [x] * (x.shape[0] - 2)
+    return torch.stack(several).view(3, -1) if several else x
+
+
+def repeated_itself(x: Tensor) -> Tensor:
+    lists: list[list[int]] = [[]] * x.shape[0]
+    lists[0].append(1)
+    return x.new_zeros(len(lists[-1]) + len(lists)).view(3, -1)
+
+
+def repeated_and_written(x: Tensor) -> Tensor:
+    marks = [0] * min(x.shape[0], 4)
+    marks[-1] = 3
+    return x.new_zeros(sum(marks) + marks[0]).view(len(marks), -1)
+
+
 def written_expanded(x: Tensor, y: Tensor) -> Tensor:
     z = x.expand_as(y)
     z += 1
@@ -456,6 +484,11 @@ PROGRAMS: list[tuple[Callable[..., Any], str, int]] = [
     (scales, "x: [a, b]", 7),
     (times_a_quotient, "x: [a, b]", 50),
     (common_divisor, "x: [a]", 24),
+    (repeated_list, "x: [a, b]", 5),
+    (repeated_in_turn, "x: [a]", 12),
+    (repeated_or_nothing, "x: [a]", 8),
+    (repeated_itself, "x: [a]", 8),
+    (repeated_and_written, "x: [a]", 8),
 ]
 
 
