@@ -231,7 +231,9 @@ def _extreme(greatest: bool) -> ElementLaw:
     def extreme(named: Named, result: Tensor) -> Elements:
         tensor, dim = _first(named), named.get("dim")
         rank, elements = tensor.rank, tensor.elements
-        if not isinstance(elements, Affine) or isinstance(named.get("other"), Tensor):
+        if isinstance(dim, Tensor):  # `torch.max(x, y)`
+            return _of_two(greatest)({"input": tensor, "other": dim}, result)
+        if not isinstance(elements, Affine):
             return _greatest(named, result)
         axes = range(rank) if dim in (None, ()) else dim if isinstance(dim, tuple) else (dim,)
         gone = {axis % rank for axis in axes} if rank else set()
@@ -349,6 +351,23 @@ def _chosen(named: Named, result: Tensor) -> Elements:
     if len(known) < 2:
         return UNTRACKED
     return Span(minimum(*(s.low for s in known)), maximum(*(s.high for s in known)), attained=False)
+
+
+def _of_two(greatest: bool) -> ElementLaw:
+    """The greater of two elements, or the lesser; with one that is the same everywhere it grows with the
+    other.
+    """
+    law = maximum if greatest else minimum
+
+    def of_two(named: Named, result: Tensor) -> Elements:
+        for this, that in (("input", "other"), ("other", "input")):
+            limit, tensor = _scalar(named[that]), named[this]
+            if isinstance(limit, Affine) and not limit.steps and isinstance(tensor, Tensor):
+                start = limit.start
+                return _monotone(lambda d, start=start: law(d, start))(tensor)
+        return _chosen(named, result)
+
+    return of_two
 
 
 def _moved(order: Callable[[Named, int], tuple[int, ...]]) -> Callable[[Named, Tensor], Elements]:
@@ -517,7 +536,9 @@ ELEMENTS: Mapping[str, ElementLaw] = {
     "clamp": _clamp,
     "clamp_min": _clamp,
     "clamp_max": _clamp,
-    **dict.fromkeys("where minimum maximum".split(), _chosen),
+    "where": _chosen,
+    "maximum": _of_two(greatest=True),
+    "minimum": _of_two(greatest=False),
     **dict.fromkeys("cat stack".split(), _united),
     "getitem": _getitem,
     "slice": _slice,
