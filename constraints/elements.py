@@ -14,6 +14,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from .dims import Apply, Dim, Term, ceildiv, lone_atom, maximum, minimum
@@ -363,8 +364,7 @@ def _of_two(greatest: bool) -> ElementLaw:
         for this, that in (("input", "other"), ("other", "input")):
             limit, tensor = _scalar(named[that]), named[this]
             if isinstance(limit, Affine) and not limit.steps and isinstance(tensor, Tensor):
-                start = limit.start
-                return _monotone(lambda d, start=start: law(d, start))(tensor)
+                return _monotone(partial(law, limit.start))(tensor)
         return _chosen(named, result)
 
     return of_two

@@ -232,8 +232,11 @@ class _Reading:
         self._domain = system.domain
         self._seen: set[tuple[object, ...]] = set()
         self._ways = [(_decisions(p), p.end.how == "raised") for p in system.paths]
+        self._undecided: list[tuple[Open, Requirement]] = []
+        """Sizes at which a requirement fails for some data."""
         for index, path in enumerate(system.paths):
             self._read(index, path)
+        self._settle(system)
         if system.incomplete:
             surely = [p for p in system.paths if not p.on_data and not _on_data_sizes(p)]
             missed = [negate(_premise(p.conditions)) for p in surely]
@@ -270,10 +273,11 @@ class _Reading:
             return
         exact = constraint.node < walk.exact_before
         origin = _origin(walk.path, constraint.node)
-        needs = self._needs(walk, formula, origin) if on_data else walk.guard(formula)
         requirement = Requirement(
-            walk.premise, formula, constraint.reason, origin, walk.index, constraint, needs, exact
+            walk.premise, formula, constraint.reason, origin, walk.index, constraint, exact=exact
         )
+        needs = self._needs(walk, requirement) if on_data else walk.guard(formula)
+        requirement = replace(requirement, needs=needs)
         if constraint.kind == "trace":
             self._add(self.trace, requirement)
             return
@@ -281,13 +285,13 @@ class _Reading:
         if answer is None:
             walk.assume(formula)
 
-    def _needs(self, walk: _Walk, formula: Formula, origin: Origin) -> Formula:
+    def _needs(self, walk: _Walk, requirement: Requirement) -> Formula:
         """What a requirement on sizes that data decide asks of the inputs; what depends on the data
-        becomes open.
+        is undecided.
 
         Some data u fail where `exists u: known(u) and premise and not formula`; all do where no u is left.
         """
-        data = all_of(walk.unbacked.values())
+        formula, data = requirement.formula, all_of(walk.unbacked.values())
         some_fail = self._judge.project(all_of((data, walk.premise, negate(formula))), walk.unbacked)
         if some_fail is False:
             return True
@@ -296,8 +300,43 @@ class _Reading:
             some_pass = self._judge.project(all_of((data, formula)), walk.unbacked)
             needs = True if some_pass is None else implies(walk.reached, some_pass)
         region = walk.reached if some_fail is None else all_of((walk.reached, some_fail))
-        self.open.append(Open(region, "it depends on a size that the data decides", origin, walk.index))
+        reason = "it depends on a size that the data decides"
+        self._undecided.append((Open(region, reason, requirement.origin, walk.index), requirement))
         return needs
+
+    def _settle(self, system: System) -> None:
+        """Sizes at which a requirement fails for some data are open, unless something fails for all other
+        data as well: then they are refused.
+        """
+        runs = {f: None for p in system.paths for f in self._runs(p)} if self._undecided else {}
+        exact = all(_approximated_from(path) == _ALL for path in system.paths)
+        settled: dict[Formula, bool] = {}
+        for undecided, requirement in self._undecided:
+            region = undecided.region
+            if region not in settled:
+                given = (*self._domain.assumptions, region)
+                settled[region] = not system.incomplete and all(
+                    self._judge.satisfiable((*given, way)) == "unsat" for way in runs
+                )
+            if settled[region]:
+                surely = replace(requirement, needs=negate(region), exact=exact and requirement.exact)
+                self._add(self.requirements, surely)
+            else:
+                self.open.append(undecided)
+
+    def _runs(self, path: Path) -> tuple[Formula, ...]:
+        """The sizes that take the path to its end with some data; none where it raises.
+
+        Of branches on data any way will do.
+        """
+        if path.end.how == "raised":
+            return ()
+        met = (c.formula for c in path.constraints if c.kind == "model")
+        names = [name for name, _ in path.unbacked]
+        data = [known for _, known in path.unbacked]
+        whole = all_of((*data, _premise(path.conditions), *met))
+        found = self._judge.project(whole, names)
+        return (_premise(c for c in path.conditions if not _speaks_of(c, names)) if found is None else found,)
 
     def _by_data(self, path: Path) -> bool:
         """Is it the data that make the path raise?
@@ -401,6 +440,10 @@ def _premise(conditions: Iterable[Condition]) -> Formula:
 def _decisions(path: Path) -> tuple[tuple[Formula | None, bool], ...]:
     """The branches at which another path parts from this one; None stands for a branch on data."""
     return tuple((c.formula, c.taken) for c in path.conditions if not c.forced)
+
+
+def _speaks_of(condition: Condition, names: Sequence[str]) -> bool:
+    return condition.formula is not None and not free_symbols(condition.formula).isdisjoint(names)
 
 
 def _on_data_sizes(path: Path) -> bool:

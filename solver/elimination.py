@@ -15,6 +15,7 @@ from ..constraints.formula import (
     free_symbols,
     ge,
     le,
+    rewrite,
 )
 
 CASES = 64
@@ -26,8 +27,14 @@ def without(formula: Formula, name: str) -> Formula | None:
     None: not mine.
 
     In a conjunction each such comparison is a bound, `l <= name` or `name <= u`, or both of them. An integer
-    lies between them all iff every `l <= u`.
+    lies between them all iff every `l <= u`. What it is equal to stands for it everywhere.
     """
+    parts = conjuncts(formula)
+    for part in parts:
+        if isinstance(part, Compare) and part.op == "==" and (equal := _bound(part, name)) is not None:
+            others = [p for p in parts if name not in free_symbols(p)]
+            about = [rewrite(p, {name: equal[1]}) for p in parts if p not in others]
+            return all_of((*others, *about))
     cases = _cases(formula, name)
     if cases is None:
         return None

@@ -50,6 +50,7 @@ from ..constraints.rows import Deeper, deepened, sizes
 from ..constraints.rules.reach import POINTWISE
 from ..constraints.spec import Declared, Spec
 from ..constraints.system import Answer, Condition, End, Oracle, Path, System
+from .chosen_modules import chosen_modules
 from .handlers import is_guarded, tells_apart
 from .higher_order import entered
 from .keys import MOST, beside
@@ -333,7 +334,13 @@ class Recording(Ledger):
         target = self.subject.target
         bound = bind(target, self.spec.inputs, self._input)
         try:
-            with _entering_composites(), entered(self), symbolic_builtins(self.subject.sources), _Mode(self):
+            with (
+                _entering_composites(),
+                entered(self),
+                chosen_modules(self),
+                symbolic_builtins(self.subject.sources),
+                _Mode(self),
+            ):
                 result = target(*bound.args, **bound.kwargs)
             outputs = list(self._outputs(result))
         except BadRules:

@@ -24,6 +24,7 @@ from ..constraints.rows import place_of, rank_of
 from ..constraints.rules.common import contiguous_strides
 from ..constraints.rules.sizes import sym_is_contiguous
 from .numbers import Size, dim_of, size
+from .texts import is_key
 
 if TYPE_CHECKING:
     from .record import Recording
@@ -240,6 +241,16 @@ class SymbolicTensor(torch.Tensor):
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return f"SymbolicTensor({self.value})"
+
+    def __format__(self, spec: str) -> str:
+        """A number is written as a number, a datum as its name."""
+        integral = not (self.dtype.is_floating_point or self.dtype.is_complex or self.dtype == torch.bool)
+        if not integral or not isinstance(self.value, Tensor) or self.value.rank:
+            return repr(self)
+        number, frame = item(self.run, self), sys._getframe(1)
+        if type(number) is Size and not is_key(frame):
+            self.run.writes(frame)
+        return str(number.term) if type(number) is Size else format(number, spec)
 
     def __deepcopy__(self, memo: Any) -> SymbolicTensor:
         return self

@@ -29,6 +29,20 @@ _FOR_PEOPLE = frozenset("_pytest logging loguru rich tqdm traceback warnings".sp
 """Packages whose texts are for people to read: pytest writes one of what each `assert` compares."""
 
 
+def is_key(frame: FrameType) -> bool:
+    """Is the text that is being made in this frame looked up at once, and nothing else?"""
+    return _is_looked_up(frame.f_code, frame.f_lasti)
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def _is_looked_up(code: CodeType, offset: int) -> bool:
+    following = (i.opname for i in dis.get_instructions(code) if i.offset > offset)
+    return next((name for name in following if name not in _WRITING), "") == "BINARY_SUBSCR"
+
+
+_WRITING = frozenset({"LOAD_CONST", "FORMAT_VALUE", "BUILD_STRING"})
+
+
 def matters(frame: FrameType) -> bool:
     """May what the program does depend on the text that is being made in this frame?"""
     package = str(frame.f_globals.get("__name__")).partition(".")[0]

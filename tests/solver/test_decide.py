@@ -223,8 +223,13 @@ def test_an_approximation_never_refutes() -> None:
     assert refined.verdict == "refined" and not refined.exact and not refined.facts["h"].exact
 
 
-def with_data(*constraints: str, known: str = "u >= 0 and u <= n", when: Iterable[str | None] = ()) -> Path:
-    return replace(path(*constraints, when=when), unbacked=(("u", parse(known)),))
+def with_data(
+    *constraints: str,
+    known: str = "u >= 0 and u <= n",
+    when: Iterable[str | None] = (),
+    end: End = End(),  # noqa: B008 - frozen
+) -> Path:
+    return replace(path(*constraints, when=when), unbacked=(("u", parse(known)),), end=end)
 
 
 def test_sizes_that_data_decide() -> None:
@@ -234,8 +239,23 @@ def test_sizes_that_data_decide() -> None:
     assert always.inside is not None and always.inside["n"] <= 10
     assert verdict(["n >= 1", "n <= 10"], with_data("u <= 10")).verdict == "proved"
     assert verdict(["n >= 1"], with_data("u >= n + 1")).verdict == "refuted"
-    assert verdict(["n >= 1"], with_data("n % 2 == 0", when=["u >= 3"])).verdict == "unknown"
+    even = with_data("n % 2 == 0", when=["u >= 3"])
+    assert verdict(["n >= 1"], even, with_data(when=["u <= 2"])).verdict == "unknown"
     assert verdict(["n >= 1"], with_data("n >= 1", when=["u >= 3"])).verdict == "proved"
+
+
+def test_sizes_at_which_something_fails_with_all_data_are_refused() -> None:
+    """Whatever the branch on data, either side asks the same, or what no other data makes good."""
+    even, odd = (with_data("n % 2 == 0", when=[when]) for when in ("u >= 3", "u <= 2"))
+    both = verdict(["n >= 1"], even, odd)
+    assert both.verdict == "refined" and str(both.accepted) == "n % 2 == 0"
+    assert verdict(["n >= 1"], even, odd, incomplete="more").verdict == "unknown"
+    third = with_data("n % 3 == 0", when=["u <= 2"])  # either is asked for some data: sizes between are open
+    assert verdict(["n >= 1"], even, third).verdict == "unknown"
+    assert verdict(["n >= 3", "n % 6 != 0", "n % 2 == 0"], even, third).verdict == "unknown"
+    assert verdict(["n >= 3", "n % 2 != 0", "n % 3 != 0"], even, third).verdict == "refuted"
+    raises = with_data(when=["u <= 2"], end=End("raised", "ValueError"))
+    assert verdict(["n >= 3", "n % 2 != 0"], even, raises).verdict == "refuted"
 
 
 def test_a_requirement_is_not_proved_by_what_is_known_of_data() -> None:

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from anyshape.constraints.dims import evaluate
 from anyshape.constraints.language import Tensor as Type
 from anyshape.constraints.spec_text import parse_spec
-from anyshape.typecheck import check
+from anyshape.typecheck import TargetError, check
 
 REFUSALS = (RuntimeError, ValueError, AssertionError, IndexError, ZeroDivisionError)
 DRAWS = 6
@@ -77,7 +77,8 @@ def agrees(
 
 
 def named(programs: Sequence[Program]) -> Any:
-    return pytest.mark.parametrize("program", programs, ids=[p[0].__name__ for p in programs])
+    names = [getattr(p[0], "__name__", type(p[0]).__name__) for p in programs]
+    return pytest.mark.parametrize("program", programs, ids=names)
 
 
 # --- sizes that elements carry ---------------------------------------------------------------------------
@@ -167,6 +168,91 @@ def test_a_fraction_in_floats_is_exact_up_to_a_size() -> None:
         f.code for f in check(floor_of_a_quotient, "x: [a]", ["a <= 1000000"]).findings
     ]
     assert int(torch.floor(torch.tensor(2**24 + 1) / 2 * 2)) != 2**24 + 1
+
+
+# --- modules that the data choose ------------------------------------------------------------------------
+
+
+class NamedExperts(nn.ModuleDict):
+    """As mixtures of experts do it: those that are chosen work on what has chosen them."""
+
+    def __init__(self, *widths: int) -> None:
+        super().__init__({f"expert_{i}": nn.Linear(3, width) for i, width in enumerate(widths)})
+
+    def forward(self, x: Tensor) -> Tensor:
+        chosen = F.one_hot((x[:, 0] > 0).long(), len(self)).T
+        found = torch.zeros(x.shape[0], 4)
+        for row in (chosen.sum(-1) > 0).nonzero():
+            (at,) = torch.where(chosen[row].squeeze(0))
+            found.index_add_(0, at, self[f"expert_{row[0]}"](x[at]))
+        return found.view(2, -1)
+
+
+class Listed(nn.Module):
+    """One module of several, by a number that the data decide."""
+
+    def __init__(self, *layers: nn.Module) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, x: Tensor) -> Tensor:
+        which = (x.sum() > 0).long()
+        return self.layers[which](x) + self.layers[int(which)](x)[:1]
+
+
+class Positioned(nn.Module):
+    """Of positions that it has as a buffer."""
+
+    def __init__(self, *positions: int) -> None:
+        super().__init__()
+        self.register_buffer("at", torch.tensor(positions))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x[self.at]
+
+
+CHOOSING: list[Program] = [
+    (NamedExperts(4, 4), "x: [a, 3]", 5),
+    (Listed(nn.Linear(3, 2), nn.Linear(3, 2)), "x: [a, b]", 4),
+    (Listed(Positioned(0, 2), Positioned(0, 2)), "x: [a]", 4),
+]
+DIFFERING: list[Program] = [
+    (NamedExperts(4, 1), "x: [a, 3]", 5),
+    (Listed(nn.Linear(3, 2), nn.Linear(3, 1)), "x: [a, b]", 4),
+    (Listed(nn.Linear(3, 2), nn.Flatten(0)), "x: [a, b]", 4),
+    (Listed(Positioned(0, 2), Positioned(0, 3)), "x: [a]", 5),
+    (Listed(nn.Dropout(0.1), nn.Dropout(0.2)), "x: [a]", 5),
+]
+
+
+@named(CHOOSING)
+def test_a_module_stands_for_those_that_are_alike(program: Program) -> None:
+    agrees(program)
+
+
+@named(DIFFERING)
+def test_modules_that_differ_do_not_stand_for_each_other(program: Program) -> None:
+    target, inputs, _ = program
+    report = check(target, inputs)
+    assert report.verdict == "unknown", report.to_text()
+    assert any("modules is called, which differ" in f.message for f in report.findings)
+
+
+def test_a_text_that_is_no_key_is_followed_no_further() -> None:
+    def by_text(x: Tensor) -> Tensor:
+        number = f"{(x > 0).sum()}"
+        return x.view(2, -1) if number == "1" else x
+
+    assert "approximate" in [f.code for f in check(by_text, "x: [a]").findings]
+
+
+def test_a_datum_that_names_no_module() -> None:
+    class Numbered(NamedExperts):
+        def forward(self, x: Tensor) -> Tensor:
+            return self[f"layer_{x.sum().long()}"](x)
+
+    with pytest.raises(TargetError, match="KeyError"):
+        check(Numbered(4, 4), "x: [a, 3]")
 
 
 def test_the_oracle_sees_what_depends_on_data() -> None:
