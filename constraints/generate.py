@@ -16,7 +16,7 @@ from .elements import require_exact, require_in_range, with_elements
 from .equations import Equations
 from .formula import And, Compare, Formula, Or, all_of, eq, ge, implies, le, negate
 from .intervals import Bounds
-from .known import Known
+from .known import Known, exactly
 from .language import (
     Affine,
     Constraint,
@@ -207,6 +207,11 @@ class Generator:
         for known in self.domain.assumptions:
             self.learn(known)
 
+    @property
+    def learnt(self) -> frozenset[Formula]:
+        """What has been learnt, but for what holds of rows whatever the input."""
+        return frozenset((*self._learnt, *self.said.unbacked.values())) - self.domain.axioms
+
     def require(self, formula: Formula, reason: str) -> None:
         if formula is True:  # as nearly all are, of sizes that are numbers
             return
@@ -341,7 +346,7 @@ class Generator:
         named = {key: self._numbers(value, key in SIZES) for key, value in named.items()}
         if inplace or base == "setitem":
             self._written(next(iter(named.values())))
-        key = op, self.given, *named, *map(_exactly, named.values())
+        key = op, self.given, *named, *map(exactly, named.values())
         if key in self.known.answered:
             self.repeatable = True
             return named, anew(self.known.answered[key])
@@ -440,14 +445,6 @@ class Generator:
                 self.refuse(f"{op} writes {result.dtype} into a tensor of {target.dtype}")
             return replace(target, elements=result.elements)
         return result
-
-
-def _exactly(value: Value) -> object:
-    """What tells an argument from every other: `1`, `1.0` and `True` are equal, and not the same."""
-    kind = type(value)
-    if kind is tuple or kind is Slice:
-        return kind, *map(_exactly, parts_of(value))
-    return value if kind is Tensor or kind is int or kind is str else (kind, value)
 
 
 def anew(value: Value) -> Value:

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from .language import Value
+from .language import Slice, Tensor, Value
+from .program import parts_of
 
 
 class Known:
     """A state of knowledge: what has been learnt in what order. Those who learn the same share the state."""
 
-    __slots__ = ("_after", "answered", "repeated")
+    __slots__ = ("_after", "answered", "fitting", "repeated")
 
     def __init__(self) -> None:
         self.answered: dict[tuple[object, ...], Value] = {}
         """Results of calls of which nothing else was said."""
         self.repeated: dict[tuple[object, ...], Any] = {}
         """What a recorder makes of such a call when the program makes it again."""
+        self.fitting: dict[tuple[object, ...], tuple[tuple[int, ...], str]] = {}
+        """Ranks of rows that rules do not refuse at once, and why they refuse others (lifting.py)."""
         self._after: dict[object, Known] = {}
 
     def after(self, learnt: object) -> Known:
@@ -29,3 +32,11 @@ class Known:
         if found is None:
             found = self._after[learnt] = Known()
         return found
+
+
+def exactly(value: Value) -> object:
+    """What tells an argument from every other: `1`, `1.0` and `True` are equal, and not the same."""
+    kind = type(value)
+    if kind is tuple or kind is Slice:
+        return kind, *map(exactly, parts_of(value))
+    return value if kind is Tensor or kind is int or kind is str else (kind, value)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
 from .dims import Dim, Term, maximum, substitute, sym, symbols
 from .formula import Formula, any_of, eq, free_symbols, ge, le, negate
+from .known import exactly
 from .language import Context, Layout, Refused, Shape, Slice, Tensor, Value, product, tensors
 from .rows import (
     DEEPEST,
@@ -415,15 +416,14 @@ def _bound(g: Generator, name: str, limit: int) -> None:
 
 
 def _pick(g: Generator, name: str, ranks: Iterable[int], bounded: bool = False) -> None:
-    """Decides the rank of a row among a few."""
+    """Decides the rank of a row, which is one of a few: the last, where it is none of the others."""
     found = [*ranks]
     if bounded:
         _bound(g, name, max(found))
     for n in found:
-        if g.choose(eq(rank(name), n), f"how many dims {name} has"):
+        if n == found[-1] or g.choose(eq(rank(name), n), f"how many dims {name} has"):
             g.learn(eq(rank(name), n))
             return
-    g.refuse(f"{name} has another rank")
 
 
 def _choose_rank(g: Generator, rule: Rule, named: dict[str, Any], rowed: list[Tensor]) -> None:
@@ -444,20 +444,19 @@ def _choose_rank(g: Generator, rule: Rule, named: dict[str, Any], rowed: list[Te
 
 def _fitting(
     g: Generator, rule: Rule, named: Named, rows: list[str], ranks: Iterable[int]
-) -> tuple[list[int], str]:
-    """The ranks, of all these rows at once, that are possible and not refused, and why others are."""
-    every = (part.name for t in _tensors(named) if place_of(t.shape) is not None for part in _row_in(t))
-    others = [*dict.fromkeys(row for row in every if row not in rows)]
-    fits, reason = [], ""
-    for n in ranks:
-        if any(g.at_least(rank(name), n + 1) for name in rows):
-            continue
-        refused = _refused_at(g, rule, named, dict.fromkeys(rows, n), others)
-        if refused is None:
-            fits.append(n)
-        else:
-            reason = reason or refused
-    return fits, reason
+) -> tuple[tuple[int, ...], str]:
+    """The ranks, of all these rows at once, that are possible and not refused, and why others are. What is
+    declared of a row in its turn does not matter to that, so that other paths need not ask again.
+    """
+    tried = tuple(n for n in ranks if not any(g.at_least(rank(name), n + 1) for name in rows))
+    key = rule.function, g.learnt, *rows, tried, *named, *map(exactly, named.values())
+    if key not in g.nothing.fitting:
+        every = (part.name for t in _tensors(named) if place_of(t.shape) is not None for part in _row_in(t))
+        others = [*dict.fromkeys(row for row in every if row not in rows)]
+        refused = {n: _refused_at(g, rule, named, dict.fromkeys(rows, n), others) for n in tried}
+        reason = next((why for why in refused.values() if why), "")
+        g.nothing.fitting[key] = tuple(n for n, why in refused.items() if why is None), reason
+    return g.nothing.fitting[key]
 
 
 def _refused_at(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from math import inf
 from typing import TypeAlias
 
@@ -56,7 +57,9 @@ def _unhurried() -> bool:
     return False
 
 
-STATE = "sets ranges equal _facts _relations _rules _shift _answers".split()
+names_of = lru_cache(maxsize=1 << 15)(free_symbols)
+"""The symbols of a formula, looked up rather than collected again."""
+STATE = "sets ranges equal _facts _relations _rules _shift _answers _moved".split()
 
 
 class Known:
@@ -88,9 +91,8 @@ class Known:
 
     def copy(self) -> Known:
         """An independent copy."""
-        twin = Known((), self._hurried)
-        twin.contradictory = self.contradictory
-        twin._view = self._view
+        twin = object.__new__(Known)
+        twin.contradictory, twin._hurried, twin._view = self.contradictory, self._hurried, self._view
         for name in STATE:
             setattr(twin, name, getattr(self, name).copy())
         return twin
@@ -108,7 +110,8 @@ class Known:
 
     def _learn(self, part: Formula) -> list[Formula]:
         """Takes in one formula that is no conjunction; returns what is to be learnt instead or again."""
-        part = _map_comparisons(part, self._plain)
+        if self._rules or not self.equal.keys().isdisjoint(names_of(part)):
+            part = _map_comparisons(part, self._plain)
         if (shorter := self._shorter(part)) != part:
             return [shorter]
         if part is False:
@@ -117,7 +120,7 @@ class Known:
             return []
         if isinstance(part, And):
             return [part]
-        names = free_symbols(part)
+        names = names_of(part)
         if any(name.startswith(SHIFTED) for name in names):
             return []
         self._answers.clear()
@@ -361,7 +364,7 @@ class Known:
         if _map_comparisons(formula, self._plain) in self._facts:
             return True
         formula = _map_comparisons(formula, lambda c: _rewritten(c, self.equal))
-        names = free_symbols(formula)
+        names = names_of(formula)
         if len(names) == 1:
             with suppress(TooLarge):
                 (name,) = names

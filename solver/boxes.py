@@ -26,7 +26,8 @@ from typing import Final
 from ..constraints.dims import Dim, Symbol, Term, evaluate, linear_parts, substitute, sym, symbols
 from ..constraints.formula import Formula, all_of, conjuncts, eq, negate, rewrite
 from ..constraints.system import Answer
-from .judge import Judge, names_of
+from .bounds import names_of
+from .judge import Judge
 from .periodic import EVERY, TooLarge, period, solutions
 from .progressions import HORIZON, Progression, largest, rank
 from .ties import choices

@@ -473,14 +473,14 @@ class _Deciding:
         self.assumptions = domain.assumptions
 
     def decision(self) -> Decision:
-        if self.judge.satisfiable(self.assumptions, self.domain.symbols) == "unsat":
-            return self._decision("unknown", (Open(True, "the assumptions exclude all sizes"),))
         needs = [r.needs for r in self.residual]
         answer = self.judge.satisfiable((*self.assumptions, *needs), self.domain.symbols)
+        inside = dict(self.judge.model) if answer == "sat" else None
+        if inside is None and self.judge.satisfiable(self.assumptions, self.domain.symbols) == "unsat":
+            return self._decision("unknown", (Open(True, "the assumptions exclude all sizes"),))
         if answer == "unsat":
             return self._refuted()
-        inside = dict(self.judge.model) if answer == "sat" else None
-        inside = inside and (self._short(needs) or inside)
+        inside = inside and self._short(needs, inside)
         outside, undecided = self._outside()
         if outside is None and not undecided:
             self.residual = ()
@@ -497,13 +497,16 @@ class _Deciding:
         verdict: Verdict = "unknown" if reasons else "proved" if outside is None else "refined"
         return self._decision(verdict, tuple(reasons), inside=inside, outside=outside, left=True)
 
-    def _short(self, needs: Sequence[Formula]) -> dict[str, int] | None:
-        """Sizes that meet the requirements, with rows of few dims, where there are rows."""
-        for most in (2, 3, 4) if self.domain.rows else ():
-            few = [le(rank(name), most) for name in self.domain.rows]
-            if self.judge.satisfiable((*self.assumptions, *needs, *few), self.domain.symbols) == "sat":
+    def _short(self, needs: Sequence[Formula], inside: dict[str, int]) -> dict[str, int]:
+        """Sizes that meet the requirements, as these do, with rows of few dims, where there are rows."""
+        ranks = [rank(name) for name in self.domain.rows]
+        for most in (2, 3, 4) if ranks else ():
+            if all(inside[str(long)] <= most for long in ranks):
+                break
+            formulas = (*self.assumptions, *needs, *(le(long, most) for long in ranks))
+            if self.judge.satisfiable(formulas, self.domain.symbols) == "sat":
                 return dict(self.judge.model)
-        return None
+        return inside
 
     def _outside(self) -> tuple[dict[str, int] | None, list[Requirement]]:
         """Sizes in the domain that a requirement refuses; and the requirements of which it is not known."""

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from ..constraints.formula import Formula, all_of, conjuncts, free_symbols, negate
+from ..constraints.formula import Formula, all_of, conjuncts, negate
 from ..constraints.system import Answer
 from . import elimination, examples
-from .bounds import Known
+from .bounds import Known, names_of
 
 if TYPE_CHECKING:
     from .z3_backend import Problem
@@ -28,10 +28,6 @@ MANY = 64
 would be no shorter to read.
 """
 Satisfiable: TypeAlias = Literal["sat", "unsat", "unknown"]
-
-
-names_of = lru_cache(maxsize=1 << 15)(free_symbols)
-"""The symbols of a formula, looked up rather than collected again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,9 +108,16 @@ class ModuleNames:
     def __init__(self, root: Any, modules: Modules | None = None) -> None:
         modules = submodules(root) if modules is None else modules
         self._names = {id(module): name for name, module in modules}
+        graphs = [(name, module) for name, module in modules if isinstance(module, torch.fx.GraphModule)]
+        self._of_code = {getattr(graph.forward, "__code__", None): name for name, graph in graphs}
+        """The paths of graphs, by their code, which each has of its own."""
+        if len(self._of_code) < len(graphs):
+            self._of_code.clear()
 
     def of_frame(self, frame: FrameType) -> str | None:
         """The path of the module whose method the frame runs."""
+        if (name := self._of_code.get(frame.f_code)) is not None:
+            return name  # its locals are all values of the graph
         if not frame.f_code.co_argcount or frame.f_code.co_varnames[0] != "self":
             return None  # to ask a frame for its locals makes it keep them
         return self._names.get(id(frame.f_locals.get("self")))

@@ -105,29 +105,32 @@ class Call:
         known here equals nothing.
         """
         kind = type(value)
+        if kind is int or kind is str or value is None:
+            return value
+        if kind is tuple or kind is list or kind is Sizes or kind is torch.Size:
+            if kind is tuple and _INTEGERS.issuperset(map(type, value)):  # a stride, a padding
+                return kind, value
+            return kind, *[self._told(run, part) for part in value]
         if kind is SymbolicTensor:
             self.operands.append(value.ref)
             self.values.append(value.value)
             return value.value
-        if kind is int or kind is str or value is None:
-            return value
         if kind is Size:
             return value.term
-        if kind is tuple or kind is list or kind is Sizes or kind is torch.Size:
-            return kind, *[self._told(run, part) for part in value]
-        if kind in _PLAIN:
-            return kind, value
-        if kind is slice:
-            return kind, *[self._told(run, part) for part in (value.start, value.stop, value.step)]
         if isinstance(value, torch.Tensor):
             _, known, ref = run.real_tensor(value)
             self.operands.append(ref)
             self.values.append(known)
             return known
+        if kind in _PLAIN:
+            return kind, value
+        if kind is slice:
+            return kind, *[self._told(run, part) for part in (value.start, value.stop, value.step)]
         self.is_comparable = False
         return object()
 
 
+_INTEGERS = frozenset({int})
 _PLAIN = frozenset(
     {bool, float, complex, torch.dtype, torch.device, torch.layout, torch.memory_format, type(Ellipsis)}
 )

@@ -24,6 +24,8 @@ def from_torch(annotation: Any) -> Type:
 
     No annotation (None), and one that says nothing of shapes, is Dyn.
     """
+    if annotation is None or annotation is theirs.Dyn:
+        return Dyn
     if isinstance(annotation, theirs.TensorType):
         return Ranked(tuple(map(_dim_from_torch, annotation.dims)))
     parts = get_args(annotation) if get_origin(annotation) is tuple else annotation

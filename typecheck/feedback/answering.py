@@ -19,7 +19,8 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from ...constraints.formula import Formula, free_symbols, holds, negate
 from ...constraints.system import Answer
-from ...solver.judge import Budget, Judge, names_of
+from ...solver.bounds import names_of
+from ...solver.judge import Budget, Judge
 from .knowledge import hints_of, known
 from .terms import formula_of
 
