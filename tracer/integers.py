@@ -1,5 +1,5 @@
-"""`int(size)` without a number, roots and products of sizes: what stands for `int`, `math.sqrt`, `math.isqrt`
-and `numpy.prod`.
+"""`int(size)` without a number, roots and products of sizes: what stands for `int` and `float`, and for
+functions of `math` and of NumPy.
 
 Python's own `int(x)` insists on a number, and a size would have to be tried value by value. `int(n // 2)`,
 `int(h / 2)` and `int(math.ceil(t / 4))` are integers that a dim can say, and so is an integer that the data
@@ -9,13 +9,22 @@ decide, `int(index.max())`: a fresh one.
 from __future__ import annotations
 
 import builtins
+import importlib.util
 import math
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from .numbers import Real, Size
-from .symbolic import Sizes, SymbolicTensor, item
+from .symbolic import SymbolicTensor, item
+
+ARRAYS: tuple[type, ...] = ()
+"""Arrays that hold sizes, if there is NumPy."""
+_OF_NUMPY: Mapping[str, Callable[..., Any]] = {}
+if importlib.util.find_spec("numpy") is not None:
+    from . import arrays
+
+    ARRAYS, _OF_NUMPY = (arrays.ArrayOfSizes,), arrays.FUNCTIONS
 
 
 def symbolic_int(*args: Any, **kwargs: Any) -> Any:
@@ -26,11 +35,26 @@ def symbolic_int(*args: Any, **kwargs: Any) -> Any:
             value = item(value.run, value)
         if type(value) is Size:
             return value
-        if type(value) is Real and (value.ratio is not None or value.square is not None):
+        if type(value) is Real and value.compute is not None:
             return value.__trunc__()
+        if type(value) in ARRAYS and value.size == 1:
+            return symbolic_int(value.item())
         if type(value) is Real and value.compute is None:
             return value.run.datum("int64")
     return builtins.int(*args, **kwargs)
+
+
+def symbolic_float(*args: Any, **kwargs: Any) -> Any:
+    """`float`, which leaves what depends on sizes as it is."""
+    if len(args) == 1 and not kwargs:
+        (value,) = args
+        if type(value) is Size:
+            return value.real()
+        if type(value) is Real:
+            return value
+        if type(value) in ARRAYS and value.size == 1:
+            return symbolic_float(value.item())
+    return builtins.float(*args, **kwargs)
 
 
 def _sqrt(x: Any, /) -> Any:
@@ -73,14 +97,6 @@ def _gcd(*numbers: Any) -> Any:
     return next(d for d in divisors if n % d == 0)
 
 
-def _prod(a: Any, *args: Any, **kwargs: Any) -> Any:
-    """`numpy.prod`, which of sizes is a size."""
-    numbers = type(a) in (tuple, list, Sizes) and all(isinstance(n, builtins.int) for n in a)
-    if numbers and not args and not kwargs and any(type(n) is Size for n in a):
-        return math.prod(a)
-    return _PLAIN["numpy", "prod"](a, *args, **kwargs)
-
-
 FUNCTIONS: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
     ("math", "sqrt"): _sqrt,
     ("math", "isqrt"): _isqrt,
@@ -90,7 +106,7 @@ FUNCTIONS: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
     ("math", "log10"): _rising("log10", above=0.0),
     ("math", "log1p"): _rising("log1p", above=-1.0),
     ("math", "exp"): _rising("exp", upto=math.log(sys.float_info.max)),
-    ("numpy", "prod"): _prod,
+    **{("numpy", name): function for name, function in _OF_NUMPY.items()},
 }
 """By module and name, what stands for functions that insist on numbers."""
 _PLAIN: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {

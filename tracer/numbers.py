@@ -191,6 +191,13 @@ def _both(a: Any, b: Any, over_dims: Callable[[Dim, Dim], Dim], plain: Callable[
     return size(run, over_dims(x, y))
 
 
+def _arrays() -> Any:
+    """What NumPy is told, imported when NumPy asks: a program may do without it."""
+    from . import arrays
+
+    return arrays
+
+
 def size(run: Run, dim: Dim) -> Any:
     """A dim as the program sees it: an `int`, or a Size."""
     dim = dim if isinstance(dim, int) else run.simplified(dim)
@@ -350,8 +357,11 @@ class Size(torch.SymInt):
         return self.run.number(self.term)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        """What NumPy, which calls this, makes of a size: a number, since programs ask for the dtype."""
-        return sys.modules["numpy"].array(self.run.number(self.term), dtype=dtype)
+        """Called by NumPy."""
+        return _arrays().array_of(self, dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return _arrays().computed(ufunc, method, inputs, options)
 
     def __float__(self) -> float:
         return float(int(self))
@@ -386,6 +396,11 @@ class Size(torch.SymInt):
         return -self - 1
 
     def bit_length(self) -> int:
+        """It rises with a size that is not negative."""
+        if self >= 0:
+            found = Rise(self.term, int.bit_length, low=0).whole(int, self.run.truth)
+            if found is not None:
+                return found
         return int(self).bit_length()
 
     def is_integer(self) -> bool:
@@ -726,6 +741,8 @@ class Real(torch.SymFloat):
 
     def __bool__(self) -> bool:
         return bool(self != 0.0)
+
+    __array__, __array_ufunc__ = Size.__array__, Size.__array_ufunc__
 
     def __float__(self) -> float:
         if self.compute is None:

@@ -53,6 +53,7 @@ from ..constraints.system import Answer, Condition, End, Oracle, Path, System
 from .chosen_modules import chosen_modules
 from .handlers import is_guarded, tells_apart
 from .higher_order import entered
+from .integers import ARRAYS
 from .keys import MOST, beside
 from .ledger import Ledger
 from .loops import Loops, NotSummarised, Plans
@@ -768,6 +769,8 @@ class Recording(Ledger):
             return value.term
         if type(value) in SEVERAL:
             value = tuple(settled(value))
+        if type(value) in ARRAYS:
+            value = value.tolist()
         if isinstance(value, torch.Tensor):
             _, known, ref = self.real_tensor(value)
             ids[id(known)] = ref
@@ -1107,7 +1110,7 @@ class _Mode(TorchFunctionMode):
 
 # Functions of torch that make a tensor of two numbers.
 _MAKES_TENSORS = frozenset("add div divide floor_divide mul multiply sub subtract true_divide".split())
-_SYMBOLIC = frozenset({SymbolicTensor, Repeated, Size, Real, *SEVERAL})
+_SYMBOLIC = frozenset({SymbolicTensor, Repeated, Size, Real, *SEVERAL, *ARRAYS})
 _NUMBERS = frozenset({int, float, bool, str, type(None)})
 
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 import torch
 
 from . import sequences
-from .integers import FUNCTIONS, plain_functions, symbolic_int
+from .integers import FUNCTIONS, plain_functions, symbolic_float, symbolic_int
 from .model_state import Modules, submodules
 from .numbers import Real, Size
 from .origins import is_inner, is_of_package
@@ -47,6 +47,11 @@ class _TypeStandIn(type):
 
     def __hash__(cls) -> int:
         return hash(cls.real)
+
+    @property
+    def dtype(cls) -> Any:
+        """What NumPy asks a type that it does not know: `a.astype(int)`."""
+        return sys.modules["numpy"].dtype(cls.real)
 
     def __getattr__(cls, name: str) -> Any:
         return getattr(cls.real, name)
@@ -90,6 +95,7 @@ def symbolic_type(*args: Any, **kwargs: Any) -> Any:
 STAND_INS: Final[Mapping[str, Any]] = {
     "type": _of_type(builtins.type, symbolic_type),
     "int": _of_type(builtins.int, symbolic_int),
+    "float": _of_type(builtins.float, symbolic_float),
     "range": _of_type(builtins.range, sequences.symbolic_range),
     "enumerate": _of_type(builtins.enumerate, sequences.symbolic_enumerate),
     "zip": _of_type(builtins.zip, sequences.symbolic_zip),
@@ -102,6 +108,7 @@ STAND_INS: Final[Mapping[str, Any]] = {
 _NAMES: Final = "|".join(STAND_INS)
 _TOLD_APART: Final = re.compile(
     rf"\bis (?:not )?({_NAMES})\b|\bcase ({_NAMES})\([^)]|\bdtype *= *({_NAMES})\b"
+    rf"|\.(?:to|type|view)\(({_NAMES})[,)]"
 )
 """Where a stand-in of a type is not as good as the type: identity, patterns with a member, arguments of C
 code.

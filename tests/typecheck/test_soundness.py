@@ -407,6 +407,18 @@ def repeated_and_written(x: Tensor) -> Tensor:
     return x.new_zeros(sum(marks) + marks[0]).view(len(marks), -1)
 
 
+def arrays_of_sizes(x: Tensor) -> Tensor:
+    sizes = numpy.array(x.shape)
+    if not numpy.issubdtype(sizes.dtype, numpy.integer) or numpy.sqrt(sizes[0]) > 2.2:
+        return x.view(3, -1)
+    halves = numpy.ceil(sizes / 2).astype(int)
+    return x.new_zeros(tuple(halves)).view(2, -1) if (sizes > 2).any() else x.view(int(sizes.max()), -1)
+
+
+def number_of_bits(x: Tensor) -> Tensor:
+    return x.new_zeros(min(x.shape[0], 40).bit_length(), 2).view(3, -1)
+
+
 def written_expanded(x: Tensor, y: Tensor) -> Tensor:
     z = x.expand_as(y)
     z += 1
@@ -484,6 +496,8 @@ PROGRAMS: list[tuple[Callable[..., Any], str, int]] = [
     (scales, "x: [a, b]", 7),
     (times_a_quotient, "x: [a, b]", 50),
     (common_divisor, "x: [a]", 24),
+    (arrays_of_sizes, "x: [a, b]", 6),
+    (number_of_bits, "x: [a]", 12),
     (repeated_list, "x: [a, b]", 5),
     (repeated_in_turn, "x: [a]", 12),
     (repeated_or_nothing, "x: [a]", 8),

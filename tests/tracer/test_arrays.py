@@ -1,0 +1,90 @@
+"""Arrays of NumPy that hold sizes: what a program makes of them at every small size is what NumPy makes of
+numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from anyshape.constraints.dims import evaluate
+from anyshape.constraints.formula import holds
+from anyshape.constraints.rules import default_rules
+from anyshape.constraints.spec_text import parse_spec
+from anyshape.solver.decide import Oracle
+from anyshape.tracer.record import record
+
+
+def shapes(target: Callable[..., Any]) -> Callable[[int, int], tuple[int, ...]]:
+    """What the program returns as its output's shape for an input of such a shape."""
+    spec = parse_spec("x: [a, b]")
+    system, _ = record(target, spec, default_rules, Oracle(spec.domain))
+
+    def at(a: int, b: int) -> tuple[int, ...]:
+        values = {"a": a, "b": b}
+        (path,) = [p for p in system.paths if holds(p.premise, values)]
+        assert path.end.how == "returned", path.end
+        assert not path.notes, path.notes
+        ((_, output),) = path.program.outputs
+        shape = path.values[output.id].shape  # type: ignore[union-attr]
+        return tuple(evaluate(d, values) for d in shape)
+
+    return at
+
+
+def kind(array: Any) -> int:
+    """A number for the dtype: what a program can ask."""
+    return {"i": 1, "f": 2, "b": 3, "O": 4}[array.dtype.kind]
+
+
+PROGRAMS: dict[str, Callable[[Tensor], Tensor]] = {
+    "sizes": lambda x: x.new_zeros(tuple(np.array(x.shape) * 2 + 1)),
+    "a size": lambda x: x.new_zeros(int(np.asarray(x.shape[0])), int(np.array(3) + x.shape[1])),
+    "mixed": lambda x: x.new_zeros(tuple(np.array([3, x.shape[0], *x.shape]))),
+    "table": lambda x: x.new_zeros(tuple(np.array([x.shape, (2, 3)]).T.sum(axis=1))),
+    "dtypes": lambda x: x.new_zeros(
+        kind(np.array(x.shape)), kind(np.array(x.shape) / 2), kind(np.array(x.shape) > 2)
+    ),
+    "is integer": lambda x: x.new_zeros(1 + np.issubdtype(np.asarray(x.shape).dtype, np.integer)),
+    "running": lambda x: x.new_zeros((*(np.cumsum(x.shape) // 2), int(np.prod(np.array(x.shape))))),
+    "greatest": lambda x: x.new_zeros(int(np.max(x.shape)), int(np.array(x.shape).min())),
+    "rounded up": lambda x: x.new_zeros(tuple(np.ceil(np.array(x.shape) / 2).astype(int))),
+    "rounded": lambda x: x.new_zeros(int(np.rint(x.shape[0] / 2)), int(np.floor(x.shape[1] / 3))),
+    "root": lambda x: x.new_zeros(int(np.sqrt(x.shape[0])), int(np.sqrt(x.numel()))),
+    "logarithm": lambda x: x.new_zeros(3 if np.log2(x.shape[0]) >= 2 else 2),
+    "divided by zero": lambda x: x.new_zeros(int((np.array([4]) // (np.array(x.shape[:1]) - 2)).max()) % 5),
+    "of few bits": lambda x: x.new_zeros(int(np.array(x.shape[0] % 3 + 254).astype("uint8")) % 7),
+    "float": lambda x: x.new_zeros(int(float(x.shape[0]) * 0.5), int(np.float64(1.5) * x.shape[1])),
+    "joined": lambda x: x.new_zeros(tuple(np.concatenate([np.array(x.shape), [3]])[::-1])),
+    "sorted": lambda x: x.new_zeros(tuple(np.sort(x.shape))),
+    "chosen": lambda x: x.new_zeros(int((np.array(x.shape) > 2).sum()) + 1),
+    "as a tensor": lambda x: torch.tensor(np.array(x.shape)) + torch.zeros(1, 2),
+    "numbers": lambda x: x.new_zeros(len(np.arange(min(x.shape[0], 3)))),
+    "others": lambda x: x.new_zeros(int(np.array([3, 4]).astype(int).sum()), np.prod([2, 3])),
+}
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero")
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS.keys())
+def test_arrays_of_sizes_are_those_of_numpy(program: Callable[[Tensor], Tensor]) -> None:
+    told = shapes(program)
+    for a, b in itertools.product(range(1, 6), repeat=2):
+        assert told(a, b) == tuple(program(torch.zeros(a, b)).shape), (a, b)
+
+
+def test_a_wrong_answer_is_seen() -> None:
+    told = shapes(lambda x: x.new_zeros(int(np.sum(x.shape))))
+    assert any(told(a, 2) != (int(np.prod([a, 2])),) for a in range(1, 6))
+
+
+def test_numpy_is_itself_again_after_a_recording() -> None:
+    before = np.array, np.prod, np.cumsum
+    shapes(lambda x: x.new_zeros(int(np.prod(np.array(x.shape)))))
+    assert (np.array, np.prod, np.cumsum) == before
+    assert type(np.array([1, 2])) is np.ndarray
