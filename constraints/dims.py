@@ -226,7 +226,7 @@ class Term(_Frozen):
 @lru_cache(maxsize=4096)
 def sym(name: str) -> Term:
     """The dim that is the symbol `name`."""
-    return _lone(Symbol(name))
+    return lone(Symbol(name))
 
 
 # --- looking into a dim ----------------------------------------------------------------------------------
@@ -335,14 +335,15 @@ def _substitute(dim: Dim, replacement: Mapping[str, Dim], done: dict[Atom, Dim])
 
 def _substitute_atom(atom: Atom, replacement: Mapping[str, Dim], done: dict[Atom, Dim]) -> Dim:
     if isinstance(atom, Symbol):
-        return replacement[atom.name] if atom.name in replacement else _lone(atom)
+        return replacement[atom.name] if atom.name in replacement else lone(atom)
     return BUILD[atom.op](*[_substitute(arg, replacement, done) for arg in atom.args])
 
 
 # --- sums and products -----------------------------------------------------------------------------------
 
 
-def _lone(atom: Atom) -> Term:
+def lone(atom: Atom) -> Term:
+    """The atom as a dim."""
     return Term((((atom,), 1),), _is_modulo(atom))
 
 
@@ -614,7 +615,7 @@ def _floordiv_int(p: Dim, k: int) -> Dim:
         return _floordiv_int(*flat)
     if p.modular and (shorter := _unmod(p, k)) is not None:
         return shorter
-    return _lone(Apply("//", (p, k)))
+    return lone(Apply("//", (p, k)))
 
 
 def _unnest(p: Term, k: int) -> tuple[Dim, int] | None:
@@ -627,7 +628,7 @@ def _unnest(p: Term, k: int) -> tuple[Dim, int] | None:
             atom = mono[0]
             if isinstance(atom, Apply) and atom.op == "//" and isinstance(atom.args[1], int):
                 n, a = atom.args[0], atom.args[1]
-                rest = p - c * _lone(atom)
+                rest = p - c * lone(atom)
                 return a * rest + (n if c == 1 else a - 1 - n), a * k
     return None
 
@@ -650,7 +651,7 @@ def _mods(p: Term, k: int) -> Iterator[tuple[int, Dim, int, Dim]]:
         if len(mono) == 1 and isinstance(atom := mono[0], Apply) and atom.op == "%":
             x, m = atom.args
             if isinstance(m, int) and c * m % k == 0:
-                yield c, x, m, p - c * _lone(atom)
+                yield c, x, m, p - c * lone(atom)
 
 
 def _modulo_int(p: Dim, k: int) -> Dim:
@@ -674,7 +675,7 @@ def _modulo_int(p: Dim, k: int) -> Dim:
         return _modulo_int(reduced, k)
     if (g := _common(p, k)) > 1:
         return g * _modulo_int(_shrink(p, g), k // g) + constant_part(p) % g
-    return _lone(Apply("%", (p, k)))
+    return lone(Apply("%", (p, k)))
 
 
 # --- division by a term ----------------------------------------------------------------------------------
@@ -778,7 +779,7 @@ def _floordiv_term(p: Dim, q: Term) -> Dim:
     factor, above, below = _cancel(rest, q)
     if whole != 0 or factor != 1:
         return add(whole, floordiv(above, below))
-    return _lone(Apply("//", (rest, q)))
+    return lone(Apply("//", (rest, q)))
 
 
 def _modulo_term(p: Dim, q: Term) -> Dim:
@@ -796,7 +797,7 @@ def _modulo_term(p: Dim, q: Term) -> Dim:
     factor, above, below = _cancel(rest, q)
     if whole != 0 or factor != 1:
         return multiply(factor, modulo(above, below))
-    return _lone(Apply("%", (rest, q)))
+    return lone(Apply("%", (rest, q)))
 
 
 # --- min and max -----------------------------------------------------------------------------------------
@@ -826,7 +827,7 @@ def _extremum(op: str, pick: Callable[[int, int], int], dims: tuple[Dim, ...]) -
         varying = dim - c
         constants[varying] = pick(constants[varying], c) if varying in constants else c
     args = sorted((add(varying, c) for varying, c in constants.items()), key=_argument_rank)
-    return args[0] if len(args) == 1 else _lone(Apply(op, tuple(args)))
+    return args[0] if len(args) == 1 else lone(Apply(op, tuple(args)))
 
 
 def _flattened(op: str, dims: Iterable[Dim]) -> Iterator[Dim]:
@@ -849,7 +850,7 @@ def _argument_rank(dim: Dim) -> tuple[bool, str]:
 
 def square_root(p: Dim) -> Dim:
     """The greatest integer r with r*r <= p; 0 where p is negative."""
-    return isqrt(max(p, 0)) if isinstance(p, int) else _lone(Apply("isqrt", (p,)))
+    return isqrt(max(p, 0)) if isinstance(p, int) else lone(Apply("isqrt", (p,)))
 
 
 def exact_root(p: Dim) -> Dim | None:
@@ -881,7 +882,7 @@ def exact_root(p: Dim) -> Dim | None:
 def _times_mono(mono: Mono, c: int) -> Dim:
     result: Dim = c
     for atom in mono:
-        result = multiply(result, _lone(atom))
+        result = multiply(result, lone(atom))
     return result
 
 

@@ -662,7 +662,7 @@ def with_elements(op: str, named: Named, result: Any) -> Any:
             same = isinstance(some, bool) and some == every
             return replace(result, elements=Affine(int(some is True)) if same else truths)
         sources = [*_tensors(named.values())]
-        decided = bool(sources) and all(t.elements is not None for t in sources)
+        decided = bool(sources) and not any(map(_is_data, sources))
         return replace(result, elements=UNTRACKED) if decided else result
     several = isinstance(result, tuple) and any(isinstance(r, Tensor) and r.dtype in FOLLOWED for r in result)
     if not several and (not isinstance(result, Tensor) or result.dtype not in FOLLOWED):
@@ -678,7 +678,14 @@ def with_elements(op: str, named: Named, result: Any) -> Any:
     if law is None and all(t.dtype == "bool" for t in sources):
         return result
     found = UNTRACKED if law is None or any(t.elements is UNTRACKED for t in sources) else law(named, result)
+    if isinstance(found, Span) and any(map(_is_data, sources)):
+        found = replace(found, by_data=True)
     return Tensor(result.shape, result.dtype, result.layout, found)
+
+
+def _is_data(tensor: Tensor) -> bool:
+    """Does the data decide the elements, within bounds perhaps?"""
+    return tensor.elements is None or (isinstance(tensor.elements, Span) and tensor.elements.by_data)
 
 
 def _untracked(part: Any) -> Any:

@@ -32,13 +32,14 @@ class Affine:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Elements that sizes decide: all between the two; both occur where `attained` says so, and there are
-    any.
+    """Elements between two sizes; both occur where `attained` says so, and there are any. Sizes decide the
+    elements, or the data, in which case both occur for some data.
     """
 
     low: Dim
     high: Dim
     attained: bool
+    by_data: bool = False
 
 
 @dataclass(frozen=True, slots=True)

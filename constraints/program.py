@@ -190,8 +190,8 @@ def pack(value: Any) -> Any:
             return {"tensor": body if elements is None else body | {"elements": pack(elements)}}
         case Affine(start, steps):
             return {"affine": [pack(start), [list(step) for step in steps]]}
-        case Span(low, high, attained):
-            return {"span": [pack(low), pack(high), attained]}
+        case Span(low, high, attained, by_data):
+            return {"span": [pack(low), pack(high), attained, by_data]}
         case Ratio(numerator, denominator, roundings):
             return {"ratio": [pack(numerator), denominator, roundings]}
         case Truths(some, every):
@@ -236,7 +236,7 @@ def unpack(data: Any) -> Any:
         case "affine":
             return Affine(_dim(body[0]), tuple((integer(axis), integer(step)) for axis, step in body[1]))
         case "span":
-            return Span(_dim(body[0]), _dim(body[1]), truth(body[2]))
+            return Span(_dim(body[0]), _dim(body[1]), truth(body[2]), truth(body[3]))
         case "ratio":
             return Ratio(_dim(body[0]), integer(body[1]), integer(body[2]))
         case "truths":

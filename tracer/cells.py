@@ -233,8 +233,8 @@ def _of_elements(elements: Elements) -> tuple[Any, tuple[Dim, ...]]:
     match elements:
         case Affine(start, steps):
             return ("affine", steps), (start,)
-        case Span(low, high, attained):
-            return ("span", attained), (low, high)
+        case Span(low, high, attained, by_data):
+            return ("span", attained, by_data), (low, high)
     return elements, ()
 
 
@@ -248,8 +248,8 @@ def with_sizes(fixed: Any, dims: Sequence[Dim]) -> Tensor:
     match kind:
         case ("affine", steps):
             elements = Affine(next(rest), steps)
-        case ("span", attained):
-            elements = Span(next(rest), next(rest), attained)
+        case ("span", attained, by_data):
+            elements = Span(next(rest), next(rest), attained, by_data)
     return Tensor(shape, dtype, strides, elements)
 
 

@@ -34,9 +34,9 @@ from ..constraints.spec import Spec
 from ..constraints.system import Condition, Oracle
 from .claims import recorded, run_of, tell
 from .higher_order import entered
-from .loops import Plans
 from .model_state import ModelState
 from .numbers import DataNeeded, Size
+from .plans import Plans
 from .record import GaveUp, Recording, Subject, TargetError, _entering_composites, _Mode, bind
 from .stand_ins import symbolic_builtins
 from .symbolic import Sizes

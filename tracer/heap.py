@@ -64,10 +64,17 @@ def walk(run: Run, frames: Sequence[FrameType], called: Called) -> Cell:
     Raises Unseen where there is state that cannot be looked into.
     """
     walker = _Walk(run, called)
-    found = walker.roots(frames)
-    fixed = tuple(root.trail for root in found), _settings()
-    met = {id(thing): thing for thing in walker.things}
-    return Cell("what the body sees", fixed, children=found, value=met)
+    walker.met |= {function_of(frame.f_code) for frame in frames}
+    return walker.from_roots((n, v, Local(frame, n)) for frame in frames for n, v in frame.f_locals.items())
+
+
+def walk_from(run: Run, holder: dict[str, Any], called: Called) -> Cell:
+    """What is seen of the values in a dict, and what is seen by what is called.
+
+    Raises Unseen where there is state that cannot be looked into.
+    """
+    walker = _Walk(run, called)
+    return walker.from_roots((name, value, Item(holder, name)) for name, value in holder.items())
 
 
 def look(run: Run, value: Any) -> Cell:
@@ -228,12 +235,9 @@ class _Walk:
         self.met: set[Function] = set()
         self.cells = 0
 
-    def roots(self, frames: Sequence[FrameType]) -> tuple[Cell, ...]:
-        found, seen = [], set()
-        for frame in frames:
-            self.met.add(function_of(frame.f_code))
-            for name, value in frame.f_locals.items():
-                found.append(self.cell(value, _Where(name, Local(frame, name), 0)))
+    def from_roots(self, variables: Iterable[tuple[str, Any, Place]]) -> Cell:
+        """What the variables lead to, and the globals of what is called."""
+        found, seen = [self.cell(value, _Where(name, place, 0)) for name, value, place in variables], set()
         for (_, code), space in [*self.called.items()]:
             for name in sorted(_names(code) & space.keys()):
                 if (id(space), name) not in seen:
@@ -245,7 +249,9 @@ class _Walk:
         for function in self.called.keys() - self.met - inner:
             if function[1].co_freevars:
                 raise Unseen(f"what {function[1].co_qualname} was defined with")
-        return tuple(found)
+        fixed = tuple(root.trail for root in found), _settings()
+        met = {id(thing): thing for thing in self.things}
+        return Cell("what the body sees", fixed, children=tuple(found), value=met)
 
     def cell(self, value: Any, where: _Where) -> Cell:
         self.cells += 1

@@ -23,11 +23,11 @@ this.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import sys
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
 from enum import Enum, auto
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
@@ -45,74 +45,30 @@ from ..constraints.formula import (
     ge,
     implies,
     le,
-    negate,
     rewrite,
 )
 from ..constraints.language import Constraint, Dynamic, Tensor
 from ..constraints.program import Iteration, Node, Ref
 from ..constraints.system import Answer
-from . import control, higher_order, sequences
+from . import control, higher_order, merging, sequences
 from .cells import LASTING, Cell, Place, alike, runs, with_sizes
-from .heap import Called, Function, Unseen, function_of, look, walk
+from .heap import Function, Unseen, function_of, look, walk
 from .laws import Knowledge, Law, Nothing, Things, Unlike, check, guess
 from .ledger import Mark, Position
 from .numbers import Real, size
 from .origins import here, is_inner, is_of_package
+from .plans import NotSummarised, Plans, Site, Turn
 from .sequences import Handle, Lazy, Repeated, RepeatingTuple, instruction, instructions, physical, refill
 from .symbolic import SymbolicTensor
 
 if TYPE_CHECKING:
+    from .merging import MergedCall
     from .record import Recording
 
 T = TypeVar("T")
 
-PEELED: Final = 1
-MOST_PEELED: Final = 2
-"""How many iterations run as they are, before the law, at the first attempt and at the last."""
 MAX_WAYS: Final = 8
 """How many ways through a body are looked at."""
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """A `for` in the program: the code, and the offset of its instruction."""
-
-    code: CodeType
-    offset: int
-
-
-class NotSummarised(BaseException):
-    """The recording has to start again, with another plan for this loop. No Exception: programs catch those.
-    """
-
-    def __init__(self, site: Site, reason: str, called: Called) -> None:
-        super().__init__(reason)
-        self.site, self.called = site, called
-
-
-class Plans:
-    """What earlier attempts have taught of each loop."""
-
-    def __init__(self) -> None:
-        self._peeled: dict[Site, int] = {}
-        self._called: dict[Site, dict[Function, dict[str, Any]]] = {}
-
-    def peeled(self, site: Site) -> int | None:
-        """How many iterations run as they are before the law; None for all of them."""
-        found = self._peeled.get(site, PEELED)
-        return found if found <= MOST_PEELED else None
-
-    def called(self, site: Site) -> Called:
-        """What the body is known to call."""
-        return self._called.get(site, {})
-
-    def change(self, failed: NotSummarised) -> None:
-        """Another attempt: as before, if it has come out only now what the body calls, whose state counts.
-        """
-        known = self._called.setdefault(failed.site, {})
-        if failed.called.keys() <= known.keys():
-            self._peeled[failed.site] = self._peeled.get(failed.site, PEELED) + 1
-        known.update(failed.called)
 
 
 class Stage(Enum):
@@ -124,20 +80,6 @@ class Stage(Enum):
 
 
 # --- one loop --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A branch in the body that goes either way, and the way that it went; None for a branch on data."""
-
-    formula: Formula | None
-    taken: bool
-    after: int
-    """How many constraints of the path come before it."""
-
-    @property
-    def known(self) -> Formula:
-        return True if self.formula is None else self.formula if self.taken else negate(self.formula)
 
 
 class Loop:
@@ -176,12 +118,11 @@ class Loop:
     def left(self) -> None:
         """The program has let go of the iterator."""
         if self.stage in (Stage.GUESS, Stage.ALL):
-            self.run.loops.failure = NotSummarised(self.site, "the loop is left before its end", self.called)
+            self.run.loops.fails(NotSummarised(self.site, "the loop is left before its end", self.called))
         self._end()
 
     def fail(self, reason: str) -> NoReturn:
-        failure = self.run.loops.failure = NotSummarised(self.site, reason, self.called)
-        raise failure  # again at the next call, should the program catch everything
+        raise self.run.loops.fails(NotSummarised(self.site, reason, self.called))
 
     def _begin(self, handle: Handle, frame: FrameType) -> Iterator[Any]:
         maker, self._maker = self._maker, None
@@ -497,7 +438,7 @@ def _driven_by(
 
 
 _PACKAGE: Final = __name__.partition(".")[0] + "."
-_GOING_THROUGH: Final = {control.__file__, higher_order.__file__}
+_GOING_THROUGH: Final = {control.__file__, higher_order.__file__, merging.__file__}
 _CONSUMING: Final = ("symbolic_list", "symbolic_sum", "<listcomp>", "__torch_function__")
 """Files and functions of this package that call what the program gives them."""
 
@@ -532,6 +473,8 @@ class Loops:
         """Indices of loops that are over: no size should speak of them any more."""
         self.met: dict[int, SymbolicTensor] = {}
         """Tensors that loops have left behind, by identity."""
+        self.calls: list[MergedCall] = []
+        """The calls whose ways are being merged, the innermost last."""
         self._active: list[Loop] = []
         self._closing: list[tuple[FrameType, Loop]] = []
         self._undo: dict[tuple[int, Any], Callable[[], object]] = {}
@@ -568,6 +511,11 @@ class Loops:
         """Does the dim speak of an index, of which there is no number?"""
         return any(loop.stage is Stage.ALL and loop.index in symbols(dim) for loop in self._active)
 
+    def fails(self, failure: NotSummarised) -> NotSummarised:
+        """Notes why the run has to end, so that it is raised again should the program catch everything."""
+        self.failure = failure
+        return failure
+
     def raise_failure(self) -> None:
         if self.failure is not None:
             raise self.failure
@@ -580,10 +528,16 @@ class Loops:
     # ---- what is called while a loop is under way
 
     def enter(self, loop: Loop) -> None:
-        if not self._active and not self._closing:
-            self._profiler = sys.getprofile()
-            sys.setprofile(self._seen)
+        self._watch()
         self._active.append(loop)
+
+    def enter_call(self, call: MergedCall) -> None:
+        self._watch()
+        self.calls.append(call)
+
+    def leave_call(self, call: MergedCall) -> None:
+        self.calls.remove(call)
+        self._rest()
 
     def leave(self, loop: Loop) -> None:
         if loop in self._active:
@@ -592,19 +546,42 @@ class Loops:
                 self._closing.append((loop.gathers, loop))
             self._rest()
 
+    def _watch(self) -> None:
+        if not self._watches:
+            self._profiler = sys.getprofile()
+            sys.setprofile(self._seen)
+
     def _rest(self) -> None:
-        if not self._active and not self._closing and sys.getprofile() == self._seen:
+        if not self._watches and sys.getprofile() == self._seen:
             sys.setprofile(self._profiler)
+
+    @contextlib.contextmanager
+    def unwatched(self) -> Iterator[None]:
+        """Nothing of the program's is called in here."""
+        if not self._watches:
+            yield
+            return
+        profiler = sys.getprofile()
+        sys.setprofile(None)
+        try:
+            yield
+        finally:
+            sys.setprofile(profiler)
+
+    @property
+    def _watches(self) -> bool:
+        return bool(self._active or self._closing or self.calls)
 
     def _seen(self, frame: FrameType, event: str, result: Any) -> None:
         """A profiler's function: what is called, and what list comprehensions return."""
         if event == "call":
             code = frame.f_code
             function = function_of(code)
-            news = [loop for loop in self._active if function not in loop.called]
+            watching: tuple[Loop | MergedCall, ...] = (*self._active, *self.calls)
+            news = [one for one in watching if function not in one.called]
             if news and not is_inner(code.co_filename) and _is_programs(frame, type(self.run).run.__code__):
-                for loop in news:
-                    loop.called[function] = frame.f_globals
+                for one in news:
+                    one.called[function] = frame.f_globals
         elif event == "return" and self._closing and self._closing[-1][0] is frame:
             _, loop = self._closing.pop()
             self._rest()
@@ -641,6 +618,7 @@ class Loops:
             loop.stage = None
         self._active.clear()
         self._closing.clear()
+        self.calls.clear()
         self._rest()
         for undo in reversed(self._undo.values()):
             undo()

@@ -27,7 +27,7 @@ from torch.overrides import TorchFunctionMode
 
 from ..constraints.collector import collector_at_rest
 from ..constraints.dims import Dim, Term, evaluate, symbols
-from ..constraints.formula import Formula, eq, free_symbols, ge, holds, negate
+from ..constraints.formula import Formula, all_of, eq, free_symbols, ge, holds, le, negate
 from ..constraints.generate import BadRules, Generator, Rules, anew
 from ..constraints.known import Known
 from ..constraints.language import (
@@ -51,16 +51,18 @@ from ..constraints.rules.reach import POINTWISE
 from ..constraints.spec import Declared, Spec
 from ..constraints.system import Answer, Condition, End, Oracle, Path, System
 from .chosen_modules import chosen_modules
+from .guesses import without_idle
 from .handlers import is_guarded, tells_apart
 from .higher_order import entered
-from .integers import ARRAYS
 from .keys import MOST, beside
 from .ledger import Ledger
-from .loops import Loops, NotSummarised, Plans
+from .loops import Loop, Loops
 from .memory import View, is_view, remember
+from .merging import Calls, MergedCall
 from .model_state import ModelState, Modules, submodules
 from .numbers import DataNeeded, Real, Size, size
 from .origins import ModuleNames, here, is_defect, is_ours, of_error
+from .plans import NotSummarised, Plans
 from .real_tensors import dtype_name, value_of
 from .repeats import Answered, Call, Slot
 from .sequences import COUNTED, SEVERAL, Repeated, counted, iterate, joined, lazy, physical, settled, times
@@ -69,6 +71,10 @@ from .symbolic import ABOUT_DATA, OPERATOR_ATTRIBUTES, QUESTIONS, Sizes, Symboli
 from .texts import matters
 
 MAX_PATHS = 1024
+MANY_PATHS = 32
+"""With more paths than this the ways of calls are merged."""
+FEW = 8
+"""The greatest divisor whose values are told apart."""
 MAX_VALUES = 16
 """How many values of a size that is needed as a number are tried on paths of their own."""
 
@@ -105,13 +111,14 @@ def record(
     *,
     max_paths: int = MAX_PATHS,
     budget_s: float = 30.0,
+    merge: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[System, list[str]]:
     """All paths of the target over the domain, and the names of model attributes that a run assigned.
 
     Raises TargetError where the spec does not fit the target's parameters, or where the target fails on every
     path for a reason that is no matter of sizes. What the oracle does not decide within the bounds on paths
-    and seconds leaves the system incomplete.
+    and seconds leaves the system incomplete. Where there are many paths, the ways of calls may become one.
     """
     bind(target, spec.inputs, lambda declared: declared)
     started = time.monotonic()
@@ -122,6 +129,7 @@ def record(
     changed: dict[str, None] = {}
     incomplete = ""
     limits: dict[str, tuple[int, Origin]] = {}
+    guessed: dict[int, frozenset[int]] = {}
     first = spec
     while pending:
         if not paths:
@@ -136,6 +144,7 @@ def record(
         try:
             with collector_at_rest():
                 paths.append(run.run())
+            guessed[len(paths) - 1] = frozenset(run.guessed)
             pending.extend(run.forks)
             if (run.is_narrowed and pending) or (run.is_astray and run.spec is not first):
                 pending, paths = [()], []
@@ -148,6 +157,10 @@ def record(
         except NotSummarised as failed:
             plans.change(failed)
             pending, paths = [()], []
+        else:
+            if merge and not plans.merging and len(paths) + len(pending) > MANY_PATHS:
+                plans.merging = True
+                pending, paths = [()], []
         finally:
             run.close()
         spec = run.spec
@@ -155,6 +168,7 @@ def record(
         changed.update(dict.fromkeys(state.restore()))
         if progress:
             progress(len(paths))
+    paths = without_idle(paths, guessed, oracle)
     paths[:1] = [dataclasses.replace(p, notes=(*p.notes, *_limits(limits))) for p in paths[:1]]
     return System(spec.domain, tuple(paths), incomplete), list(changed)
 
@@ -280,6 +294,7 @@ class Recording(Ledger):
         self.subject, self.spec = subject, spec
         self.device, self.names = subject.device, subject.names
         self.loops = Loops(self, plans)
+        self.calls = Calls(self)
         self.decided = decided
         self.until = until
         """When no new branch is taken any more, by the monotonic clock: a `while` may have no end of them."""
@@ -290,6 +305,8 @@ class Recording(Ledger):
         """Real tensors that the program has written into, each with what stands for it since, by identity."""
         self.constants_written = False
         """Has a tensor of constants been written into? Then so may others, of which it is a view."""
+        self.guessed: list[int] = []
+        """The nodes that stand for branches which sizes decide in a way that is not followed."""
         self.keys: dict[Dim, Dim] = {}
         """Sizes that were keys, each with the first of those that are equal to it."""
         self.hashed: dict[CodeType, dict[Dim, None]] = {}
@@ -309,12 +326,13 @@ class Recording(Ledger):
         self.real.clear()
         self.generator.count = self.generator.chooser = self.generator.deeper = None
         self.loops.close()
+        self.calls.close()
 
     # ---- rows
 
     def _deeper(self, wanted: Deeper) -> None:
         """Declares more of the rows and goes on; a loop that is being summarised starts everything again."""
-        if self.loops.summarising is not None or self.loops.supposing:
+        if self.loops.summarising is not None or self.loops.supposing or self.loops.calls:
             raise wanted
         self.deepen(wanted)
 
@@ -340,6 +358,7 @@ class Recording(Ledger):
                 entered(self),
                 chosen_modules(self),
                 symbolic_builtins(self.subject.sources),
+                self.calls.followed(),
                 _Mode(self),
             ):
                 result = target(*bound.args, **bound.kwargs)
@@ -452,6 +471,19 @@ class Recording(Ledger):
                 return value
         return self.give_up(f"{term} is needed as a number; {MAX_VALUES} values of it were tried")
 
+    def divisor(self, term: Term) -> Dim:
+        """Where the ways of calls are merged, a divisor of few values is a number on each way: it is easy to
+        reason about what is divided by a number.
+        """
+        if not self.loops.plans.merging:
+            return term
+        with self.loops.unwatched():
+            if not self.certain(all_of((ge(term, 1), le(term, FEW)))):
+                return term
+        value = next((value for value in range(1, FEW) if self.truth(eq(term, value))), FEW)
+        self.assume(eq(term, value))  # also where it is no news: sizes are rewritten by it
+        return value
+
     def _example_of(self, term: Term) -> int:
         example = self.oracle.example(self.known())
         if example is None:
@@ -506,6 +538,7 @@ class Recording(Ledger):
         return times(self, members, count)
 
     def guess(self, reason: str) -> bool:
+        self.guessed.append(len(self.nodes))
         self._approximate(reason)
         return self.coin()
 
@@ -523,11 +556,24 @@ class Recording(Ledger):
         self._raise_if_caught(before, error)
 
     def give_up(self, reason: str) -> NoReturn:
-        """Ends the run; in a loop that is being summarised, only the attempt at that."""
+        """Ends the run; in a loop that is summarised, or a call that is merged, only the attempt at that."""
         loop = self.loops.summarising
         if loop is not None:
             loop.fail(reason)
+        if self.loops.calls and self.loops.calls[-1].turns:
+            self.loops.calls[-1].give_up(reason)
+        self.end(reason)
+
+    def end(self, reason: str) -> NoReturn:
+        """Ends the run, and whatever is attempted in it."""
         raise GaveUp(reason)
+
+    @property
+    def aside(self) -> tuple[Any, ...]:
+        """What a run has noted of constants, keys and sizes that data decide."""
+        written = tuple((key, id(now)) for key, (_, now) in self.overwritten.items())
+        hashed = sum(map(len, self.hashed.values()))
+        return written, self.constants_written, len(self.keys), hashed, self.position.unbacked
 
     def datum(self, dtype: str | None) -> Any:
         """A number that the data decides: an integer is a fresh size, a float a Real of which nothing is
@@ -540,11 +586,16 @@ class Recording(Ledger):
         return Real(self, None, None)
 
     def _branch(self, formula: Formula | None, value: int | None) -> bool:
+        with self.loops.unwatched():
+            return self._way(formula, value)
+
+    def _way(self, formula: Formula | None, value: int | None) -> bool:
         loops = self.loops
         loops.raise_failure()
         if loops.supposing:
             return self._suppose(formula)
-        turning, step = loops.turning(formula), len(self._made)
+        turning: Loop | MergedCall | None = loops.turning(formula) or self.calls.turning
+        step = len(self._made)
         known = Answer.SOMETIMES
         if formula is not None and (turning is not None or step >= len(self.decided)):
             known = self.oracle.decide(formula, self.known())
@@ -560,6 +611,8 @@ class Recording(Ledger):
                 self.give_up(f"the budget ran out, after {step} branches")
             decision = Decision(known is not Answer.NEVER, forced, value, formula)
             if not forced:
+                if value is None:
+                    self.calls.fork()
                 self.forks.append((*self._made, Decision(False, False, value, formula)))
         self._made.append(decision)
         self.branch(Condition(formula, decision.taken, here(self.names), decision.forced))
@@ -645,7 +698,8 @@ class Recording(Ledger):
         self.nodes.append(Node(op, (), (), origin))
         before = len(generator.said.constraints)
         before_call = values[0] if values else None
-        arguments, result = generator.call(op, values, named)
+        with self.loops.unwatched():
+            arguments, result = generator.call(op, values, named)
         if isinstance(written, SymbolicTensor):
             self._require_no_clash(op, written, arguments, (*args, *kwargs.values()))
         self._raise_if_caught(before, *_errors(op, values))
@@ -769,8 +823,6 @@ class Recording(Ledger):
             return value.term
         if type(value) in SEVERAL:
             value = tuple(settled(value))
-        if type(value) in ARRAYS:
-            value = value.tolist()
         if isinstance(value, torch.Tensor):
             _, known, ref = self.real_tensor(value)
             ids[id(known)] = ref
@@ -1110,7 +1162,7 @@ class _Mode(TorchFunctionMode):
 
 # Functions of torch that make a tensor of two numbers.
 _MAKES_TENSORS = frozenset("add div divide floor_divide mul multiply sub subtract true_divide".split())
-_SYMBOLIC = frozenset({SymbolicTensor, Repeated, Size, Real, *SEVERAL, *ARRAYS})
+_SYMBOLIC = frozenset({SymbolicTensor, Repeated, Size, Real, *SEVERAL})
 _NUMBERS = frozenset({int, float, bool, str, type(None)})
 
 

@@ -384,7 +384,7 @@ def truth(run: Recording, x: SymbolicTensor) -> bool:
     run.require(eq(elements(run, x), 1), "the truth of a tensor needs one element")
     value = known(run, x)
     if value.elements is UNTRACKED:
-        run.generator.approximate("a condition on elements that sizes decide is taken for one on data")
+        return run.guess("a condition on elements that sizes decide is taken for one on data")
     condition = None if run.constants_written else whether_some(value)
     return run.coin() if condition is None else run.truth(condition)
 

@@ -264,3 +264,26 @@ def test_the_oracle_sees_what_depends_on_data() -> None:
         agrees((by_data, "x: [a]", 3))
     with pytest.raises(AssertionError, match="said"):
         agrees((by_data, "x: [a]", 3), ("unknown",))
+
+
+def test_a_sum_of_a_mask_that_the_data_decide_is_compared_as_data() -> None:
+    def all_true(mask: Tensor) -> Tensor:
+        return mask + 1 if mask.bool().sum() == mask.numel() else mask
+
+    report = check(all_true, "mask: int64[b, t]")
+    assert report.verdict == "proved" and not report.findings
+
+
+def test_a_guess_is_told_only_if_it_makes_a_difference() -> None:
+    """Whether two masks are the same depends on sizes in a way that is not followed."""
+
+    def either_way(x: Tensor) -> Tensor:
+        mask = torch.ones(x.shape[0], x.shape[0]).tril().roll(1)
+        return x + 1 if (mask == mask.t()).all() else x + 2
+
+    def one_way(x: Tensor) -> Tensor:
+        mask = torch.ones(x.shape[0], x.shape[0]).tril().roll(1)
+        return x + 1 if (mask == mask.t()).all() else x.view(3, -1)
+
+    assert [f.code for f in check(either_way, "x: [n]").findings] == []
+    assert "approximate" in [f.code for f in check(one_way, "x: [n]").findings]
