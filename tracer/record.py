@@ -54,6 +54,7 @@ from .chosen_modules import chosen_modules
 from .guesses import without_idle
 from .handlers import is_guarded, tells_apart
 from .higher_order import entered
+from .integers import ARRAYS
 from .keys import MOST, beside
 from .ledger import Ledger
 from .loops import Loop, Loops
@@ -823,6 +824,8 @@ class Recording(Ledger):
             return value.term
         if type(value) in SEVERAL:
             value = tuple(settled(value))
+        if type(value) in ARRAYS:
+            value = value.tolist()
         if isinstance(value, torch.Tensor):
             _, known, ref = self.real_tensor(value)
             ids[id(known)] = ref
@@ -1162,7 +1165,7 @@ class _Mode(TorchFunctionMode):
 
 # Functions of torch that make a tensor of two numbers.
 _MAKES_TENSORS = frozenset("add div divide floor_divide mul multiply sub subtract true_divide".split())
-_SYMBOLIC = frozenset({SymbolicTensor, Repeated, Size, Real, *SEVERAL})
+_SYMBOLIC = frozenset({SymbolicTensor, Repeated, Size, Real, *SEVERAL, *ARRAYS})
 _NUMBERS = frozenset({int, float, bool, str, type(None)})
 
 
