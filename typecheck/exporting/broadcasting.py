@@ -34,7 +34,6 @@ def open_broadcasts(either: Either) -> Iterator[None]:
                 original = getattr(module, name)
                 setattr(module, name, functools.wraps(original)(change(original, either)))
                 restored.callback(setattr, module, name, original)
-        restored.enter_context(_Losses(either))
         yield
 
 
@@ -77,7 +76,7 @@ would return, and where the graph does.
 """
 
 
-class _Losses(TorchFunctionMode):
+class Losses(TorchFunctionMode):
     """Losses compare the shapes of their input and target, to warn where they differ; they get both alike."""
 
     def __init__(self, either: Either) -> None:

@@ -77,15 +77,19 @@ class Comparison:
         before = len(self.same)
         return self.agree_where(region) and len(self.same) > before
 
-    def at_the_ends(self) -> None:
-        """Runs both at the ends of each range, while there is time, and the program beyond them."""
+    def at_the_ends(self, loops: bool = False) -> None:
+        """Runs both at the ends of each range, while there is time, and the program beyond them. Where it has
+        loops, at a few more, for these to take several steps.
+        """
         started = time.monotonic()
         ends = []
         for name in self.spec.domain.symbols:
             known = fact(self.judge, (*self.domain, self.accepted), sym(name))
-            wished = () if known.min is None else (known.min, known.min + known.divisor)
+            steps = (0, 1, 2, 5) if loops else (0, 1)
+            wished = [] if known.min is None else [known.min + step * known.divisor for step in steps]
             ends += [eq(sym(name), end) for end in (*wished, known.max) if end is not None]
-        for sizes in self._found([(*self.domain, self.accepted, end) for end in ends], POINTS):
+        most = 2 * POINTS if loops else POINTS
+        for sizes in self._found([(*self.domain, self.accepted, end) for end in ends], most):
             if time.monotonic() - started < SECONDS:
                 self._agrees(sizes)
         refusals = [(*self.domain, negate(f)) for f in conjuncts(self.accepted)]

@@ -4,9 +4,9 @@ The accepted sizes are known before torch traces, so the example, the `dynamic_s
 program follow from them:
 
 1. The example has sizes that the tracer does not mistake for something special (example_sizes.py).
-2. torch traces (tracing.py). It is told which sizes vary and between which bounds, and is left to find out
-   how they hang together: named dims that share or derive add nothing that is not known already, and make
-   torch give up where it cannot follow the proof.
+2. torch traces (tracing.py), loops over sizes as scans where that is possible (scans.py). It is told which
+   sizes vary and between which bounds, and is left to find out how they hang together: named dims that share
+   or derive add nothing that is not known already, and make torch give up where it cannot follow the proof.
 3. The graph is checked under the sizes of its inputs alone (program_needs.py): where it needs more than the
    model does, the trace has put something in, and that much is given up and told.
 4. So are equations that torch made of sizes: a number may stand in the graph for one of them. Other guards
@@ -74,6 +74,14 @@ EFFORT: Final = 300_000
 """Z3's resource units for the sizes of the example."""
 FEW: Final = 8
 """Values of a size for which a program is run one by one."""
+
+
+_HOW: Final = (
+    ("loops are scans, and no size is special", True, True),
+    ("no size is special", True, False),
+    ("0 and 1 are special", False, False),
+)
+"""What is tried, in order: its name, whether 0 and 1 are like other sizes, and whether loops become scans."""
 
 
 class ExportError(TargetError):
@@ -188,19 +196,28 @@ class _Exporting:
         fill = self._fill(sizes)
         attempts: list[Attempt] = []
         spec = DimSpec(tree_of(self.spec, self._varies, self._varies))
-        for how, oblivious in (("no size is special", True), ("0 and 1 are special", False)):
+        loops_over_sizes = any(path.program.iterations for path in self.examined.system.paths)
+        for how, oblivious, loops in _HOW if loops_over_sizes else _HOW[1:]:
 
-            def trace(sizes: Mapping[str, int], oblivious: bool = oblivious) -> Trace:
+            def trace(sizes: Mapping[str, int], oblivious: bool = oblivious, loops: bool = loops) -> Trace:
                 given = example_inputs.arguments(self.model, self.spec, sizes, fill)
                 either = self._either if oblivious else never
-                return traced(self.model, given, to_torch(spec, *given, self.model)[0], oblivious, either)
+                shapes = to_torch(spec, *given, self.model)[0]
+                return traced(self.model, given, shapes, oblivious, either, loops)
 
+            wanted = self.way, self.recorded, self.wanted
             try:
                 found = trace(sizes)
             except Exception as error:  # noqa: BLE001 (torch raises anything; it is told)
                 attempts.append(Attempt(how, sizes, f"{type(error).__name__}: {error}"))
                 continue
-            return self._finished(found, trace, sizes, fill, (*attempts, Attempt(how, sizes)))
+            try:
+                return self._finished(found, trace, sizes, fill, (*attempts, Attempt(how, sizes)))
+            except ExportError as error:
+                if not found.scans:
+                    raise
+                self.way, self.recorded, self.wanted = wanted
+                attempts.append(Attempt(how, sizes, f"{type(error).__name__}: {error}"))
         said_by_torch = "; ".join(f"{a.how}: {a.error.splitlines()[0]}" for a in attempts)
         raise ExportError(f"torch.export cannot trace {self.report.target}", said_by_torch)
 
@@ -277,7 +294,7 @@ class _Exporting:
             trial = Comparison(self.model, self.spec, program, accepted, fill, not certain, self.judge)
             back = [r for r in dropped if not trial.agree_where(negate(r.formula))]
             if not back and not trial.wrong:
-                trial.at_the_ends()
+                trial.at_the_ends(trace.scans > 0)
             if trial.wrong and not dropped:
                 raise ExportError(f"the exported program is not the model: {trial.wrong}")
             if not back and not trial.wrong:

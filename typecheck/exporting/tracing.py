@@ -22,8 +22,9 @@ from torch.overrides import TorchFunctionMode
 from ...constraints.program import Origin
 from ...tracer.origins import ModuleNames, here
 from ...tracer.stand_ins import rebound, sources_of
-from .broadcasting import Either, never, open_broadcasts
+from .broadcasting import Either, Losses, never, open_broadcasts
 from .example_inputs import Arguments
+from .scans import Scans
 
 aten = torch.ops.aten
 
@@ -35,35 +36,53 @@ class Trace:
     program: ExportedProgram
     lines: Mapping[str, Origin]
     """By the text of the guard, `L['x'].size()[0] % 4 == 0`."""
+    scans: int = 0
+    """How many loops of the model's are scans."""
 
 
 def traced(
-    model: Any, given: Arguments, dynamic_shapes: Any, oblivious: bool, either: Either = never
+    model: Any,
+    given: Arguments,
+    dynamic_shapes: Any,
+    oblivious: bool,
+    either: Either = never,
+    loops: bool = False,
 ) -> Trace:
     """The model as torch exports it. What torch logs, prints and warns of is kept quiet, not what it raises.
 
     `oblivious`: sizes of 0 and 1 are treated like others, and Python's `int`, `max` and `min` of sizes are
     sizes. A few of torch's own functions cannot be traced so. `either`: which sizes broadcast either way.
+    `loops`: Python's loops over a size become scans, as far as they can.
 
     What torch cannot decide becomes a guard, and is not left to run time
     (`prefer_deferred_runtime_asserts_over_guards`): there it loses conditions on fractions of sizes, and the
     program is wrong without a word.
     """
     module = model if isinstance(model, torch.nn.Module) else _Function(model)
+    scans = Scans(model, lambda: _modes(either)) if loops else None
+    builtins = {**(BUILTINS if oblivious else {}), **(scans.builtins if scans else {})}
     with (
         _quiet(),
         recurrent_shapes(),
-        rebound(sources_of(model), BUILTINS if oblivious else {}),
-        _Pooling(),
-        _Squeezing(),
+        rebound(sources_of(model), builtins),
+        scans.in_force() if scans else contextlib.nullcontext(),
         open_broadcasts(either),
+        _modes(either),
         _noting_lines(ModuleNames(module)) as noted,
         _config.patch(backed_size_oblivious=oblivious),  # type: ignore[attr-defined]
     ):
         program = torch.export.export(
             module, given[0], given[1], dynamic_shapes=dynamic_shapes, strict=False
         )
-    return Trace(program, {_python(program, guard): origin for guard, origin in noted.items()})
+    lines = {_python(program, guard): origin for guard, origin in noted.items()}
+    return Trace(program, lines, scans.found if scans else 0)
+
+
+@contextlib.contextmanager
+def _modes(either: Either) -> Iterator[None]:
+    """Calls of torch's that go otherwise while a model is traced."""
+    with _Pooling(), _Squeezing(), Losses(either):
+        yield
 
 
 @contextlib.contextmanager
