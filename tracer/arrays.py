@@ -44,6 +44,10 @@ class ArrayOfSizes(numpy.ndarray[Any, Any]):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         return computed(ufunc, method, inputs, options)
 
+    def lowered(self) -> Any:
+        """As an argument of torch's."""
+        return self.tolist()
+
     def __reduce__(self) -> Any:
         return list, (self.tolist(),)
 
@@ -282,7 +286,7 @@ _JOINING: Final = "cumsum cumprod diff flip sort repeat tile prod sum max min me
 FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     **{name: _array(name) for name in ("array", "asarray", "asanyarray", "ascontiguousarray")},
     **{name: _joins(name) for name in (*_JOINING, "atleast_1d")},
-    **{name: _of_numbers(name) for name in ("arange", "linspace", "logspace", "geomspace", "full", "eye")},
+    **{name: _of_numbers(name) for name in ("logspace", "geomspace")},
 }
 """What stands for functions of NumPy's while a program is recorded."""
 _PLAIN: Final = {name: getattr(numpy, name) for name in FUNCTIONS}

@@ -15,6 +15,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import torch
+
 from .numbers import Real, Size
 from .symbolic import SymbolicTensor, item
 
@@ -22,9 +24,10 @@ ARRAYS: tuple[type, ...] = ()
 """Arrays that hold sizes, if there is NumPy."""
 _OF_NUMPY: Mapping[str, Callable[..., Any]] = {}
 if importlib.util.find_spec("numpy") is not None:
-    from . import arrays
+    from . import arrays, arrays_of_tensors
 
-    ARRAYS, _OF_NUMPY = (arrays.ArrayOfSizes,), arrays.FUNCTIONS
+    ARRAYS = arrays.ArrayOfSizes, arrays_of_tensors.ArrayOfTensor
+    _OF_NUMPY = {**arrays.FUNCTIONS, **arrays_of_tensors.FUNCTIONS}
 
 
 def symbolic_int(*args: Any, **kwargs: Any) -> Any:
@@ -97,6 +100,14 @@ def _gcd(*numbers: Any) -> Any:
     return next(d for d in divisors if n % d == 0)
 
 
+def _from_numpy(array: Any, /) -> Any:
+    """`torch.from_numpy`, which takes arrays without data, too."""
+    if type(array) not in ARRAYS:
+        return _PLAIN["torch", "from_numpy"](array)
+    found = array.lowered()
+    return found if type(found) is SymbolicTensor else torch.tensor(found)
+
+
 FUNCTIONS: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
     ("math", "sqrt"): _sqrt,
     ("math", "isqrt"): _isqrt,
@@ -106,6 +117,7 @@ FUNCTIONS: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
     ("math", "log10"): _rising("log10", above=0.0),
     ("math", "log1p"): _rising("log1p", above=-1.0),
     ("math", "exp"): _rising("exp", upto=math.log(sys.float_info.max)),
+    ("torch", "from_numpy"): _from_numpy,
     **{("numpy", name): function for name, function in _OF_NUMPY.items()},
 }
 """By module and name, what stands for functions that insist on numbers."""

@@ -74,6 +74,8 @@ from .texts import matters
 MAX_PATHS = 1024
 MANY_PATHS = 32
 """With more paths than this the ways of calls are merged."""
+LONG = 0.3
+"""After this part of the budget the ways of calls are merged, too, if there are paths left."""
 FEW = 8
 """The greatest divisor whose values are told apart."""
 MAX_VALUES = 16
@@ -159,7 +161,8 @@ def record(
             plans.change(failed)
             pending, paths = [()], []
         else:
-            if merge and not plans.merging and len(paths) + len(pending) > MANY_PATHS:
+            slow = bool(pending) and time.monotonic() - started > budget_s * LONG
+            if merge and not plans.merging and (slow or len(paths) + len(pending) > MANY_PATHS):
                 plans.merging = True
                 pending, paths = [()], []
         finally:
@@ -813,6 +816,8 @@ class Recording(Ledger):
 
     def _lower(self, value: Any, ids: dict[int, Ref]) -> Any:
         """A Python value as a rule sees it; `ids` remembers which values are tensors of the program."""
+        if type(value) in ARRAYS:
+            value = value.lowered()
         if isinstance(value, SymbolicTensor):
             self._no_ended(value.value)
             ids[id(value.value)] = value.ref
@@ -824,8 +829,6 @@ class Recording(Ledger):
             return value.term
         if type(value) in SEVERAL:
             value = tuple(settled(value))
-        if type(value) in ARRAYS:
-            value = value.tolist()
         if isinstance(value, torch.Tensor):
             _, known, ref = self.real_tensor(value)
             ids[id(known)] = ref

@@ -43,6 +43,12 @@ def kind(array: Any) -> int:
     return {"i": 1, "f": 2, "b": 3, "O": 4}[array.dtype.kind]
 
 
+def written(table: Any) -> Any:
+    table[:, 0::2] = np.sin(table[:, 0::2])
+    table[0] += 1
+    return table.reshape(-1)
+
+
 PROGRAMS: dict[str, Callable[[Tensor], Tensor]] = {
     "sizes": lambda x: x.new_zeros(tuple(np.array(x.shape) * 2 + 1)),
     "a size": lambda x: x.new_zeros(int(np.asarray(x.shape[0])), int(np.array(3) + x.shape[1])),
@@ -66,6 +72,18 @@ PROGRAMS: dict[str, Callable[[Tensor], Tensor]] = {
     "chosen": lambda x: x.new_zeros(int((np.array(x.shape) > 2).sum()) + 1),
     "as a tensor": lambda x: torch.tensor(np.array(x.shape)) + torch.zeros(1, 2),
     "numbers": lambda x: x.new_zeros(len(np.arange(min(x.shape[0], 3)))),
+    "rows": lambda x: torch.from_numpy(np.zeros((x.shape[0], 3), dtype=np.float32))[1:],
+    "blocks": lambda x: torch.tensor(
+        np.stack([np.zeros((x.shape[0] + 2, np.sum([1, 2])), dtype=np.int32)[1 : x.shape[0]] for _ in "ab"])
+    ),
+    "positions": lambda x: torch.from_numpy(np.arange(x.shape[0])[:, None] * np.array([1.0, 2.0, 3.0])),
+    "some positions": lambda x: torch.tensor(np.arange(x.shape[1], 2 * x.shape[0], 3)),
+    "between": lambda x: torch.as_tensor(np.linspace(0, 1, x.shape[0]))[::2],
+    "broadcast": lambda x: torch.tensor(np.ones((x.shape[0], 1)) + np.ones(x.shape[1])).T,
+    "kinds": lambda x: x.new_zeros(kind(np.ones(x.shape[0]) > 0), kind(np.arange(x.shape[0]) / 2)),
+    "is array": lambda x: x.new_zeros(1 + isinstance(np.zeros(x.shape[0]), np.ndarray)),
+    "written": lambda x: torch.from_numpy(written(np.zeros(x.shape))),
+    "reduced": lambda x: torch.tensor(np.concatenate([np.ones(x.shape), np.zeros((2, x.shape[1]))]).sum(0)),
     "others": lambda x: x.new_zeros(int(np.array([3, 4]).astype(int).sum()), np.prod([2, 3])),
 }
 
@@ -81,6 +99,29 @@ def test_arrays_of_sizes_are_those_of_numpy(program: Callable[[Tensor], Tensor])
 def test_a_wrong_answer_is_seen() -> None:
     told = shapes(lambda x: x.new_zeros(int(np.sum(x.shape))))
     assert any(told(a, 2) != (int(np.prod([a, 2])),) for a in range(1, 6))
+
+
+def test_arrays_that_do_not_broadcast_are_refused() -> None:
+    spec = parse_spec("x: [a, b]")
+    program = lambda x: torch.from_numpy(np.ones(x.shape[0]) + np.ones(x.shape[1]))  # noqa: E731
+    system, _ = record(program, spec, default_rules, Oracle(spec.domain))
+    for a, b in itertools.product(range(1, 4), repeat=2):
+        (path,) = [p for p in system.paths if holds(p.premise, {"a": a, "b": b})]
+        runs = all(holds(c.formula, {"a": a, "b": b}) for c in path.constraints)
+        assert runs == (a == b or 1 in (a, b))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: torch.from_numpy(np.zeros(x.shape)[::-1].copy()),  # torch has no slices backwards
+        lambda x: torch.tensor(np.linalg.svd(np.zeros(x.shape))[1]),  # not known to be the same
+    ],
+)
+def test_what_is_not_known_of_arrays_without_data_is_not_claimed(program: Callable[[Tensor], Tensor]) -> None:
+    spec = parse_spec("x: [a, b]")
+    system, _ = record(program, spec, default_rules, Oracle(spec.domain))
+    assert {path.end.how for path in system.paths} == {"gave-up"}
 
 
 def test_numpy_is_itself_again_after_a_recording() -> None:
