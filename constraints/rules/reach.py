@@ -69,6 +69,16 @@ def joined(dim: int) -> Callable[[Named], Reach | None]:
     return reach
 
 
+def stacked(leading: int) -> Callable[[Named], Reach | None]:
+    """So many dims at the front, along which tensors are joined; those of fewer are lifted to as many."""
+    return lambda named: Reach(leading, joins=True, of="tensors")
+
+
+def tiled(named: Named) -> Reach | None:
+    """The last dims, as many as there are numbers."""
+    return Reach(trailing=len(named["dims"])) if isinstance(named.get("dims"), tuple) else None
+
+
 def last(count: int, broadcasts: bool = False) -> Callable[[Named], Reach | None]:
     return lambda named: Reach(trailing=count, broadcasts=broadcasts)
 
@@ -198,6 +208,9 @@ _KINDS: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
     "along_first": by_default(0, along("dim")),
     "cat": joined(0),
     "stack": joined(1),
+    "stacked_at_1": stacked(2),
+    "stacked_at_2": stacked(3),
+    "tiled": tiled,
     "along_last": by_default(-1, along("dim")),
     "along_dims": along("dims"),
     "along_two": along("dim0", "dim1"),
@@ -249,6 +262,9 @@ REACH: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
             along_first="chunk split split_with_sizes unbind tensor_split slice",
             cat="cat",
             stack="stack",
+            stacked_at_1="hstack vstack column_stack",
+            stacked_at_2="dstack",
+            tiled="tile",
             along_last="argsort sort topk kthvalue mode glu diff",
             along_dims="flip roll",
             along_two="transpose transpose_copy",
