@@ -90,6 +90,17 @@ def _rising(name: str, above: float | None = None, upto: float | None = None) ->
     return call
 
 
+def _pow(x: Any, y: Any, /) -> Any:
+    """`math.pow`, which is `**` of floats."""
+    value = x.real() if type(x) is Size else x
+    return value ** builtins.float(y) if type(value) is Real else _PLAIN["math", "pow"](x, y)
+
+
+def _fabs(x: Any, /) -> Any:
+    value = x.real() if type(x) is Size else x
+    return abs(value) if type(value) is Real else _PLAIN["math", "fabs"](x)
+
+
 def _gcd(*numbers: Any) -> Any:
     """`math.gcd`, which of a size and a number is told by which divisors of the number divide the size."""
     given = [n for n in numbers if type(n) is not Size]
@@ -112,6 +123,8 @@ FUNCTIONS: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
     ("math", "sqrt"): _sqrt,
     ("math", "isqrt"): _isqrt,
     ("math", "gcd"): _gcd,
+    ("math", "pow"): _pow,
+    ("math", "fabs"): _fabs,
     ("math", "log"): _rising("log", above=0.0),
     ("math", "log2"): _rising("log2", above=0.0),
     ("math", "log10"): _rising("log10", above=0.0),

@@ -550,6 +550,9 @@ class Real(torch.SymFloat):
         self._nonzero(self)
         return self._combine(other, lambda a, b: a % b, swap=True)
 
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
     def __pow__(self, other: Any) -> Any:
         if type(other) is float and other == 0.5 and self.ratio and self.ratio[1] == 1:
             return self.root()

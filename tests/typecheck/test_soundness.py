@@ -375,6 +375,14 @@ def times_a_quotient(x: Tensor) -> Tensor:
     return x.view(3, -1) if n * (1 / k) < 1 or n * (k / n) != k else x.view(2, -1)
 
 
+def functions_of_floats(x: Tensor) -> Tensor:
+    n = x.shape[0]
+    whole, rest = divmod(n / 2, 1.5)
+    if rest == 0.5 or math.fabs(whole - 1) > 2:
+        return x.view(2, -1)
+    return x.view(3, -1) if math.pow(n, 0.5) > 2.1 else x
+
+
 def common_divisor(x: Tensor) -> Tensor:
     return x.view(math.gcd(x.shape[0], 12), -1, 3)
 
@@ -495,6 +503,7 @@ PROGRAMS: list[tuple[Callable[..., Any], str, int]] = [
     (root_by_torch, "x: [a]", 18),
     (scales, "x: [a, b]", 7),
     (times_a_quotient, "x: [a, b]", 50),
+    (functions_of_floats, "x: [a]", 24),
     (common_divisor, "x: [a]", 24),
     (arrays_of_sizes, "x: [a, b]", 6),
     (number_of_bits, "x: [a]", 12),
