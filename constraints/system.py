@@ -89,6 +89,8 @@ class Condition:
     forced: bool = False
     after: int = 0
     """How many constraints of the path come before it."""
+    given: Formula = True
+    """Of a branch in a call whose ways were merged: the sizes of the path that come so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,8 @@ class Path:
     end: End = End()
     unbacked: tuple[tuple[str, Formula], ...] = ()
     """Sizes that the data decides, each with what is known of it."""
+    turns: tuple[Condition, ...] = ()
+    """Branches in calls whose ways were merged: the path goes on whichever way they go."""
 
     @property
     def premise(self) -> Formula:

@@ -39,18 +39,10 @@ def _path(path: Path) -> dict[str, Any]:
         "values": [[id, pack(value)] for id, value in path.values.items()],
         "constraints": [[pack(c.formula), c.reason, c.node, c.kind] for c in path.constraints],
         "notes": [[n.code, n.reason, n.node] for n in path.notes],
-        "conditions": [
-            [
-                None if c.formula is None else pack(c.formula),
-                c.taken,
-                list(astuple(c.origin)),
-                c.forced,
-                c.after,
-            ]
-            for c in path.conditions
-        ],
+        "conditions": [_condition(c) for c in path.conditions],
         "end": [path.end.how, path.end.reason, list(astuple(path.end.origin))],
         "unbacked": [[name, pack(known)] for name, known in path.unbacked],
+        "turns": [_condition(c) for c in path.turns],
     }
 
 
@@ -77,21 +69,24 @@ def _read(data: Any, symbols: frozenset[str]) -> Path:
             Note(_among(code, *NOTES), text(reason), integer(node))
             for code, reason, node in data["notes"]
         ),
-        tuple(
-            Condition(
-                None if formula is None else formula_of(formula),
-                truth(taken),
-                origin_of(origin),
-                truth(forced),
-                integer(after),
-            )
-            for formula, taken, origin, forced, after in data["conditions"]
-        ),
+        tuple(map(_condition_of, data["conditions"])),
         _end(*data["end"]),
         tuple((text(name), formula_of(known)) for name, known in data["unbacked"]),
+        tuple(map(_condition_of, data.get("turns", ()))),
     )
     _verify(path, symbols)
     return path
+
+
+def _condition(c: Condition) -> list[Any]:
+    formula = None if c.formula is None else pack(c.formula)
+    return [formula, c.taken, list(astuple(c.origin)), c.forced, c.after, pack(c.given)]
+
+
+def _condition_of(data: Any) -> Condition:
+    formula, taken, origin, forced, after, given = data
+    known = None if formula is None else formula_of(formula)
+    return Condition(known, truth(taken), origin_of(origin), truth(forced), integer(after), formula_of(given))
 
 
 def _end(how: Any, reason: Any, origin: Any) -> End:
@@ -115,7 +110,8 @@ def _verify(path: Path, symbols: frozenset[str]) -> None:
             raise IllFormed(f"{reason!r} is about node {node}, which there is not")
     known = symbols | {name for name, _ in path.unbacked} | {loop.index for loop in program.iterations}
     formulas = [c.formula for c in path.constraints] + [f for _, f in path.unbacked]
-    formulas += [c.formula for c in path.conditions if c.formula is not None]
+    asked = (*path.conditions, *path.turns)
+    formulas += [f for c in asked for f in (c.formula, c.given) if f is not None]
     for formula in formulas:
         if strange := free_symbols(formula) - known:
             raise IllFormed(f"{formula} is about {min(strange)}, which is declared nowhere")

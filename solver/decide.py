@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from ..constraints.formula import Formula, all_of, conjuncts, free_symbols, implies, le, negate
 from ..constraints.language import Constraint, Fact
@@ -136,6 +136,12 @@ class Decision:
         return tuple(r for r in self.residual if not examples.satisfies((r.needs,), values))
 
 
+EFFORT: Final = 600_000
+"""Z3's resource units for a question of the recorder's. A branch that is left open is taken both ways, and may
+be decided yet by all that a path requires.
+"""
+
+
 class Oracle:
     """Answers the recorder's questions about sizes. What is given comes on top of the domain."""
 
@@ -146,7 +152,7 @@ class Oracle:
 
     def decide(self, formula: Formula, given: Sequence[Formula] = ()) -> Answer:
         """Does the formula hold for all assignments that satisfy what is given, for none, or for some?"""
-        return self.judge.ask(formula, self._given(given))
+        return self.judge.ask(formula, self._given(given), EFFORT)
 
     def example(
         self,

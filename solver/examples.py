@@ -3,6 +3,7 @@ needed to find it.
 """
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import inf
@@ -15,6 +16,10 @@ from .periodic import EVERY, IntegerSet
 
 FAVOURITES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 32, 64, 1, 0)
 """Numbers that people try, best first."""
+GREAT = 1 << 20
+"""What is greater than sizes that people try."""
+STRETCHED = 12
+"""How many assignments are tried with one size that is great."""
 ATTEMPTS = 48
 VALUES = 24
 """How many assignments are tried, and how many values of each symbol."""
@@ -44,7 +49,7 @@ def find(
     pools = {n: candidates(known, n, numbers) for n in free}
     if not all(pools.values()):
         return None
-    for trial in _assignments(pools):
+    for trial in itertools.chain(_assignments(pools), _stretched(known, pools, formulas)):
         try:
             trial |= {n: evaluate(known.equal[n], trial) for n in every if n in known.equal}
         except ZeroDivisionError:
@@ -52,8 +57,6 @@ def find(
         if satisfies(formulas, trial) and wanted(found := {n: trial[n] for n in every}):
             return found
     return None
-
-
 
 
 def candidates(known: Known, name: str, numbers: Iterable[int]) -> list[int]:
@@ -120,6 +123,19 @@ def _assignments(pools: Mapping[str, list[int]]) -> Iterator[dict[str, int]]:
         random = Random(0)
         for _ in range(ATTEMPTS):
             yield {n: random.choice(pool) for n, pool in pools.items()}
+
+
+def _stretched(
+    known: Known, pools: Mapping[str, list[int]], formulas: Sequence[Formula]
+) -> Iterator[dict[str, int]]:
+    """Where a formula speaks of a great number: one size that is as great, and small ones besides."""
+    great = max((n for f in formulas for c in comparisons(f) for n in map(abs, _numbers(c.term))), default=0)
+    if great <= GREAT:
+        return
+    for base in itertools.islice(_assignments(pools), STRETCHED):
+        for name in pools:
+            if (value := known.sets.get(name, EVERY).at_least(great + 1)) is not None:
+                yield {**base, name: value}
 
 
 def polished(

@@ -141,7 +141,8 @@ _CONSTANTS: Final = (
 _BY_IDENTITY: Final = (
     CodeType, logging.Logger, re.Pattern, type(threading.Lock()), type(threading.RLock()), Lazy, Handle,
     torch._ops.OpOverload, torch._ops.OpOverloadPacket, types.GetSetDescriptorType,
-    types.MemberDescriptorType, type(vars(NamedTuple("_", [("field", int)]))["field"]),
+    types.MemberDescriptorType, types.GenericAlias, types.UnionType,
+    type(vars(NamedTuple("_", [("field", int)]))["field"]),
 )
 """Things without state of their own, or with none that shapes depend on."""
 _SOME_ITERATORS: Final[tuple[Any, ...]] = (

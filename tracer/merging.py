@@ -33,7 +33,7 @@ from ..constraints.joining import plain, proposals
 from ..constraints.language import Constraint, Tensor
 from ..constraints.memory import strides_of
 from ..constraints.program import Node, Origin
-from ..constraints.system import Answer
+from ..constraints.system import Answer, Condition
 from .cells import Cell, sizes_of, weakened, with_sizes
 from .handlers import is_guarded
 from .heap import Function, Unseen, look, walk_from
@@ -112,6 +112,15 @@ class Calls:
             call.fail("it branches in a loop")
         return call
 
+    def note(self, condition: Condition) -> None:
+        """Notes of a branch in a call that is merged where it is met."""
+        run = self.run
+        taken = [c for c in run.conditions if c.formula is not None and not c.forced]
+        ways = [c.formula if c.taken else negate(c.formula) for c in taken if c.formula is not None]
+        turns = [turn.known for call in run.loops.calls for turn in call.turns]
+        first = run.loops.calls[0].begun
+        run.turns.append(replace(condition, given=all_of((*ways, *turns)), after=first))
+
     def fork(self) -> None:
         """The path is about to fork. If it can be, the call is merged that it is in, the innermost first."""
         loops = self.run.loops
@@ -154,9 +163,12 @@ class MergedCall:
         self.run, self.site = run, site
         self.called: dict[Function, dict[str, Any]] = dict(run.loops.plans.called(site))
         self.turns: list[Turn] = []
+        self.begun = run.position.constraints
+        """How many constraints of the path come before it."""
         self._call, self._seen = call, seen
         self._planned: tuple[Turn, ...] = ()
         self._ways: list[tuple[Turn, ...]] = [()]
+        self._mark = run.mark()
         self._looked_at = 0
 
     def fail(self, reason: str) -> NoReturn:
@@ -170,6 +182,7 @@ class MergedCall:
 
     def way(self, formula: Formula | None) -> bool:
         """A branch of the call: this time one of its two ways."""
+        self.run.calls.note(Condition(formula, True, here(self.run.names)))
         step, taken = len(self.turns), True
         if step < len(self._planned):
             taken = self._planned[step].taken
@@ -191,8 +204,7 @@ class MergedCall:
     def result(self) -> Any:
         """What the call returns, whichever way it goes."""
         run = self.run
-        before, aside, mark = self._look(), run.aside, run.mark()
-        self._mark = mark
+        before, aside, mark = self._look(), run.aside, self._mark
         ways: list[Way] = []
         returned: Any = None
         while self._ways:
@@ -214,6 +226,7 @@ class MergedCall:
         if not returning:
             self.fail("every way raises")
         self._require(ways)
+        self._forget_idle_guesses(ways)
         try:
             self._leave(before, ways)
             return self._joined(before, returning, [returned])
@@ -268,6 +281,8 @@ class MergedCall:
             for place, constraint in run.said_since(mark)[0]
         )
         origin = Origin() if error is None else of_error(error, run.names)
+        if not origin.file:  # no code of the user's raised it
+            origin = here(run.names)
         return Way(turns, said, run.known(), self._look(), result, error, origin)
 
     def _restore(self, before: Cell, after: Cell) -> None:
@@ -303,6 +318,22 @@ class MergedCall:
                 run.generator.node = len(run.nodes)
                 run.nodes.append(Node("require", (("condition", negate(way.condition)),), (), way.origin))
                 run.generator.require(negate(way.condition), told)
+
+    def _forget_idle_guesses(self, ways: Sequence[Way]) -> None:
+        """Guesses (guesses.py) that make no difference: all ways of the same sizes say the same."""
+        run, first = self.run, self._mark.position
+        guessed = {node for node in run.guessed if node >= first.nodes}
+        if not guessed:
+            return
+        told: dict[Formula, list[Any]] = {}
+        for way in ways:
+            leaves = () if way.result is None else _leaves(way.result)
+            required = {constraint.formula for _, constraint in way.said}
+            one = required, [(leaf.fixed, leaf.dims) for leaf in leaves]
+            told.setdefault(way.condition, []).append(one)
+        if all(one == group[0] for group in told.values() for one in group):
+            notes = run.generator.said.notes
+            notes[first.notes :] = [note for note in notes[first.notes :] if note.node not in guessed]
 
     def _leave(self, before: Cell, ways: Sequence[Way]) -> None:
         """The state after the call. Where the ways leave different numbers behind, their use is noticed."""

@@ -68,7 +68,7 @@ from .real_tensors import dtype_name, value_of
 from .repeats import Answered, Call, Slot
 from .sequences import COUNTED, SEVERAL, Repeated, counted, iterate, joined, lazy, physical, settled, times
 from .stand_ins import AnotherSource, calls_builtins, sources_of, symbolic_builtins
-from .symbolic import ABOUT_DATA, OPERATOR_ATTRIBUTES, QUESTIONS, Sizes, SymbolicTensor, answer
+from .symbolic import ABOUT_DATA, OPERATOR_ATTRIBUTES, QUESTIONS, RowSizes, Sizes, SymbolicTensor, answer
 from .texts import matters
 
 MAX_PATHS = 1024
@@ -309,6 +309,8 @@ class Recording(Ledger):
         """Real tensors that the program has written into, each with what stands for it since, by identity."""
         self.constants_written = False
         """Has a tensor of constants been written into? Then so may others, of which it is a view."""
+        self.turns: list[Condition] = []
+        """The branches in calls whose ways are merged."""
         self.guessed: list[int] = []
         """The nodes that stand for branches which sizes decide in a way that is not followed."""
         self.keys: dict[Dim, Dim] = {}
@@ -399,6 +401,7 @@ class Recording(Ledger):
             tuple(self.conditions),
             end,
             tuple(said.unbacked.items()),
+            tuple(dict.fromkeys(self.turns)),
         )
 
     def _input(self, declared: Declared) -> Any:
@@ -619,7 +622,10 @@ class Recording(Ledger):
                     self.calls.fork()
                 self.forks.append((*self._made, Decision(False, False, value, formula)))
         self._made.append(decision)
-        self.branch(Condition(formula, decision.taken, here(self.names), decision.forced))
+        condition = Condition(formula, decision.taken, here(self.names), decision.forced)
+        self.branch(condition)
+        if loops.calls:
+            self.calls.note(condition)
         return decision.taken
 
     def _suppose(self, formula: Formula | None) -> bool:
@@ -827,6 +833,9 @@ class Recording(Ledger):
         if type(value) is Size:
             self._no_ended(value.term)
             return value.term
+        if type(value) is RowSizes:
+            self._no_ended(value.value)
+            return value.value.shape
         if type(value) in SEVERAL:
             value = tuple(settled(value))
         if isinstance(value, torch.Tensor):

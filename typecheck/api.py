@@ -131,12 +131,15 @@ def question(
     rules: Rules,
     *,
     replay: bool = True,
+    merge: bool = True,
 ) -> Question:
-    """The part of a check that needs the program itself. Raises what `check` raises."""
+    """The part of a check that needs the program itself, and `source_of` with `merge`. Raises what `check`
+    raises.
+    """
     with clock.step("load"):
         spec = None if inputs is None else parse_spec(inputs, assume)
         found = resolve(target, [str(d.path[0]) for d in spec.inputs] if spec else ())
-        source = source_of(found, spec, assume)
+        source = source_of(found, spec, assume, merge=merge)
     with clock.step("trace"):
         oracle = Oracle(source.spec.domain, Budget(clock.left))
         _has_inputs(source.spec, oracle)

@@ -395,7 +395,7 @@ def branches(system: System) -> tuple[Branch, ...]:
     """Each branch once, in the order in which the paths met them."""
     found: dict[Branch, None] = {}
     for path in system.paths:
-        for c in path.conditions:
+        for c in (*path.conditions, *path.turns):
             condition = "" if c.formula is None else str(c.formula)
             if c.forced:
                 found[Branch(c.origin, condition, "eliminated", c.taken)] = None

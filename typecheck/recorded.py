@@ -207,6 +207,7 @@ def _path_with_origins(path: Path, change: Any) -> Path:
         path,
         program=replace(path.program, nodes=nodes),
         conditions=tuple(replace(c, origin=change(c.origin)) for c in path.conditions),
+        turns=tuple(replace(c, origin=change(c.origin)) for c in path.turns),
         end=replace(path.end, origin=change(path.end.origin)),
     )
 

@@ -36,8 +36,8 @@ class Source(Protocol):
 class PythonSource:
     """A Python program, recorded as it runs."""
 
-    def __init__(self, target: Target, spec: Spec) -> None:
-        self.target, self.spec = target.value, spec
+    def __init__(self, target: Target, spec: Spec, merge: bool) -> None:
+        self.target, self.spec, self.merge = target.value, spec, merge
         self._replayer = Replayer(self.target, spec)
 
     def system(self, rules: Rules, oracle: Oracle, clock: Clock) -> tuple[System, list[str]]:
@@ -50,7 +50,15 @@ class PythonSource:
 
         try:
             with listening(listen):
-                return record(self.target, self.spec, rules, oracle, budget_s=clock.left, progress=tell)
+                return record(
+                    self.target,
+                    self.spec,
+                    rules,
+                    oracle,
+                    budget_s=clock.left,
+                    merge=self.merge,
+                    progress=tell,
+                )
         except DoesNotFit as error:
             raise TargetError(str(error)) from None
 
@@ -106,7 +114,10 @@ def _read(target: Target) -> Traced:
         raise TargetError(str(error)) from None
 
 
-def source_of(target: Target, spec: Spec | None, assume: str | Iterable[str]) -> Source:
+def source_of(
+    target: Target, spec: Spec | None, assume: str | Iterable[str], *, merge: bool = True
+) -> Source:
+    """What is asked. Without `merge` each way through a Python program is a path, however many there are."""
     if target.kind == "recorded":
         from .recorded import RecordedSource
 
@@ -122,4 +133,4 @@ def source_of(target: Target, spec: Spec | None, assume: str | Iterable[str]) ->
 
         plain = quiet if not is_annotated(target.value) else told
         target = replace(target, value=plain(target.value))
-    return PythonSource(target, spec)
+    return PythonSource(target, spec, merge)

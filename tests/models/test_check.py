@@ -17,7 +17,6 @@ ASSIGNMENTS = 200
 
 # Entries that are not decided, each with what stands in the way: `unknown` is honest.
 UNDECIDED = {
-    "hf_swin": "its windows shrink with the image, and branch at every block",
     "diffusers_unet2d_condition": "each skip forks where its sizes may differ, more often than is looked at",
 }
 # Entries with a finding `approximate`, though the accepted set is right, each with what is not followed.

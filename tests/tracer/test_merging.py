@@ -21,8 +21,12 @@ from anyshape.constraints.program import Ref
 from anyshape.constraints.rules import default_rules
 from anyshape.constraints.spec_text import parse_spec
 from anyshape.constraints.system import System
+from anyshape.constraints.system_json import paths_from_json, paths_to_json
 from anyshape.solver.decide import Oracle
 from anyshape.tracer import record as recorder
+from anyshape.typecheck import check
+from anyshape.typecheck.clock import Clock
+from anyshape.typecheck.gradual.branching import branches_of
 
 REFUSALS = (RuntimeError, ValueError, AssertionError, IndexError, ZeroDivisionError)
 
@@ -361,3 +365,22 @@ def test_merged_ways_say_what_eager_runs_do(case: Case, monkeypatch: pytest.Monk
         if told != found:
             wrong.append(f"{sizes}: {told}, and eager {found}")
     assert not wrong, wrong[:5]
+
+
+def test_branches_in_merged_calls_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    system = trace(Chain(Extremes, 1), "x: [n]; y: [m]", monkeypatch)
+    (path,) = system.paths
+    assert {(str(c.formula), c.forced) for c in path.turns} == {("n <= m", False)} and not path.conditions
+    found = branches_of(system, Clock(lambda step: None, 30.0))
+    assert [(b.text, b.outcome, str(b.when_true), str(b.when_false)) for b in found] == [
+        ("x.shape[0] <= y.shape[0]", None, "n <= m", "m < n")
+    ]
+    assert paths_from_json(paths_to_json(system.paths), system.domain.symbols) == system.paths
+
+
+def test_a_way_that_raises_is_refused_at_the_line_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorder, "MANY_PATHS", 1)
+    report = check(Chain(Refuses, 1), "x: [n]")
+    (finding,) = (f for f in report.findings if "three are too many" in f.message)
+    assert finding.origin.code == 'raise ValueError("three are too many")' and finding.witness == {"n": 3}
+    assert str(report.accepts) == "n == 1 or n == 5 or n % 2 == 0"

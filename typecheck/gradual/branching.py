@@ -109,7 +109,7 @@ def branches(
     from ...tracer.record import Recording
 
     with watching(Recording.run.__code__, _progress) as runs:
-        asked = question(value, inputs, assume, clock, rules, replay=False)
+        asked = question(value, inputs, assume, clock, rules, replay=False, merge=False)
     seen = {_way(path): _conditions_seen(path, watched) for path, watched in runs if path is not None}
     found = [*_Branches(asked.system, clock, lambda sizes: _conditions_at(asked, sizes)).found(seen)]
     return _in_order(found)
@@ -260,6 +260,12 @@ class _Branches:
                 others.add(place)
             elif not _is_inner(place[1], c.formula):
                 before = self._before(path, c.after, at)
+                self._meet(path, place, all_of((before, c.formula)), True)
+                self._meet(path, place, all_of((before, negate(c.formula))), False)
+        for c in path.turns:
+            place = _place_of(c.origin, str(c.formula))
+            if c.formula is not None and not _is_inner(place[1], c.formula):
+                before = all_of((self._before(path, c.after, 0), c.given))
                 self._meet(path, place, all_of((before, c.formula)), True)
                 self._meet(path, place, all_of((before, negate(c.formula))), False)
         return others
