@@ -137,8 +137,8 @@ class Decision:
 
 
 EFFORT: Final = 600_000
-"""Z3's resource units for a question of the recorder's. A branch that is left open is taken both ways, and may
-be decided yet by all that a path requires.
+"""Z3's resource units for a question of the recorder's. A branch that is left open is taken both ways, and
+may be decided yet by all that a path requires.
 """
 
 
