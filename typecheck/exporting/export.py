@@ -64,12 +64,14 @@ from .broadcasting import never
 from .comparing import LARGE, Comparison
 from .example_sizes import example_sizes, inner_terms
 from .inner_sizes import bounding, inner_sizes, paths_of
-from .program_checks import install
+from .program_checks import install, symbols_of
 from .program_needs import Needs, Requirement, formula_of, needs
 from .tracing import Trace, traced
 
 SECONDS: Final = 20.0
 """What questions to the solver may take, each time."""
+TRACING: Final = 60.0
+"""What second traces may take, that find out which equations of torch's are an accident."""
 EFFORT: Final = 300_000
 """Z3's resource units for the sizes of the example."""
 FEW: Final = 8
@@ -328,24 +330,45 @@ class _Exporting:
         """Other ways through the model are no other ways where a trace of them gives the same graph."""
         if not self.way:
             return
-        graph, started = same_graph.described(trace.program.graph_module), time.monotonic()
+        started = time.monotonic()
         same = [self.recorded]
         for way in self.report.ways:
             elsewhere = (*self.domain, *self.accepted, way, *map(negate, same))
             for sizes in self._sizes(elsewhere) if time.monotonic() - started < SECONDS else ():
-                if self._graph_at(sizes, again) == graph:
+                other = self._trace_at(sizes, again)
+                if other is None:
+                    continue
+                if _same(trace, other) or self._same_where(elsewhere, sizes, trace, other):
                     same.append(way)
         joined = any_of(same)
         known = (*self.domain, *self.accepted)
         self.way = [f for f in conjuncts(joined) if self.judge.ask(f, known) is not Answer.ALWAYS]
         self.recorded, self.wanted = all_of(self.way), [*self.accepted, *self.way]
 
-    def _graph_at(self, sizes: Mapping[str, int], again: Callable[[Mapping[str, int]], Trace]) -> Any:
-        """What a trace at these sizes gives; None where torch cannot trace there."""
+    def _trace_at(
+        self, sizes: Mapping[str, int], again: Callable[[Mapping[str, int]], Trace]
+    ) -> Trace | None:
+        """A trace at these sizes; None where torch cannot trace there."""
         try:
-            return same_graph.described(again(sizes).program.graph_module)
+            return again(sizes)
         except Exception:  # noqa: BLE001 (torch raises anything: then there is no second trace)
             return None
+
+    def _same_where(self, given: Sequence[Formula], sizes: Mapping[str, int], *traces: Trace) -> bool:
+        """Do two traces give the same graph where this is given? It leaves a symbol one value, such as 1,
+        which the second trace, at these sizes, may have as a number: the graphs are compared at that value.
+        """
+        one_value = {
+            name
+            for name, value in sizes.items()
+            if self.judge.ask(eq(sym(name), value), given) is Answer.ALWAYS
+        }
+        found = []
+        for trace in traces:
+            known = symbols_of(trace.program, self.spec)
+            at = {torchs: sizes[name] for name, torchs in known.items() if name in one_value}
+            found.append(same_graph.described(trace.program.graph_module, at) if at else object())
+        return all(graph == found[0] for graph in found)
 
     def _few_more(
         self, trace: Trace, again: Callable[[Mapping[str, int]], Trace], fill: str, straight: bool
@@ -437,17 +460,19 @@ class _Exporting:
         """Without the equations that the example happened to fulfil, and what nobody knows the graph to need:
         where they do not hold, a second trace gives the same graph, so nothing in it is there for their sake.
         """
-        graph = same_graph.described(trace.program.graph_module)
         needed = (*self.domain, *self.wanted, *(r.formula for r in asked))
         kept, started = [*fixing], time.monotonic()
         for requirement in fixing:
-            if requirement not in kept or time.monotonic() - started > SECONDS:
+            if requirement not in kept or time.monotonic() - started > TRACING:
                 continue
             failing = negate(requirement.formula)
             tried = (self._ordinary(*(r.formula for r in asked), failing), self._sizes((*needed, failing)))
             for sizes in chain(*tried):
-                if requirement in kept and self._graph_at(sizes, again) == graph:
+                other = self._trace_at(sizes, again) if requirement in kept else None
+                if other is not None and _same(trace, other):
                     kept = [r for r in kept if holds(r.formula, sizes)]
+                elif other is not None and self._same_where((*needed, failing), sizes, trace, other):
+                    kept.remove(requirement)
         return kept
 
     def _sizes(self, given: tuple[Formula, ...]) -> Iterator[dict[str, int]]:
@@ -469,6 +494,11 @@ class _Exporting:
             where = f" ({requirement.origin}: {requirement.origin.code})" if requirement.origin.file else ""
             reason = f"the trace holds only where {requirement.formula}: {requirement.reason}{where}"
             yield GivenUp("trace", str(requirement.formula), str(requirement.formula), reason)
+
+
+def _same(one: Trace, other: Trace) -> bool:
+    """Are they the same graph?"""
+    return same_graph.described(one.program.graph_module) == same_graph.described(other.program.graph_module)
 
 
 def _uncertain(found: Needs) -> Iterator[GivenUp]:

@@ -61,6 +61,19 @@ def install(
     return tuple(program._guards_code)
 
 
+def symbols_of(program: ExportedProgram, spec: Spec) -> dict[str, str]:
+    """What torch calls the symbols of a spec, as far as one size of an input is one of them."""
+    inputs = _Inputs(program, spec)
+    found: dict[str, str] = {}
+    for name, dim in inputs.dims.items():
+        size = inputs.value(inputs.places[name])
+        if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol and len(symbols(dim)) == 1:
+            (symbol,) = symbols(dim)
+            if dim == sym(symbol):
+                found.setdefault(symbol, size.node.expr.name)
+    return found
+
+
 class _Inputs:
     """The sizes of a program's inputs, each as a symbol of its own, `size_0`, and what a spec says of it."""
 

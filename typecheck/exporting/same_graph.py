@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -18,12 +19,13 @@ WHOLE = (0, sys.maxsize, 1)
 ASSERTIONS = (torch.ops.aten._assert_scalar.default, torch.ops.aten._assert_tensor_metadata.default)
 
 
-def described(module: GraphModule) -> tuple[Any, ...]:
+def described(module: GraphModule, at: Mapping[str, int] | None = None) -> tuple[Any, ...]:
     """All calls in order, with numbers and other constants, and the shapes that the trace found; but for what
     asserts, and what nothing uses.
 
     A value is told by what makes it, so that two graphs with the same description compute the same, and say
-    the same of their sizes.
+    the same of their sizes. `at` gives torch's symbols values: then the description is of the graph for
+    these, and a size is told by what it is, whether a trace has left it a symbol or made a number of it.
     """
     known: dict[Node, Any] = {}
     calls: list[Any] = []
@@ -42,15 +44,17 @@ def described(module: GraphModule) -> tuple[Any, ...]:
         return type(value).__name__, str(value)
 
     for node in module.graph.nodes:
-        if node in needed and (_is_whole(node) or (node.target is COPY and node not in written)):
+        if at is not None and (size := _size(node, at)) is not None:
+            known[node] = size
+        elif node in needed and (_is_whole(node) or (node.target is COPY and node not in written)):
             known[node] = known[node.args[0]]
         elif node.op == "get_attr":
             attribute = _attribute(module, node.target)
-            inner = described(attribute) if isinstance(attribute, GraphModule) else node.target
+            inner = described(attribute, at) if isinstance(attribute, GraphModule) else node.target
             known[node] = ("attribute", inner)
         elif node in needed or node.op in ("placeholder", "output"):
             target = "" if node.op == "placeholder" else str(node.target)
-            call = node.op, target, said(node.args), said(node.kwargs), _shapes(node)
+            call = node.op, target, said(node.args), said(node.kwargs), _shapes(node, at or {})
             if node.target is SIZE:
                 known[node] = call  # in one graph it stands early, in the other late
             else:
@@ -89,9 +93,28 @@ def _written(module: GraphModule) -> set[Node]:
     return {member for node in changed for member in shared[node]}
 
 
-def _shapes(node: Node) -> tuple[str, ...]:
+def _shapes(node: Node, at: Mapping[str, int]) -> tuple[str, ...]:
     leaves = pytree.tree_leaves(node.meta.get("val"))
-    return tuple(str(tuple(v.shape)) if isinstance(v, torch.Tensor) else str(v) for v in leaves)
+    told = [[*v.shape] if isinstance(v, torch.Tensor) else [v] for v in leaves]
+    return tuple(str([_at(size, at) for size in sizes]) for sizes in told)
+
+
+def _at(size: Any, at: Mapping[str, int]) -> str:
+    """The size for these values of torch's symbols."""
+    if not isinstance(size, torch.SymInt):
+        return str(size)
+    expression = size.node.expr
+    return str(expression.subs({s: at[s.name] for s in expression.free_symbols if s.name in at}))
+
+
+def _size(node: Node, at: Mapping[str, int]) -> tuple[str, str] | None:
+    """A node that is a size of the inputs, as a constant would be told; None for any other."""
+    value = node.meta.get("val")
+    if not isinstance(value, torch.SymInt) or node.op != "call_function":
+        return None
+    if any(s.name.startswith("u") for s in value.node.expr.free_symbols):
+        return None  # of the data
+    return "int", _at(value, at)
 
 
 def _needed(module: GraphModule) -> set[Node]:

@@ -25,6 +25,7 @@ from anyshape.typecheck.exporting import export as exporting
 from anyshape.typecheck.exporting import same_graph, tracing
 from anyshape.typecheck.exporting.example_inputs import arguments
 from anyshape.typecheck.exporting.example_sizes import example_sizes
+from anyshape.typecheck.exporting.program_checks import symbols_of
 from anyshape.typecheck.exporting.program_needs import Needs, Requirement
 
 aten = torch.ops.aten
@@ -465,6 +466,48 @@ def test_descriptions_of_graphs_tell_numbers_and_sizes_apart() -> None:
     assert described(lambda x: x.relu().sin(), 4) != described(lambda x: x.sin().relu(), 4)
 
 
+def test_graphs_are_compared_at_a_size_that_one_of_them_has_as_a_number() -> None:
+    def described(function: Callable[[Tensor], Tensor], n: int) -> Any:
+        module = Function(function)
+        dynamic = torch.export.Dim.AUTO if n > 1 else None
+        shapes = {"x": {0: dynamic, 1: torch.export.Dim.AUTO}}
+        program = torch.export.export(module, (torch.ones(n, 3),), dynamic_shapes=shapes)
+        spec = parse_spec("x: [n, k]")
+        assert symbols_of(program, spec).keys() == ({"n", "k"} if n > 1 else {"k"})
+        at = {name: 1 for symbol, name in symbols_of(program, spec).items() if symbol == "n"}
+        return same_graph.described(program.graph_module), same_graph.described(program.graph_module, at)
+
+    def viewed(x: Tensor) -> Tensor:
+        return x.view(-1, x.shape[0], 1) * (x.shape[0] + x.shape[1])
+
+    several, one = described(viewed, 4), described(viewed, 1)
+    assert several[0] != one[0] and several[1] == one[1]
+    others = [lambda x: viewed(x) + 1, lambda x: x.view(-1, x.shape[0], 1) * (2 * x.shape[0] + x.shape[1])]
+    for other in others:
+        assert several[1] != described(other, 1)[1]
+
+
+class Halves(nn.Module):
+    """Branches where there is one row, into what is the same there."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = x.shape[0] if x.shape[0] > 1 else 1
+        return x.view(rows, 2, -1).sum(1)
+
+
+class Doubles(Halves):
+    def forward(self, x: Tensor) -> Tensor:
+        rows = x.shape[0] if x.shape[0] > 1 else 1
+        return x.view(rows, 2, -1).sum(1) * (1 if x.shape[0] > 1 else 2)
+
+
+@pytest.mark.parametrize("model, exact", [(Halves(), True), (Doubles(), False)])
+def test_a_way_with_a_number_for_a_size_is_no_other_way(model: nn.Module, exact: bool) -> None:
+    found = export(model, "x: [b, 8]")
+    assert found.exact is exact
+    assert ran(found.program.module(), "x: [b, 8]", {"b": 1}, model) is exact
+
+
 def test_one_way_is_traced() -> None:
     model = Branches()
     found = export(model, "x: [b, 3]")
@@ -511,7 +554,7 @@ def test_bounds_that_leave_one_size_are_an_equation(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(exporting, "needs", bounded)
     assert export(nn.ReLU(), "input: [n, 3]").exact  # a second trace shows that no number is in the graph
-    monkeypatch.setattr(exporting.same_graph, "described", lambda module: object())
+    monkeypatch.setattr(exporting.same_graph, "described", lambda module, at=None: object())
     assert str(export(nn.ReLU(), "input: [n, 3]").accepts) == "n == 5"
 
 
