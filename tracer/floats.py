@@ -265,15 +265,16 @@ class Near:
         return logic.all_of((logic.ge(self.p, 0), logic.gt(self.q, 0)))
 
     def against(self, other: Near, certain: Callable[[Formula], bool]) -> tuple[Formula, Formula, Formula]:
-        """Where the float is certainly greater than the other, where less, and where both are equal. Neither
-        is negative.
+        """Where the float is certainly greater than the other, where less, and where both are equal: where
+        both are the floats next to what they are near, wherever the program goes. Neither is negative.
 
         With P = p*s and R = r*q, p/q and r/s compare as P and R do. The floats compare so, too, where
         P*(1 - e) > R*(1 + e), e = k * 2**-52 with k for the steps of both. Of integers with k*(P + R) < 2**52
         one that is greater is greater by enough. Where P = R, floats that are nearest to them are one.
         """
         mine, theirs, k = self.p * other.q, other.p * self.q, self.steps + other.steps
-        equal = logic.all_of((logic.eq(mine, theirs), self.nearest, other.nearest))
+        nearest = self.nearest is True and other.nearest is True
+        equal = nearest and logic.eq(mine, theirs)
         if certain(logic.lt(k * (mine + theirs), 2**52)):
             return logic.gt(mine, theirs), logic.lt(mine, theirs), equal
         less, more = 2**52 - k, 2**52 + k

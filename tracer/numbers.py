@@ -21,7 +21,8 @@ from ..constraints import dims
 from ..constraints import formula as logic
 from ..constraints.dims import Dim, Term
 from ..constraints.formula import Formula
-from ..constraints.system import Answer
+from ..constraints.intervals import EVERYTHING, Ranges, interval
+from ..constraints.system import Answer, Domain
 from .conclusive import is_checked
 from .floats import (
     LARGEST,
@@ -45,6 +46,8 @@ from .floats import (
 
 class Run(Protocol):
     """Who answers where a number or a truth is needed: the run that is being recorded."""
+
+    domain: Domain
 
     def truth(self, formula: Formula) -> bool:
         """The outcome of a branch on this condition, on the path that is being recorded."""
@@ -568,9 +571,16 @@ class Real(torch.SymFloat):
         return self.rise.where(lambda x: x >= 0, True).then(step)
 
     def _certain(self, formula: Formula) -> bool:
-        """Does it hold for all sizes that floats are asked for?"""
-        small = [logic.le(dims.sym(name), LARGEST) for name in sorted(logic.free_symbols(formula))]
-        return self.run.judged(formula, small) is Answer.ALWAYS
+        """Does it hold for all sizes that floats are asked for? Said by intervals, for it is asked at every
+        comparison; the oracle is asked of one size.
+        """
+        names = sorted(logic.free_symbols(formula))
+        known = self.run.domain.ranges
+        ranges = {name: (known.get(name, EVERYTHING)[0], LARGEST) for name in names}
+        if all(_holds_within(part, ranges) for part in logic.conjuncts(formula)):
+            return True
+        small = [logic.le(dims.sym(name), LARGEST) for name in names]
+        return len(names) == 1 and self.run.judged(formula, small) is Answer.ALWAYS
 
     def _spaced(self) -> bool:
         """Do the values for different sizes lie so far apart that functions of the C library, which err in
@@ -781,6 +791,13 @@ class Real(torch.SymFloat):
     def __format__(self, spec: str) -> str:
         self.run.writes(sys._getframe(1))
         return self._text()
+
+
+def _holds_within(formula: Formula, ranges: Ranges) -> bool:
+    """Do intervals say that it holds?"""
+    if isinstance(formula, logic.Compare) and formula.op == ">=":
+        return interval(formula.term, ranges)[0] >= 0
+    return formula is True
 
 
 class DataNeeded(Exception):
