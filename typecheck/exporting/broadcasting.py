@@ -76,8 +76,10 @@ would return, and where the graph does.
 """
 
 
-class Losses(TorchFunctionMode):
-    """Losses compare the shapes of their input and target, to warn where they differ; they get both alike."""
+class Alike(TorchFunctionMode):
+    """Some functions compare the shapes of their operands, and do something else where they differ; they get
+    operands of one shape. Losses warn; attention has a kernel for equal batches.
+    """
 
     def __init__(self, either: Either) -> None:
         super().__init__()
@@ -91,10 +93,27 @@ class Losses(TorchFunctionMode):
                 both = [named.pop("input"), named.pop("target")]
                 alike = _wider(both, self.either, torch.Tensor.expand)
                 return func(*alike, *args[2:], **named)
+        if func is F.scaled_dot_product_attention:
+            named = {**dict(zip(_ATTENDING, args, strict=False)), **given}
+            if {*_ATTENDING} <= named.keys():
+                batches = _of_one_batch([named.pop(name) for name in _ATTENDING], self.either)
+                return func(*batches, *args[3:], **named)  # type: ignore[arg-type]
         return func(*args, **given)
 
 
 _LOSSES: Final = (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss)
+
+
+_ATTENDING: Final = ("query", "key", "value")
+
+
+def _of_one_batch(tensors: Sequence[torch.Tensor], either: Either) -> list[torch.Tensor]:
+    """`[*b, n, k]` with the b broadcast, as far as they may differ"""
+    before = [tensor.shape[:-2] for tensor in tensors]
+    return [
+        tensor if [*map(_text, old)] == [*map(_text, new)] else tensor.expand(*new, *tensor.shape[-2:])
+        for tensor, old, new in zip(tensors, before, _common(before, either), strict=True)
+    ]
 
 
 def _wider(values: Sequence[Any], either: Either, made: Callable[[torch.Tensor, Any], Any]) -> list[Any]:

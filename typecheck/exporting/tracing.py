@@ -22,7 +22,7 @@ from torch.overrides import TorchFunctionMode
 from ...constraints.program import Origin
 from ...tracer.origins import ModuleNames, here
 from ...tracer.stand_ins import rebound, sources_of
-from .broadcasting import Either, Losses, never, open_broadcasts
+from .broadcasting import Alike, Either, never, open_broadcasts
 from .example_inputs import Arguments
 from .scans import Scans
 
@@ -81,7 +81,7 @@ def traced(
 @contextlib.contextmanager
 def _modes(either: Either) -> Iterator[None]:
     """Calls of torch's that go otherwise while a model is traced."""
-    with _Pooling(), _Squeezing(), Losses(either):
+    with _Pooling(), _Squeezing(), Alike(either):
         yield
 
 

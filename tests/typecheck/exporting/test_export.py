@@ -357,6 +357,15 @@ class Products(nn.Module):
         return nn.functional.scaled_dot_product_attention(x, y, y) @ y.mT - x.mean(1, keepdim=True)[..., :1]
 
 
+class Attends(nn.Module):
+    """Attention of four dims has a kernel of its own where the batches are equal."""
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        q, k = (value.unflatten(-1, (2, 2)).transpose(1, 2) for value in (x, y))
+        attended = nn.functional.scaled_dot_product_attention(q, k, value=k)
+        return attended.transpose(1, 2).flatten(2) + x
+
+
 class Skips(nn.Module):
     """A skip of size 1 broadcasts against what upsampling has made of it."""
 
@@ -373,6 +382,7 @@ FREE = [
     Case("a sum of one or many", SumOfMany(), TWO, FEW),
     Case("a loss", Loss(), TWO, FEW),
     Case("products", Products(), "x: [b, 5, 4]; y: [c, t, 4]", tuple({**p, "t": 6} for p in FEW)),
+    Case("attention", Attends(), "x: [b, 5, 4]; y: [c, t, 4]", tuple({**p, "t": 6} for p in FEW)),
     Case("a skip", Skips(), "x: [b, 2, n]", (*grid(b=(1, 2), n=(1, 2, 3, 4, 8, 9)),)),
     Case("squeeze", Column(), "x: [b, h, w]", (*grid(b=(1, 3), h=(3, 4, 5, 7, 8), w=(2, 5)),), ("w >= 2",)),
     Case("max_pool1d", Pooled(), "x: [b, 3, t]", (*grid(b=(1, 2), t=(1, 2, 9, 40)),)),
