@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy
 
 from ..constraints.formula import eq
+from .arrays_of_tensors import ArrayOfTensor
 from .numbers import Real, Size, larger, smaller
 
 _WHOLE, _FLOAT, _TRUTH = map(numpy.dtype, (numpy.int64, numpy.float64, numpy.bool_))
@@ -250,6 +251,8 @@ def _array(name: str) -> Callable[..., Any]:
     """`np.array` and its like, which of sizes are an array of sizes."""
 
     def make(value: Any, /, dtype: Any = None, *args: Any, **options: Any) -> Any:
+        if type(value) is ArrayOfTensor and not args:
+            return value.copy() if dtype is None else value.astype(dtype)
         if not is_symbolic(value) or args or options.keys() - {"copy", "order", "subok"}:
             return _PLAIN[name](value, dtype, *args, **options)
         found = _wrapped(_PLAIN["array"](_held(value), object))

@@ -71,6 +71,10 @@ class ArrayOfTensor(NDArrayOperatorsMixin):
         """As an argument of torch's."""
         return self.tensor
 
+    def __array__(self, *args: Any, **options: Any) -> Any:
+        """Asked for by what takes the data of an array."""
+        return self.tensor.run.give_up("the data are needed of an array without data")
+
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         return called(self.tensor.run, function.__name__, args, kwargs)
 
@@ -154,6 +158,8 @@ def _theirs(value: Any) -> Any:
     """The value as torch's NumPy takes it."""
     if type(value) is ArrayOfTensor:
         return torch_numpy.ndarray(value.tensor)
+    if type(value) is SymbolicTensor:
+        return value.run.give_up("a function of NumPy's takes a tensor")
     if type(value) is numpy.ndarray:
         return torch_numpy.ndarray(torch.from_numpy(value))
     if isinstance(value, numpy.generic):

@@ -108,7 +108,7 @@ STAND_INS: Final[Mapping[str, Any]] = {
 _NAMES: Final = "|".join(STAND_INS)
 _TOLD_APART: Final = re.compile(
     rf"\bis (?:not )?({_NAMES})\b|\bcase ({_NAMES})\([^)]|\bdtype *= *({_NAMES})\b"
-    rf"|\.(?:to|type|view)\(({_NAMES})[,)]"
+    rf"|\.(?:to|type|view)\((?:[^()\n]*, *)?({_NAMES})[,)]"
 )
 """Where a stand-in of a type is not as good as the type: identity, patterns with a member, arguments of C
 code.

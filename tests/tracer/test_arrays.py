@@ -82,6 +82,8 @@ PROGRAMS: dict[str, Callable[[Tensor], Tensor]] = {
     "broadcast": lambda x: torch.tensor(np.ones((x.shape[0], 1)) + np.ones(x.shape[1])).T,
     "kinds": lambda x: x.new_zeros(kind(np.ones(x.shape[0]) > 0), kind(np.arange(x.shape[0]) / 2)),
     "is array": lambda x: x.new_zeros(1 + isinstance(np.zeros(x.shape[0]), np.ndarray)),
+    "copied": lambda x: torch.tensor(np.asarray(np.array(np.zeros(x.shape)), dtype=np.float32)),
+    "beside a tensor": lambda x: x + torch.from_numpy(np.arange(x.shape[1])),
     "written": lambda x: torch.from_numpy(written(np.zeros(x.shape))),
     "reduced": lambda x: torch.tensor(np.concatenate([np.ones(x.shape), np.zeros((2, x.shape[1]))]).sum(0)),
     "others": lambda x: x.new_zeros(int(np.array([3, 4]).astype(int).sum()), np.prod([2, 3])),
@@ -115,6 +117,8 @@ def test_arrays_that_do_not_broadcast_are_refused() -> None:
     "program",
     [
         lambda x: torch.from_numpy(np.zeros(x.shape)[::-1].copy()),  # torch has no slices backwards
+        lambda x: x.new_zeros(len(np.frombuffer(np.zeros(x.shape)))),  # not a function of shapes
+        lambda x: np.zeros(x.shape) + x,  # what that is depends on both libraries
         lambda x: torch.tensor(np.linalg.svd(np.zeros(x.shape))[1]),  # not known to be the same
     ],
 )
