@@ -462,6 +462,20 @@ def _is_programs(frame: FrameType, run: CodeType) -> bool:
 # --- all loops of a run ----------------------------------------------------------------------------------
 
 
+_NOTHING: Final = contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def _paused() -> Iterator[None]:
+    """What is called in here is not watched."""
+    profiler = sys.getprofile()
+    sys.setprofile(None)
+    try:
+        yield
+    finally:
+        sys.setprofile(profiler)
+
+
 class Loops:
     """The loops of one run that are under way."""
 
@@ -555,18 +569,9 @@ class Loops:
         if not self._watches and sys.getprofile() == self._seen:
             sys.setprofile(self._profiler)
 
-    @contextlib.contextmanager
-    def unwatched(self) -> Iterator[None]:
+    def unwatched(self) -> contextlib.AbstractContextManager[None]:
         """Nothing of the program's is called in here."""
-        if not self._watches:
-            yield
-            return
-        profiler = sys.getprofile()
-        sys.setprofile(None)
-        try:
-            yield
-        finally:
-            sys.setprofile(profiler)
+        return _paused() if self._watches else _NOTHING
 
     @property
     def _watches(self) -> bool:
