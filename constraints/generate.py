@@ -30,7 +30,7 @@ from .language import (
     Value,
     tensors,
 )
-from .lifting import Named, Reach, fitted, has_row, into_first, is_stray, prepared
+from .lifting import Named, Reach, fitted, has_row, into_first, is_stray, prepared, shaped
 from .memory import require_apart
 from .opnames import IGNORED, SYNONYMS, is_in_place, parameters
 from .program import Argument, Program, Ref, parts_of
@@ -401,7 +401,7 @@ class Generator:
         reach = rule.reach(named)
         if reach is None or not reach.into:
             return given, result
-        fit = fitted(self, named, reach.into, result)
+        fit = (shaped if reach.melts else fitted)(self, named, reach.into, result)
         return given if fit is result else {**given, reach.into: named[reach.into]}, fit
 
     def _written(self, target: Value) -> None:

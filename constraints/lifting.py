@@ -21,6 +21,7 @@ from .dims import Dim, Term, maximum, substitute, sym, symbols
 from .formula import Formula, any_of, eq, free_symbols, ge, le, negate
 from .known import exactly
 from .language import Context, Layout, Refused, Shape, Slice, Tensor, Value, product, tensors
+from .program import parts_of
 from .rows import (
     DEEPEST,
     Deeper,
@@ -63,7 +64,11 @@ class Reach:
     of: str = "input"
     """The parameter that is looked at so, where operands are not broadcast; of any other all is looked at."""
     into: str = ""
-    """The operand, if there is one, whose shape the result has: the others are broadcast to it alone."""
+    """The operand, if there is one, whose shape the result has: the others are broadcast to it alone, or have
+    as many elements.
+    """
+    ignores: str = ""
+    """The operand, if there is one, whose shape does not matter."""
 
     def __or__(self, other: Reach) -> Reach:
         return Reach(
@@ -74,6 +79,7 @@ class Reach:
             self.joins or other.joins,
             self.of,
             self.into,
+            self.ignores,
         )
 
 
@@ -88,19 +94,30 @@ def prepared(g: Generator, rule: Rule, named: dict[str, Any], whole: bool = Fals
             return named
         named = {name: _counted_from_the_end(rowed[0], value) for name, value in named.items()}
         reach = None if whole else rule.reach(named)
-        if reach is None or (reach.into and not _is_open(named[reach.into])):
+        if reach is not None and reach.broadcasts:
+            closed = _with_closed_target(g, named, rowed, reach.into)
+            if closed is not None:
+                named = closed
+                continue
+        if reach is not None and reach.ignores:
+            looked_at = {name: value for name, value in named.items() if name != reach.ignores}
+            rowed = [t for t in _tensors(looked_at) if place_of(t.shape) is not None]
+            if not rowed:
+                return named
+        if reach is None or (reach.broadcasts and reach.into and not _is_open(named[reach.into])):
             whole = False
             _choose_rank(g, rule, named, rowed)
             continue
-        others = [t for t in _tensors({n: v for n, v in named.items() if n != reach.of}) if t in rowed]
-        if others and not reach.broadcasts:
+        rest = {name: v for name, v in named.items() if name not in (reach.of, reach.ignores)}
+        others = [t for t in _tensors(rest) if t in rowed]
+        if others and not (reach.broadcasts or reach.into):
             _choose_rank(g, rule, named, others)
             continue
         short = next((t for t in rowed if _missing(t, reach) != (0, 0)), None)
         if short is not None:
             named = _deepened(g, rule, named, short, reach)
             continue
-        aligned = _aligned(g, named, rowed, reach)
+        aligned = named if reach.melts and reach.into else _aligned(g, named, rowed, reach)
         if aligned is None or (reach.melts and any(len(_row_in(t)) > 1 for t in rowed)):
             whole = True
             continue
@@ -113,16 +130,12 @@ def prepared(g: Generator, rule: Rule, named: dict[str, Any], whole: bool = Fals
 
 def has_row(value: Any) -> bool:
     """Does a row stand anywhere in an argument?"""
-    match value:
-        case Tensor():
-            return place_of(value.shape) is not None
-        case tuple():
-            return any(map(has_row, value))
-        case Term():
-            return has_rows(symbols(value))
-        case Slice(start, stop, step):
-            return has_row((start, stop, step))
-    return False
+    kind = type(value)
+    if kind is Tensor:
+        return place_of(value.shape) is not None
+    if kind is tuple or kind is Slice:
+        return any(map(has_row, parts_of(value)))
+    return kind is Term and has_rows(symbols(value))
 
 
 def into_first(reach: Callable[[Named], Reach | None]) -> Callable[[Named], Reach | None]:
@@ -137,10 +150,35 @@ def into_first(reach: Callable[[Named], Reach | None]) -> Callable[[Named], Reac
 
 def _is_open(value: Any) -> bool:
     """Is it a tensor of which the first dims are a row, and no others broadcast to it?"""
-    if not isinstance(value, Tensor) or place_of(value.shape) != 0:
+    shape = as_shape(value)
+    if shape is None or place_of(shape.shape) != 0:
         return False
-    first, *others = _row_in(value)
+    first, *others = _row_in(shape)
     return not others and not first.start
+
+
+def _with_closed_target(
+    g: Generator, named: dict[str, Any], rowed: list[Tensor], into: str
+) -> dict[str, Any] | None:
+    """The arguments where all is broadcast to an operand of known rank: no other has a greater rank, and the
+    dims that one has not are 1. None where the operand has a row, or others do not begin with theirs.
+    """
+    target = named.get(into)
+    if not isinstance(target, Tensor) or place_of(target.shape) is not None:
+        return None
+    if any(place_of(t.shape) or t.rank - 1 > target.rank or any(p.start for p in _row_in(t)) for t in rowed):
+        return None
+
+    def last(tensor: Tensor) -> Tensor:
+        g.require(le(rank_of(tensor.shape), target.rank), _no_wider(tensor, target))
+        shape = _padded(g, tensor, target.rank).shape[1:]
+        return replace(tensor, shape=shape, layout=_relaid(tensor))
+
+    return _mapped(named, last)
+
+
+def _no_wider(tensor: Tensor, target: Tensor) -> str:
+    return f"{tensor} is broadcast to {target}, which keeps its shape"
 
 
 def fitted(g: Generator, named: Named, into: str, result: Value) -> Value:
@@ -150,16 +188,28 @@ def fitted(g: Generator, named: Named, into: str, result: Value) -> Value:
     """
     if not isinstance(result, Tensor) or place_of(result.shape) is None:
         return result
-    target = opened(g, named[into])
-    for other in [opened(g, t) for name, value in named.items() if name != into for t in tensors(value)]:
-        reason = f"{other} is broadcast to {target}, which keeps its shape"
+    target = opened(g, as_shape(named[into]) or Tensor(named[into]))
+    others = [opened(g, t) for name, value in named.items() if name != into for t in tensors(value)]
+    for other in others:
+        reason = _no_wider(other, target)
         g.require(le(rank_of(other.shape), rank_of(target.shape)), reason)
         number = _looked_at(g, other, target)
         wide = [_padded(g, t, number) if place_of(t.shape) is not None else t for t in (other, target)]
         for size, kept in zip(*(t.shape[::-1][:number] for t in wide), strict=True):
             g.require(any_of((eq(size, 1), eq(size, kept))), f"{reason}: {size} is not {kept}")
     layout = result.layout if result.shape == target.shape else _relaid(result)
+    if next(iter(named)) != into and any(other.shape != target.shape for other in others):
+        layout = Layout.UNKNOWN  # a view of the others, expanded where they differ
     return replace(result, shape=target.shape, layout=layout)
+
+
+def shaped(g: Generator, named: Named, into: str, result: Value) -> Value:
+    """The result of as many elements as the operand `into`, with the row of that in its place."""
+    target = opened(g, as_shape(named[into]) or Tensor(named[into]))
+    place = place_of(target.shape)
+    if not isinstance(result, Tensor) or place is None or place_of(result.shape) is not None:
+        return result
+    return replace(result, shape=(*result.shape[:place], target.shape[place], *result.shape[place + 1 :]))
 
 
 def _looked_at(g: Generator, tensor: Tensor, target: Tensor) -> int:
@@ -237,17 +287,31 @@ def _spell_out(g: Generator, tensor: Tensor) -> None:
 # ---- arguments
 
 
+def as_shape(value: Any) -> Tensor | None:
+    """A tensor, or sizes among which stands a row (`torch.zeros(x.shape)`) as one of these sizes."""
+    if isinstance(value, tuple):
+        return Tensor(value) if any(isinstance(d, Term) and row_of(d) is not None for d in value) else None
+    return value if isinstance(value, Tensor) else None
+
+
 def _tensors(named: Named) -> Iterator[Tensor]:
-    return tensors(tuple(named.values()))
+    for value in named.values():
+        if (shape := as_shape(value)) is not None:
+            yield shape
+        else:
+            yield from tensors(value)
 
 
 def _mapped(named: Named, change: Callable[[Tensor], Tensor]) -> dict[str, Any]:
-    """Arguments with each tensor that has a row changed."""
+    """Arguments with each tensor, and each tuple of sizes, that has a row changed."""
 
     def walk(value: Any) -> Any:
-        if isinstance(value, Tensor):
-            return value if place_of(value.shape) is None else change(value)
-        return tuple(map(walk, value)) if isinstance(value, tuple) else value
+        shape = as_shape(value)
+        if shape is None:
+            return tuple(map(walk, value)) if isinstance(value, tuple) else value
+        if place_of(shape.shape) is None:
+            return value
+        return change(shape) if isinstance(value, Tensor) else change(shape).shape
 
     return {name: walk(value) for name, value in named.items()}
 

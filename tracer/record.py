@@ -899,11 +899,10 @@ class Recording(Ledger):
 
     def _argument(self, value: Any, ids: Mapping[int, Ref | Slot]) -> Any:
         """A value as a node's argument: tensors by reference, everything else as it is."""
-        if isinstance(value, Tensor | Dynamic):
+        kind = type(value)
+        if kind is Tensor or value is Dyn:
             return ids.get(id(value), value)
-        if isinstance(value, tuple):
-            return tuple(self._argument(v, ids) for v in value)
-        return value
+        return tuple([self._argument(v, ids) for v in value]) if kind is tuple else value
 
     def _lift(self, value: Any, op: str, ids: dict[int, Ref], results: list[int], written: Any = None) -> Any:
         """A rule's result as the program gets it. `written` is the tensor that an in-place call or `out=`
@@ -1177,7 +1176,7 @@ class _Mode(TorchFunctionMode):
 
 # Functions of torch that make a tensor of two numbers.
 _MAKES_TENSORS = frozenset("add div divide floor_divide mul multiply sub subtract true_divide".split())
-_SYMBOLIC = frozenset({SymbolicTensor, Repeated, Size, Real, *SEVERAL, *ARRAYS})
+_SYMBOLIC = frozenset({SymbolicTensor, Repeated, RowSizes, Size, Real, *SEVERAL, *ARRAYS})
 _NUMBERS = frozenset({int, float, bool, str, type(None)})
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -146,10 +147,22 @@ class RowSizes(Sizes):
         return hash(self._all())
 
     def __add__(self, other: Any) -> Sizes:
-        return Sizes((*self._all(), *other))
+        joined = self._joined((), other)
+        return Sizes((*self._all(), *other)) if joined is None else joined
 
     def __radd__(self, other: Any) -> Sizes:
-        return Sizes((*other, *self._all()))
+        joined = self._joined(other, ())
+        return Sizes((*other, *self._all())) if joined is None else joined
+
+    def _joined(self, before: Any, after: Any) -> Sizes | None:
+        """With others on either side; None where one of those is no size, or they have a row of their own."""
+        sizes = (before, after)
+        if any(type(part) is RowSizes for part in sizes):
+            return None
+        front, behind = ([d for d in map(dim_of, part) if d is not None] for part in sizes)
+        if len(front) < len(before) or len(behind) < len(after):
+            return None
+        return RowSizes(self.run, replace(self.value, shape=(*front, *self.value.shape, *behind)))
 
     def __mul__(self, times: Any) -> Sizes:
         return Sizes(tuple(self._all()) * times)

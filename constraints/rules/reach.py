@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Final
 
 from ..dims import Term
-from ..language import Dots, Slice, Tensor, Value
-from ..lifting import Named, Reach
+from ..language import Dots, Layout, Slice, Tensor, Value
+from ..lifting import Named, Reach, as_shape
 from ..rows import place_of
 from . import elementwise
 
@@ -187,8 +187,26 @@ def unweighted(named: Named) -> Reach | None:
 
 
 def viewed(named: Named) -> Reach | None:
-    """Only the number of elements matters to a contiguous tensor."""
-    return Reach(melts=True)
+    """Only the number of elements matters to a contiguous tensor, and it passes into the shape of another.
+
+    What is not contiguous may be viewed in one and not in the other of two shapes of as many elements.
+    """
+    target = _with_row(named, "other", "size", "shape")
+    if not target:
+        return Reach(melts=True)
+    return Reach(melts=True, into=target) if named["input"].layout is Layout.CONTIGUOUS else None
+
+
+def expanding(named: Named) -> Reach | None:
+    """To a shape with a row; a -1 there stands for the size at its place, which may be in a row."""
+    target = _with_row(named, "size", "shape")
+    return Reach(broadcasts=True, into=target) if target and -1 not in named[target] else None
+
+
+def _with_row(named: Named, *names: str) -> str:
+    """The parameter of these whose shape, or sizes, have a row; nothing where none has."""
+    shapes = ((name, as_shape(named.get(name))) for name in names)
+    return next((name for name, t in shapes if t is not None and place_of(t.shape) is not None), "")
 
 
 def _table(**rows: str) -> dict[str, str]:
@@ -198,6 +216,7 @@ def _table(**rows: str) -> dict[str, str]:
 _KINDS: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
     "pointwise": lambda named: Reach(broadcasts=True),
     "into_input": lambda named: Reach(broadcasts=True, into="input"),
+    "into_other": lambda named: Reach(broadcasts=True, into="other"),
     "elements": lambda named: Reach(),
     "indices": lambda named: Reach(of="indices"),
     "last": last(1),
@@ -232,6 +251,8 @@ _KINDS: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
     "padded_to_3": lambda named: Reach(trailing=3, of="tensors"),
     "selecting": selecting,
     "viewed": viewed,
+    "expanding": expanding,
+    "sized": lambda named: Reach(of="size", ignores="input"),
     "channels": lambda named: Reach(leading=2),
 }
 
@@ -241,6 +262,7 @@ REACH: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
         **dict.fromkeys(POINTWISE, "pointwise"),
         **_table(
             into_input="copy_ copy",
+            into_other="expand_as",
             elements="embedding one_hot",
             indices="aten_embedding",
             last="linear",
@@ -276,7 +298,9 @@ REACH: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
             padded="pad constant_pad_nd",
             flattened="flatten",
             indexed="getitem",
-            viewed="view reshape ravel",
+            viewed="view reshape ravel view_as reshape_as",
+            expanding="expand broadcast_to",
+            sized="zeros ones empty full rand randn new_zeros new_ones new_empty new_full",
             channels="batch_norm group_norm",
         ),
     }.items()

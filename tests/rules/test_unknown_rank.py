@@ -39,6 +39,16 @@ def cast(name: str, dtype: str) -> Tensor:
 
 
 @dataclass(frozen=True)
+class SizesOf:
+    """Stands for the sizes of an input."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.name}.shape"
+
+
+@dataclass(frozen=True)
 class Call:
     op: str
     args: tuple[Any, ...]
@@ -60,7 +70,7 @@ ALONG = (
 REDUCING = "sum mean amax amin any all var std count_nonzero nansum nanmean logsumexp var_mean std_mean"
 W, CHANNELS, INDEX = tensor(5, 4), tensor(3), tensor(2, dtype="int64")
 DIMWISE = "softmax sum unsqueeze cumsum unbind".split()
-BINARY = "add mul matmul add_ copy_ expand_as".split()
+BINARY = "add mul matmul add_ copy_ expand_as reshape_as".split()
 UNARY = "relu sum mT flatten clone".split()
 CALLS = (
     *(call(op, X) for op in "relu abs exp sigmoid clone contiguous zeros_like".split()),
@@ -177,9 +187,18 @@ CALLS = (
     call("copy_", X, tensor(3, 4)),
     call("copy_", tensor(3, 4), X),
     call("add_", tensor(3, 4), X),
+    *(call(op, X, Y) for op in ("view_as", "reshape_as")),
+    *(call(op, X, tensor(2, 6)) for op in ("view_as", "reshape_as")),
+    *(call(op, tensor(2, 6), X) for op in ("view_as", "reshape_as")),
     call("expand_as", X, tensor(2, 3, 4)),
     call("expand_as", tensor(3, 1), X),
     call("mul_", X, tensor(4)),
+    *(call(op, X, SizesOf(Y)) for op in "view reshape expand broadcast_to".split()),
+    *(call(op, tensor(3, 4), SizesOf(X)) for op in "view reshape expand broadcast_to".split()),
+    *(call(op, SizesOf(X)) for op in "zeros ones empty rand randn".split()),
+    *(call(op, Y, SizesOf(X)) for op in "new_zeros new_ones new_empty".split()),
+    call("full", SizesOf(X), 1.0),
+    call("new_full", Y, SizesOf(X), 1.0),
     call("relu_", X),
     call("one_hot", cast(X, "int64"), 5),
 )  # fmt: skip
@@ -230,6 +249,9 @@ def chain(g: Generator, calls: list[Call], known: dict[str, Value]) -> Iterator[
         name, _, dtype = (value.dtype or "").partition(":") if isinstance(value, Tensor) else ("", "", "")
         if dtype:
             return replace(known[name], dtype=dtype)  # type: ignore[type-var]
+        if isinstance(value, SizesOf):
+            of = known[value.name]
+            return of.shape if isinstance(of, Tensor) else ()
         return tuple(map(put, value)) if isinstance(value, tuple) else value
 
     for name, one in zip("abcdefgh", calls, strict=False):

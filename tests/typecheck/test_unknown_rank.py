@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from anyshape.constraints.rows import assignment
 from anyshape.typecheck import Verdict, check
+from anyshape.typecheck.api import examine
 
 ONE, TWO = "x: float32[...]", "x: float32[...]; y: float32[...]"
 
@@ -101,6 +102,10 @@ def rows_if_many(x: Tensor, y: Tensor) -> Tensor:
     return x.reshape(-1, x.size(-1)) if y.numel() > 4 else x
 
 
+def heads_of_sizes(x: Tensor) -> Tensor:
+    return x.view(x.shape[:-1] + (2, -1)).transpose(-2, -3)  # noqa: RUF005 (a tuple is written otherwise)
+
+
 def second(x: Tensor) -> Tensor:
     a, b = x.unbind(1)
     return a - b
@@ -139,6 +144,16 @@ TARGETS: dict[str, tuple[Callable[..., Any], str]] = {
     "rows": (rows, ONE),
     "columns by twos": (lambda x: torch.stack([column.sum() for column in x.split(1, -1)]), ONE),
     "two of the second": (second, ONE),
+    "as another": (lambda x, y: x.view_as(y) + y, TWO),
+    "in the sizes of another": (lambda x, y: torch.relu(x).reshape(y.shape), TWO),
+    "expanded": (lambda x, y: x.expand_as(y) * 2, TWO),
+    "expanded to sizes": (lambda x, y: x.expand(y.shape) + 1, TWO),
+    "expanded to": (lambda x: x.expand_as(torch.ones(2, 3, 4)), ONE),
+    "heads by sizes": (heads_of_sizes, ONE),
+    "sizes before": (lambda x: x.new_zeros((2,) + x.shape[1:]) + x, ONE),  # noqa: RUF005
+    "zeros of sizes": (lambda x: torch.zeros(x.shape).matmul(x), ONE),
+    "hstacked": (lambda x, y: torch.hstack([x, y]), TWO),
+    "tiled": (lambda x: x.tile(2, 3) @ torch.ones(12, 2), ONE),
     "equal sizes": (lambda x, y: x if x.shape == y.shape else y[0], TWO),
 }
 SIZES = (1, 2, 3, 4, 6)
@@ -205,6 +220,23 @@ def test_accepted_set_is_what_eager_runs(name: str) -> None:
         assert report.accepts.holds(**values) == expected, (rows, sizes, str(report.accepts))
         seen.add(expected)
     assert seen == {Verdict.PROVED: {True}, Verdict.REFUTED: {False}}.get(report.verdict, {True, False})
+
+
+@pytest.mark.parametrize("target", [
+    lambda x, y: x.view_as(y), lambda x, y: x.reshape(y.shape), lambda x, y: x.expand_as(y),
+    lambda x, y: x.expand(y.shape), lambda x, y: torch.zeros(x.shape) + y.new_ones(y.shape).sum(),
+    lambda x, y: torch.full(x.shape, 1.0),
+])  # fmt: skip
+def test_one_way_for_all_ranks(target: Callable[..., Any]) -> None:
+    assert examine(target, TWO, replay=False).report.stats["paths"] == 1
+
+
+def test_what_is_expanded_is_not_taken_for_contiguous() -> None:
+    """`expand_as` repeats elements: their tensor cannot be viewed as a vector where sizes have grown."""
+    report = check(lambda x, y: x.expand_as(y).view(-1), TWO)
+    with pytest.raises(RuntimeError, match="view size"):
+        torch.zeros(1, 3).expand_as(torch.zeros(2, 3)).view(-1)
+    assert not report.accepts.exact
 
 
 def test_what_is_told() -> None:
