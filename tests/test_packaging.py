@@ -87,7 +87,25 @@ def test_every_third_party_import_is_declared() -> None:
     of_the_plugin = {"pytest"}  # which only pytest imports
     for file in sources():
         used = absolute_imports(file.read_text()) - set(sys.stdlib_module_names) - of_the_plugin
+        if file in OF_NUMPY:
+            used -= {"numpy"}
         assert used <= (declared | SERVICE if of_the_service(file) else declared), file
+
+
+OF_NUMPY = {ROOT / "tracer/arrays.py", ROOT / "tracer/arrays_of_tensors.py"}
+"""Imported only where NumPy is."""
+
+
+def test_programs_are_checked_without_numpy() -> None:
+    code = (
+        "import sys; sys.modules['numpy'] = None\n"
+        "from anyshape.typecheck import check\n"
+        "import math, torch\n"
+        "print(check(lambda x: x.view(math.isqrt(x.shape[0]), -1), 'x: [a]').verdict)\n"
+        "print('anyshape.tracer.arrays' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["refined", "False"]
 
 
 def of_the_service(file: Path) -> bool:
