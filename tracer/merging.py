@@ -29,6 +29,7 @@ import torch
 
 from ..constraints.dims import Dim, sym
 from ..constraints.formula import Formula, all_of, eq, implies, negate
+from ..constraints.generate import BadRules
 from ..constraints.joining import plain, proposals
 from ..constraints.language import Constraint, Tensor
 from ..constraints.memory import strides_of
@@ -39,7 +40,7 @@ from .handlers import is_guarded
 from .heap import Function, Unseen, look, walk_from
 from .laws import Unlike
 from .ledger import Mark
-from .numbers import size
+from .numbers import DataNeeded, size
 from .origins import here, is_defect, of_error
 from .plans import Chosen, NotSummarised, Site, Turn
 
@@ -152,7 +153,7 @@ class Way:
         return all_of(turn.known for turn in self.turns)
 
 
-class Refused(BaseException):
+class WayRefused(BaseException):
     """What is run now is refused, so that nothing comes after it."""
 
 
@@ -177,7 +178,7 @@ class MergedCall:
     def give_up(self, reason: str) -> NoReturn:
         """The way cannot be followed any further. If it is refused before that, it ends there."""
         if any(constraint.formula is False for _, constraint in self.run.said_since(self._mark)[0]):
-            raise Refused
+            raise WayRefused
         self.fail(reason)
 
     def way(self, formula: Formula | None) -> bool:
@@ -254,9 +255,13 @@ class MergedCall:
             if self.turns and (is_defect(error) or is_guarded(type(self.run).run.__code__)):
                 self.fail(f"a way raises {error!r}, which is caught")
             raised = error
-        except Refused as error:
+        except WayRefused as error:
             raised = error
-        except BaseException:
+        except DataNeeded as error:
+            self.run.give_up(str(error))
+        except BaseException as error:
+            if self.turns and isinstance(error, Exception) and not isinstance(error, BadRules):
+                self.fail(f"a way raises {error!r}, which is no matter of sizes")
             self.run.forget(mark)  # what this way requires is not required of all
             raise
         finally:

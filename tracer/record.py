@@ -567,8 +567,9 @@ class Recording(Ledger):
         loop = self.loops.summarising
         if loop is not None:
             loop.fail(reason)
-        if self.loops.calls and self.loops.calls[-1].turns:
-            self.loops.calls[-1].give_up(reason)
+        call = next((call for call in reversed(self.loops.calls) if call.turns), None)
+        if call is not None:
+            call.give_up(reason)
         self.end(reason)
 
     def end(self, reason: str) -> NoReturn:

@@ -384,3 +384,25 @@ def test_a_way_that_raises_is_refused_at_the_line_of_the_program(monkeypatch: py
     (finding,) = (f for f in report.findings if "three are too many" in f.message)
     assert finding.origin.code == 'raise ValueError("three are too many")' and finding.witness == {"n": 3}
     assert str(report.accepts) == "n == 1 or n == 5 or n % 2 == 0"
+
+
+class Outgrows(nn.Module):
+    """One way fails for a reason that is no matter of sizes, another asks the data for a number."""
+
+    def __init__(self, asks: bool) -> None:
+        super().__init__()
+        self.asks = asks
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.shape[0] > 4:
+            return x.view(int(float(x.abs().sum()) * 2), -1) if self.asks else {}["no such key"]
+        return x + 1
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_a_way_that_cannot_be_followed_leaves_the_others_as_they_are(
+    asks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    system = trace(Chain(lambda: Outgrows(asks), 1), "x: [n]", monkeypatch)
+    ends = {str(path.premise): path.end.how for path in system.paths}
+    assert ends.pop("n <= 4") == "returned" and "gave-up" in ends.values()
