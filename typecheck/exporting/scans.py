@@ -14,8 +14,7 @@ To find this out the body runs once for itself, on what the first iteration gets
 body that does something else (writes into a module or the whole of a tensor, counts, asks for the number of
 the iteration) is run by Python, step by step, as torch traces it.
 
-A list that is filled by a loop over a size holds a `Run` of tensors, which `stack` and `cat` take. `scan` has
-at least one step, and each iteration makes the shapes that the first has been given.
+`scan` has at least one step, and each iteration makes the shapes that the first has been given.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import EllipsisType
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import torch
 from torch._higher_order_ops.scan import scan_op
@@ -35,27 +34,21 @@ from torch.utils import _pytree as pytree
 
 from ...tracer.model_state import ModelState
 from .loop_bodies import loops_run_by
+from .loop_rows import (
+    BUILTINS,
+    UNBOUND,
+    Gathering,
+    Index,
+    NotScanned,
+    Rows,
+    Run,
+    rows_of,
+    same_index,
+    same_size,
+)
 
 Body: TypeAlias = Callable[..., Sequence[Any]]
 """Takes an element and the values of the names, and returns the values of the names."""
-
-
-class NotScanned(Exception):
-    """The body of a loop does something that a scan does not."""
-
-
-class _Unasked:
-    """What nothing can be asked of."""
-
-    def _asked(self, *_: Any) -> NoReturn:
-        raise NotScanned("a question that a scan has no answer to")
-
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = __str__ = __format__ = _asked
-    __hash__ = None  # type: ignore[assignment]
-
-
-UNBOUND: Final = _Unasked()
-"""The value of a name that has none."""
 
 
 class Scans:
@@ -76,7 +69,7 @@ class Scans:
 
     @contextlib.contextmanager
     def in_force(self) -> Iterator[None]:
-        with loops_run_by(self.loop, self.gather, self.model), _Gathering(self.inner):
+        with loops_run_by(self.loop, self.gather, self.model), Gathering(self.inner):
             yield
 
     def gather(self, of: Callable[[Any], Any], iterable: Any) -> list[Any]:
@@ -101,7 +94,7 @@ class Scans:
 
     @contextlib.contextmanager
     def _in_body(self) -> Iterator[None]:
-        with _Gathering(self.inner), self.modes():
+        with Gathering(self.inner), self.modes():
             yield
 
     def loop(
@@ -134,224 +127,6 @@ def _value(get: Callable[[], Any]) -> Any:
         return get()
     except NameError:
         return UNBOUND
-
-
-# ---- what a loop goes over
-
-
-@dataclass(frozen=True, eq=False)
-class Index(_Unasked):
-    """The number of an iteration, `start + step*k` for the k-th of so many. It can be moved, and say which
-    slice of a tensor is meant; nothing else is known of it.
-    """
-
-    start: Any
-    step: int
-    count: Any
-
-    def __add__(self, other: Any) -> Index:
-        if not isinstance(other, int | torch.SymInt):
-            raise NotScanned("more than a number is added")
-        return Index(self.start + other, self.step, self.count)
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> Index:
-        return self.__add__(-other)
-
-    def __rsub__(self, other: Any) -> Index:
-        return Index(other - self.start, -self.step, self.count)
-
-    def cut(self, tensor: torch.Tensor, axis: int) -> torch.Tensor:
-        """The slices of a tensor that are meant, in order: `[*a, n, *z] -> [count, *a, *z]`"""
-        tensor = self.part(tensor, axis)
-        tensor = tensor.movedim(axis, 0) if axis else tensor
-        return tensor if self.step == 1 else tensor.flip(0)
-
-    def fill(self, tensor: torch.Tensor, axis: int, rows: torch.Tensor) -> None:
-        """Writes rows `[count, *a, *z]` to where they are cut from."""
-        rows = rows if self.step == 1 else rows.flip(0)
-        self.part(tensor, axis).copy_(rows.movedim(0, axis) if axis else rows)
-
-    def part(self, tensor: torch.Tensor, axis: int) -> torch.Tensor:
-        """All that is meant, as it lies in the tensor: `[*a, n, *z] -> [*a, count, *z]`"""
-        first = self.start if self.step == 1 else self.start - (self.count - 1)
-        if isinstance(first, int) and first < 0:
-            raise NotScanned("counts from the end")
-        if _same_size(first, 0) and _same_size(self.count, tensor.shape[axis]):
-            return tensor
-        return tensor.narrow(axis, first, self.count)
-
-
-@dataclass(frozen=True)
-class Rows:
-    """What a loop over a size goes over: how often, and what each iteration gets."""
-
-    count: Any
-    element: Callable[[_Run], Any]
-    """An element, which may take slices of tensors."""
-    each: Callable[[], Any]
-    """Python's own, for whatever is no scan: the size is a number then."""
-    back: Callable[[], Rows] | None = None
-    """The same in reverse."""
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.each())
-
-    def __len__(self) -> int:
-        return len(self.each())
-
-    def __getitem__(self, place: Any) -> Any:
-        return self.each()[place]
-
-
-def rows_of(iterable: Any) -> Rows | None:
-    """What a loop goes over, if that is a size and no number."""
-    if isinstance(iterable, Rows):
-        return iterable
-    if isinstance(iterable, torch.Tensor) and iterable.dim() and isinstance(iterable.shape[0], torch.SymInt):
-        return _along(iterable, 0, keep=False)
-    if type(iterable) is builtins.list and len(iterable) == 1 and isinstance(iterable[0], Run):
-        return rows_of(iterable[0].rows)
-    return None
-
-
-def _along(tensor: torch.Tensor, axis: int, keep: bool) -> Rows:
-    """The slices of a tensor, or with `keep` its parts of size 1."""
-    count = tensor.shape[axis]
-    axis %= tensor.dim()
-
-    def element(run: _Run) -> torch.Tensor:
-        row = run.slice(tensor, axis, Index(0, 1, count))
-        return row.unsqueeze(axis) if keep else row
-
-    def each() -> list[torch.Tensor]:
-        taken = [tensor.narrow(axis, i, 1) for i in range(count)]
-        return taken if keep else [part.squeeze(axis) for part in taken]
-
-    return Rows(count, element, each)
-
-
-def _range(*args: Any) -> Any:
-    first, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
-    if not any(isinstance(a, torch.SymInt) for a in args) or step not in (1, -1):
-        return range(*args)
-    count = (stop - first) * step
-    if not isinstance(count, torch.SymInt):
-        return range(*args)
-    forth, back = Index(first, step, count), Index(first + step * (count - 1), -step, count)
-    backward = Rows(count, lambda run: back, lambda: range(*args)[::-1])
-    return Rows(count, lambda run: forth, lambda: range(*args), lambda: backward)
-
-
-def _enumerate(iterable: Any, start: Any = 0) -> Any:
-    rows = rows_of(iterable)
-    if rows is None:
-        return enumerate(iterable, start)
-    number = Index(start, 1, rows.count)
-    return Rows(rows.count, lambda run: (number, rows.element(run)), lambda: [*enumerate(iterable, start)])
-
-
-def _zip(*iterables: Any, strict: bool = False) -> Any:
-    several = [*map(rows_of, iterables)]
-    whole = [rows for rows in several if rows is not None]
-    if not whole or len(whole) != len(several) or any(rows.count != whole[0].count for rows in whole):
-        return zip(*iterables, strict=strict)
-    return Rows(
-        whole[0].count,
-        lambda run: tuple(rows.element(run) for rows in whole),
-        lambda: [*zip(*iterables, strict=strict)],
-    )
-
-
-def _reversed(sequence: Any) -> Any:
-    if not isinstance(sequence, Rows):
-        return reversed(sequence)
-    return sequence.back() if sequence.back is not None else reversed([*sequence])
-
-
-def _len(sequence: Any) -> Any:
-    if type(sequence) is builtins.list and any(isinstance(part, Run) for part in sequence):
-        return sum(part.rows.shape[0] if isinstance(part, Run) else 1 for part in sequence)
-    return sequence.count if isinstance(sequence, Rows) else len(sequence)
-
-
-BUILTINS: Final[Mapping[str, Callable[..., Any]]] = {
-    "range": _range, "enumerate": _enumerate, "zip": _zip, "reversed": _reversed, "len": _len,
-}  # fmt: skip
-
-
-# ---- what a loop gathers
-
-
-class Run:
-    """As many tensors in a list as a loop has had iterations."""
-
-    def __init__(self, rows: torch.Tensor) -> None:
-        self.rows = rows
-        """`[count, …]`"""
-
-    @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> NoReturn:
-        raise NotScanned(f"{func} of what a loop has gathered")
-
-
-class _Gathering(TorchFunctionMode):
-    """`stack` and `cat` take lists that a loop has filled; `unbind` gives what a loop can go over."""
-
-    def __init__(self, inner: Mapping[int, torch.Tensor]) -> None:
-        super().__init__()
-        self.made = inner
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        given = kwargs or {}
-        if self.made and any(id(leaf) in self.made for leaf in pytree.tree_leaves((args, given))):
-            raise NotScanned("the body has left something behind")
-        if func in _JOINING and (args or "tensors" in given):
-            named = {**dict(zip(("tensors", "dim"), args, strict=False)), **given}
-            parts = named["tensors"]
-            if isinstance(parts, list | tuple) and any(isinstance(part, Run) for part in parts):
-                return _JOINING[func](**named)
-        if func in _PARTING:
-            found = _PARTING[func](*args, **given)
-            return func(*args, **given) if found is None else found
-        return func(*args, **given)
-
-
-def _stack(tensors: Sequence[Any], dim: int = 0) -> torch.Tensor:
-    """`[n, *a, *z] -> [*a, n, *z]`"""
-    parts = [part.rows if isinstance(part, Run) else part.unsqueeze(0) for part in tensors]
-    rows = torch.cat(parts) if len(parts) > 1 else parts[0]
-    return rows.movedim(0, dim).contiguous() if dim else rows
-
-
-def _cat(tensors: Sequence[Any], dim: int = 0) -> torch.Tensor:
-    """`[n, *a, d, *z] -> [*a, n*d, *z]`"""
-    parts = []
-    for part in tensors:
-        if isinstance(part, Run):
-            axis = dim % (part.rows.dim() - 1)
-            part = part.rows.movedim(0, axis).flatten(axis, axis + 1)
-        parts.append(part)
-    return torch.cat(parts, dim) if len(parts) > 1 else parts[0].contiguous()
-
-
-def _unbind(input: torch.Tensor, dim: int = 0) -> Rows | None:
-    return _along(input, dim, keep=False) if isinstance(input.shape[dim], torch.SymInt) else None
-
-
-def _split(tensor: torch.Tensor, size: Any = None, dim: int = 0, **others: Any) -> Rows | None:
-    varies = isinstance(tensor.shape[dim], torch.SymInt)
-    single = not others and type(size) is int and size == 1
-    return _along(tensor, dim, keep=True) if varies and single else None
-
-
-_JOINING: Final[Mapping[Any, Callable[..., torch.Tensor]]] = {
-    torch.stack: _stack, torch.cat: _cat, torch.concat: _cat, torch.concatenate: _cat,
-}  # fmt: skip
-_PARTING: Final[Mapping[Any, Callable[..., Any]]] = {
-    torch.unbind: _unbind, torch.Tensor.unbind: _unbind, torch.split: _split, torch.Tensor.split: _split,
-}  # fmt: skip
 
 
 # ---- the body
@@ -427,7 +202,7 @@ class _Run(TorchFunctionMode):
         """The slice of a tensor from outside that is meant in this iteration."""
         outer = self._outer(tensor)
         for place, (other, at, number) in enumerate(self.slices):
-            if other is outer and at == axis and _same_index(number, index):
+            if other is outer and at == axis and same_index(number, index):
                 return self.cut[place]
         if not self.first:
             raise NotScanned("each run takes other slices")
@@ -510,23 +285,11 @@ def _index(item: Any) -> Index | None:
         start, stop = item.start, item.stop
         if not isinstance(start, Index) and not isinstance(stop, Index):
             return None
-        single = isinstance(start, Index) and isinstance(stop, Index) and _same_index(start + 1, stop)
+        single = isinstance(start, Index) and isinstance(stop, Index) and same_index(start + 1, stop)
         if not single or item.step is not None:
             raise NotScanned("a part that grows")
         item = start
     return item if isinstance(item, Index) else None
-
-
-def _same_index(one: Index, other: Index) -> bool:
-    return one.step == other.step and all(
-        map(_same_size, (one.start, one.count), (other.start, other.count))
-    )
-
-
-def _same_size(one: Any, other: Any) -> bool:
-    """Are these the same size, whatever it is? Asks nothing of the trace."""
-    exprs = [size.node.expr if isinstance(size, torch.SymInt) else size for size in (one, other)]
-    return bool(exprs[0] == exprs[1])
 
 
 @dataclass
@@ -701,7 +464,7 @@ def _unchanged(old: Any, new: Any) -> bool:
     if isinstance(old, torch.Tensor) or isinstance(new, torch.Tensor):
         return False
     if isinstance(old, torch.SymInt) or isinstance(new, torch.SymInt):
-        return _same_size(old, new)
+        return same_size(old, new)
     return type(old) is type(new) and isinstance(old, int | float | str) and old == new
 
 

@@ -24,6 +24,7 @@ from ...tracer.origins import ModuleNames, here
 from ...tracer.stand_ins import rebound, sources_of
 from .broadcasting import Alike, Either, never, open_broadcasts
 from .example_inputs import Arguments
+from .loop_rows import same_size
 from .scans import Scans
 
 aten = torch.ops.aten
@@ -231,7 +232,7 @@ def _whole_axes(
     if not plain or divisor_override is not None or return_indices or len(kernel) != dimensions:
         return []
     varying = [axis for axis, size in enumerate(kernel) if isinstance(size, torch.SymInt)]
-    whole = [axis for axis in range(dimensions) if _same(kernel[axis], input.shape[axis - dimensions])]
+    whole = [axis for axis in range(dimensions) if same_size(kernel[axis], input.shape[axis - dimensions])]
     return whole if varying and {*varying} <= {*whole} else []
 
 
@@ -250,12 +251,6 @@ def _elsewhere(
 def _each(value: Any, dimensions: int) -> list[Any]:
     given = list(value) if isinstance(value, list | tuple) else [value]
     return given * dimensions if len(given) == 1 else given
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Are these the same size, whatever it is? Asks nothing of the trace."""
-    exprs = [size.node.expr if isinstance(size, torch.SymInt) else size for size in (one, other)]
-    return bool(exprs[0] == exprs[1])
 
 
 # ---- squeeze
