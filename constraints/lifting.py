@@ -62,7 +62,9 @@ class Reach:
     joins: bool = False
     """Where several operands have something between, it has to be the same."""
     of: str = "input"
-    """The parameter that is looked at so, where operands are not broadcast; of any other all is looked at."""
+    """The parameter that is looked at so, where operands are not broadcast; of any other all is looked at.
+    Where it is empty, all are looked at so.
+    """
     into: str = ""
     """The operand, if there is one, whose shape the result has: the others are broadcast to it alone, or have
     as many elements.
@@ -110,7 +112,7 @@ def prepared(g: Generator, rule: Rule, named: dict[str, Any], whole: bool = Fals
             continue
         rest = {name: v for name, v in named.items() if name not in (reach.of, reach.ignores)}
         others = [t for t in _tensors(rest) if t in rowed]
-        if others and not (reach.broadcasts or reach.into):
+        if others and reach.of and not (reach.broadcasts or reach.into):
             _choose_rank(g, rule, named, others)
             continue
         short = next((t for t in rowed if _missing(t, reach) != (0, 0)), None)

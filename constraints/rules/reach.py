@@ -113,10 +113,21 @@ def indexed(named: Named) -> Reach | None:
     """The entries before and after `...`, which stands at the end where it is left out."""
     index = named["index"]
     entries = index if isinstance(index, tuple) else (index,)
+    if entries and _is_mask_of(entries[0], named["input"]):
+        return Reach(melts=True, joins=True, of="") if _consumed(entries[1:]) == 0 else None
     places = [i for i, entry in enumerate(entries) if entry is Dots]
     split = places[0] if places else len(entries)
     before, after = _consumed(entries[:split]), _consumed(entries[split + 1 :])
     return None if before is None or after is None or len(places) > 1 else Reach(before, after)
+
+
+def _is_mask_of(entry: Value, input: Tensor) -> bool:
+    """Does it choose among the elements of the row, and the dims before it, of the input itself?"""
+    match entry:
+        case Tensor(dtype="bool" | "uint8") as mask:
+            place = place_of(mask.shape)
+            return place is not None and mask.shape == input.shape[: place + 1]
+    return False
 
 
 def _consumed(entries: tuple[Value, ...]) -> int | None:
@@ -187,6 +198,11 @@ def unweighted(named: Named) -> Reach | None:
 
 
 def viewed(named: Named) -> Reach | None:
+    """As `reshaped`; where nothing is known of strides, the dims of a row may not lie together in memory."""
+    return None if named["input"].layout is Layout.UNKNOWN else reshaped(named)
+
+
+def reshaped(named: Named) -> Reach | None:
     """Only the number of elements matters to a contiguous tensor, and it passes into the shape of another.
 
     What is not contiguous may be viewed in one and not in the other of two shapes of as many elements.
@@ -251,6 +267,7 @@ _KINDS: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
     "padded_to_3": lambda named: Reach(trailing=3, of="tensors"),
     "selecting": selecting,
     "viewed": viewed,
+    "reshaped": reshaped,
     "expanding": expanding,
     "sized": lambda named: Reach(of="size", ignores="input"),
     "channels": lambda named: Reach(leading=2),
@@ -298,7 +315,8 @@ REACH: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
             padded="pad constant_pad_nd",
             flattened="flatten",
             indexed="getitem",
-            viewed="view reshape ravel view_as reshape_as",
+            viewed="view view_as",
+            reshaped="reshape ravel reshape_as",
             expanding="expand broadcast_to",
             sized="zeros ones empty full rand randn new_zeros new_ones new_empty new_full",
             channels="batch_norm group_norm",
