@@ -78,12 +78,23 @@ class Call:
         self.is_comparable = True
         """Is every argument of a kind that is known here?"""
         key: list[object] = [spelling]
-        for a in args:
-            if type(a) is SymbolicTensor:  # as nearly all are; the rest of `_told` is for the others
+        real = run.real
+        for a in args:  # as nearly all are; `_told` is for the others
+            kind = type(a)
+            if kind is SymbolicTensor:
                 value = a.value
                 operands.append(a.ref)
                 values.append(value)
                 key.append(value)
+            elif kind in _ITSELF:
+                key.append(a)
+            elif kind in _PLAIN:
+                key.append((kind, a))
+            elif (met := real.get(id(a))) is not None:
+                _, known, ref = met
+                operands.append(ref)
+                values.append(known)
+                key.append(known)
             else:
                 key.append(self._told(run, a))
         for name, a in kwargs.items():
@@ -105,7 +116,7 @@ class Call:
         known here equals nothing.
         """
         kind = type(value)
-        if kind is int or kind is str or value is None:
+        if kind in _ITSELF:
             return value
         if kind is tuple or kind is list or kind is Sizes or kind is torch.Size:
             if kind is tuple and _INTEGERS.issuperset(map(type, value)):  # a stride, a padding
@@ -131,6 +142,8 @@ class Call:
 
 
 _INTEGERS = frozenset({int})
+_ITSELF = frozenset({int, str, type(None)})
+"""What is told from all else by itself."""
 _PLAIN = frozenset(
     {bool, float, complex, torch.dtype, torch.device, torch.layout, torch.memory_format, type(Ellipsis)}
 )
