@@ -517,7 +517,8 @@ ELEMENTS: Mapping[str, ElementLaw] = {
     "transpose": _moved(_transposed),
     "permute": _moved(_permuted),
     **dict.fromkeys(
-        "repeat repeat_interleave tile flip roll index_select gather take_along_dim".split(), _repeated
+        "repeat repeat_interleave tile flip roll index_select gather take_along_dim T t mT movedim".split(),
+        _repeated,
     ),
     "add": _add(1),
     "sub": _add(-1),
@@ -526,6 +527,7 @@ ELEMENTS: Mapping[str, ElementLaw] = {
     ),
     "mul": _mul,
     "cumsum": _cumsum,
+    "one_hot": lambda named, result: Span(0, 1, attained=False),
     "sum": _summed,
     **dict.fromkeys("amax max".split(), _extreme(greatest=True)),
     **dict.fromkeys("amin min".split(), _extreme(greatest=False)),
@@ -673,10 +675,10 @@ def with_elements(op: str, named: Named, result: Any) -> Any:
     law = ELEMENTS.get(op)
     if any(elements_of(t) is None for t in sources):
         return result
+    if (several or law is None) and all(t.dtype == "bool" and _is_data(t) for t in sources):
+        return result  # places in a mask
     if several:
         return tuple(_untracked(part) for part in result) if sources else result
-    if law is None and all(t.dtype == "bool" for t in sources):
-        return result
     found = UNTRACKED if law is None or any(t.elements is UNTRACKED for t in sources) else law(named, result)
     if isinstance(found, Span) and any(map(_is_data, sources)):
         found = replace(found, by_data=True)

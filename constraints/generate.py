@@ -10,11 +10,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, TypeAlias
 
 from .collector import collector_at_rest
-from .dims import Dim, Term, sym
+from .counts import Counts
+from .dims import Dim, Term, sym, symbols
 from .dtypes import category
-from .elements import require_exact, require_in_range, with_elements
+from .elements import INTEGRAL, extremes, one_value, require_exact, require_in_range, with_elements
 from .equations import Equations
 from .formula import And, Compare, Formula, Or, all_of, eq, ge, implies, le, negate
+from .free import Free
 from .intervals import Bounds
 from .known import Known, exactly
 from .language import (
@@ -197,6 +199,12 @@ class Generator:
     _learnt: list[Formula] = field(default_factory=list)
     _trues: dict[int, tuple[Tensor, Term]] = field(default_factory=dict)
     """Masks by identity, each with how many of its elements are true."""
+    _data: dict[int, tuple[Tensor, Term]] = field(default_factory=dict)
+    """Tensors of one integer by identity, each with the number."""
+    _counts: Counts = field(default_factory=Counts)
+    _free: Free = field(default_factory=Free)
+    _masks_written: bool = False
+    """May constants be other than they were made?"""
     repeatable: bool = False
     """Was nothing else said of the last call but its result?"""
     _asked: bool = False
@@ -263,25 +271,59 @@ class Generator:
     def approximate(self, reason: str) -> None:
         self.said.notes.append(Note("approximate", reason, self.node))
 
-    def fresh(self, hint: str, low: Dim | None, high: Dim | None) -> Term:
+    def fresh(
+        self, hint: str, low: Dim | None, high: Dim | None, also: Callable[[Term], Formula] | None = None
+    ) -> Term:
         name = f"{hint}_{len(self.said.unbacked)}"
         while name in self.domain.symbols:  # a name that the user gave to a size of an input
             name += "_"
         size = sym(name)
         above: Formula = True if low is None else ge(size, low)
         below: Formula = True if high is None else le(size, high)
-        known = self.said.unbacked[name] = all_of((above, below))
+        more = True if also is None else also(size)
+        known = self.said.unbacked[name] = all_of((above, below, more))
         self.known = self.known.after(known)
         self.bounds.learn(known)
         return size
 
-    def trues(self, mask: Tensor) -> Term:
+    def given_freely(self, value: Value) -> None:
+        """An input of the user's: its elements are any."""
+        self._free.add(value)
+
+    def trues(self, mask: Tensor) -> Dim:
         """The tensor itself is the key: another one with the same elements is another mask."""
         self._asked = True
+        if (same := one_value(mask)) is not None and not self._masks_written:
+            return mask.numel if same else 0
+        count = self._counts.of(mask)
+        if count is None:
+            return self._trues_of(mask)
+        trues = self._trues_of(count.mask)
+        return trues if count.of is None else count.of - trues
+
+    def _trues_of(self, mask: Tensor) -> Term:
         known = self._trues.get(id(mask))
-        if known is None:
+        if known is None or not symbols(known[1]) <= self.said.unbacked.keys():  # counted where it was erased
             known = self._trues[id(mask)] = mask, self.fresh("true", 0, mask.numel)
         return known[1]
+
+    def element(self, tensor: Tensor) -> Dim:
+        """The one element of a tensor of integers: what sizes say, or a number that the data decides, of one
+        tensor always the same.
+        """
+        known = tensor.elements
+        if isinstance(known, Affine):
+            return known.start
+        count = self._counts.of(tensor)
+        if count is not None and tensor.dtype != "bool":
+            trues = self._trues_of(count.mask)
+            return trues if count.of is None else count.of - trues
+        datum = self._data.get(id(tensor))
+        if datum is None or not symbols(datum[1]) <= self.said.unbacked.keys():
+            span = extremes(tensor)
+            low, high = (span.low, span.high) if span else (None, None)
+            datum = self._data[id(tensor)] = tensor, self.fresh("data", low, high)
+        return datum[1]
 
     def at_least(self, dim: Dim, bound: int) -> bool:
         return self.bounds.at_least(dim, bound)
@@ -344,8 +386,11 @@ class Generator:
         if any(map(_is_unknown, named.values())):
             return named, Dyn
         named = {key: self._numbers(value, key in SIZES) for key, value in named.items()}
-        if inplace or base == "setitem":
+        if base == "arange":
+            named = {key: _element(value) for key, value in named.items()}
+        if writes or base == "setitem":
             self._written(next(iter(named.values())))
+        self._written(named.get("out"))
         key = op, self.given, *named, *map(exactly, named.values())
         if key in self.known.answered:
             self.repeatable = True
@@ -376,7 +421,11 @@ class Generator:
         require_in_range(self, op, named)
         require_exact(self, op, named)
         result = with_elements(op, named, rule(self, named))
-        return self.simplified(result) if self.equations else result
+        result = self.simplified(result) if self.equations else result
+        result, free = self._free.follow(self, op, named, result)
+        result, counted = self._counts.follow(self, op, named, result)
+        self._asked |= counted or free
+        return result
 
     def _lifted(
         self, rule: Rule, op: str, named: dict[str, Any], writes: bool
@@ -405,9 +454,17 @@ class Generator:
         return given if fit is result else {**given, reach.into: named[reach.into]}, fit
 
     def _written(self, target: Value) -> None:
-        """A mask that is written into, which others may be views of, makes masks count anew."""
-        if isinstance(target, Tensor) and target.dtype in ("bool", "uint8", None):
-            self._trues.clear()
+        """A mask that is written into, which others may be views of, makes masks count anew; so do integers
+        that are counts.
+        """
+        for tensor in tensors(target):
+            self._free.written(tensor)
+            if tensor.dtype in ("bool", "uint8", None):
+                self._trues.clear()
+                self._masks_written = True
+            if tensor.dtype in (*INTEGRAL, "bool", None):
+                self._counts.clear()
+                self._data.clear()
 
     def _heard(self) -> tuple[int, int, int]:
         """How much the rules have said so far, their results aside."""
@@ -421,8 +478,7 @@ class Generator:
             case Slice(start, stop, step):
                 return Slice(*(_element(part) for part in (start, stop, step)))
             case Tensor() if sizes and value.rank == 0:
-                known = _element(value)
-                return self.fresh("data", None, None) if isinstance(known, Tensor) else known
+                return self.element(value)
         return value
 
     def _no_rule(self, op: str, error: BadCall) -> None:
@@ -500,7 +556,10 @@ def generate(
     """
     generator = Generator(rules, domain)
     values = generator.said.values
-    values.update((i.id, i.type) for i in program.inputs)
+    for i in program.inputs:
+        values[i.id] = i.type
+        if not i.parameter:
+            generator.given_freely(i.type)
     for generator.node, node in enumerate(program.nodes):
         expected = len(node.results)
 

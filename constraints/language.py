@@ -1,7 +1,7 @@
 """All that a rule may say: the values it reads and returns, and what it may tell its context."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, Literal, NoReturn, Protocol, TypeAlias
@@ -176,10 +176,12 @@ class Context(Protocol):
     def approximate(self, reason: str) -> None:
         """The rule's result or requirement is not exact here, for the reason given."""
 
-    def fresh(self, hint: str, low: Dim | None, high: Dim | None) -> Term:
-        """A size that the data decides, between the bounds (both included)."""
+    def fresh(
+        self, hint: str, low: Dim | None, high: Dim | None, also: Callable[[Term], Formula] | None = None
+    ) -> Term:
+        """A size that the data decides, between the bounds (both included), of which more may be known."""
 
-    def trues(self, mask: Tensor) -> Term:
+    def trues(self, mask: Tensor) -> Dim:
         """How many elements of a mask are true, which the data decides; of one mask always the same."""
 
     def at_least(self, dim: Dim, bound: int) -> bool:

@@ -583,7 +583,9 @@ class _Scout(Context):
     def approximate(self, reason: str) -> None:
         pass
 
-    def fresh(self, hint: str, low: Dim | None, high: Dim | None) -> Term:
+    def fresh(
+        self, hint: str, low: Dim | None, high: Dim | None, also: Callable[[Term], Formula] | None = None
+    ) -> Term:
         return sym(f"{hint}_")
 
     def trues(self, mask: Tensor) -> Term:

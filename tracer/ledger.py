@@ -76,6 +76,8 @@ class Ledger:
 
     def new_input(self, name: str, value: Value, parameter: bool = False) -> Ref:
         ref = self.new_value(value)
+        if not parameter:
+            self.generator.given_freely(value)
         self.inputs.append(Input(ref.id, name, value, parameter))
         return ref
 

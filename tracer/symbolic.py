@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ..constraints.dims import Dim
-from ..constraints.elements import extremes, whether_some
+from ..constraints.elements import whether_some
 from ..constraints.formula import Formula, all_of, any_of, eq, ge, ne
-from ..constraints.language import UNTRACKED, Affine, Dynamic, Layout, Tensor
+from ..constraints.language import UNTRACKED, Dynamic, Layout, Tensor
 from ..constraints.lifting import number_of_elements, opened, reached, spelt_out
 from ..constraints.program import Ref
 from ..constraints.rows import place_of, rank_of
@@ -360,11 +360,9 @@ def item(run: Recording, x: SymbolicTensor) -> Any:
     run.require(eq(elements(run, x), 1), "item() needs a tensor of one element")
     if value.dtype == "bool":
         return truth(run, x)
-    span = extremes(value) if value.dtype is not None and value.dtype.startswith(("int", "uint")) else None
-    if span is None:
-        return run.datum(value.dtype)
-    decided = isinstance(value.elements, Affine)
-    return size(run, span.low if decided else run.generator.fresh("data", span.low, span.high))
+    if value.dtype is not None and value.dtype.startswith(("int", "uint")):
+        return size(run, run.generator.element(value))
+    return run.datum(value.dtype)
 
 
 def as_int(run: Recording, x: SymbolicTensor) -> int:

@@ -18,7 +18,7 @@ from typing import Any, Final
 from ..dims import Dim, Term
 from ..formula import all_of, any_of, eq
 from ..generate import Rule, RuleFunction
-from ..language import Context, Layout, Number, Shape, Tensor, Value, product
+from ..language import Context, Layout, Number, Shape, Tensor, Value
 from .common import CATEGORY, REAL_OF, axis, broadcast, category, promote
 from .sizes import ARITHMETIC
 from .strides import Strides, laid_out, quotient, strides_of
@@ -365,7 +365,7 @@ def swapped(operation: str) -> RuleFunction:
 def where(c: Context, condition: Tensor, input: Value = None, other: Value = None) -> Value:
     """[*a], [*b], [*c] -> [*broadcast(a, b, c)]; of a condition alone, rank times [n] with n <= numel."""
     if input is None and other is None:
-        count = c.fresh("nonzero", 0, product(condition.shape))
+        count = c.trues(condition) if condition.dtype == "bool" else c.fresh("nonzero", 0, condition.numel)
         return tuple(Tensor((count,), "int64", Layout.UNKNOWN) for _ in range(max(condition.rank, 1)))
     if not isinstance(condition, Tensor):
         c.refuse("where takes a tensor as its condition")

@@ -170,6 +170,146 @@ def test_a_fraction_in_floats_is_exact_up_to_a_size() -> None:
     assert int(torch.floor(torch.tensor(2**24 + 1) / 2 * 2)) != 2**24 + 1
 
 
+# --- masks that count the same ---------------------------------------------------------------------------
+
+
+def gathered_in_front(x: Tensor) -> Tensor:
+    """What a mask picks of each row, side by side, as sparse attention has it."""
+    mask = x[:, :, 0] > 0
+    counts = mask.long().sum(dim=1)
+    most = counts.max()
+    room = x.new_zeros(x.shape[0], most, x.shape[2])
+    taken = torch.arange(most) < counts.unsqueeze(-1)
+    room[taken.nonzero(as_tuple=True)] = x[mask.nonzero(as_tuple=True)]
+    left = (taken == 0).nonzero(as_tuple=True)
+    room[left] -= 1
+    assert x[mask].shape[0] == mask.sum().item() == int(counts.sum())
+    return room.transpose(1, 2).narrow(-1, 0, most).reshape(-1, x.shape[2])
+
+
+def counted_twice(x: Tensor) -> Tensor:
+    mask = x > 0
+    rows, columns = torch.where(mask)
+    turned = x.T[mask.T.contiguous().nonzero(as_tuple=True)]
+    return x[mask] + x[rows, columns] * x.masked_select(mask) + turned
+
+
+def picked_and_left(x: Tensor) -> Tensor:
+    mask = x > 0
+    return torch.cat([x[mask], x[~mask]]).view(x.shape)
+
+
+def by_a_constant_mask(x: Tensor) -> Tensor:
+    whole, none = torch.ones(x.shape[0], dtype=torch.bool), torch.zeros_like(x, dtype=torch.bool)
+    return x[whole].view(-1, 2) + x[none].sum()
+
+
+def in_front_of_another(x: Tensor, y: Tensor) -> Tensor:
+    counts, others = (x > 0).long().sum(1), (y > 0).long().sum(1)
+    room = torch.zeros(x.shape[0], int(counts.max()))
+    room[torch.arange(room.shape[1]) < counts[:, None]] = y[y > 0]
+    return room + others.sum()
+
+
+def written_in_between(x: Tensor) -> Tensor:
+    mask = x > 0
+    counts = mask.long().sum(1)
+    room = x.new_zeros(x.shape[0], int(counts.max()))
+    mask[:, 0] = True
+    room[torch.arange(room.shape[1]) < counts[:, None]] = x[mask]
+    return room
+
+
+def counts_that_are_written(x: Tensor) -> Tensor:
+    mask = x > 0
+    counts = mask.long().sum(1)
+    most = counts.max()
+    column = counts[:, None]
+    counts[0] = most
+    room = x.new_zeros(x.shape[0], int(most))
+    room[torch.arange(most) < column] = x[mask]
+    return room
+
+
+def one_place_less(x: Tensor) -> Tensor:
+    mask = x > 0
+    counts = mask.long().sum(1)
+    taken = torch.arange(counts.max()) + 1 < counts[:, None]
+    return x[mask] + taken.nonzero()[:, 0]
+
+
+COUNTED: list[Program] = [
+    (gathered_in_front, "x: [a, b, 1]", 4),
+    (counted_twice, "x: [a, b]", 4),
+    (picked_and_left, "x: [a, b]", 4),
+    (by_a_constant_mask, "x: [a]", 5),
+]
+NOT_COUNTED: list[Program] = [
+    (in_front_of_another, "x: [a, b]; y: [a, b]", 3),
+    (written_in_between, "x: [a, b]", 3),
+    (counts_that_are_written, "x: [a, b]", 3),
+    (one_place_less, "x: [a, b]", 3),
+]
+
+
+@named(COUNTED)
+def test_masks_that_come_of_each_other_count_the_same(program: Program) -> None:
+    agrees(program)
+
+
+@named(NOT_COUNTED)
+def test_masks_that_do_not_count_what_they_may(program: Program) -> None:
+    target, inputs, upto = program
+    assert {True, False} in all_outcomes(target, inputs, upto).values()
+    report = check(target, inputs)
+    assert report.verdict == "unknown", report.to_text()
+
+
+def positions_of_tokens(ids: Tensor, table: Tensor) -> Tensor:
+    mask = ids.ne(1).int()
+    return table[(torch.cumsum(mask, dim=1).type_as(mask) * mask).long()]
+
+
+def positions_in_windows(ids: Tensor, table: Tensor) -> Tensor:
+    """Padding takes no positions, other than that of padding."""
+    ids = F.pad(ids, (0, -ids.shape[1] % 3), value=1)
+    mask = ids.ne(1).int()
+    return table[(torch.cumsum(mask, dim=1).type_as(mask) * mask).long()]
+
+
+def never_true(ids: Tensor, table: Tensor) -> Tensor:
+    mask = ids.ne(1)
+    return table[(mask & ~mask).cumsum(1)]
+
+
+def padded_with_tokens(ids: Tensor, table: Tensor) -> Tensor:
+    return table[F.pad(ids, (0, 2), value=1).eq(0).cumsum(1)]
+
+
+def written_ids(ids: Tensor, table: Tensor) -> Tensor:
+    every = ids.view(-1)
+    ids[:, 0] = 1
+    return table[every.ne(1).cumsum(0)]
+
+
+@named([(positions_of_tokens, "", 5), (positions_in_windows, "", 5)])
+def test_positions_that_some_data_reach(program: Program) -> None:
+    """Sizes are refused where some data are; those that are accepted run whatever the data."""
+    target, inputs, upto = program[0], "ids: int64[a, b]; table: [n, 2]", program[2]
+    report = check(target, inputs)
+    assert report.verdict == "refined" and "approximate" not in [f.code for f in report.findings]
+    for (a, b, n), found in all_outcomes(target, inputs, upto).items():
+        assert report.accepts.holds(a=a, b=b, n=n) == (found == {True}), (a, b, n)
+
+
+@named([(never_true, "", 0), (padded_with_tokens, "", 0), (written_ids, "", 0)])
+def test_positions_that_perhaps_no_data_reach(program: Program) -> None:
+    """A mask that is false somewhere whatever the data is not taken to be true all over."""
+    report = check(program[0], "ids: int64[a, b]; table: [n, 2]")
+    assert "approximate" in [f.code for f in report.findings], report.to_text()
+    assert report.accepts.holds(a=1, b=4, n=4)
+
+
 # --- modules that the data choose ------------------------------------------------------------------------
 
 
