@@ -95,16 +95,14 @@ class Alike(TorchFunctionMode):
                 return func(*alike, *args[2:], **named)
         if func is F.scaled_dot_product_attention:
             named = {**dict(zip(_ATTENDING, args, strict=False)), **given}
-            if {*_ATTENDING} <= named.keys():
-                batches = _of_one_batch([named.pop(name) for name in _ATTENDING], self.either)
-                return func(*batches, *args[3:], **named)  # type: ignore[arg-type]
+            tensors = {name: value for name, value in named.items() if isinstance(value, torch.Tensor)}
+            alike = _of_one_batch([*tensors.values()], self.either)
+            return func(**named | dict(zip(tensors, alike, strict=True)))
         return func(*args, **given)
 
 
 _LOSSES: Final = (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss)
-
-
-_ATTENDING: Final = ("query", "key", "value")
+_ATTENDING: Final = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
 
 
 def _of_one_batch(tensors: Sequence[torch.Tensor], either: Either) -> list[torch.Tensor]:

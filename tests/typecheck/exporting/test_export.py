@@ -362,7 +362,8 @@ class Attends(nn.Module):
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         q, k = (value.unflatten(-1, (2, 2)).transpose(1, 2) for value in (x, y))
-        attended = nn.functional.scaled_dot_product_attention(q, k, value=k)
+        mask = torch.zeros(x.shape[0], 1, 5, y.shape[1])
+        attended = nn.functional.scaled_dot_product_attention(q, k, value=k, attn_mask=mask)
         return attended.transpose(1, 2).flatten(2) + x
 
 
