@@ -59,8 +59,9 @@ either claims to take and just beyond, one size at a time and several at once. `
 takes what eager takes there and refuses what eager refuses; `2 tighter` that it refused two that eager runs,
 `1 looser` that it took one that eager refuses. `3 on other ways`: that it refused three at which the model
 takes another way than at the example, by a branch of Python's: a graph holds one way. `4 given up`: that it
-refused four, and `Exported.accepts`, the formula of what the program takes, says so: of a loop of Python's
-a graph holds so many steps. torch says nothing of the kind, and its programs have only the others.
+refused four, and `Exported.accepts`, the formula of what the program takes, says so: a scan has at least one
+step, for example, and all its steps the same shapes. torch says nothing of the kind, and its programs have
+only the others.
 """
 
 
