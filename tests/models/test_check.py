@@ -17,7 +17,7 @@ ASSIGNMENTS = 200
 
 # Entries that are not decided, each with what stands in the way: `unknown` is honest.
 UNDECIDED = {
-    "diffusers_unet2d_condition": "questions about five sizes at once, of odd sizes and two batches, take too long",
+    "diffusers_unet2d_condition": "questions about five sizes at once, odd ones among them, take too long",
 }
 # Entries with a finding `approximate`, though the accepted set is right, each with what is not followed.
 APPROXIMATE = {
