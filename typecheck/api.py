@@ -90,11 +90,15 @@ def examine(
     rules: Rules | None = None,
     progress: Progress | None = None,
     trying: Callable[[Source], Source] | None = None,
+    merge: bool = True,
 ) -> Examined:
-    """What `check` does, with the program and its constraints; `trying` makes what examples are tried on."""
+    """What `check` does, with the program and its constraints; `trying` makes what examples are tried on.
+
+    Without `merge` each way through a Python program is a path, however many there are.
+    """
     clock = Clock(progress or _silent, budget_s)
     rules = default_rules() if rules is None else rules
-    asked = question(target, inputs, assume, clock, replay=replay, rules=rules)
+    asked = question(target, inputs, assume, clock, replay=replay, rules=rules, merge=merge)
     found, source, spec, oracle, system, changed = (
         asked.target, asked.source, asked.spec, asked.oracle, asked.system, asked.changed,
     )  # fmt: skip

@@ -153,16 +153,32 @@ def export(
         raise TargetError("this is exported already", "export takes a model or a function")
     tell = progress or (lambda step: None)
     assumed = [assume] if isinstance(assume, str) else [*assume]
-    examined = examine(model, inputs, assumed, budget_s=budget_s, rules=rules, progress=tell)
+    examined = _examined(model, inputs, assumed, budget_s, rules, tell)
     if finite is not None:
         assumed += bounding(examined.report, finite)
-        examined = examine(model, inputs, assumed, budget_s=budget_s, rules=rules, progress=tell)
+        examined = _examined(model, inputs, assumed, budget_s, rules, tell)
     tell("export")
     found = _Exporting(examined, default_rules() if rules is None else rules, tell).exported()
     gc.collect()  # torch leaves knots that hold all weights, and Python looks for them far too rarely
     if finite is None:
         return found
     return replace(found, sizes=inner_sizes(examined.system, Judge(Budget(SECONDS)), found.accepts))
+
+
+def _examined(
+    model: Any,
+    inputs: Inputs | None,
+    assume: list[str],
+    budget_s: float,
+    rules: Rules | None,
+    tell: Progress,
+) -> Examined:
+    """A graph holds one way through the model, so the ways are told apart, if there are not too many."""
+    for merge in (False, True):
+        found = examine(model, inputs, assume, budget_s=budget_s, rules=rules, progress=tell, merge=merge)
+        if not found.system.incomplete:
+            break
+    return found
 
 
 # ---- from the model to the program
