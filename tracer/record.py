@@ -74,7 +74,7 @@ from .texts import matters
 MAX_PATHS = 1024
 MANY_PATHS = 32
 """With more paths than this the ways of calls are merged."""
-LONG = 0.3
+LONG = 0.5
 """After this part of the budget the ways of calls are merged, too, if there are paths left."""
 FEW = 8
 """The greatest divisor whose values are told apart."""
