@@ -14,9 +14,10 @@ import sys
 import traceback
 from collections.abc import Collection
 from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from ..constraints.program import Origin
 from ..constraints.spec_text import suggestion
@@ -170,7 +171,7 @@ def _file(path: str) -> ModuleType:
     _on_path(os.path.dirname(absolute))
     # A name of its own: the file may be called as a module that is imported already, `torch.py` among them.
     name = f"anyshape_target_{Path(path).stem}"
-    spec = importlib.util.spec_from_file_location(name, absolute)
+    spec = importlib.util.spec_from_file_location(name, absolute, loader=_FromSource(name, absolute))
     assert spec is not None and spec.loader is not None, absolute
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickle look their module up here
@@ -180,6 +181,15 @@ def _file(path: str) -> ModuleType:
         del sys.modules[name]
         raise TargetError(f"{path} cannot be imported: {_told(error)}", origin=_last_line(error)) from error
     return module
+
+
+class _FromSource(SourceFileLoader):
+    """Compiles a file each time. What Python keeps of it is taken for new where a file is saved again within
+    the second, with as many bytes: by whom watches files, or repairs one.
+    """
+
+    def path_stats(self, path: str) -> NoReturn:
+        raise OSError("nothing is kept of this file")
 
 
 def _module(name: str) -> ModuleType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -156,3 +157,13 @@ def test_an_exported_program_is_known_without_torch() -> None:
 def test_a_path_of_an_archive(source: Path) -> None:
     (source / "model.pt2").write_bytes(b"")
     assert (resolve(source / "model.pt2").kind, resolve("model.pt2").value) == ("pt2", "model.pt2")
+
+
+def test_a_file_is_read_as_it_is_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it has been saved again within the second, with as many bytes."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    file = tmp_path / "net.py"
+    for number in ("500", "216"):
+        file.write_text(f"def size(x): return {number}\n")
+        os.utime(file, (1_000_000_000, 1_000_000_000))
+        assert resolve(f"{file}:size").value(None) == int(number)
