@@ -74,8 +74,6 @@ from .texts import matters
 MAX_PATHS = 1024
 MANY_PATHS = 32
 """With more paths than this the ways of calls are merged."""
-LONG = 0.5
-"""After this part of the budget the ways of calls are merged, too, if there are paths left."""
 FEW = 8
 """The greatest divisor whose values are told apart."""
 MAX_VALUES = 16
@@ -161,8 +159,7 @@ def record(
             plans.change(failed)
             pending, paths = [()], []
         else:
-            slow = bool(pending) and time.monotonic() - started > budget_s * LONG
-            if merge and not plans.merging and (slow or len(paths) + len(pending) > MANY_PATHS):
+            if merge and not plans.merging and len(paths) + len(pending) > MANY_PATHS:
                 plans.merging = True
                 pending, paths = [()], []
         finally:
