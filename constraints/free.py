@@ -117,7 +117,8 @@ class Free:
 def _padded(c: Context, named: Named, input: Tensor) -> Border | None:
     """`pad` with a number, and on no side by less than nothing."""
     sides, value = named.get("pad"), named.get("value") or 0
-    if named.get("mode", "constant") != "constant" or not isinstance(sides, tuple) or value != int(value):
+    integral = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    if named.get("mode", "constant") != "constant" or not isinstance(sides, tuple) or not integral:
         return None
     whole = all(isinstance(side, int | Term) and c.at_least(side, 0) for side in sides)
     return Border(input.shape, int(value)) if whole else None

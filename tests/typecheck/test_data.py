@@ -427,3 +427,13 @@ def test_a_guess_is_told_only_if_it_makes_a_difference() -> None:
 
     assert [f.code for f in check(either_way, "x: [n]").findings] == []
     assert "approximate" in [f.code for f in check(one_way, "x: [n]").findings]
+
+
+@pytest.mark.parametrize("value", [float("-inf"), float("nan"), 1.5, 1j, True])
+def test_data_may_be_padded_with_any_number(value: complex) -> None:
+    dtype = "complex64" if isinstance(value, complex) else "float32"
+
+    def padded(x: Tensor) -> Tensor:
+        return torch.constant_pad_nd(x, (1, 2), value)
+
+    assert check(padded, f"x: {dtype}[n]").verdict == "proved"
