@@ -39,9 +39,8 @@ from .cells import Cell, sizes_of, weakened, with_sizes
 from .handlers import is_guarded
 from .heap import Function, Unseen, look, walk_from
 from .laws import Unlike
-from .ledger import Mark
 from .numbers import DataNeeded, size
-from .origins import here, is_defect, of_error
+from .origins import REFUSALS, here, is_defect, of_error
 from .plans import Chosen, NotSummarised, Site, Turn
 
 if TYPE_CHECKING:
@@ -49,8 +48,6 @@ if TYPE_CHECKING:
 
 MAX_WAYS: Final = 64
 """How many ways through a call are looked at."""
-REFUSALS: Final = (RuntimeError, ValueError, AssertionError, IndexError, ZeroDivisionError, OverflowError)
-"""What an eager run raises for the sake of sizes."""
 
 
 def site_of(module: torch.nn.Module) -> Site:
@@ -205,23 +202,23 @@ class MergedCall:
     def result(self) -> Any:
         """What the call returns, whichever way it goes."""
         run = self.run
-        before, aside, mark = self._look(), run.aside, self._mark
+        before, aside = self._look(), run.aside
         ways: list[Way] = []
         returned: Any = None
         while self._ways:
             self._planned, self.turns = self._ways.pop(), []
-            value, error = self._run(mark)
+            value, error = self._run()
             if not self.turns:  # it has no other way
                 if error is not None:
                     raise error
                 return value
             if run.aside != aside:
                 self.fail("it writes into constants, or the data decides a size in it")
-            way = self._ended(mark, value, error)
+            way = self._ended(value, error)
             if error is None:
                 returned = value
             self._restore(before, way.state)
-            run.forget(mark)
+            run.forget(self._mark)
             ways.append(way)
         returning = [way for way in ways if way.result is not None]
         if not returning:
@@ -243,7 +240,7 @@ class MergedCall:
         except Unseen as reason:
             self.fail(f"{reason} cannot be seen")
 
-    def _run(self, mark: Mark) -> tuple[Any, BaseException | None]:
+    def _run(self) -> tuple[Any, BaseException | None]:
         """Makes the call: what it returns, or raises."""
         loops, start = self.run.loops, self.run.position
         value: Any = None
@@ -262,7 +259,7 @@ class MergedCall:
         except BaseException as error:
             if self.turns and isinstance(error, Exception) and not isinstance(error, BadRules):
                 self.fail(f"a way raises {error!r}, which is no matter of sizes")
-            self.run.forget(mark)  # what this way requires is not required of all
+            self.run.forget(self._mark)  # what this way requires is not required of all
             raise
         finally:
             loops.leave_call(self)
@@ -273,17 +270,16 @@ class MergedCall:
             nodes[place] = replace(nodes[place], given=(*given, *nodes[place].given))
         return value, raised
 
-    def _ended(self, mark: Mark, value: Any, error: BaseException | None) -> Way:
+    def _ended(self, value: Any, error: BaseException | None) -> Way:
         run, turns = self.run, tuple(self.turns)
         if isinstance(error, REFUSALS) and any(turn.formula is None for turn in turns):
             self.fail("the data decides whether it raises")
         if self.called.keys() - run.loops.plans.called(self.site).keys():
             self.fail("it has come out only now what it calls")
-        with torch._C.DisableTorchFunction():
-            result = look(run, [value]) if error is None else None
+        result = look_at(run, [value]) if error is None else None
         said = tuple(
             (all_of(turn.known for turn in turns if turn.after <= place), constraint)
-            for place, constraint in run.said_since(mark)[0]
+            for place, constraint in run.said_since(self._mark)[0]
         )
         origin = Origin() if error is None else of_error(error, run.names)
         if not origin.file:  # no code of the user's raised it
@@ -343,10 +339,9 @@ class MergedCall:
     def _leave(self, before: Cell, ways: Sequence[Way]) -> None:
         """The state after the call. Where the ways leave different numbers behind, their use is noticed."""
         run = self.run
-        moved = [{id(old): new for old, new in _moved(before, way.state)} for way in ways]
-        places = {id(old): old for way in ways for old, _ in _moved(before, way.state)}
-        for key, old in places.items():
-            left = self._agreed([numbers.get(key, old).dims[0] for numbers in moved], ways)
+        moved = [{id(old): (old, new) for old, new in _moved(before, way.state)} for way in ways]
+        for key, old in {key: old for numbers in moved for key, (old, _) in numbers.items()}.items():
+            left = self._agreed([numbers.get(key, (old, old))[1].dims[0] for numbers in moved], ways)
             if left is None:
                 name = run.index("either")
                 run.loops.ended[name] = self.site

@@ -156,6 +156,10 @@ def of_error(error: BaseException, names: ModuleNames) -> Origin:
     return found
 
 
+REFUSALS = (RuntimeError, ValueError, AssertionError, IndexError, ZeroDivisionError, OverflowError)
+"""What an eager run raises for the sake of sizes; anything else is a defect of the program."""
+
+
 def is_defect(error: BaseException) -> bool:
     """Was the exception no refusal of the program, though of a kind that refusals have?
 

@@ -62,7 +62,7 @@ from .memory import View, is_view, remember
 from .merging import Calls, MergedCall
 from .model_state import ModelState, Modules, submodules
 from .numbers import DataNeeded, Real, Size, size
-from .origins import ModuleNames, here, is_defect, is_ours, of_error
+from .origins import REFUSALS, ModuleNames, here, is_defect, is_ours, of_error
 from .plans import NotSummarised, Plans
 from .real_tensors import dtype_name, value_of
 from .repeats import Answered, Call, Slot
@@ -78,10 +78,6 @@ FEW = 8
 """The greatest divisor whose values are told apart."""
 MAX_VALUES = 16
 """How many values of a size that is needed as a number are tried on paths of their own."""
-
-REFUSALS = (RuntimeError, ValueError, AssertionError, IndexError, ZeroDivisionError, OverflowError)
-"""What an eager run raises for the sake of sizes; anything else is a defect of the program."""
-
 
 _NOT_AGAIN = "the program does not do the same when it is run again"
 

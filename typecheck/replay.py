@@ -151,8 +151,8 @@ def _attempt(
 
     from ..tracer.claims import checked
     from ..tracer.model_state import ModelState
-    from ..tracer.origins import ModuleNames, of_error
-    from ..tracer.record import REFUSALS, bind
+    from ..tracer.origins import REFUSALS, ModuleNames, of_error
+    from ..tracer.record import bind
 
     state = ModelState(target)
     device = _device(target)

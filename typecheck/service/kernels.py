@@ -97,7 +97,7 @@ def by_kernels(path: Path, sizes: Mapping[str, int]) -> Outcome:
     """Calls the kernels of a program at these sizes, node by node; sizes that are computed, the rules say."""
     import torch
 
-    from ...tracer.record import REFUSALS
+    from ...tracer.origins import REFUSALS
 
     if path.program.iterations:
         return Failed("it has a loop")
