@@ -315,6 +315,93 @@ class Extremes(nn.Module):
         return x + 1 if x.shape[0] <= y.shape[0] else y + 1
 
 
+class Expands(nn.Module):
+    """In one way the rows that it returns are one row, into which torch refuses to write."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x[:1].expand(x.shape[0], -1) if x.shape[0] % 2 else x.clone()
+
+
+class WritesIntoIt(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = Expands()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.part(x).add_(1)
+
+
+class CountsItself(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        return x + 1 if x.shape[0] > 3 else x + 2
+
+
+class ReadsTheCount(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = CountsItself()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.part(self.part(x)).view(self.part.calls, -1)
+
+
+class Hooked(nn.Module):
+    """A hook of the part's notes each call of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part, self.seen = CountsItself(), list[int]()
+        self.part.register_forward_hook(lambda module, given, returned: self.seen.append(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen.clear()
+        return self.part(self.part(x)).view(len(self.seen), -1)
+
+
+class Fills(nn.Module):
+    def forward(self, x: Tensor, found: dict[str, Tensor]) -> Tensor:
+        if x.shape[0] > 2:
+            found["wide"] = x
+        return x + 1
+
+
+class CountsWhatIsFilled(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = Fills()
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: dict[str, Tensor] = {}
+        return self.part(x, found).view(len(found) + 1, -1)
+
+
+class Tries(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        try:
+            return x.view(2, -1)
+        except RuntimeError:
+            return x.view(1, -1)
+
+
+class TriesAgain(nn.Module):
+    """What is refused after the call is caught, and so is what is refused in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = Tries()
+
+    def forward(self, x: Tensor) -> Tensor:
+        try:
+            return self.part(x) + torch.ones(4)
+        except RuntimeError:
+            return x.view(-1, 3)
+
+
 @dataclass(frozen=True)
 class Case:
     make: Callable[[], nn.Module]
@@ -350,6 +437,11 @@ CASES = [
     Case(lambda: Chain(Looping, 2), "x: [n, m]", 6, paths=None),
     Case(lambda: Chain(Window), "x: [2, n]", 20),
     Case(lambda: Chain(Extremes), "x: [n]; y: [m]", 8),
+    Case(WritesIntoIt, "x: [n, m]", 6, paths=None),
+    Case(ReadsTheCount, "x: [n]", paths=None),
+    Case(Hooked, "x: [n]", paths=None),
+    Case(CountsWhatIsFilled, "x: [n]", paths=None),
+    Case(TriesAgain, "x: [n]", paths=None),
 ]
 
 
