@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from .dims import BUILD, Apply, Atom, Dim, Mono, Symbol, Term, total
+from .dims import BUILD, Apply, Atom, Dim, Mono, Symbol, Term, symbols, total
 from .formula import And, Compare, Formula, Or, all_of, any_of, compare, conjuncts
 
 ROUNDS = 4
@@ -20,11 +20,13 @@ ROUNDS = 4
 class Equations:
     """Oriented equations: a product of atoms, and the dim that stands for it."""
 
-    __slots__ = ("_cache", "_products", "_quotients")
+    __slots__ = ("_cache", "_products", "_quotients", "_spoken")
 
     def __init__(self) -> None:
         self._products: dict[Atom, dict[Mono, Dim]] = {}  # by the first atom of the product
         self._quotients: dict[Atom, tuple[Dim, int]] = {}  # q -> (p, k), where k*q is p
+        self._spoken: set[str] = set()
+        """The symbols of atoms that are rewritten: a dim with none of them stays as it is."""
         self._cache: dict[Term, Dim] = {}
 
     def __bool__(self) -> bool:
@@ -47,6 +49,7 @@ class Equations:
                     self._learn_multiple(mono[0])
                 if not _within(mono, rest):
                     self._products.setdefault(mono[0], {})[mono] = rest
+                    self._spoken |= mono[0].symbols
                     self._cache.clear()
                     break
 
@@ -61,10 +64,11 @@ class Equations:
                 if len(found) == 1 and len(found[0][0]) == 1 and abs(found[0][1]) == 1:
                     ((atom,), sign), = found
                     self._quotients[atom] = (dividend - divisor * constant) * sign, divisor
+                    self._spoken |= atom.symbols
 
     def simplify(self, dim: Dim) -> Dim:
         """The dim rewritten."""
-        if isinstance(dim, int) or not self:
+        if isinstance(dim, int) or self._spoken.isdisjoint(symbols(dim)):
             return dim
         found = self._cache.get(dim)
         if found is None:

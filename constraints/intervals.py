@@ -48,6 +48,11 @@ def _scaled(coefficient: int, bound: Bound) -> Bound:
 
 
 def _product(mono: Mono, ranges: Ranges, done: dict[Atom, Interval]) -> Interval:
+    if len(mono) == 1:  # as nearly all are
+        atom = mono[0]
+        if (known := done.get(atom)) is None:
+            known = done[atom] = _atom(atom, ranges, done)
+        return known
     part: Interval | None = None
     index = 0
     while index < len(mono):

@@ -87,8 +87,8 @@ def as_dim(row: Row) -> Term:
 
 def row_of(dim: Dim) -> Row | None:
     """The row that a dim of a shape stands for; None for a dim that is just one."""
-    atom = lone_atom(dim) if isinstance(dim, Term) else None
-    return _row(atom.name) if isinstance(atom, Symbol) and ":" in atom.name else None
+    atom = lone_atom(dim)
+    return _row(atom.name) if type(atom) is Symbol and ":" in atom.name else None
 
 
 @lru_cache(maxsize=4096)
@@ -107,6 +107,7 @@ def has_rows(names: Iterable[str]) -> bool:
     return any(map(_is_row, names))
 
 
+@lru_cache(maxsize=4096)
 def place_of(shape: tuple[Dim, ...]) -> int | None:
     """Where the row stands in a shape; None in a shape of known rank."""
     for place, dim in enumerate(shape):

@@ -7,7 +7,7 @@ learns no more and looks no further, so that it says None more often, and nothin
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from math import inf
@@ -156,12 +156,14 @@ class Known:
         assert isinstance(formula, And | Or)
         return (all_of if isinstance(formula, And) else any_of)(map(self.shorten, formula.parts))
 
-    def _shorter(self, part: Formula) -> Formula:
+    def _shorter(self, part: Formula, moved: Collection[str] = ()) -> Formula:
         """A disjunction without parts that cannot hold; a comparison without positive factors, min and
-        max.
+        max. Of a disjunction only those parts are asked that speak of what has moved, where that is said.
         """
         if isinstance(part, Or):
-            return any_of(p for p in part.parts if self.ask(p) is not False)
+            asked = [p for p in part.parts if not moved or not names_of(p).isdisjoint(moved)]
+            refused = [p for p in asked if self.ask(p) is False]
+            return any_of(p for p in part.parts if p not in refused) if refused else part
         if isinstance(part, Compare):
             if (rest := self._cofactor(part.term)) is not None:
                 return _COMPARE[part.op](rest, 0)
@@ -171,10 +173,11 @@ class Known:
     def _reducible(self) -> list[Formula]:
         """Facts that have got shorter since symbols moved; those are forgotten, to be learnt anew."""
         found = []
+        moved = self._moved
         for fact, names in [*self._facts.items()]:
             if self._hurried():
                 break
-            if not names.isdisjoint(self._moved) and (shorter := self._shorter(fact)) != fact:
+            if not names.isdisjoint(moved) and (shorter := self._shorter(fact, moved)) != fact:
                 del self._facts[fact]
                 found.append(shorter)
         return found
