@@ -203,6 +203,8 @@ class Generator:
     """Tensors of one integer by identity, each with the number."""
     _counts: Counts = field(default_factory=Counts)
     _free: Free = field(default_factory=Free)
+    _fresh: int = 0
+    """How many sizes data have decided, those included that were taken back: no name is given twice."""
     _masks_written: bool = False
     """May constants be other than they were made?"""
     repeatable: bool = False
@@ -274,7 +276,8 @@ class Generator:
     def fresh(
         self, hint: str, low: Dim | None, high: Dim | None, also: Callable[[Term], Formula] | None = None
     ) -> Term:
-        name = f"{hint}_{len(self.said.unbacked)}"
+        name = f"{hint}_{self._fresh}"
+        self._fresh += 1
         while name in self.domain.symbols:  # a name that the user gave to a size of an input
             name += "_"
         size = sym(name)

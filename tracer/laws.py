@@ -2,7 +2,7 @@
 
 A law is guessed from two states, one iteration apart, and checked against the state that any iteration
 leaves. What it says may grow less: where it turns out that strides differ from what it said of them, it says
-nothing of them.
+nothing of them; nor of a number that goes on in no way that is understood, which then may not be looked at.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from ..constraints.dims import Dim, substitute, sym
+from ..constraints.dims import Dim, substitute, sym, symbols
 from .cells import SEQUENCES, Cell, runs, weakened
 
 
@@ -41,7 +41,8 @@ class Things:
 class Law:
     """What a cell is before iteration k: its dims, with k in them, and what it holds."""
 
-    dims: tuple[Dim, ...]
+    dims: tuple[Dim | None, ...]
+    """None where nothing is said."""
     children: tuple[Law, ...]
     cell: Cell
     """As it was found before iteration p, or less than that."""
@@ -54,8 +55,26 @@ class Law:
         """A cell as far as the law speaks of it."""
         return weakened(found, self.cell.fixed[-1] is not None) if self.weak else found
 
-    def at(self, k: str, value: Dim) -> tuple[Dim, ...]:
-        return tuple(substitute(d, {k: value}) for d in self.dims)
+    def at(self, k: str, value: Dim) -> tuple[Dim | None, ...]:
+        return tuple(None if d is None else substitute(d, {k: value}) for d in self.dims)
+
+    def without(self, names: frozenset[str]) -> Law:
+        """The law, where it says nothing with these symbols. Raises Unlike where it has to."""
+        law, silent = self, {i for i, d in enumerate(self.dims) if d is not None and symbols(d) & names}
+        if silent:
+            law = self.saying_nothing_of(silent)
+        return replace(law, children=tuple(child.without(names) for child in law.children))
+
+    def saying_nothing_of(self, places: set[int]) -> Law:
+        """The law of a number, or of a tensor, without these of its dims. Raises Unlike where there is none.
+        """
+        if self.by_runs or (self.cell.fixed != ("int",) and self.cell.fixed[0] != "tensor"):
+            raise Unlike(self.cell.trail)
+        cell = weakened(self.cell)
+        dims = self.dims[: len(cell.dims)]
+        weak = self.weak or cell.fixed[0] == "tensor"
+        dims = tuple(None if i in places else d for i, d in enumerate(dims))
+        return replace(self, dims=dims, cell=cell, weak=weak)
 
 
 class Knowledge(Protocol):
@@ -129,8 +148,10 @@ def check(
     expected = law.at(k, value)
     if (len(expected), len(law.children)) != (len(found.dims), len(found.children)):
         raise Unlike(found.trail)
-    if not all(known.equal(a, b) for a, b in zip(expected, found.dims, strict=True)):
-        raise Unlike(found.trail)
+    pairs_of_dims = enumerate(zip(expected, found.dims, strict=True))
+    if other := {i for i, (a, b) in pairs_of_dims if a is not None and not known.equal(a, b)}:
+        law = law.saying_nothing_of(other)
+        found = law.seen(found)
     pairs = zip(law.children, found.children, strict=True)
     checked = [check(child, member, k, value, things, known) for child, member in pairs]
     children = tuple(child for child, _ in checked)

@@ -13,7 +13,9 @@ own k, and after the last the state is the law's for N, also where N is p.
 oracle decides for all k does. One that it does not decide is taken both ways, each in a run of the body of
 its own, and either has to lead to the law for k + 1; so is a branch on data. A branch on sizes alone forks
 the path, as everywhere. What an operator requires of k is required of all k: `forall.py` says it without k.
-What holds in the body only is forgotten after it.
+What holds in the body only is forgotten after it. A size that the data decide in the body is another in each
+iteration; what is required of it there, without k, is required of any. What the iterations leave behind as
+different numbers, in no way that is understood, may not be looked at any more.
 
 **When it fails**, in whatever way, `NotSummarised` ends the run, and the recording starts again, with two
 iterations before the law, or with the values of N one by one, as any number that a program asks for. So a
@@ -104,6 +106,20 @@ class Loop:
         """The frame of the list comprehension that the loop is, which keeps what it gathers out of sight."""
         self._gathered: list[Stage] = []
         """For each iteration what it was run for."""
+        self._first_datum = 0
+        """How many sizes the data had decided before the iteration that stands for all."""
+        self._around = run.calls.depth
+        """In how many calls and loops over numbers it is."""
+
+    @property
+    def varying(self) -> frozenset[str]:
+        """What is another number in another iteration."""
+        return frozenset((self.index, *self._data))
+
+    @property
+    def _data(self) -> list[str]:
+        """The sizes that the data decide in the body."""
+        return [*self.run.generator.said.unbacked][self._first_datum :]
 
     # ---- what Python asks
 
@@ -128,7 +144,9 @@ class Loop:
         maker, self._maker = self._maker, None
         peeled = self.run.loops.plans.peeled(self.site)
         frames = maker and _driven_by(handle, self.site, maker, frame)
-        if not frames or peeled is None or isinstance(self.count, int):
+        if isinstance(self.count, int) and not self.run.loops.plans.summarises(self.site):
+            return self._one_by_one()
+        if not frames or peeled is None or (isinstance(self.count, int) and self.count <= peeled + 1):
             return self.sequence.all()
         self._frames = frames
         self.called = {function_of(f.f_code): f.f_globals for f in frames}
@@ -137,6 +155,10 @@ class Loop:
         self.index = self.run.index(_target(frame))
         return self._iterations(self.count, peeled)
 
+    def _one_by_one(self) -> Iterator[Any]:
+        with self.run.calls.within(self.site):
+            yield from self.sequence.all()
+
     def _end(self) -> None:
         self.stage = None
         self.run.loops.leave(self)
@@ -144,7 +166,7 @@ class Loop:
 
     # ---- the iterations
 
-    def _iterations(self, n: Term, first: int) -> Iterator[Any]:
+    def _iterations(self, n: Dim, first: int) -> Iterator[Any]:
         run, k = self.run, self.index
         run.loops.enter(self)
         start = self._look()
@@ -156,6 +178,7 @@ class Loop:
             law, found, calls = yield from self._guess(n, first)
             self._things = Things(start.value, law.cell.value)
             whole = run.mark()
+            self._first_datum = whole.position.unbacked
             self._ways = [[]]
             while self._ways:
                 self._planned, self.turns = self._ways.pop(), []
@@ -167,7 +190,7 @@ class Loop:
                 yield from self._element(sym(k), Stage.ALL)
                 weaker, found = self._check(law, sym(k) + 1, run)
                 if weaker is not law:
-                    law, self._ways = weaker, [[]]
+                    law, self._ways, self._looked_at = weaker, [[]], 0
                     run.start_again(whole)
                     continue
                 nested = run.position.iterations > mark.position.iterations
@@ -179,7 +202,7 @@ class Loop:
             run.loops.ended[k] = self.site
         return self._end()
 
-    def _guess(self, n: Term, first: int) -> Generator[Any, None, tuple[Law, Cell, tuple[str, ...]]]:
+    def _guess(self, n: Dim, first: int) -> Generator[Any, None, tuple[Law, Cell, tuple[str, ...]]]:
         """The law, from one more iteration, of which nothing but the state is left, and what that called."""
         run = self.run
         before, mark = self._look(), run.mark()
@@ -187,10 +210,10 @@ class Loop:
         yield from self._element(first, Stage.GUESS)
         after = self._look()
         law, found = self._attempt(lambda: guess(before, after, self.index, first, run))
-        calls = run.calls_since(mark)
+        calls, data = run.calls_since(mark), run.data_since(mark)
         run.erase(mark)
         run.forget(mark)
-        return law, found, calls
+        return self._attempt(lambda: law.without(data)), found, calls
 
     def _element(self, k: Dim, stage: Stage) -> Iterator[Any]:
         """Element k, for which the body then runs."""
@@ -202,7 +225,7 @@ class Loop:
     def _look(self) -> Cell:
         """The state of the program, as far as the body can see."""
         try:
-            with torch._C.DisableTorchFunction():
+            with torch._C.DisableTorchFunction(), self.run.loops.unwatched():
                 return walk(self.run, self._frames, self.called)
         except Unseen as reason:
             self.fail(f"{reason} cannot be seen")
@@ -214,7 +237,8 @@ class Loop:
 
     def _attempt(self, compare: Callable[[], T]) -> T:
         try:
-            return compare()
+            with self.run.loops.unwatched():
+                return compare()
         except Unlike as trail:
             self.fail(f"{trail} goes on in a way that is not understood")
 
@@ -235,11 +259,17 @@ class Loop:
             self._write(child, member, value, carry)
         if law.by_runs:
             return
-        dims = law.at(self.index, value)
+        dims = tuple(self._unknown() if d is None else d for d in law.at(self.index, value))
         if dims != cell.dims or law.cell.fixed != cell.fixed:
             self._put(cell, self._made(law, law.seen(cell), dims, carry))
         elif carry and cell.ref != law.cell.ref:
             cell.value.ref = self._carried(law.cell, cell.value.value)
+
+    def _unknown(self) -> Term:
+        """Stands for a number that may not be looked at."""
+        name = self.run.index("some")
+        self.run.loops.ended[name] = self.site
+        return sym(name)
 
     def _put(self, cell: Cell, value: Any) -> None:
         if cell.place is None:
@@ -277,7 +307,7 @@ class Loop:
             for child, member in zip(law.children, cell.children, strict=True):
                 self._grow(child, member, value)
             return
-        counts = law.at(self.index, value)
+        counts = (count for count in law.at(self.index, value) if count is not None)
         members = _members(self.run, [*zip(counts, cell.children, strict=True)])
         if isinstance(cell.value, list):
             self.run.loops.remember_list(cell.value)
@@ -295,6 +325,7 @@ class Loop:
             self._ways.append([*(turn.taken for turn in self.turns), False])
             self._looked_at += 1
             if self._looked_at >= MAX_WAYS:
+                self.run.calls.summarise(self._around)
                 self.fail("there are too many ways through the body")
         turn = Turn(formula, taken, self.run.position.constraints)
         self.turns.append(turn)
@@ -302,11 +333,12 @@ class Loop:
             self.run.assume(turn.known)
         return taken
 
-    def _conclude(self, mark: Mark, start: Position, found: Cell, n: Term, first: int) -> None:
+    def _conclude(self, mark: Mark, start: Position, found: Cell, n: Dim, first: int) -> None:
         """What the body said of k, it said of all k; what it learnt of k is forgotten."""
         run = self.run
-        if run.position.unbacked != mark.position.unbacked:
-            self.fail("the data decides a size in the body")
+        unbacked = run.generator.said.unbacked
+        if any(self.index in free_symbols(unbacked[name]) for name in self._data):
+            self.fail("the data decides a size in the body, within bounds that differ")
         run.drop_unused(start, mark.position, {*_refs(found)})
         said, conditions = run.said_since(mark)
         run.forget(mark)
@@ -320,13 +352,15 @@ class Loop:
             run.branch(condition)
         run.iterations.append(Iteration(self.index, first, n, start.nodes, run.position.nodes))
 
-    def _for_all(self, formula: Formula, n: Term, first: int, of: Constraint) -> Formula:
+    def _for_all(self, formula: Formula, n: Dim, first: int, of: Constraint) -> Formula:
         """The formula for all k with first <= k <= n - 1, of which there may be none.
 
         Where it holds for k = first - 1 as well, it holds for all from there if it holds for those, and of
         these there is one: no case is left to tell apart.
         """
         run, k = self.run, self.index
+        if k in free_symbols(formula) and not free_symbols(formula).isdisjoint(self._data):
+            return self._certain(formula, n, first, of)
         none: Formula = run.judged(le(n, first)) is not Answer.NEVER and le(n, first)
         before = rewrite(formula, {k: first - 1})
         whole: Formula | None
@@ -339,7 +373,12 @@ class Loop:
             whole = None if whole is None else any_of((none, whole))
         if whole is not None:
             return all_of(part for part in conjuncts(whole) if run.judged(part) is not Answer.ALWAYS)
-        if run.judged(formula, (ge(sym(k), first), le(sym(k), n - 1))) is Answer.ALWAYS:
+        return self._certain(formula, n, first, of)
+
+    def _certain(self, formula: Formula, n: Dim, first: int, of: Constraint) -> Formula:
+        """What holds in any case is required of nothing."""
+        k = sym(self.index)
+        if self.run.judged(formula, (ge(k, first), le(k, n - 1))) is Answer.ALWAYS:
             return True
         self.fail(f"{of.reason}: not understood for all iterations")
 
@@ -443,12 +482,16 @@ _CONSUMING: Final = ("symbolic_list", "symbolic_sum", "<listcomp>", "__torch_fun
 """Files and functions of this package that call what the program gives them."""
 
 
+def _is_ours(frame: FrameType) -> bool:
+    """Is it a function of this package?"""
+    name: str = frame.f_globals.get("__name__", "")
+    return name.startswith(_PACKAGE)
+
+
 def _is_programs(frame: FrameType, run: CodeType) -> bool:
     """Is it the program that makes the call, and not this package in order to record one? `run` is what
     called the program.
     """
-    if frame.f_globals.get("__name__", "").startswith(_PACKAGE):
-        return False
     outer = frame.f_back
     while outer is not None:
         code = outer.f_code
@@ -494,10 +537,16 @@ class Loops:
         self._undo: dict[tuple[int, Any], Callable[[], object]] = {}
         self._kept: list[Any] = []
         self._profiler: Any = None
+        self._noted: dict[int, CodeType] = {}
+        """What all that are under way know to be called, or that is not the program's, by identity."""
 
     def close(self) -> None:
         """Lets go of the run."""
         del self.run
+
+    def ranges(self, *args: Any) -> Any:
+        """`range`, called by the program."""
+        return sequences.counting_range(self.run, sys._getframe(2), *args)
 
     def iterator(self, value: Lazy, frame: FrameType) -> Handle:
         """The iterator of a `for` that begins in the frame."""
@@ -518,12 +567,15 @@ class Loops:
         loop = next((loop for loop in reversed(self._active) if loop.stage is Stage.ALL), None)
         if loop is None or formula is None:
             return loop
-        indices = {other.index for other in self._active if other.stage is Stage.ALL}
-        return None if indices.isdisjoint(free_symbols(formula)) else loop
+        return loop if self._varies(free_symbols(formula)) else None
 
     def varies(self, dim: Dim) -> bool:
-        """Does the dim speak of an index, of which there is no number?"""
-        return any(loop.stage is Stage.ALL and loop.index in symbols(dim) for loop in self._active)
+        """Is the dim another number in another iteration?"""
+        return self._varies(symbols(dim))
+
+    def _varies(self, names: frozenset[str]) -> bool:
+        within = (loop for loop in self._active if loop.stage is Stage.ALL)
+        return any(not names.isdisjoint(loop.varying) for loop in within)
 
     def fails(self, failure: NotSummarised) -> NotSummarised:
         """Notes why the run has to end, so that it is raised again should the program catch everything."""
@@ -561,6 +613,7 @@ class Loops:
             self._rest()
 
     def _watch(self) -> None:
+        self._noted.clear()
         if not self._watches:
             self._profiler = sys.getprofile()
             sys.setprofile(self._seen)
@@ -581,12 +634,18 @@ class Loops:
         """A profiler's function: what is called, and what list comprehensions return."""
         if event == "call":
             code = frame.f_code
+            if id(code) in self._noted:
+                return
             function = function_of(code)
             watching: tuple[Loop | MergedCall, ...] = (*self._active, *self.calls)
             news = [one for one in watching if function not in one.called]
-            if news and not is_inner(code.co_filename) and _is_programs(frame, type(self.run).run.__code__):
+            never = is_inner(code.co_filename) or _is_ours(frame)
+            if news and not never and _is_programs(frame, type(self.run).run.__code__):
                 for one in news:
                     one.called[function] = frame.f_globals
+                news = []
+            if never or not news:
+                self._noted[id(code)] = code
         elif event == "return" and self._closing and self._closing[-1][0] is frame:
             _, loop = self._closing.pop()
             self._rest()

@@ -57,11 +57,13 @@ def site_of(module: torch.nn.Module) -> Site:
 
 
 class Calls:
-    """The calls of modules that a run is in."""
+    """The calls of modules that a run is in, and the loops over a number of elements."""
 
-    def __init__(self, run: Recording) -> None:
+    def __init__(self, run: Recording, of_module: bool) -> None:
         self.run = run
         self._sites: list[Site] = []
+        self._outermost = int(of_module)
+        """How many of the sites are the target's own, after which nothing comes."""
 
     def close(self) -> None:
         """Lets go of the run."""
@@ -120,12 +122,38 @@ class Calls:
         run.turns.append(replace(condition, given=all_of((*ways, *turns)), after=first))
 
     def fork(self) -> None:
-        """The path is about to fork. If it can be, the call is merged that it is in, the innermost first."""
+        """The path is about to fork. If it can be, the call is merged that it is in, or the loop summarised,
+        the innermost first.
+        """
         loops = self.run.loops
         if loops.plans.merging and loops.summarising is None:
-            for site in reversed(self._sites[1:]):  # the first is the target, after which nothing comes
+            for site in reversed(self._sites[self._outermost :]):
                 if loops.plans.choose(site):
                     raise loops.fails(Chosen(site, "its ways are to be merged", {}))
+
+    @property
+    def depth(self) -> int:
+        """How many of them are under way."""
+        return len(self._sites)
+
+    def summarise(self, around: int) -> None:
+        """Of the loops that have begun within so many others, the innermost is to be summarised, if that was
+        not tried yet.
+        """
+        loops = self.run.loops
+        for site in reversed(self._sites[around:]):
+            if site.is_loop and loops.plans.choose(site):
+                raise loops.fails(Chosen(site, "it is to be summarised", {}))
+
+    @contextlib.contextmanager
+    def within(self, site: Site) -> Iterator[None]:
+        """The loop is under way, which has a number of elements."""
+        self._sites.append(site)
+        try:
+            yield
+        finally:
+            if site in self._sites:
+                self._sites.remove(site)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,10 @@ class Site:
     module: int = 0
     """The identity of the class of the modules that are meant, or of the one module; 0 for a `for`."""
 
+    @property
+    def is_loop(self) -> bool:
+        return self.offset >= 0
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -65,7 +69,9 @@ class Plans:
         self.merging = False
         """Are the ways of calls merged?"""
         self._calls: set[Site] = set()
-        """Calls whose ways are merged, or were tried to."""
+        """Calls whose ways are merged, or were tried to; and loops over a number of elements that are
+        summarised.
+        """
         self._failed: dict[Site, int] = {}
         """How many attempts have failed."""
         self._called: dict[Site, dict[Function, dict[str, Any]]] = {}
@@ -74,6 +80,10 @@ class Plans:
         """How many iterations of a loop run as they are before the law; None for all of them."""
         found = PEELED + self._failed.get(site, 0)
         return found if found <= MOST_PEELED else None
+
+    def summarises(self, site: Site) -> bool:
+        """Is this loop summarised though it is known how many iterations it has?"""
+        return site in self._calls
 
     def merges(self, site: Site) -> bool:
         """Are the ways of these calls merged?"""
@@ -92,6 +102,8 @@ class Plans:
     def change(self, failed: NotSummarised) -> None:
         """Another attempt: as before, if it has come out only now what the body calls, whose state counts."""
         known = self._called.setdefault(failed.site, {})
+        if isinstance(failed, Chosen) and failed.site.is_loop:  # in which others may be that have failed
+            self._failed = {site: n for site, n in self._failed.items() if not site.is_loop}
         if not isinstance(failed, Chosen) and failed.called.keys() <= known.keys():
             self._failed[failed.site] = self._failed.get(failed.site, 0) + 1
         known.update(failed.called)

@@ -291,7 +291,7 @@ class Recording(Ledger):
         self.subject, self.spec = subject, spec
         self.device, self.names = subject.device, subject.names
         self.loops = Loops(self, plans)
-        self.calls = Calls(self)
+        self.calls = Calls(self, isinstance(subject.target, torch.nn.Module))
         self.decided = decided
         self.until = until
         """When no new branch is taken any more, by the monotonic clock: a `while` may have no end of them."""
@@ -356,7 +356,7 @@ class Recording(Ledger):
                 _entering_composites(),
                 entered(self),
                 chosen_modules(self),
-                symbolic_builtins(self.subject.sources),
+                symbolic_builtins(self.subject.sources, self.loops.ranges),
                 self.calls.followed(),
                 _Mode(self),
             ):
@@ -431,6 +431,8 @@ class Recording(Ledger):
             for key, part in zip(fields, result, strict=True):
                 yield from self._outputs(part, f"{name}[{key}]" if name else str(key))
         elif isinstance(result, torch.Tensor):
+            if isinstance(result, SymbolicTensor):
+                self._no_ended(result.value)
             yield name or "output", self._ref(result)
         elif type(result) in (Size, Sizes, int, float, bool, str, type(None)):
             yield name or "output", self._argument(self._lower(result, {}), {})
@@ -510,6 +512,7 @@ class Recording(Ledger):
     def hash(self, size: Size, frame: FrameType) -> int:
         """Equal keys have one hash, that of the first of them."""
         key = size.written()
+        self._no_ended(key)
         others = None if isinstance(key, int) else beside(frame)
         if others is not None:
             key = self._first_of(key, [o for o in others if type(o) is int or o.run is self], frame.f_code)
@@ -693,7 +696,7 @@ class Recording(Ledger):
             args = (args[0], _index(args[1]), *args[2:])
         written = _written(op, args, kwargs)
         ids: dict[int, Ref] = {}
-        values = tuple(self._lower(a, ids) for a in args)
+        values = tuple([self._lower(a, ids) for a in args])
         named = {k: self._lower(v, ids) for k, v in kwargs.items()}
         generator = self.generator
         generator.node = index = len(self.nodes)
@@ -708,7 +711,7 @@ class Recording(Ledger):
             self._require_no_clash(op, written, arguments, (*args, *kwargs.values()))
         self._raise_if_caught(before, *_errors(op, values))
         if generator.repeatable and not counts and written is None and (slots := call.slots) is not None:
-            told = ((k, self._argument(v, slots)) for k, v in arguments.items())
+            told = tuple([(k, self._argument(v, slots)) for k, v in arguments.items()])
             generator.known.repeated[call.key] = Answered.of(op, told, result, is_view(op, arguments))
         if result is None:
             result = self._fallback(func, args, kwargs)
@@ -731,7 +734,7 @@ class Recording(Ledger):
         if before_writing is not None:
             self._check_written(op, written, before_writing)
         self.nodes[index] = Node(
-            op, tuple((k, self._argument(v, ids)) for k, v in arguments.items()), tuple(results), origin
+            op, tuple([(k, self._argument(v, ids)) for k, v in arguments.items()]), tuple(results), origin
         )
         if is_view(op, arguments):
             remember(self.nodes[index], args[0] if args else None, before_call, lifted)

@@ -103,6 +103,20 @@ def lazy(value: Any) -> Lazy | None:
     return None if where is None else _slices(value, *where, 1)
 
 
+class Counted:
+    """`range(7)` in `for i in range(7)`, which may be summarised as if its length were a size."""
+
+    def __init__(self, run: Recording, numbers: range) -> None:
+        self._run, self._numbers = run, numbers
+
+    def __iter__(self) -> Iterator[Any]:
+        whole = Lazy(self._run, builtins.len(self._numbers), self._at)
+        return self._run.loops.iterator(whole, sys._getframe(1))
+
+    def _at(self, k: Dim) -> Any:
+        return size(self._run, self._numbers.start + self._numbers.step * k)
+
+
 def iterate(value: Lazy, frame: FrameType) -> Iterator[Any]:
     """The iterator for the code that `frame` runs: a `for` may be summarised, `a, b = x` says how many."""
     step = instruction(frame)
@@ -113,6 +127,12 @@ def iterate(value: Lazy, frame: FrameType) -> Iterator[Any]:
             raise ValueError(f"{step.argval} values are unpacked from {value.count}")
         return (value.at(k) for k in builtins.range(step.argval))
     return value.all()
+
+
+def is_gone_through(frame: FrameType) -> bool:
+    """Does the frame do nothing with what the call returns that it is in but go through it?"""
+    following = (i for at, i in instructions(frame.f_code).items() if at > frame.f_lasti)
+    return next(i.opname for i in following if i.opname != "EXTENDED_ARG") == "GET_ITER"
 
 
 def instruction(frame: FrameType) -> dis.Instruction:
@@ -530,6 +550,12 @@ def symbolic_range(*args: Any) -> Any:
     downwards = isinstance(by, int) and by < 0
     count = ceildiv(low - high, -by) if downwards else ceildiv(high - low, by)
     return Lazy(run, count, lambda k: size(run, low + by * k))
+
+
+def counting_range(run: Recording, frame: FrameType, *args: Any) -> Any:
+    """`range`, called in the frame, where loops over numbers may be summarised."""
+    found = symbolic_range(*args)
+    return Counted(run, found) if type(found) is builtins.range and is_gone_through(frame) else found
 
 
 def _step(run: Recording, step: Any, low: Dim | None, high: Dim | None) -> Dim:

@@ -11,9 +11,10 @@ import builtins
 import contextlib
 import functools
 import inspect
+import itertools
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from types import FrameType, FunctionType, ModuleType
 from typing import Any, Final
 
@@ -203,24 +204,31 @@ def _may_be_rebound(module: ModuleType, name: str) -> bool:
     return "range" in _free(module) and name not in vars(module)  # the user's own module
 
 
+def _members(module: ModuleType, named: Container[int]) -> Iterator[tuple[str, Any]]:
+    """The members of a module whose identities these are."""
+    members = vars(module)
+    return itertools.compress(members.items(), map(named.__contains__, map(id, members.values())))
+
+
 @contextlib.contextmanager
-def symbolic_builtins(sources: Iterable[ModuleType]) -> Iterator[None]:
+def symbolic_builtins(
+    sources: Iterable[ModuleType], ranges: Callable[..., Any] = sequences.symbolic_range
+) -> Iterator[None]:
     """Rebinds Python's names in these modules, and functions of `math` and NumPy there and wherever they are
-    called by their full names; and unbinds them again.
+    called by their full names; and unbinds them again. `ranges` stands in for `range`.
     """
-    sources = tuple(sources)
+    sources, stand_ins = tuple(sources), {**STAND_INS, "range": _of_type(builtins.range, ranges)}
     rebound = [(module, name) for module in sources for name in _free(module)]
     plain = plain_functions()
     named = {id(function): key for key, function in plain.items()}
     functions = [(sys.modules[home], name, (home, name)) for home, name in plain] + [
         (module, alias, named[id(value)])
         for module in sources
-        for alias, value in vars(module).items()
-        if id(value) in named
+        for alias, value in _members(module, named)
     ]
     try:
         for module, name in rebound:
-            setattr(module, name, STAND_INS[name])
+            setattr(module, name, stand_ins[name])
         for module, alias, key in functions:
             setattr(module, alias, FUNCTIONS[key])
         yield

@@ -25,6 +25,7 @@ from anyshape.constraints.spec_text import parse_spec
 from anyshape.constraints.system import Path, System
 from anyshape.solver.decide import Oracle
 from anyshape.tracer.record import bind, record
+from anyshape.typecheck import check
 
 UPTO = 8
 REFUSALS = (RuntimeError, ValueError, AssertionError, IndexError, ZeroDivisionError)
@@ -774,6 +775,172 @@ def test_slices_of_places(case: Case, followed: bool) -> None:
     assert disagreements(case) == []
     system = trace(case.target, case.inputs, *case.assume)
     assert all(path.end.how != "gave-up" for path in system.paths) is followed
+
+
+# --- what the data decide in a loop ----------------------------------------------------------------------
+
+
+def peaks(x: Tensor) -> Tensor:
+    """The body's own numbers are left behind, and nobody looks at them."""
+    y = x.clone()
+    for t in range(x.size(1)):
+        at = x[0, t, 0].long().item()
+        if 0 < at < x.size(2) - 1:
+            y[0, t, 0] += x[0, t, at + 1] - x[0, t, at - 1]
+    return y
+
+
+def positive_rows(x: Tensor) -> Tensor:
+    y = x.new_zeros(x.size(0), x.size(1))
+    for t in range(x.size(1)):
+        row = x[:, t]
+        kept = row[row > 0]
+        y[:, t] = kept.sum()
+    return y
+
+
+def remainders(x: Tensor) -> Tensor:
+    """No law says how `rest` goes on, and nothing has to."""
+    y = x.new_zeros(x.size(0), 4)
+    for t in range(x.size(1)):
+        rest = t * t % 3
+        y = y + x[:, t] * float(rest)
+    return y
+
+
+def over_channels(x: Tensor) -> Tensor:
+    """So many ways through so many rounds that each cannot be looked at."""
+    y = x.clone()
+    for t in range(x.size(1)):
+        for c in range(12):
+            at = (x[0, t, 0] * c).long().item()
+            if 0 < at < x.size(2) - 1:
+                y[0, t, 0] += x[0, t, at + 1]
+    return y
+
+
+def branches_in_rounds(x: Tensor) -> Tensor:
+    y = x.new_zeros(x.size(0), 6)
+    for c in range(9):
+        if x.sum() > c:
+            y = y + x[:, : c + 1].sum(1)
+    return y
+
+
+def kept_remainder(x: Tensor) -> Tensor:
+    rest = 0
+    for t in range(x.size(1)):
+        rest = t * t % 3
+    return x.new_zeros(rest + 1)
+
+
+def kept_shape(x: Tensor) -> Tensor:
+    y = x
+    for t in range(x.size(1)):
+        y = x.new_zeros(t * t % 3 + 1)
+    return y
+
+
+def kept_in_dict(x: Tensor) -> list[Tensor]:
+    rest, found = 0, {0: 1, 1: 2}
+    for t in range(x.size(1)):
+        rest = t * t % 3
+    return [x.new_zeros(found[rest])]
+
+
+def told_in_list(x: Tensor) -> Tensor:
+    rest = 0
+    for t in range(x.size(1)):
+        rest = t * t % 3
+    return torch.zeros([1, rest + 1])
+
+
+@pytest.mark.parametrize("case", [
+    Case(remainders),
+    Case(kept_remainder, summarised=False),
+    Case(kept_shape, summarised=False),
+    Case(kept_in_dict, summarised=False),
+    Case(told_in_list, summarised=False),
+], ids=lambda c: c.name)  # fmt: skip
+def test_numbers_that_no_law_says(case: Case) -> None:
+    assert disagreements(case) == []
+
+
+@pytest.mark.parametrize("target, verdict", [
+    (peaks, "proved"),
+    (positive_rows, "proved"),
+    (over_channels, "proved"),
+    (branches_in_rounds, "proved"),
+], ids=lambda value: getattr(value, "__name__", value))  # fmt: skip
+def test_what_the_data_decide(target: Any, verdict: str) -> None:
+    report = check(target, "x: [b, n, 6]", budget_s=60)
+    assert report.verdict == verdict, report.findings
+    for b, n in itertools.product((1, 2), (1, 2, 5)):
+        for fill in (-1.0, 1.0, 4.0, 9.0):
+            target(torch.full((b, n, 6), fill))
+
+
+def writes_what_is_kept(x: Tensor) -> Tensor:
+    """Runs where as many are kept as there is room for: that is for the data to say."""
+    y = x.new_zeros(x.size(1), 6)
+    for t in range(x.size(1)):
+        y[t] = x[0, t][x[0, t] > 0]
+    return y
+
+
+def counts_up_to(x: Tensor) -> Tensor:
+    y = x.new_zeros(6)
+    for t in range(x.size(1)):
+        y = y + x[0, x[0, t, 0].long().item()]
+    return y
+
+
+def stacks_what_is_kept(x: Tensor) -> Tensor:
+    return torch.stack([x[0, t][x[0, t] > 0] for t in range(x.size(1))])
+
+
+def last_that_is_kept(x: Tensor) -> Tensor:
+    kept = x[0, 0]
+    for t in range(x.size(1)):
+        kept = x[0, t][x[0, t] > 0]
+    return kept + x[0, 0]
+
+
+def needs_one_number(x: Tensor) -> Tensor:
+    y = x.new_zeros(6)
+    for t in range(x.size(1)):
+        at = x[0, t, 0].long().item()
+        if at == 2:
+            y = y @ x[0, : x.size(1)]
+    return y
+
+
+def by_what_came_before(x: Tensor) -> Tensor:
+    """In the next iteration it is another number."""
+    at, y = 0, x.new_zeros(6)
+    for t in range(x.size(1)):
+        if at > 7:
+            y = y.reshape(5)
+        at = x[0, t, 0].long().item()
+    return y
+
+
+@pytest.mark.parametrize("target", [
+    writes_what_is_kept, counts_up_to, stacks_what_is_kept, last_that_is_kept, needs_one_number,
+    by_what_came_before,
+], ids=lambda f: f.__name__)  # fmt: skip
+def test_what_fails_for_some_data(target: Any) -> None:
+    """Some data are refused, and others run: neither may be proved of any size that it is not true of."""
+    report = check(target, "x: [b, n, 6]", ["n >= 2", "n <= 5"], budget_s=60)
+    assert report.verdict in ("unknown", "refined"), report.verdict
+    for n in (2, 3, 5):
+        x = torch.zeros(1, n, 6)
+        x[0, :, 0] = torch.tensor([9.0, -3.0, 2.0, 1.0, 0.0])[:n]
+        try:
+            target(x)
+        except REFUSALS:
+            continue
+        assert holds(report.accepts.formula, {"b": 1, "n": n})
 
 
 # --- programs that hide state ----------------------------------------------------------------------------
