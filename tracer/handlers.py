@@ -61,10 +61,12 @@ def _caught(handler: list[dis.Instruction]) -> tuple[str, ...] | None:
     return tuple(names)
 
 
-def is_guarded(outermost: CodeType) -> bool:
-    """Would a frame of the user's, on the way up to the one that runs `outermost`, catch a refusal?"""
+def is_guarded(outermost: CodeType, error: type[Exception] = RuntimeError) -> bool:
+    """Would a frame of the user's, on the way up to the one that runs `outermost`, catch a refusal, with this
+    error or another?
+    """
     for frame, names in _in_force(outermost):
-        if names is None or any(_catches(frame, name, *REFUSALS) for name in names):
+        if names is None or any(_catches(frame, name, error, *REFUSALS) for name in names):
             return True
     return False
 

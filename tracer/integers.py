@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import torch
 
+from . import named_axes
 from .numbers import Real, Size
 from .symbolic import SymbolicTensor, item
 
@@ -132,6 +133,7 @@ FUNCTIONS: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
     ("math", "exp"): _rising("exp", upto=math.log(sys.float_info.max)),
     ("torch", "from_numpy"): _from_numpy,
     **{("numpy", name): function for name, function in _OF_NUMPY.items()},
+    **named_axes.FUNCTIONS,
 }
 """By module and name, what stands for functions that insist on numbers."""
 _PLAIN: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
@@ -141,4 +143,4 @@ _PLAIN: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
 
 def plain_functions() -> Mapping[tuple[str, str], Callable[..., Any]]:
     """Those functions themselves, as far as their modules are there."""
-    return _PLAIN
+    return {**_PLAIN, **named_axes.plain_functions()}

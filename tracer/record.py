@@ -805,7 +805,7 @@ class Recording(Ledger):
         """
         said = self.generator.said
         fresh = said.constraints[before:]
-        if fresh and is_guarded(Recording.run.__code__):
+        if fresh and is_guarded(Recording.run.__code__, error):
             branched = self._seen_constraints > before
             fresh = self.generator.retract(before)
             self.learn_anew()

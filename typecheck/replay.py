@@ -151,16 +151,18 @@ def _attempt(
 
     from ..tracer.claims import checked
     from ..tracer.model_state import ModelState
+    from ..tracer.named_axes import refusals
     from ..tracer.origins import REFUSALS, ModuleNames, of_error
     from ..tracer.record import bind
 
     state = ModelState(target)
     device = _device(target)
+    refused: tuple[type[Exception], ...] = (*REFUSALS, *refusals())
     try:
         with mode(), _uncompiled(), torch.random.fork_rng(devices=[]), listening(checked(values)):
             bound = bind(target, spec.inputs, lambda declared: _build(declared, values, fill, device))
             target(*bound.args, **bound.kwargs)
-    except REFUSALS as error:
+    except refused as error:
         told = f"{type(error).__name__}: {error}"
         if _is_other(error):
             return Failed(told, isinstance(error, RecursionError), of_error(error, ModuleNames(target)))

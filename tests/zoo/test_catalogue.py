@@ -49,7 +49,7 @@ UNDECIDED = {
             cv_segnet_cityscapes pyg_clustergcnconv pyg_attentive_fp pyg_graph_unet
         """,
         NUMBER: """
-            hf_bigbird_formaskedlm x_alibi x_t5_bias x_dynamic_bias x_hyper_connections
+            hf_bigbird_formaskedlm
         """,
         WAYS: """
             hf_swin hf_swinv2 hf_mobilenetv1 hf_mobilenetv2 monai_flexible_unet
