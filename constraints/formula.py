@@ -220,6 +220,8 @@ def negate(formula: Formula) -> Formula:
 
 def implies(premise: Formula, conclusion: Formula) -> Formula:
     """premise => conclusion."""
+    if premise is True:
+        return conclusion
     if premise is False or conclusion is True:
         return True
     return any_of((negate(premise), conclusion))

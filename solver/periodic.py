@@ -40,7 +40,7 @@ class IntegerSet:
         return bool(self.masks[index] >> value % self.period & 1)
 
     def __bool__(self) -> bool:
-        return any(self._first(mask, low, high) is not None for mask, low, high in self._stretches())
+        return self.min != inf
 
     def __and__(self, other: IntegerSet) -> IntegerSet:
         return _common(self, other)
@@ -119,23 +119,34 @@ class IntegerSet:
     @property
     def min(self) -> int | float:
         """The least member; minus infinity where there is none, infinity of the empty set."""
-        for mask, low, high in self._stretches():
-            if (found := self._first(mask, low, high)) is not None:
-                return -inf if low == -inf else found
-        return inf
+        return _ends(self)[0]
 
     @property
     def max(self) -> int | float:
         """The greatest member; infinity where there is none, minus infinity of the empty set."""
-        for mask, low, high in reversed([*self._stretches()]):
-            if (found := self._last(mask, low, high)) is not None:
-                return inf if high == inf else found
-        return -inf
+        return _ends(self)[1]
 
     def congruence(self) -> tuple[int, int]:
         """`(m, r)` with the greatest m such that every member is r modulo m, 0 <= r < m; (0, r) if r is
         the only one.
         """
+        found = _congruence(self)
+        assert found is not None, "the empty set has no congruence"
+        return found
+
+    def _least(self) -> int | float:
+        for mask, low, high in self._stretches():
+            if (found := self._first(mask, low, high)) is not None:
+                return -inf if low == -inf else found
+        return inf
+
+    def _greatest(self) -> int | float:
+        for mask, low, high in reversed([*self._stretches()]):
+            if (found := self._last(mask, low, high)) is not None:
+                return inf if high == inf else found
+        return -inf
+
+    def _residue(self) -> tuple[int, int] | None:
         step, base = 0, None
         for mask, low, high in self._stretches():
             for residue in range(self.period):
@@ -148,8 +159,7 @@ class IntegerSet:
                 step = gcd(step, first - base)
                 if first + self.period <= high or first - self.period >= low:
                     step = gcd(step, self.period)
-        assert base is not None, "the empty set has no congruence"
-        return step, base % step if step else base
+        return None if base is None else (step, base % step if step else base)
 
     def runs(self, limit: int) -> tuple[tuple[int | None, int | None], ...] | None:
         """The set as intervals, None standing for no bound; None instead where there are more than the limit.
@@ -221,6 +231,16 @@ class TooLarge(Exception):
 
 EVERY = IntegerSet(1, (), (1,))
 NONE = IntegerSet(1, (), (0,))
+
+
+@lru_cache(maxsize=1 << 12)
+def _ends(values: IntegerSet) -> tuple[int | float, int | float]:
+    return values._least(), values._greatest()
+
+
+@lru_cache(maxsize=1 << 12)
+def _congruence(values: IntegerSet) -> tuple[int, int] | None:
+    return values._residue()
 
 
 @lru_cache(maxsize=1 << 12)

@@ -36,7 +36,7 @@ class ModelState:
 
     def __init__(self, target: Any, modules: Modules | None = None) -> None:
         modules = submodules(target) if modules is None else modules
-        self._modules = [(path, vars(module), vars(module).copy()) for path, module in modules]
+        self._modules = [(path, now := vars(module), now.copy()) for path, module in modules]
         """The path of a module, its attributes, and what they were."""
         values = [*chain.from_iterable(now.values() for _, now, _ in self._modules)]
         containers = [*compress(values, map(_CONTAINERS.__contains__, map(type, values)))]
@@ -44,15 +44,15 @@ class ModelState:
         """Containers, and what was in them."""
         self._empty = [*filterfalse(None, containers)]
         """Containers with nothing in them, as most have."""
+        held = [now for now, _ in self._filled]
+        dicts = [now for _, now, _ in self._modules] + [c for c in held if isinstance(c, dict)]
+        self._held = [*dicts, *(c for c in held if not isinstance(c, dict)), *map(dict.values, dicts)]
+        """Each module's attributes and each container, and views of the values of those that are dicts."""
         self._before = self._members()
 
     def _members(self) -> tuple[list[int], list[Any]]:
         """How much there is in each module and container, and what it is."""
-        attributes = [now for _, now, _ in self._modules]
-        containers = [now for now, _ in self._filled]
-        dicts = [*attributes, *(c for c in containers if isinstance(c, dict))]
-        held = [*attributes, *containers]
-        return [*map(len, held)], [*chain.from_iterable(chain(held, map(dict.values, dicts)))]
+        return [*map(len, self._held)], [*chain.from_iterable(self._held)]
 
     def _is_same(self) -> bool:
         """By identity, for tensors have no truth to compare."""

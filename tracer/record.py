@@ -251,8 +251,10 @@ class Subject:
         names: dict[int, str] = {}
         device: torch.device | None = None
         modules = submodules(target) if modules is None else modules
-        parameters = [(path, module._parameters) for path, module in modules]
-        for path, tensors in parameters + [(path, module._buffers) for path, module in modules]:
+        held: list[tuple[str, Mapping[str, torch.Tensor | None]]]
+        held = [(path, module._parameters) for path, module in modules if module._parameters]
+        held += [(path, module._buffers) for path, module in modules if module._buffers]
+        for path, tensors in held:
             for name, tensor in tensors.items():
                 if tensor is not None:
                     names.setdefault(id(tensor), f"{path}.{name}" if path else name)

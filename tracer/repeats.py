@@ -41,9 +41,10 @@ class Answered:
     """Do its results lie in the memory of its first argument?"""
 
     @classmethod
-    def of(cls, op: str, arguments: Iterable[tuple[str, Any]], result: Value, is_view: bool) -> Answered:
-        arguments = tuple(arguments)
-        filled = tuple(i for i, (_, a) in enumerate(arguments) if _has_slot(a))
+    def of(
+        cls, op: str, arguments: tuple[tuple[str, Any], ...], result: Value, is_view: bool
+    ) -> Answered:
+        filled = tuple([i for i, (_, a) in enumerate(arguments) if _has_slot(a)])
         return cls(op, arguments, result, filled, is_view)
 
     def arguments_of(self, operands: list[Ref]) -> tuple[tuple[str, Argument], ...]:
@@ -56,7 +57,8 @@ class Answered:
 
 
 def _has_slot(argument: Any) -> bool:
-    return any(map(_has_slot, argument)) if type(argument) is tuple else type(argument) is Slot
+    kind = type(argument)
+    return kind is Slot or (kind is tuple and any(map(_has_slot, argument)))
 
 
 def _filled(argument: Any, operands: list[Ref]) -> Any:
@@ -88,7 +90,7 @@ class Call:
                 key.append(value)
             elif kind in _ITSELF:
                 key.append(a)
-            elif kind in _PLAIN:
+            elif kind in _PLAIN or (kind is tuple and _INTEGERS.issuperset(map(type, a))):  # as a stride
                 key.append((kind, a))
             elif (met := real.get(id(a))) is not None:
                 _, known, ref = met
@@ -119,8 +121,6 @@ class Call:
         if kind in _ITSELF:
             return value
         if kind is tuple or kind is list or kind is Sizes or kind is torch.Size:
-            if kind is tuple and _INTEGERS.issuperset(map(type, value)):  # a stride, a padding
-                return kind, value
             return kind, *[self._told(run, part) for part in value]
         if kind is SymbolicTensor:
             self.operands.append(value.ref)

@@ -131,8 +131,8 @@ def sources_of(target: Any, modules: Modules | None = None) -> list[ModuleType]:
     their own package, and the one of torch's own composites.
     """
     modules = submodules(target) if modules is None else modules
-    parts = [module for _, module in modules] or [target]
-    names = [getattr(t, "__module__", None) for part in parts for t in (type(part), part)]
+    parts = [*{type(module) for _, module in modules}] or [type(target), target]
+    names = [getattr(part, "__module__", None) for part in parts]
     found: dict[str, ModuleType] = {}
     todo = sorted({n for n in names if isinstance(n, str)})
     while todo:

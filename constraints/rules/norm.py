@@ -71,6 +71,8 @@ def _per_channel(c: Context, input: Tensor, weight: Vector, bias: Vector, mean: 
         if statistic and vector.rank != 1:
             fits = False
         least: Formula = True if statistic else ge(vector.numel, 1)
+        if fits is True and least is True:
+            continue
         c.require(
             any_of((all_of((full, fits)), all_of((empty, least)))),
             f"{name} must hold a number for each of {channels} channels, and is {vector}",

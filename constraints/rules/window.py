@@ -28,7 +28,7 @@ def windows(size: Dim, kernel: Dim, stride: Dim = 1, padding: Dim = 0, dilation:
     Windows start at 0, s, 2*s, … of the padded axis, and start i fits where i*s + e <= n + p with
     e = d*(k - 1) + 1: that is i <= (n + p - e) // s, counted from 0.
     """
-    return (size + padding - dilation * (kernel - 1) - 1) // stride + 1
+    return (size + (padding - dilation * (kernel - 1) - 1)) // stride + 1
 
 
 def windows_ceil(size: Dim, kernel: Dim, stride: Dim, padding: Dim, dilation: Dim = 1) -> Dim:
@@ -144,10 +144,10 @@ def _grouped(c: Context, weight: Tensor, bias: Tensor | None, groups: Dim, outpu
 
 def _has_elements(c: Context, batch: Shape, channels: Dim, sizes: Shape, padding: Shape) -> None:
     """Spatial sizes of 0 pass only with an empty batch or without channels."""
-    free = [eq(size, 0) for size in (*batch, channels)]
     for size, pad in zip(sizes, padding, strict=True):
         if pad == 0 or c.at_least(size, 1):  # without padding a kernel of 1 or more asks for it anyway
             continue
+        free = [eq(n, 0) for n in (*batch, channels)]
         c.require(any_of((ge(size, 1), *free)), f"an input size is 0 in {Tensor((*batch, channels, *sizes))}")
 
 
@@ -176,7 +176,7 @@ def _convolve(
         c.require(any_of((ge(k, 1), eq(channels, 0))), f"a kernel size is {k}")
     for n, k, p, d in zip(sizes, kernel, around, dilations, strict=True):
         c.require(
-            ge(n + p, d * (k - 1) + 1),
+            ge(n, d * (k - 1) + 1 - p),
             f"kernel of {k}{f' with dilation {d}' if d != 1 else ''} does not fit into the input size {n}"
             + (f" padded by {p}" if p != 0 else ""),
         )
