@@ -269,7 +269,8 @@ def _shape(operand: Any) -> Sequence[Dim]:
         if isinstance(operand.value, Tensor) and not any(row_of(dim) for dim in operand.value.shape):
             return operand.value.shape
     elif isinstance(operand, torch.Tensor):
-        return [n.term if type(n) is Size else n for n in operand.shape]  # it may have been written into
+        sizes: Any = operand.shape  # where it has been written into, they may be symbolic
+        return [n.term if type(n) is Size else n for n in sizes]
     elif type(operand) in (int, float, bool):
         return ()
     raise _NotFollowed
