@@ -21,24 +21,10 @@ from .dims import Dim, Term, maximum, substitute, sym, symbols
 from .formula import Formula, any_of, eq, free_symbols, ge, le, negate
 from .known import exactly
 from .language import Context, Layout, Refused, Shape, Slice, Tensor, Value, product, tensors
+from .parts import Part, Row, count, depth, dim_at, rank
 from .program import parts_of
-from .rows import (
-    DEEPEST,
-    Deeper,
-    Part,
-    Row,
-    as_dim,
-    count,
-    depth,
-    dim_at,
-    has_rows,
-    is_dim,
-    names,
-    place_of,
-    rank,
-    rank_of,
-    row_of,
-)
+from .relations import Relation, relation
+from .rows import DEEPEST, Deeper, as_dim, has_rows, is_dim, names, place_of, rank_of, row_of
 
 if TYPE_CHECKING:
     from .generate import Generator, Rule
@@ -195,7 +181,7 @@ def fitted(g: Generator, named: Named, into: str, result: Value) -> Value:
     for other in others:
         reason = _no_wider(other, target)
         g.require(le(rank_of(other.shape), rank_of(target.shape)), reason)
-        number = _looked_at(g, other, target)
+        number = _looked_at(g, other, target, reason)
         wide = [_padded(g, t, number) if place_of(t.shape) is not None else t for t in (other, target)]
         for size, kept in zip(*(t.shape[::-1][:number] for t in wide), strict=True):
             g.require(any_of((eq(size, 1), eq(size, kept))), f"{reason}: {size} is not {kept}")
@@ -214,13 +200,19 @@ def shaped(g: Generator, named: Named, into: str, result: Value) -> Value:
     return replace(result, shape=(*result.shape[:place], target.shape[place], *result.shape[place + 1 :]))
 
 
-def _looked_at(g: Generator, tensor: Tensor, target: Tensor) -> int:
-    """How many dims, from the end, of a tensor that is broadcast to another may differ from those of it."""
+def _looked_at(g: Generator, tensor: Tensor, target: Tensor, reason: str) -> int:
+    """How many dims, from the end, of a tensor that is broadcast to another may differ from those of it, rows
+    aside: these are required to expand to its own.
+    """
     if place_of(tensor.shape) is None:
         return tensor.rank
     behind = max(tensor.rank, target.rank) - 1
     row, kept = (_row_in(_padded(g, t, behind)) for t in (tensor, target))
-    if row == kept:
+    if len(kept) == 1:
+        for part in row:
+            if part not in kept:
+                told = f"{reason}: *{part.short} does not expand to *{kept[0].short}"
+                _related(g, relation("expands", part, *kept), told)
         return behind
     for part in row:
         _bound(g, part.name, DEEPEST + part.stop)
@@ -655,14 +647,10 @@ def _aligned(g: Generator, named: dict[str, Any], rowed: list[Tensor], reach: Re
     if len(rows) == 1:
         return named
     joined = tuple(sorted({part for row in rows for part in row}))
-    for part in joined:
-        _bound(g, part.name, DEEPEST + part.stop)
-    limit = max(_limit(g, part.name) - part.stop for part in joined)
-    so_far = {*rows[0]}
-    for row in rows[1:]:
-        if not so_far.issuperset(row):
-            _broadcast(g, _taken(g, tuple(sorted(so_far)), limit)[1], _taken(g, row, limit)[1])
-            so_far.update(row)
+    if joined != rows[0] and not reach.into:  # what expands to another is required to once its result is known
+        told = " and ".join("*" + str(as_dim(row)).replace("[:]", "") for row in rows)
+        reason = f"{told} do not broadcast (at each place, equal, or one is 1)"
+        _related(g, relation("broadcast", *joined), reason)
     return _mapped(named, lambda t: _with_row(t, joined))
 
 
@@ -689,15 +677,14 @@ def _equate(g: Generator, a: Part, b: Part) -> None:
     """Requires two parts of rows to have the same dims."""
     if a == b:
         return
-    for part in (a, b):
-        _bound(g, part.name, DEEPEST)
-    cut, other = a.start + a.stop, b.start + b.stop
-    g.require(eq(rank(a.name) - cut, rank(b.name) - other), "the tensors have different ranks")
-    for j in range(1, _limit(g, a.name) - cut + 1):
-        dims = dim_at(a.name, -(a.stop + j)), dim_at(b.name, -(b.stop + j))
-        _declared(g, dims)
-        same = any_of((le(rank(a.name), cut + j - 1), eq(*dims)))
-        g.require(same, f"sizes {dims[0]} and {dims[1]} have to be equal")
+    g.require(eq(a.rank, b.rank), "the tensors have different ranks")
+    _related(g, relation("equal", a, b), f"the sizes *{a.short} and *{b.short} have to be equal")
+
+
+def _related(g: Generator, needed: Relation, reason: str) -> None:
+    """Requires rows to be related."""
+    _declared(g, [needed.truth])
+    g.require(needed.holds, reason)
 
 
 def _is_mixed(value: Any) -> bool:

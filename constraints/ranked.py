@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Final
 
 from .dims import Dim, sym
-from .formula import Formula, all_of, conjuncts, free_symbols, ge, rewrite
+from .formula import Formula, all_of, any_of, conjuncts, free_symbols, ge, negate, rewrite
 from .language import Tensor, Value, product
-from .rows import belongs, row_of
+from .relations import relations, spelt
+from .rows import belongs, is_relation, row_of
 from .spec import Spec
 from .system import Domain
 
@@ -31,8 +32,7 @@ def of_ranks(spec: Spec, ranks: Mapping[str, int]) -> Spec | None:
         dims[row] = tuple(sym(f"{stem}{i}") for i in range(rank))
     formulas: list[Formula] = [ge(dim, 1) for row in dims.values() for dim in row]
     for assumption in spec.domain.declared:
-        about = {name: _at(name, dims) for name in free_symbols(assumption) if belongs(name, ranks)}
-        formulas.append(rewrite(assumption, about))
+        formulas.append(_formula_at(assumption, dims))
     together = all_of(formulas)
     if together is False:
         return None
@@ -40,6 +40,18 @@ def of_ranks(spec: Spec, ranks: Mapping[str, int]) -> Spec | None:
     names += [str(dim) for row in dims.values() for dim in row]
     inputs = tuple(replace(d, type=_spelt(d.type, dims)) for d in spec.inputs)
     return Spec(inputs, Domain(tuple(names), conjuncts(together)))
+
+
+def _formula_at(formula: Formula, dims: Mapping[str, tuple[Dim, ...]]) -> Formula:
+    """A formula at rows of these dims; how rows are related holds, or does not."""
+    spoken = [n for n in free_symbols(formula) if belongs(n, dims) and not is_relation(n)]
+    about = {name: _at(name, dims) for name in spoken}
+    formula = rewrite(formula, about)
+    for related in relations(free_symbols(formula)):
+        holds, symbol = spelt(related, dims), str(related)
+        holding = all_of((rewrite(formula, {symbol: 1}), holds))
+        formula = any_of((holding, all_of((rewrite(formula, {symbol: 0}), negate(holds)))))
+    return formula
 
 
 def _at(symbol: str, dims: Mapping[str, tuple[Dim, ...]]) -> Dim:

@@ -5,6 +5,7 @@ A row has a name, and what is known of it are ordinary symbols, so that nothing 
     rank(x)        how many dims the row has
     x[-2], x[0]    its dims, counted from either end
     numel(x[1:])   the product of a slice of it
+    equal(x,y)     whether it is related so to another row (relations.py): 1 or 0
 
 A dim that the row is too short for counts as 1, as in broadcasting. Within a shape a row, or a slice of one,
 stands as a single dim that is the symbol `x[1:-2]`, whose value is the product of what it stands for; several
@@ -16,13 +17,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
+from . import relations
 from .dims import Dim, Symbol, Term, evaluate, lone_atom, maximum, sym
 from .formula import Formula, any_of, eq, free_symbols, ge, le, ne
+from .parts import Part, Row, count, depth, dim_at, rank
 
 if TYPE_CHECKING:
     from .system import Domain
@@ -49,37 +52,6 @@ class Deeper(BaseException):
         self.symbols, self.bounded = tuple(symbols), dict(bounded or {})
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Part:
-    """The dims of a row from `start` on, but for the last `stop` of them; none if the row is too short."""
-
-    name: str
-    start: int = 0
-    stop: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.name}[{self.start or ''}:{-self.stop or ''}]"
-
-    @property
-    def rank(self) -> Dim:
-        cut = self.start + self.stop
-        return maximum(rank(self.name) - cut, 0) if cut else rank(self.name)
-
-
-Row: TypeAlias = tuple[Part, ...]
-"""Parts of rows, in order, that are broadcast to one another; most often a single one."""
-
-
-def rank(name: str) -> Term:
-    """How many dims the row has."""
-    return sym(f"rank({name})")
-
-
-def dim_at(name: str, index: int) -> Term:
-    """One dim of the row; negative indices count from its end, where -1 is the last."""
-    return sym(f"{name}[{index}]")
-
-
 def as_dim(row: Row) -> Term:
     """The row as it stands in a shape."""
     return sym("|".join(map(str, row)))
@@ -99,7 +71,7 @@ def _row(text: str) -> Row | None:
 
 
 def _is_row(name: str) -> bool:
-    return ":" in name and not name.startswith("numel(")
+    return ":" in name and "(" not in name
 
 
 def has_rows(names: Iterable[str]) -> bool:
@@ -131,28 +103,33 @@ def rank_of(shape: tuple[Dim, ...]) -> Dim:
 
 def names(symbols: Iterable[str]) -> tuple[str, ...]:
     """The rows that symbols declare, in order."""
-    return tuple(name for s in symbols if s.startswith("rank(") and (name := _spoken_of(s)))
+    return tuple(name for s in symbols if s.startswith("rank(") for name in _spoken_of(s))
 
 
 @lru_cache(maxsize=1 << 16)
-def _spoken_of(symbol: str) -> str:
-    """The row that a symbol speaks of; nothing where it speaks of none."""
+def _spoken_of(symbol: str) -> tuple[str, ...]:
+    """The rows that a symbol speaks of; of several where it relates them."""
     found = _RANK.fullmatch(symbol) or _DIM.fullmatch(symbol) or _COUNT.fullmatch(symbol)
-    return "" if found is None else found[1]
+    if found is not None:
+        return (found[1],)
+    related = relations.relation_of(symbol)
+    return () if related is None else tuple(dict.fromkeys(part.name for part in related.parts))
 
 
 def belongs(symbol: str, rows: Iterable[str]) -> bool:
-    """Does the symbol speak of one of these rows?"""
-    name = _spoken_of(symbol)
-    return bool(name) and name in rows
+    """Does the symbol speak of these rows, and of no others?"""
+    spoken = _spoken_of(symbol)
+    return bool(spoken) and {*spoken} <= {*rows}
 
 
 def _by_row(symbols: Iterable[str]) -> dict[str, list[str]]:
-    """The symbols that speak of each row that is declared."""
+    """The symbols that speak of each row that is declared, and of it alone."""
     symbols = tuple(symbols)
     found: dict[str, list[str]] = {name: [] for name in names(symbols)}
     for symbol in symbols:
-        found.get(_spoken_of(symbol), []).append(symbol)
+        spoken = _spoken_of(symbol)
+        if len(spoken) == 1:
+            found.get(spoken[0], []).append(symbol)
     return found
 
 
@@ -161,25 +138,19 @@ def is_rank(symbol: str) -> bool:
     return _RANK.fullmatch(symbol) is not None
 
 
+def is_relation(symbol: str) -> bool:
+    """Does the symbol say how rows are related?"""
+    return relations.relation_of(symbol) is not None
+
+
 def is_dim(symbol: str) -> bool:
     """Is the symbol a dim of a row, or the product of several?"""
     return _DIM.fullmatch(symbol) is not None or _COUNT.fullmatch(symbol) is not None
 
 
-def depth(symbols: Iterable[str], name: str) -> tuple[int, int]:
-    """How many dims of a row are symbols, from either end."""
-    indices = [int(match[2]) for s in symbols if _spoken_of(s) == name and (match := _DIM.fullmatch(s))]
-    return max((i + 1 for i in indices if i >= 0), default=0), max((-i for i in indices if i < 0), default=0)
-
-
 def _counts(symbols: Iterable[str], name: str) -> tuple[Part, ...]:
-    matches = (m for s in symbols if _spoken_of(s) == name and (m := _COUNT.fullmatch(s)))
+    matches = (m for s in symbols if _spoken_of(s) == (name,) and (m := _COUNT.fullmatch(s)))
     return tuple((_row(f"{name}{m[2] or '[:]'}") or ())[0] for m in matches)
-
-
-def count(part: Part) -> Term:
-    """The product of a part of a row, as a symbol of its own."""
-    return sym(f"numel({part.name})" if part == Part(part.name) else f"numel({part})")
 
 
 def deepened(domain: Domain, wanted: Deeper) -> Domain:
@@ -187,20 +158,24 @@ def deepened(domain: Domain, wanted: Deeper) -> Domain:
     declared = [a for a in domain.assumptions if a not in domain.axioms]
     declared += [le(rank(name), most) for name, most in wanted.bounded.items()]
     known = dict.fromkeys(domain.symbols)
+    known |= dict.fromkeys(s for s in wanted.symbols if relations.relation_of(s) is not None)
     for name, own in _by_row((*domain.symbols, *wanted.symbols)).items():
         leading, trailing = depth(own, name)
         for index in (*range(leading), *range(-trailing, 0)):
             known[str(dim_at(name, index))] = None
         for part in _counts(own, name):
             known |= dict.fromkeys(map(str, (count(part), count(_inner(part, leading, trailing)))))
+    relations.deepened(known)
     assumptions = dict.fromkeys((*declared, *axioms(known)))
     return replace(domain, symbols=tuple(known), assumptions=tuple(assumptions))
 
 
 def axioms(symbols: Iterable[str]) -> Iterator[Formula]:
     """What holds of the symbols of rows whatever the input."""
+    symbols = tuple(symbols)
     for name, own in _by_row(symbols).items():
         yield from _axioms_of(name, *depth(own, name), _counts(own, name))
+    yield from relations.axioms(symbols)
 
 
 @lru_cache(maxsize=4096)
@@ -278,9 +253,15 @@ def _spelt(part: Part, values: Mapping[str, int]) -> list[int]:
 
 def spelt(name: str, values: Mapping[str, int]) -> list[int]:
     """The dims of a row at an assignment that meets its axioms."""
+    related = _related(tuple(values.items())) if relations.relations(values) else None
+    return _alone(name, values) if related is None else [*related[name]]
+
+
+def _alone(name: str, values: Mapping[str, int], free: int = 2) -> list[int]:
+    """The dims of a row whose relation to others does not matter. Those that nothing speaks of are `free`."""
     long = values[f"rank({name})"]
     leading, trailing = depth(values, name)
-    found = [2] * long
+    found = [free] * long
     if long > leading + trailing:
         inner = values.get(str(count(Part(name, leading, trailing))))
         if inner is not None:
@@ -291,6 +272,49 @@ def spelt(name: str, values: Mapping[str, int]) -> list[int]:
         if long - i <= trailing:
             found[i] = values[f"{name}[{i - long}]"]
     return found
+
+
+@lru_cache(maxsize=256)
+def _related(values: tuple[tuple[str, int], ...]) -> Mapping[str, Sequence[int]] | None:
+    """The dims of all rows at an assignment, related as it says; None where none are found."""
+    at = dict(values)
+    for free in (2, 1):
+        rows = {name: _alone(name, at, free) for name in names(at)}
+        if _are(rows, at):
+            return rows
+    fixed = {name: _fixed(name, at) for name in rows}
+    wanted = [(r, bool(at[str(r)])) for r in relations.relations(at)]
+    found = relations.arranged(rows, fixed, wanted, lambda rows: _are(rows, at))
+    return found
+
+
+def _are(rows: Mapping[str, Sequence[int]], values: Mapping[str, int]) -> bool:
+    """Do rows of these dims make the assignment?"""
+    return all(values[name] == value for name, value in assignment(values, rows).items() if name in values)
+
+
+def _fixed(name: str, values: Mapping[str, int]) -> frozenset[int]:
+    """The places of a row whose dims an assignment names."""
+    long = values[f"rank({name})"]
+    leading, trailing = depth(values, name)
+    return frozenset((*range(min(leading, long)), *range(max(long - trailing, 0), long)))
+
+
+def is_possible(values: Mapping[str, int]) -> bool:
+    """Are there rows that are as an assignment says, where it names all that it speaks of? Of what speaks of
+    each row alone, axioms see to that.
+    """
+    about = {name for r in relations.relations(values) for name in _spoken_of(str(r))}
+    if not about or not all(_is_named(name, values) for name in about | {*names(values)}):
+        return True
+    return _related(tuple(values.items())) is not None
+
+
+def _is_named(name: str, values: Mapping[str, int]) -> bool:
+    """Does an assignment name the rank of a row and all dims up to those that it names?"""
+    leading, trailing = depth(values, name)
+    dims = (dim_at(name, i) for i in (*range(leading), *range(-trailing, 0)))
+    return all(str(symbol) in values for symbol in (rank(name), *dims))
 
 
 def assignment(symbols: Iterable[str], rows: Mapping[str, Sequence[int]]) -> dict[str, int]:
@@ -304,6 +328,9 @@ def assignment(symbols: Iterable[str], rows: Mapping[str, Sequence[int]]) -> dic
         made |= {f"{name}[{-j}]": dims[-j] if j <= long else 1 for j in range(1, trailing + 1)}
         for part in _counts(symbols, name):
             made[str(count(part))] = prod(dims[part.start : max(long - part.stop, part.start)])
+    for related in relations.relations(symbols):
+        if {part.name for part in related.parts} <= rows.keys():
+            made[str(related)] = int(relations.is_true(related, rows))
     return made
 
 
@@ -312,7 +339,7 @@ def consistent(symbols: Iterable[str], values: Mapping[str, int]) -> dict[str, i
     and so do ranks beyond those that torch's kernels take.
     """
     ranks = {f"rank({name})": min(max(values[f"rank({name})"], 0), MOST) for name in names(symbols)}
-    rows = {name: spelt(name, {**values, **ranks}) for name in names(symbols)}
+    rows = {name: _alone(name, {**values, **ranks}) for name in names(symbols)}
     return {**values, **assignment(symbols, rows)}
 
 

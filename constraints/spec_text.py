@@ -29,7 +29,7 @@ from dataclasses import replace
 from math import inf
 from typing import Any, Final, NoReturn, TypeAlias
 
-from . import rows
+from . import parts, rows
 from .dims import KEYWORDS, Dim, Term, sym, symbols
 from .formula import Formula, all_of, conjuncts, free_symbols, ge
 from .formula_text import defined, parse_condition
@@ -89,7 +89,7 @@ def parse_spec(inputs: Inputs, assume: str | Iterable[str] = ()) -> Spec:
     sizes = [ge(dim, 0) for dim in reader.terms if interval(dim, known)[0] < 0]
     domain = Domain(tuple(reader.symbols), _unique((*lows, *reader.divisors, *sizes, *given)))
     if reader.rows:
-        domain = replace(domain, symbols=(*domain.symbols, *(str(rows.rank(name)) for name in reader.rows)))
+        domain = replace(domain, symbols=(*domain.symbols, *(str(parts.rank(name)) for name in reader.rows)))
         domain = rows.deepened(domain, rows.Deeper(rows.mentioned(given)))
     return Spec(declared, domain)
 
@@ -299,7 +299,7 @@ class _Reader:
         else:
             name = _symbol_of(path)
         self.rows[name] = None
-        return rows.as_dim((rows.Part(name),))
+        return rows.as_dim((parts.Part(name),))
 
     def _dtype(self) -> str:
         tokens = self._tokens
@@ -419,7 +419,7 @@ class _Reader:
     def unknown_symbol(self, name: str, text: str) -> NoReturn:
         """An assumption speaks of a symbol that no input mentions."""
         at = re.search(rf"(?<![A-Za-z0-9_]){re.escape(name)}(?![A-Za-z0-9_])", text)
-        known = ", ".join((*self.symbols, *(str(rows.rank(row)) for row in self.rows))) or "none"
+        known = ", ".join((*self.symbols, *(str(parts.rank(row)) for row in self.rows))) or "none"
         hint = suggestion(name, self.symbols)
         if name in self._fixed:
             hint = f"{name!r} is an input with a value of its own"

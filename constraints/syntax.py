@@ -8,6 +8,7 @@
             | "(" dim ")"
     row     = name "[" integer "]" | "rank" "(" name ")" | "numel" "(" name [slice] ")"
             | name slice ("|" name slice)*            what is said of rows, see rows.py
+            | ("broadcast" | "equal" | "expands" | "within") "(" name [slice] ("," name [slice])+ ")"
     slice   = "[" [integer] ":" [integer] "]"
 
 Precedence is Python's. `Tokens` and `parse_expression` serve the larger grammars of formulas and input
@@ -242,7 +243,7 @@ def _atom(tokens: Tokens) -> Dim:
             if token.text == "isqrt" and len(args) != 1:
                 raise tokens.error("expected one argument of isqrt", token.column)
             return _applied(tokens, token, _FUNCTIONS[token.text], *args)
-        of_row = tokens.at("[") or (tokens.at("(") and token.text in ("rank", "numel"))
+        of_row = tokens.at("[") or (tokens.at("(") and token.text in _OF_ROWS)
         return _of_row(tokens, token) if of_row else sym(token.text)
     if tokens.accept("("):
         inner = parse_expression(tokens)
@@ -317,4 +318,5 @@ def _divided(function: Callable[[Dim, Dim], Dim]) -> Callable[[Tokens, Token, Di
 _PRODUCTS: Final[Mapping[str, Callable[[Tokens, Token, Dim, Dim], Dim]]] = {
     "*": _times, "//": _divided(floordiv), "%": _divided(modulo),
 }
+_OF_ROWS: Final = ("rank", "numel", "broadcast", "equal", "expands", "within")
 _FUNCTIONS: Final[Mapping[str, Callable[..., Dim]]] = {name: BUILD[name] for name in ("min", "max", "isqrt")}

@@ -15,8 +15,9 @@ from typing import Final, Literal, TypeAlias
 
 from ..constraints.formula import Formula, all_of, conjuncts, free_symbols, implies, le, negate
 from ..constraints.language import Constraint, Fact
+from ..constraints.parts import rank
 from ..constraints.program import Origin
-from ..constraints.rows import rank
+from ..constraints.rows import is_possible
 from ..constraints.system import Answer, Condition, Domain, Path, System
 from . import examples, refine
 from .bounds import Known
@@ -170,9 +171,10 @@ class Oracle:
         if self.judge.satisfiable(asked, self.domain.symbols) != "sat":
             return None
         known = self.judge.known(asked)
-        found = examples.polished(self.judge.model, asked, known, self.domain.symbols)
+        found = _possible(examples.polished(self.judge.model, asked, known, self.domain.symbols))
+        found = found or dict(self.judge.model)
         if prefer is not None and not prefer(found):
-            found = examples.find(known, asked, self.domain.symbols, prefer) or found
+            found = _possible(examples.find(known, asked, self.domain.symbols, prefer)) or found
         return found
 
     def _given(self, given: Sequence[Formula]) -> tuple[Formula, ...]:
@@ -468,6 +470,11 @@ def _origin(path: Path, node: int) -> Origin:
     return path.program.nodes[node].origin if 0 <= node < len(path.program.nodes) else Origin()
 
 
+def _possible(values: dict[str, int] | None) -> dict[str, int] | None:
+    """An assignment, where there are rows that are as it says."""
+    return values if values and is_possible(values) else None
+
+
 class _Deciding:
     """From requirements to a decision."""
 
@@ -534,13 +541,14 @@ class _Deciding:
 
     def _polished(self, inside: dict[str, int], also: Sequence[Formula]) -> dict[str, int]:
         formulas = (*self.assumptions, *(r.needs for r in self.residual), *also)
-        return examples.polished(inside, formulas, self.judge.known(formulas), self.domain.symbols)
+        found = examples.polished(inside, formulas, self.judge.known(formulas), self.domain.symbols)
+        return _possible(found) or inside
 
     def _near(self, inside: Mapping[str, int]) -> dict[str, int] | None:
         """Refused sizes that differ from the accepted ones in one symbol."""
         refused = negate(all_of(r.needs for r in self.residual))
         known = self.judge.known(self.assumptions)
-        return examples.neighbour(inside, self.assumptions, refused, known, self.domain.symbols)
+        return _possible(examples.neighbour(inside, self.assumptions, refused, known, self.domain.symbols))
 
     def _refuted(self) -> Decision:
         """No sizes are left. Requirements behind an approximation do not count for that."""

@@ -27,7 +27,8 @@ from ..constraints.formula import (
 )
 from ..constraints.intervals import interval
 from ..constraints.language import Fact
-from ..constraints.rows import belongs, rank
+from ..constraints.parts import rank
+from ..constraints.rows import belongs, is_relation
 from ..constraints.system import Answer, Domain
 from .judge import Judge, Satisfiable, connected
 from .periodic import IntegerSet, image, solutions
@@ -60,6 +61,7 @@ def _worth_telling(domain: Domain, accepted: Formula) -> tuple[str, ...]:
     if not domain.rows:
         return domain.symbols
     alone = {min(names) for f in conjuncts(accepted) if len(names := free_symbols(f)) == 1}
+    alone = {name for name in alone if not is_relation(name)}
     long = {str(rank(row)) for row in domain.rows if any(belongs(name, (row,)) for name in alone)}
     return tuple(name for name in domain.symbols if name in alone | long or not belongs(name, domain.rows))
 

@@ -8,9 +8,11 @@ import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from ..constraints.formula import Formula, all_of, conjuncts, negate
+from ..constraints.dims import sym
+from ..constraints.formula import Formula, all_of, any_of, conjuncts, ne, negate
+from ..constraints.rows import is_possible, is_rank, is_relation
 from ..constraints.system import Answer
 from . import elimination, examples
 from .bounds import Known, names_of
@@ -27,6 +29,8 @@ MANY = 64
 """Of more connected conditions than these none is dropped because it follows from the others: what is left
 would be no shorter to read.
 """
+OTHERS: Final = 4
+"""How often other sizes are looked for, where no rows are as those found say."""
 Satisfiable: TypeAlias = Literal["sat", "unsat", "unknown"]
 
 
@@ -174,6 +178,26 @@ class Judge:
         self, formulas: Iterable[Formula], names: Sequence[str] = (), units: int | None = None
     ) -> Satisfiable:
         """Do some integers satisfy all formulas? If so, `model` says which, for the names and all symbols.
+
+        Where what is said of rows that are related is true of no rows, other sizes are looked for.
+        """
+        formulas = tuple(formulas)
+        answer, apart = self._satisfiable(formulas, names, units), list[Formula]()
+        while answer == "sat" and not is_possible(self.model):
+            rows = (s for s in self.model if is_rank(s) or is_relation(s))
+            apart.append(any_of(ne(sym(s), self.model[s]) for s in rows))
+            if len(apart) == OTHERS:
+                break
+            answer = self._satisfiable((*formulas, *apart), names, units)
+        if apart and (answer != "sat" or not is_possible(self.model)):
+            self.model = {}
+            return "unknown"
+        return answer
+
+    def _satisfiable(
+        self, formulas: Iterable[Formula], names: Sequence[str], units: int | None
+    ) -> Satisfiable:
+        """Do some integers satisfy all formulas?
 
         Formulas that share no symbol are independent, so each component is asked for on its own, and
         only once. `units` bounds what z3 may spend on a component, if it is less than the budget has.

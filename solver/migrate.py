@@ -15,7 +15,8 @@ from ..constraints.formula import Formula, all_of, eq, free_symbols, ge, le, ne
 from ..constraints.intervals import interval
 from ..constraints.language import Dyn, Fact, Tensor, Value
 from ..constraints.lattice import DimType, Ranked, Several, Type, rowed
-from ..constraints.rows import Row, depth, dim_at, place_of, rank, rank_of, row_of
+from ..constraints.parts import Row, depth, dim_at, rank
+from ..constraints.rows import place_of, rank_of, row_of
 from ..constraints.system import Answer, Domain
 from ..constraints.typed import mapped, type_of
 from .facts import fact

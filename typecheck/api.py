@@ -10,7 +10,7 @@ from typing import Any
 from ..constraints.formula import all_of
 from ..constraints.generate import BadRules, Rules
 from ..constraints.language import Fact
-from ..constraints.rows import is_dim
+from ..constraints.rows import is_dim, is_relation
 from ..constraints.spec import Spec
 from ..constraints.spec_text import Inputs, SpecError, parse_spec, write_spec
 from ..constraints.system import Domain, System
@@ -228,7 +228,7 @@ def _report(
         write_spec(spec),
         Verdict.UNKNOWN if mistakes else verdict,
         replace(accepts, exact=exact and not mistakes),
-        {name: fact for name, fact in facts.items() if name in decision.facts or not is_dim(name)},
+        {n: f for n, f in facts.items() if n in decision.facts or not (is_dim(n) or is_relation(n))},
         (*mistakes, *told, *(trial.remarks if trial else ())),
         findings.shapes(system),
         findings.outputs(system),

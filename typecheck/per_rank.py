@@ -13,7 +13,8 @@ from typing import TypeAlias
 from ..constraints.dims import Dim, substitute, symbols
 from ..constraints.formula import Formula, conjuncts, free_symbols, holds
 from ..constraints.language import Tensor, Value
-from ..constraints.rows import MOST, Part, as_dim, dim_at, rank, row_of
+from ..constraints.parts import Part, dim_at, rank
+from ..constraints.rows import MOST, as_dim, row_of
 from ..constraints.system import Domain
 
 Results: TypeAlias = tuple[tuple[str, Value], ...]

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from ...constraints.formula import Formula, conjuncts, eq, holds
 from ...constraints.generate import Rules
 from ...constraints.lattice import Type, least_upper
+from ...constraints.parts import rank
 from ...constraints.ranked import of_ranks
-from ...constraints.rows import rank
 from ...constraints.spec import Spec
 from ...constraints.spec_text import Inputs, parse_spec, write_spec
 from ...constraints.system import Domain, Path, System

@@ -1,0 +1,77 @@
+"""Parts of rows: slices of any number of dims, which stand in shapes and of which symbols speak (rows.py)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+from .dims import Dim, Term, maximum, sym
+
+_DIM: Final = re.compile(r"(\w+)\[(-?\d+)\]")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Part:
+    """The dims of a row from `start` on, but for the last `stop` of them; none if the row is too short."""
+
+    name: str
+    start: int = 0
+    stop: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.name}[{self.start or ''}:{-self.stop or ''}]"
+
+    @property
+    def short(self) -> str:
+        """As it stands in the symbols that speak of it: of a whole row the name alone."""
+        return self.name if self == Part(self.name) else str(self)
+
+    @property
+    def rank(self) -> Dim:
+        cut = self.start + self.stop
+        return maximum(rank(self.name) - cut, 0) if cut else rank(self.name)
+
+
+Row: TypeAlias = tuple[Part, ...]
+"""Parts of rows, in order, that are broadcast to one another; most often a single one."""
+
+
+def rank(name: str) -> Term:
+    """How many dims the row has."""
+    return sym(f"rank({name})")
+
+
+def dim_at(name: str, index: int) -> Term:
+    """One dim of the row; negative indices count from its end, where -1 is the last."""
+    return sym(f"{name}[{index}]")
+
+
+def count(part: Part) -> Term:
+    """The product of a part of a row, as a symbol of its own."""
+    return sym(f"numel({part.short})")
+
+
+@lru_cache(maxsize=1 << 16)
+def _index(symbol: str) -> tuple[str, int] | None:
+    found = _DIM.fullmatch(symbol)
+    return None if found is None else (found[1], int(found[2]))
+
+
+def depth(symbols: Iterable[str], name: str) -> tuple[int, int]:
+    """How many dims of a row are symbols, from either end."""
+    indices = [found[1] for s in symbols if (found := _index(s)) is not None and found[0] == name]
+    return max((i + 1 for i in indices if i >= 0), default=0), max((-i for i in indices if i < 0), default=0)
+
+
+def known_dim(part: Part, back: int, length: int | None, symbols: Container[str]) -> Term | None:
+    """The dim of a part that is `back` dims from its end (1 is the last), where a symbol speaks of it, be it
+    from the other end, where the part has `length` dims.
+    """
+    last = dim_at(part.name, -(part.stop + back))
+    if str(last) in symbols:
+        return last
+    first = None if length is None else dim_at(part.name, part.start + length - back)
+    return first if first is not None and str(first) in symbols else None
