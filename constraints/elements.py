@@ -734,6 +734,27 @@ def _along_dim(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
         yield index, tensor.shape[dim], False
 
 
+def _flat(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
+    """All elements are counted, whatever the dims (`take`, `put`)."""
+    yield named["index"], _first(named).numel, True
+
+
+def _hot(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
+    classes = named.get("num_classes", -1)
+    if isinstance(classes, int | Term) and classes != -1:
+        yield named["input"], classes, False
+
+
+def _classes(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
+    """Classes of a loss, but for the one that it ignores."""
+    input, target, ignored = named["input"], named["target"], named.get("ignore_index", -100)
+    if target.dtype not in INTEGRAL or not input.shape or one_value(target) == ignored:
+        return
+    span = extremes(target)
+    if span is None or not isinstance(span.low, int) or not isinstance(ignored, int) or ignored < span.low:
+        yield target, input.shape[min(1, input.rank - 1)], False
+
+
 def _items(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
     tensor = named.get("input")
     if not isinstance(tensor, Tensor):
@@ -761,7 +782,15 @@ INDICES: Mapping[str, Callable[[Named], Iterator[tuple[Tensor, Dim, bool]]]] = {
     **dict.fromkeys("embedding aten_embedding".split(), _embedding),
     **dict.fromkeys("embedding_bag _embedding_bag".split(), _bags),
     "embedding_renorm": _renormed,
-    **dict.fromkeys("index_select gather take_along_dim scatter index_add index_copy".split(), _along_dim),
+    **dict.fromkeys(
+        "index_select gather take_along_dim scatter scatter_add scatter_reduce index_add index_copy "
+        "index_reduce".split(),
+        _along_dim,
+    ),
+    "index_fill": lambda named: ((index, size, True) for index, size, _ in _along_dim(named)),
+    **dict.fromkeys(("take", "put"), _flat),
+    "one_hot": _hot,
+    **dict.fromkeys("cross_entropy nll_loss cross_entropy_loss nll_loss_nd".split(), _classes),
     **dict.fromkeys("getitem setitem index index_put".split(), _items),
 }
 """Operator -> its index tensors, each with the size that it indexes, and whether -1 counts from the end."""

@@ -170,6 +170,39 @@ def test_a_fraction_in_floats_is_exact_up_to_a_size() -> None:
     assert int(torch.floor(torch.tensor(2**24 + 1) / 2 * 2)) != 2**24 + 1
 
 
+FOUR = torch.zeros(4)
+PLACES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "index_select": lambda x, at: FOUR.index_select(0, at),
+    "index_add": lambda x, at: FOUR.index_add(0, at, x),
+    "index_copy": lambda x, at: FOUR.index_copy(0, at, x),
+    "index_reduce": lambda x, at: FOUR.index_reduce(0, at, x, "prod"),
+    "index_fill": lambda x, at: FOUR.index_fill(0, at, 1.0),
+    "index_fill from the end": lambda x, at: FOUR.index_fill(0, -at, 1.0),
+    "gather": lambda x, at: FOUR.gather(0, at),
+    "scatter": lambda x, at: FOUR.scatter(0, at, x),
+    "scatter_add": lambda x, at: FOUR.clone().scatter_add_(0, at, x),
+    "scatter_reduce": lambda x, at: FOUR.scatter_reduce(0, at, x, "amax"),
+    "take": lambda x, at: FOUR.take(at),
+    "take from the end": lambda x, at: FOUR.view(2, 2).take(-1 - at),
+    "put": lambda x, at: FOUR.put(at, x),
+    "one_hot": lambda x, at: F.one_hot(at, 4),
+    "cross_entropy": lambda x, at: F.cross_entropy(x[:, None].expand(-1, 4), at),
+    "nll_loss": lambda x, at: F.nll_loss(x[:, None, None].expand(-1, 4, 3), at[:, None].expand(-1, 3)),
+    "nll_loss of what is ignored": lambda x, at: F.nll_loss(x[:, None].expand(-1, 4), at * 0 - 100),
+}
+
+
+@pytest.mark.filterwarnings("ignore:index_reduce")
+@pytest.mark.parametrize("name", PLACES)
+def test_positions_stay_within_what_they_index(name: str) -> None:
+    def placed(x: Tensor) -> Tensor:
+        return PLACES[name](x, torch.arange(x.shape[0]))
+
+    report = agrees((placed, "x: [n]", 7))
+    most = {"index_fill from the end": 5, "nll_loss of what is ignored": None}.get(name, 4)
+    assert report.dims["n"].max == most
+
+
 # --- masks that count the same ---------------------------------------------------------------------------
 
 
