@@ -439,7 +439,7 @@ class _Walk:
         frame = value.gi_frame
         if frame is None:
             return Cell(where.trail, ("generator", None))
-        parts = ((v, f".{n}", None) for n, v in frame.f_locals.items())
+        parts = ((v, f".{n}", Local(frame, n)) for n, v in frame.f_locals.items())
         return self._holding(("generator", value.gi_code, frame.f_lasti), where, parts)
 
     def _iterator(self, value: Any, where: _Where) -> Cell:

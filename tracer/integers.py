@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import torch
 
-from . import named_axes
+from . import named_axes, sequences
 from .numbers import Real, Size
 from .symbolic import SymbolicTensor, item
 
@@ -134,6 +134,7 @@ FUNCTIONS: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
     ("torch", "from_numpy"): _from_numpy,
     **{("numpy", name): function for name, function in _OF_NUMPY.items()},
     **named_axes.FUNCTIONS,
+    **sequences.FUNCTIONS,
 }
 """By module and name, what stands for functions that insist on numbers."""
 _PLAIN: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {

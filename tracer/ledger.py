@@ -204,9 +204,9 @@ class Ledger:
         for known in self.known():
             self.generator.learn(known)
 
-    def data_since(self, mark: Mark) -> frozenset[str]:
-        """The sizes that the data has decided since the mark."""
-        return frozenset([*self.generator.said.unbacked][mark.position.unbacked :])
+    def data_since(self, position: Position) -> tuple[str, ...]:
+        """The sizes that the data has decided since then."""
+        return (*[*self.generator.said.unbacked][position.unbacked :],)
 
     def calls_since(self, mark: Mark) -> tuple[str, ...]:
         return tuple(node.op for node in self.nodes[mark.position.nodes :])

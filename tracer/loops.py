@@ -54,6 +54,7 @@ from ..constraints.program import Iteration, Node, Ref
 from ..constraints.system import Answer
 from . import control, higher_order, merging, sequences
 from .cells import LASTING, Cell, Place, alike, runs, with_sizes
+from .families import Body, Families, Gathered
 from .heap import Function, Unseen, function_of, look, walk
 from .laws import Knowledge, Law, Nothing, Things, Unlike, check, guess
 from .ledger import Mark, Position
@@ -104,8 +105,8 @@ class Loop:
         self._elements: Iterator[Any] | None = None
         self.gathers: FrameType | None = None
         """The frame of the list comprehension that the loop is, which keeps what it gathers out of sight."""
-        self._gathered: list[Stage] = []
-        """For each iteration what it was run for."""
+        self._gathered: list[tuple[Stage, tuple[str, ...]]] = []
+        """For each iteration what it was run for, and the sizes that the data decided in it."""
         self._first_datum = 0
         """How many sizes the data had decided before the iteration that stands for all."""
         self._around = run.calls.depth
@@ -191,6 +192,7 @@ class Loop:
                 weaker, found = self._check(law, sym(k) + 1, run)
                 if weaker is not law:
                     law, self._ways, self._looked_at = weaker, [[]], 0
+                    self._gathered[first:] = [(Stage.GUESS, ())] * (len(self._gathered) - first)
                     run.start_again(whole)
                     continue
                 nested = run.position.iterations > mark.position.iterations
@@ -210,7 +212,7 @@ class Loop:
         yield from self._element(first, Stage.GUESS)
         after = self._look()
         law, found = self._attempt(lambda: guess(before, after, self.index, first, run))
-        calls, data = run.calls_since(mark), run.data_since(mark)
+        calls, data = run.calls_since(mark), frozenset(run.data_since(mark.position))
         run.erase(mark)
         run.forget(mark)
         return self._attempt(lambda: law.without(data)), found, calls
@@ -218,8 +220,9 @@ class Loop:
     def _element(self, k: Dim, stage: Stage) -> Iterator[Any]:
         """Element k, for which the body then runs."""
         self.stage = stage
-        self._gathered.append(stage)
+        mark = self.run.position
         yield self.sequence.at(k)
+        self._gathered.append((stage, self.run.data_since(mark)))
         self.stage = Stage.ITSELF
 
     def _look(self) -> Cell:
@@ -388,9 +391,11 @@ class Loop:
         """What a list comprehension has gathered, with one element for all that one iteration stands for."""
         if len(gathered) != len(self._gathered):
             self.fail("not every iteration gives an element")
-        stages = [*zip(gathered, self._gathered, strict=True)]
-        members = [element for element, stage in stages if stage is Stage.ITSELF]
-        of_all = [element for element, stage in stages if stage is Stage.ALL]
+        stages = [(element, *made) for element, made in zip(gathered, self._gathered, strict=True)]
+        members = [element for element, stage, _ in stages if stage is Stage.ITSELF]
+        of_all = [element for element, stage, _ in stages if stage is Stage.ALL]
+        if of_all and any(made for _, stage, made in stages if stage is Stage.ALL):
+            return self._close_family(gathered)
         if of_all:
             members.append(Repeated.times(self.run, self.count - len(members), of_all[-1]))
         with torch._C.DisableTorchFunction():
@@ -401,6 +406,25 @@ class Loop:
                 self.fail("the elements of a list comprehension differ in shape")
         self.run.loops.remember_list(gathered)
         refill(gathered, _members(self.run, runs(cells[: len(members)], self.run.simplified)))
+
+    def _close_family(self, gathered: list[Any]) -> None:
+        """Of elements that have a size of their own, which the data decide, the list stands for all."""
+        with torch._C.DisableTorchFunction():
+            cells = [look(self.run, element) for element in gathered]
+        found = [
+            (stage, Gathered(sym(self.index) if stage is Stage.ALL else place, cell, data))
+            for place, (cell, (stage, data)) in enumerate(zip(cells, self._gathered, strict=True))
+            if stage is not Stage.GUESS
+        ]
+        one = found.pop()[1]
+        body = Body(self.index, self.count, one.data)
+        whole = None
+        if not _mentions(one.cell, self.index):
+            whole = self.run.loops.families.gathered(body, one.cell, [other for _, other in found])
+        if whole is None:
+            self.fail("the elements of a list comprehension differ in shape")
+        self.run.loops.remember_list(gathered)
+        refill(gathered, [whole])
 
 
 def _members(run: Recording, found: list[tuple[Dim, Cell]]) -> Iterator[Any]:
@@ -528,6 +552,7 @@ class Loops:
         """Why the run has to end, where that could not be raised when it came up."""
         self.ended: dict[str, Site] = {}
         """Indices of loops that are over: no size should speak of them any more."""
+        self.families = Families(run)
         self.met: dict[int, SymbolicTensor] = {}
         """Tensors that loops have left behind, by identity."""
         self.calls: list[MergedCall] = []
@@ -543,6 +568,7 @@ class Loops:
     def close(self) -> None:
         """Lets go of the run."""
         del self.run
+        self.families.close()
 
     def ranges(self, *args: Any) -> Any:
         """`range`, called by the program."""

@@ -227,16 +227,29 @@ class Repeated(SymbolicTensor):
     at: At
     alike: bool
     one: Any
+    most: Callable[[], Any]
+    """Makes the element with the greatest sizes, each the greatest of all in its place; None where it is not
+    known.
+    """
 
     @classmethod
-    def of(cls, run: Recording, count: Dim, at: At, alike: bool = False, one: Any = None) -> Repeated:
+    def of(
+        cls,
+        run: Recording,
+        count: Dim,
+        at: At,
+        alike: bool = False,
+        one: Any = None,
+        most: Callable[[], Any] = lambda: None,
+    ) -> Repeated:
         self: Repeated = torch.Tensor._make_wrapper_subclass(cls, [], device=run.device)
         self.run, self.count, self.at, self.alike, self.one = run, count, at, alike, one
+        self.most = most
         return self
 
     @classmethod
     def times(cls, run: Recording, count: Dim, one: Any) -> Repeated:
-        return cls.of(run, count, lambda k: one, True, one)
+        return cls.of(run, count, lambda k: one, True, one, lambda: one)
 
     @property
     def value(self) -> NoReturn:  # type: ignore[override]
@@ -499,8 +512,8 @@ def counted(
 ) -> tuple[tuple[Any, ...], dict[str, Any], tuple[Dim, ...]]:
     """The arguments of a call without members that stand for many.
 
-    For `cat` and `stack`, of each how many there are; for all other operators, and for `cat` of tensors of
-    unknown rank, there are as many as numbers say.
+    For `cat`, `stack` and `pad_sequence`, of each how many there are; for all other operators, and for `cat`
+    of tensors of unknown rank, there are as many as numbers say.
     """
     if not any(type(a) in SEVERAL for a in (*args, *kwargs.values())):
         return args, kwargs, ()
@@ -512,8 +525,26 @@ def counted(
             members = tuple(m for m in members if type(m) is not Repeated or run.truth(ge(m.count, 1)))
             counts = tuple(map(count_of, members))
             args = ([m.one if type(m) is Repeated else m for m in members], *args[1:])
+    if op == "pad_sequence" and args and (longest := _padded(args[0])) is not None:
+        args, counts = (longest[0], *args[1:]), longest[1]
     plain = tuple(settled(a) if type(a) in SEVERAL else a for a in args)
     return plain, {k: settled(v) if type(v) in SEVERAL else v for k, v in kwargs.items()}, counts
+
+
+def _padded(value: Any) -> tuple[list[Any], tuple[Dim, ...]] | None:
+    """The longest of sequences, of which one stands for all, and how many there are. Only their length may be
+    another from one to the next.
+    """
+    members = physical(value) if type(value) in SEVERAL else ()
+    if builtins.len(members) != 1 or type(members[0]) is not Repeated:
+        return None
+    (member,) = members
+    longest = member.most() if member.run.truth(ge(member.count, 1)) else None
+    if type(longest) is not SymbolicTensor or not isinstance(longest.value, Tensor) or _has_row(longest):
+        return None
+    first = member.at(0).value
+    alike = isinstance(first, Tensor) and first.rank == longest.value.rank > 0
+    return ([longest], (member.count,)) if alike and first.shape[1:] == longest.value.shape[1:] else None
 
 
 def _has_row(x: torch.Tensor) -> bool:
@@ -526,6 +557,9 @@ def joined(op: str, named: Mapping[str, Any], counts: tuple[Dim, ...], once: Ten
     """What `cat` or `stack` makes of tensors of which each stands `counts` times, from what it makes of them
     once.
     """
+    if op == "pad_sequence":
+        ((count,), at) = counts, 0 if named.get("batch_first") else 1
+        return replace(once, shape=(*once.shape[:at], count, *once.shape[at + 1 :]))
     tensors = [t for t in next(iter(named.values())) if isinstance(t, Tensor)]
     at = named.get("dim", 0) % once.rank
     parts = (t.shape[at] if op == "cat" and t.rank == once.rank else int(op == "stack") for t in tensors)
@@ -624,6 +658,35 @@ def symbolic_sum(x: Any, /, start: Any = 0) -> Any:
     for element in x:
         result = result + element
     return result
+
+
+def symbolic_max(*args: Any, **kwargs: Any) -> Any:
+    """`max`, which of sizes that the data decide, one for each iteration, is one of them."""
+    if len(args) == 1 and not kwargs and (lazy(args[0]) is not None or _expression(args[0])):
+        members = physical(found) if type(found := symbolic_list(args[0])) is Repeating else ()
+        if len(members) == 1 and members[0].run.truth(ge(members[0].count, 1)):
+            greatest = members[0].most()
+            if type(greatest) in (builtins.int, Size):
+                return greatest
+        return builtins.max(found)
+    return builtins.max(*args, **kwargs)
+
+
+def _pad_sequence(sequences: Any, *args: Any, **kwargs: Any) -> Any:
+    """`torch.nn.utils.rnn.pad_sequence`, which makes a tuple of them."""
+    if type(sequences) not in SEVERAL:
+        return _PAD_SEQUENCE(sequences, *args, **kwargs)
+    bound = _PADDING.bind(sequences, *args, **kwargs)
+    bound.apply_defaults()
+    return torch._C._nn.pad_sequence(*bound.args)
+
+
+_PAD_SEQUENCE = torch.nn.utils.rnn.pad_sequence
+_PADDING = inspect.signature(_PAD_SEQUENCE)
+FUNCTIONS: Mapping[tuple[str, str], Callable[..., Any]] = {
+    ("torch.nn.utils.rnn", "pad_sequence"): _pad_sequence,
+}
+"""By module and name, what stands for functions that insist on a number of elements."""
 
 
 def _expression(x: Any) -> bool:

@@ -105,6 +105,7 @@ STAND_INS: Final[Mapping[str, Any]] = {
     "tuple": _of_type(builtins.tuple, sequences.symbolic_tuple),
     "len": sequences.symbolic_len,
     "sum": sequences.symbolic_sum,
+    "max": sequences.symbolic_max,
 }
 _NAMES: Final = "|".join(STAND_INS)
 _TOLD_APART: Final = re.compile(

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from anyshape.constraints.dims import Term, evaluate
 from anyshape.constraints.formula import holds
@@ -941,6 +942,152 @@ def test_what_fails_for_some_data(target: Any) -> None:
         except REFUSALS:
             continue
         assert holds(report.accepts.formula, {"b": 1, "n": n})
+
+
+# --- lists of what the data have sized -------------------------------------------------------------------
+
+
+def kept(x: Tensor) -> list[Tensor]:
+    return [row[row > 0] for row in x]
+
+
+def kept_and_places(x: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+    found = [(row[mask], torch.nonzero(mask)) for row, mask in zip(x, x > 0, strict=True)]
+    return [values for values, _ in found], [places for _, places in found]
+
+
+def padded(x: Tensor) -> Tensor:
+    found = pad_sequence(kept(x), batch_first=True)
+    return found @ found.new_zeros(found.size(1), 3)
+
+
+def padded_behind(x: Tensor) -> Tensor:
+    return pad_sequence(kept_and_places(x)[1]).expand(-1, x.size(0), 1)
+
+
+def filled(x: Tensor) -> Tensor:
+    values, places = kept_and_places(x)
+    most = max(len(v) for v in values)
+    y, z = x.new_zeros(x.size(0), most), x.new_zeros((x.size(0), most, 1))
+    for k, (value, place) in enumerate(zip(values, places, strict=True)):
+        y[k, : len(value)] = value
+        z[k, : len(place)] = place.float()
+    return y.unsqueeze(-1) + z
+
+
+def side_by_side(x: Tensor) -> list[Tensor]:
+    values, places = kept_and_places(x)
+    return [value + place.squeeze(1) for value, place in zip(values, places, strict=True)]
+
+
+def twice(x: Tensor) -> list[Tensor]:
+    found = kept(x)
+    return [a * b for a, b in zip(found, found, strict=True)]
+
+
+def of_every_second(x: Tensor) -> list[Tensor]:
+    found = kept(x)
+    return [a * b for a, b in zip(found[::2], found[::2], strict=True)]
+
+
+def narrowed_twice(x: Tensor) -> list[Tensor]:
+    """Of what is kept once, some is kept again: no more than before."""
+    found = [row[row > 0] for row in x]
+    again = [row[row < 1] for row in found]
+    most = max(row.size(0) for row in found)
+    return [row.new_zeros(most)[: row.size(0)] + row for row in found] + again
+
+
+def each_beside_the_last(x: Tensor) -> list[Tensor]:
+    found = kept(x)
+    return [a + b for a, b in zip(found, found[::-1], strict=True)]
+
+
+def each_beside_the_next(x: Tensor) -> list[Tensor]:
+    found = kept(x)
+    return [a + b for a, b in zip(found[1:], found[:-1], strict=True)]
+
+
+def each_beside_the_first(x: Tensor) -> list[Tensor]:
+    found = kept(x)
+    return [a + found[0] for a in found]
+
+
+def beside_another(x: Tensor) -> list[Tensor]:
+    """What is kept of other rows are others."""
+    return [a + b for a, b in zip(kept(x), kept(-x), strict=True)]
+
+
+def most_of_some(x: Tensor) -> Tensor:
+    """The longest of every second row need not be the longest."""
+    found = kept(x)
+    y = x.new_zeros(x.size(0), max(len(row) for row in found[::2]))
+    for k, row in enumerate(found):
+        y[k, : len(row)] = row
+    return y
+
+
+def most_of_others(x: Tensor) -> Tensor:
+    most = max(len(row) for row in kept(-x))
+    y = x.new_zeros(x.size(0), most)
+    for k, row in enumerate(kept(x)):
+        y[k, : len(row)] = row
+    return y
+
+
+def first_kept_otherwise(x: Tensor) -> Tensor:
+    found = [row[row > 0] if k > 0 else row[1:] for k, row in enumerate(x)]
+    return found[0] + found[-1]
+
+
+def stacked(x: Tensor) -> Tensor:
+    return torch.stack(kept(x))
+
+
+def one_way_or_another(x: Tensor) -> Tensor:
+    found = [row[row > 0] if row.sum() > 2 else row[row > 1] for row in x]
+    return pad_sequence(found, batch_first=True)[:, :7]
+
+
+def padded_squares(x: Tensor) -> Tensor:
+    """Only the first size may be another."""
+    return pad_sequence([row[row > 0][None] for row in x], batch_first=True)
+
+
+def rows_of_data(n: int) -> Iterator[Tensor]:
+    """Rows of which none, one, two or all elements are positive, in every combination."""
+    for counts in itertools.product((0, 1, 2, 6), repeat=n):
+        yield torch.tensor([[1.0] * count + [-1.0] * (6 - count) for count in counts])
+
+
+@pytest.mark.parametrize("target", [
+    padded, padded_behind, filled, side_by_side, twice, of_every_second, narrowed_twice, one_way_or_another,
+], ids=lambda f: f.__name__)  # fmt: skip
+def test_lists_of_what_the_data_have_sized(target: Any) -> None:
+    report = check(target, "x: [n, 6]", budget_s=60)
+    assert report.verdict == "proved", report.findings
+    for n in (1, 2, 3):
+        for x in rows_of_data(n):
+            target(x)
+
+
+@pytest.mark.parametrize("target", [
+    each_beside_the_last, each_beside_the_next, each_beside_the_first, beside_another, most_of_some,
+    most_of_others, first_kept_otherwise, stacked, padded_squares,
+], ids=lambda f: f.__name__)  # fmt: skip
+def test_lists_that_fail_for_some_data(target: Any) -> None:
+    """Some data are refused from three rows on, so that it is proved of no more than of others."""
+    report = check(target, "x: [n, 6]", ["3 <= n", "n <= 5"], budget_s=60)
+    assert report.verdict == "unknown", report.verdict
+
+    def runs(x: Tensor) -> bool:
+        try:
+            target(x)
+        except REFUSALS:
+            return False
+        return True
+
+    assert {runs(x) for x in rows_of_data(3)} == {False, True}
 
 
 # --- programs that hide state ----------------------------------------------------------------------------
