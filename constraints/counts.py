@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from .dims import Dim, Term
+from .dims import Dim, Term, symbols
 from .elements import extremes, one_value
 from .formula import Formula, all_of, any_of, eq, ge, le
 from .language import Affine, Context, Tensor, Value
@@ -42,6 +42,10 @@ class Counts:
         """Something was written, no matter where."""
         self._counts.clear()
         self._greatest.clear()
+
+    def forget(self, left: frozenset[str]) -> None:
+        """Numbers that the data decide are gone but for these."""
+        self._greatest = {count: most for count, most in self._greatest.items() if symbols(most) <= left}
 
     def of(self, tensor: Tensor) -> Count | None:
         """A mask of which no other says anything counts its own."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias
 
 from .collector import collector_at_rest
@@ -15,7 +16,7 @@ from .dims import Dim, Term, sym, symbols
 from .dtypes import category
 from .elements import INTEGRAL, extremes, one_value, require_exact, require_in_range, with_elements
 from .equations import Equations
-from .formula import And, Compare, Formula, Or, all_of, eq, ge, implies, le, negate
+from .formula import And, Compare, Formula, Or, all_of, eq, free_symbols, ge, implies, le, negate
 from .free import Free
 from .intervals import Bounds
 from .known import Known, exactly
@@ -38,6 +39,7 @@ from .opnames import IGNORED, SYNONYMS, is_in_place, parameters
 from .program import Argument, Program, Ref, parts_of
 from .rows import Deeper
 from .system import Domain
+from .validity import Valid
 
 RuleFunction: TypeAlias = Callable[..., Any]
 """`rule(context, *arguments) -> Value`; the names of its parameters are those of torch's Python API."""
@@ -203,8 +205,11 @@ class Generator:
     """Tensors of one integer by identity, each with the number."""
     _counts: Counts = field(default_factory=Counts)
     _free: Free = field(default_factory=Free)
+    _valid: Valid = field(default_factory=Valid)
     _fresh: int = 0
     """How many sizes data have decided, those included that were taken back: no name is given twice."""
+    _indexed: tuple[str, Mapping[str, Any]] = "", MappingProxyType({})
+    """The last call, by the names of its arguments."""
     _masks_written: bool = False
     """May constants be other than they were made?"""
     repeatable: bool = False
@@ -306,7 +311,7 @@ class Generator:
 
     def _trues_of(self, mask: Tensor) -> Term:
         known = self._trues.get(id(mask))
-        if known is None or not symbols(known[1]) <= self.said.unbacked.keys():  # counted where it was erased
+        if known is None:
             known = self._trues[id(mask)] = mask, self.fresh("true", 0, mask.numel)
         return known[1]
 
@@ -321,12 +326,38 @@ class Generator:
         if count is not None and tensor.dtype != "bool":
             trues = self._trues_of(count.mask)
             return trues if count.of is None else count.of - trues
-        datum = self._data.get(id(tensor))
-        if datum is None or not symbols(datum[1]) <= self.said.unbacked.keys():
+        _, number = self._data.get(id(tensor), (tensor, self._valid.number(tensor)))
+        if number is None:
             span = extremes(tensor)
             low, high = (span.low, span.high) if span else (None, None)
-            datum = self._data[id(tensor)] = tensor, self.fresh("data", low, high)
-        return datum[1]
+            number = self.fresh("data", low, high)
+            self._learn_of_data(number, self._valid.made(tensor, number))
+        self._data[id(tensor)] = tensor, number
+        return number
+
+    def forget_data(self) -> None:
+        """Some sizes that the data decided are taken back: their names may be given to others."""
+        left = frozenset(self.said.unbacked)
+        for numbers in (self._trues, self._data):
+            for key in [key for key, (_, number) in numbers.items() if not symbols(number) <= left]:
+                del numbers[key]
+        self._counts.forget(left)
+        self._valid.forget(left)
+
+    def take_for_valid(self) -> None:
+        """The indices of the last call: it is made whenever the program comes so far."""
+        for number, known in self._valid.used(*self._indexed):
+            self._learn_of_data(number, known)
+
+    def _learn_of_data(self, number: Term, known: Formula) -> None:
+        """More is known of a size that the data decide, as far as only inputs and data are spoken of."""
+        (name,) = symbols(number)
+        unbacked = self.said.unbacked
+        spoken_of = free_symbols(known)
+        if spoken_of and name in unbacked and spoken_of <= {*self.domain.symbols, *unbacked}:
+            unbacked[name] = all_of((unbacked[name], known))
+            self.known = self.known.after(known)
+            self.bounds.learn(known)
 
     def at_least(self, dim: Dim, bound: int) -> bool:
         return self.bounds.at_least(dim, bound)
@@ -371,7 +402,7 @@ class Generator:
         A refusal becomes the constraint `False`, and the result is Dyn: whatever comes after is still looked
         at.
         """
-        self.repeatable = False
+        self.repeatable, self._indexed = False, ("", {})
         rule = self.rules.get(op)
         writes = is_in_place(op)
         inplace = rule is None and writes
@@ -394,6 +425,8 @@ class Generator:
         if writes or base == "setitem":
             self._written(next(iter(named.values())))
         self._written(named.get("out"))
+        if not self.domain.rows or not any(map(has_row, named.values())):
+            self._indexed = base, named
         key = op, self.given, *named, *map(exactly, named.values())
         if key in self.known.answered:
             self.repeatable = True
@@ -425,8 +458,11 @@ class Generator:
         require_exact(self, op, named)
         result = with_elements(op, named, rule(self, named))
         result = self.simplified(result) if self.equations else result
+        if any(result is given for given in named.values()):
+            result = anew(result)  # another tensor, of which other things may be known
         result, free = self._free.follow(self, op, named, result)
         result, counted = self._counts.follow(self, op, named, result)
+        self._valid.follow(op, named, result)
         self._asked |= counted or free
         return result
 
@@ -453,7 +489,8 @@ class Generator:
         reach = rule.reach(named)
         if reach is None or not reach.into:
             return given, result
-        fit = (shaped if reach.melts else fitted)(self, named, reach.into, result)
+        finish = restored if reach.within else shaped if reach.melts else fitted
+        fit = finish(self, named, reach.into, result)
         return given if fit is result else {**given, reach.into: named[reach.into]}, fit
 
     def _written(self, target: Value) -> None:
@@ -468,6 +505,7 @@ class Generator:
             if tensor.dtype in (*INTEGRAL, "bool", None):
                 self._counts.clear()
                 self._data.clear()
+                self._valid.clear()
 
     def _heard(self) -> tuple[int, int, int]:
         """How much the rules have said so far, their results aside."""

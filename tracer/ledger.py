@@ -176,8 +176,10 @@ class Ledger:
         at, said = mark.position, self.generator.said
         del self.nodes[at.nodes :], self.inputs[at.inputs :], self.iterations[at.iterations :]
         del said.notes[at.notes :]
-        for name in [*said.unbacked][at.unbacked :]:
+        for name in (erased := [*said.unbacked][at.unbacked :]):
             del said.unbacked[name]
+        if erased:
+            self.generator.forget_data()
         for id in range(at.values, self._made_values):
             self.values.pop(id, None)
         self.real = {key: known for key, known in self.real.items() if known[2].id < at.values}

@@ -640,20 +640,21 @@ class Loops:
 
     def _watch(self) -> None:
         self._noted.clear()
-        if not self._watches:
+        if not self.watches:
             self._profiler = sys.getprofile()
             sys.setprofile(self._seen)
 
     def _rest(self) -> None:
-        if not self._watches and sys.getprofile() == self._seen:
+        if not self.watches and sys.getprofile() == self._seen:
             sys.setprofile(self._profiler)
 
     def unwatched(self) -> contextlib.AbstractContextManager[None]:
         """Nothing of the program's is called in here."""
-        return _paused() if self._watches else _NOTHING
+        return _paused() if self.watches else _NOTHING
 
     @property
-    def _watches(self) -> bool:
+    def watches(self) -> bool:
+        """Is a loop or a call under way, of which it may turn out that it is made otherwise, or not at all?"""
         return bool(self._active or self._closing or self.calls)
 
     def _seen(self, frame: FrameType, event: str, result: Any) -> None:

@@ -709,6 +709,8 @@ class Recording(Ledger):
         before_call = values[0] if values else None
         with self.loops.unwatched():
             arguments, result = generator.call(op, values, named)
+        if not self.loops.watches:
+            generator.take_for_valid()
         if isinstance(written, SymbolicTensor):
             self._require_no_clash(op, written, arguments, (*args, *kwargs.values()))
         self._raise_if_caught(before, *_errors(op, values))
