@@ -818,7 +818,8 @@ def _extremum(op: str, pick: Callable[[int, int], int], dims: tuple[Dim, ...]) -
     """min and max are associative, commutative and idempotent: nested ones flatten, arguments are a set.
 
     Addition distributes over them. So min(x + a, x + b) = x + min(a, b): arguments that differ by an integer
-    are one; and min(x, y) + c = min(x + c, y + c): nested ones flatten with their constant.
+    are one; and min(x, y) + c = min(x + c, y + c): nested ones flatten with their constant. They absorb each
+    other: max(x, min(x, y)) = x.
     """
     if not dims:
         raise ValueError(f"{op} of no dims")
@@ -827,8 +828,24 @@ def _extremum(op: str, pick: Callable[[int, int], int], dims: tuple[Dim, ...]) -
         c = constant_part(dim)
         varying = dim - c
         constants[varying] = pick(constants[varying], c) if varying in constants else c
-    args = sorted((add(varying, c) for varying, c in constants.items()), key=_argument_rank)
+    kept = (add(dim, c) for dim, c in constants.items() if not _absorbed(op, pick, dim, constants))
+    args = sorted(kept, key=_argument_rank)
     return args[0] if len(args) == 1 else lone(Apply(op, tuple(args)))
+
+
+def _absorbed(op: str, pick: Callable[[int, int], int], dim: Dim, constants: Mapping[Dim, int]) -> bool:
+    """Is the argument min(x, y) + c of a max, of which x + c' is one, too, with c <= c'? Then it is never
+    greater. So is max(x, y) + c of a min, with c >= c'.
+    """
+    atom = lone_atom(dim)
+    if not isinstance(atom, Apply) or {op, atom.op} != {"min", "max"}:
+        return False
+    for arg in atom.args:
+        c = constant_part(arg)
+        other = constants.get(arg - c)
+        if other is not None and pick(other, c + constants[dim]) == other:
+            return True
+    return False
 
 
 def _flattened(op: str, dims: Iterable[Dim]) -> Iterator[Dim]:

@@ -437,6 +437,9 @@ PRINTED = """
     min(min(a, b), min(b, w, 4), 3) | min(a, b, w, 3)
     max(max(h - 1, 0) - 1, 0)       | max(h - 2, 0)
     max(a, min(b, max(a, 3)))       | max(a, min(b, max(a, 3)))
+    max(a + 1, min(b, a))           | a + 1
+    min(max(a, b) + 1, a, h)        | min(a, h)
+    max(a, min(a, b) + 1)           | max(a, min(a, b) + 1)
     2*min(h, 4) - max(a, b)**2      | -max(a, b)**2 + 2*min(h, 4)
     min(3, 5)                       | 3
     max(h)                          | h
