@@ -420,6 +420,17 @@ def _repeated(named: Named, result: Tensor) -> Elements:
     return extremes(_first(named)) or UNTRACKED
 
 
+def _tiled(named: Named, result: Tensor) -> Elements:
+    """The whole several times along some axes, where it is the same all along these."""
+    tensor, repeats = _first(named), named.get("repeats", named.get("dims"))
+    if isinstance(tensor.elements, Affine) and isinstance(repeats, tuple):
+        times = dict(zip(range(-1, -len(repeats) - 1, -1), reversed(repeats), strict=True))
+        steps = tuple((a, step) for a, step in tensor.elements.steps if tensor.shape[a] != 1)
+        if all(times.get(axis, 1) == 1 for axis, _ in steps):
+            return Affine(tensor.elements.start, steps)
+    return _repeated(named, result)
+
+
 def indexed_elements(tensor: Tensor, items: tuple[Any, ...]) -> Elements:
     """`start + step * i` under slices, integers, None and an ellipsis. Other items leave a range.
 
@@ -516,8 +527,9 @@ ELEMENTS: Mapping[str, ElementLaw] = {
     ),
     "transpose": _moved(_transposed),
     "permute": _moved(_permuted),
+    **dict.fromkeys(("repeat", "tile"), _tiled),
     **dict.fromkeys(
-        "repeat repeat_interleave tile flip roll index_select gather take_along_dim T t mT movedim".split(),
+        "repeat_interleave flip roll index_select gather take_along_dim T t mT movedim".split(),
         _repeated,
     ),
     "add": _add(1),

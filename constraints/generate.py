@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias
 
 from .collector import collector_at_rest
+from .columns import Columns
 from .counts import Counts
 from .dims import Dim, Term, sym, symbols
 from .dtypes import category
@@ -205,6 +206,7 @@ class Generator:
     """Tensors of one integer by identity, each with the number."""
     _counts: Counts = field(default_factory=Counts)
     _free: Free = field(default_factory=Free)
+    _columns: Columns = field(default_factory=Columns)
     _valid: Valid = field(default_factory=Valid)
     _fresh: int = 0
     """How many sizes data have decided, those included that were taken back: no name is given twice."""
@@ -309,7 +311,9 @@ class Generator:
         trues = self._trues_of(count.mask)
         return trues if count.of is None else count.of - trues
 
-    def _trues_of(self, mask: Tensor) -> Term:
+    def _trues_of(self, mask: Tensor) -> Dim:
+        if (trues := self._columns.trues(mask)) is not None:
+            return trues
         known = self._trues.get(id(mask))
         if known is None:
             known = self._trues[id(mask)] = mask, self.fresh("true", 0, mask.numel)
@@ -463,7 +467,8 @@ class Generator:
         result, free = self._free.follow(self, op, named, result)
         result, counted = self._counts.follow(self, op, named, result)
         self._valid.follow(op, named, result)
-        self._asked |= counted or free
+        made = self._columns.follow(op, named, result)
+        self._asked |= counted or free or made
         return result
 
     def _lifted(
@@ -501,10 +506,12 @@ class Generator:
             self._free.written(tensor)
             if tensor.dtype in ("bool", "uint8", None):
                 self._trues.clear()
+                self._columns.clear()
                 self._masks_written = True
             if tensor.dtype in (*INTEGRAL, "bool", None):
                 self._counts.clear()
                 self._data.clear()
+                self._columns.clear()
                 self._valid.clear()
 
     def _heard(self) -> tuple[int, int, int]:

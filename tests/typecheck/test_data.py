@@ -130,7 +130,16 @@ def any_of_no_conditions(x: Tensor) -> Tensor:
     return x.view(-1, 2) if longer.all() else x.view(3, -1)
 
 
+def repeated_positions(x: Tensor, table: Tensor) -> Tensor:
+    """Repeated along other axes they count on; one after the other they begin anew."""
+    positions = torch.arange(x.shape[0])
+    grid = positions.view(1, -1).repeat(2, 1)
+    last = grid.tile(3, 1)[-1].max()
+    return table[grid + 1] + table[positions.repeat(2)].view(2, -1) + x.new_zeros(int(last) + 1)
+
+
 CARRIED: list[Program] = [
+    (repeated_positions, "x: [a]; table: [n]", 6),
     (greatest_position, "x: [a, b]; table: [n]", 5),
     (extremes_of_rows, "x: [a, b]; table: [n, 2]", 5),
     (lesser_of_two, "x: [a]; table: [n]", 5),

@@ -46,7 +46,7 @@ UNDECIDED = {
         DATA: """
             hf_longformer hf_led hf_reformer hf_switchtransformers hf_nllbmoe hf_vilt hf_encodec
             cv_simplepose_resnet18_coco cv_superpointnet hf_superpoint_forkeypointdetection
-            cv_segnet_cityscapes pyg_clustergcnconv pyg_graph_unet
+            cv_segnet_cityscapes pyg_graph_unet
         """,
         NUMBER: """
             hf_bigbird_formaskedlm
