@@ -135,7 +135,7 @@ def repeated_positions(x: Tensor, table: Tensor) -> Tensor:
     positions = torch.arange(x.shape[0])
     grid = positions.view(1, -1).repeat(2, 1)
     last = grid.tile(3, 1)[-1].max()
-    return table[grid + 1] + table[positions.repeat(2)].view(2, -1) + x.new_zeros(int(last) + 1)
+    return table[grid + 1] + table[positions.repeat(2)].view(2, -1) + x.new_zeros(last.item() + 1)
 
 
 CARRIED: list[Program] = [
