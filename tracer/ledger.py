@@ -13,7 +13,7 @@ from typing import TypeVar
 import torch
 
 from ..constraints.dims import Dim
-from ..constraints.formula import Formula, conjuncts, eq, negate
+from ..constraints.formula import Compare, Formula, conjuncts, eq, negate
 from ..constraints.generate import Generator
 from ..constraints.language import Constraint, Note, Tensor, Value
 from ..constraints.program import Input, Iteration, Node, Ref, refs
@@ -93,8 +93,11 @@ class Ledger:
         self.conditions.append(replace(condition, after=len(self.generator.said.constraints)))
         if condition.formula is not None:
             self._settle(condition.formula, condition.taken)
+            told = condition.formula if condition.taken else negate(condition.formula)
             if not condition.forced:
-                self._learn(condition.formula if condition.taken else negate(condition.formula))
+                self._learn(told)
+            elif isinstance(told, Compare) and told.op == "==":
+                self.generator.learn(told)  # no news to the oracle, but sizes are written by it
 
     def require_instead(self, constraint: Constraint, formula: Formula) -> None:
         """What a node requires, said otherwise."""

@@ -18,9 +18,9 @@ iteration; what is required of it there, without k, is required of any. What the
 different numbers, in no way that is understood, may not be looked at any more.
 
 **When it fails**, in whatever way, `NotSummarised` ends the run, and the recording starts again, with two
-iterations before the law, or with the values of N one by one, as any number that a program asks for. So a
-loop that is left by `break`, whose state does not fit a law, or cannot be seen, is no worse off than without
-this.
+iterations before the law, with the last one after it, where that alone seems to go another way, or with the
+values of N one by one, as any number that a program asks for. So a loop that is left by `break`, whose state
+does not fit a law, or cannot be seen, is no worse off than without this.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from . import control, higher_order, merging, sequences
 from .cells import LASTING, Cell, Place, alike, runs, with_sizes
 from .families import Body, Families, Gathered
 from .heap import Function, Unseen, function_of, look, walk
-from .laws import Knowledge, Law, Nothing, Things, Unlike, check, guess
+from .laws import AsWritten, Knowledge, Law, Things, Unlike, check, guess
 from .ledger import Mark, Position
 from .numbers import Real, size
 from .origins import here, is_inner, is_of_package
@@ -109,6 +109,10 @@ class Loop:
         """For each iteration what it was run for, and the sizes that the data decided in it."""
         self._first_datum = 0
         """How many sizes the data had decided before the iteration that stands for all."""
+        self._last = 0
+        """How many iterations run as they are after the law."""
+        self._first = 0
+        """How many do before it."""
         self._around = run.calls.depth
         """In how many calls and loops over numbers it is."""
 
@@ -147,7 +151,9 @@ class Loop:
         frames = maker and _driven_by(handle, self.site, maker, frame)
         if isinstance(self.count, int) and not self.run.loops.plans.summarises(self.site):
             return self._one_by_one()
-        if not frames or peeled is None or (isinstance(self.count, int) and self.count <= peeled + 1):
+        self._last = self.run.loops.plans.peeled_behind(self.site)
+        few = peeled is None or (isinstance(self.count, int) and self.count <= peeled + self._last + 1)
+        if not frames or few or peeled is None:
             return self.sequence.all()
         self._frames = frames
         self.called = {function_of(f.f_code): f.f_globals for f in frames}
@@ -170,11 +176,14 @@ class Loop:
     def _iterations(self, n: Dim, first: int) -> Iterator[Any]:
         run, k = self.run, self.index
         run.loops.enter(self)
-        start = self._look()
+        start, self._first = self._look(), first
         for i in range(first):
             if not run.truth(ge(n, i + 1)):
                 return self._end()
             yield from self._element(i, Stage.ITSELF)
+        if self._last and not run.truth(ge(n, first + 1)):
+            return self._end()
+        n = n - self._last
         if run.judged(ge(n, first + 1)) is not Answer.NEVER:
             law, found, calls = yield from self._guess(n, first)
             self._things = Things(start.value, law.cell.value)
@@ -202,6 +211,8 @@ class Loop:
             self._make(law, found, n, carry=False)
             run.loops.met |= _tensors(found)
             run.loops.ended[k] = self.site
+        if self._last:
+            yield from self._element(n, Stage.ITSELF)
         return self._end()
 
     def _guess(self, n: Dim, first: int) -> Generator[Any, None, tuple[Law, Cell, tuple[str, ...]]]:
@@ -254,7 +265,7 @@ class Loop:
         """
         self._write(law, found, value, carry)
         self._grow(law, found, value)
-        if self._check(law, value, Nothing())[0] is not law:
+        if self._check(law, value, AsWritten(self.run))[0] is not law:
             self.fail("the state cannot be made what it should be")
 
     def _write(self, law: Law, cell: Cell, value: Dim, carry: bool) -> None:
@@ -322,6 +333,8 @@ class Loop:
 
     def way(self, formula: Formula | None) -> bool:
         """A branch that does not go one way in all iterations: this time one of the two."""
+        if formula is not None:
+            self.suspects_last(formula)
         step = len(self.turns)
         taken = self._planned[step] if step < len(self._planned) else True
         if step >= len(self._planned):
@@ -335,6 +348,14 @@ class Loop:
         if formula is not None:
             self.run.assume(turn.known)
         return taken
+
+    def suspects_last(self, formula: Formula) -> None:
+        """Notes if a branch would go one way, were it not for the last iteration."""
+        now = self._first if self.stage is Stage.GUESS else sym(self.index)
+        if self._last or symbols(self.count).isdisjoint(free_symbols(formula)):
+            return
+        if self.run.judged(formula, (le(now, self.count - 2),)) is not Answer.SOMETIMES:
+            self.run.loops.plans.suspect(self.site)
 
     def _conclude(self, mark: Mark, start: Position, found: Cell, n: Dim, first: int) -> None:
         """What the body said of k, it said of all k; what it learnt of k is forgotten."""
@@ -396,12 +417,13 @@ class Loop:
         of_all = [element for element, stage, _ in stages if stage is Stage.ALL]
         if of_all and any(made for _, stage, made in stages if stage is Stage.ALL):
             return self._close_family(gathered)
+        place = len(members) - self._last
         if of_all:
-            members.append(Repeated.times(self.run, self.count - len(members), of_all[-1]))
+            members.insert(place, Repeated.times(self.run, self.count - len(members), of_all[-1]))
         with torch._C.DisableTorchFunction():
             cells = [look(self.run, element) for element in (*members, *of_all)]
         for cell in cells[len(members) :]:
-            same = alike(cells[len(members) - 1].children[0], cell, self.run.simplified)
+            same = alike(cells[place].children[0], cell, self.run.simplified)
             if not same or _mentions(cell, self.index):
                 self.fail("the elements of a list comprehension differ in shape")
         self.run.loops.remember_list(gathered)
@@ -411,20 +433,28 @@ class Loop:
         """Of elements that have a size of their own, which the data decide, the list stands for all."""
         with torch._C.DisableTorchFunction():
             cells = [look(self.run, element) for element in gathered]
+        places = {Stage.ALL: iter([sym(self.index)] * len(cells)), Stage.ITSELF: iter(self._places())}
         found = [
-            (stage, Gathered(sym(self.index) if stage is Stage.ALL else place, cell, data))
-            for place, (cell, (stage, data)) in enumerate(zip(cells, self._gathered, strict=True))
+            (stage, Gathered(next(places[stage]), cell, data))
+            for cell, (stage, data) in zip(cells, self._gathered, strict=True)
             if stage is not Stage.GUESS
         ]
-        one = found.pop()[1]
+        one = [gathered for stage, gathered in found if stage is Stage.ALL][-1]
         body = Body(self.index, self.count, one.data)
         whole = None
         if not _mentions(one.cell, self.index):
-            whole = self.run.loops.families.gathered(body, one.cell, [other for _, other in found])
+            others = [gathered for _, gathered in found if gathered is not one]
+            whole = self.run.loops.families.gathered(body, one.cell, others)
         if whole is None:
             self.fail("the elements of a list comprehension differ in shape")
         self.run.loops.remember_list(gathered)
         refill(gathered, [whole])
+
+
+    def _places(self) -> Iterator[Dim]:
+        """Which iterations run as they are."""
+        yield from range(self._first)
+        yield from (self.count - behind for behind in range(self._last, 0, -1))
 
 
 def _members(run: Recording, found: list[tuple[Dim, Cell]]) -> Iterator[Any]:
@@ -584,6 +614,11 @@ class Loops:
         return next((loop for loop in reversed(self._active) if loop.stage in (Stage.GUESS, Stage.ALL)), None)
 
     @property
+    def guessing(self) -> Iterator[Loop]:
+        """The loops whose body is run for a guess."""
+        return (loop for loop in self._active if loop.stage is Stage.GUESS)
+
+    @property
     def supposing(self) -> bool:
         """Is what runs now run for a guess only?"""
         return any(loop.stage is Stage.GUESS for loop in self._active)
@@ -654,7 +689,7 @@ class Loops:
 
     @property
     def watches(self) -> bool:
-        """Is a loop or a call under way, of which it may turn out that it is made otherwise, or not at all?"""
+        """Is a loop or a call under way, of which it may turn out that it is made otherwise?"""
         return bool(self._active or self._closing or self.calls)
 
     def _seen(self, frame: FrameType, event: str, result: Any) -> None:

@@ -68,18 +68,35 @@ class Plans:
     def __init__(self) -> None:
         self.merging = False
         """Are the ways of calls merged?"""
+        self.spelt_out: set[tuple[CodeType, int]] | None = None
+        """Where shapes of unknown length are spelt out, though they are written out in a call (`spread.py`);
+        everywhere, where it is None.
+        """
         self._calls: set[Site] = set()
         """Calls whose ways are merged, or were tried to; and loops over a number of elements that are
         summarised.
         """
         self._failed: dict[Site, int] = {}
         """How many attempts have failed."""
+        self._suspected: set[Site] = set()
+        self._last_differs: set[Site] = set()
+        """Loops whose last iteration runs as it is."""
         self._called: dict[Site, dict[Function, dict[str, Any]]] = {}
 
     def peeled(self, site: Site) -> int | None:
         """How many iterations of a loop run as they are before the law; None for all of them."""
         found = PEELED + self._failed.get(site, 0)
         return found if found <= MOST_PEELED else None
+
+    def peeled_behind(self, site: Site) -> int:
+        """How many iterations run as they are after the law."""
+        return int(site in self._last_differs)
+
+    def suspect(self, site: Site) -> None:
+        """The last iteration of the loop may be the only one that goes another way: that is tried, should the
+        attempt fail.
+        """
+        self._suspected.add(site)
 
     def summarises(self, site: Site) -> bool:
         """Is this loop summarised though it is known how many iterations it has?"""
@@ -105,7 +122,11 @@ class Plans:
         if isinstance(failed, Chosen) and failed.site.is_loop:  # in which others may be that have failed
             self._failed = {site: n for site, n in self._failed.items() if not site.is_loop}
         if not isinstance(failed, Chosen) and failed.called.keys() <= known.keys():
-            self._failed[failed.site] = self._failed.get(failed.site, 0) + 1
+            if failed.site in self._suspected - self._last_differs:
+                self._last_differs.add(failed.site)
+                self._failed[failed.site] = MOST_PEELED - PEELED  # the first often is another, too
+            else:
+                self._failed[failed.site] = self._failed.get(failed.site, 0) + 1
         known.update(failed.called)
 
 

@@ -631,7 +631,10 @@ class Recording(Ledger):
         """A branch on which only a guess depends: any way that is possible."""
         if formula is None:
             return True
-        taken = self.judged(formula) is not Answer.NEVER
+        answer = self.judged(formula)
+        for loop in self.loops.guessing if answer is Answer.SOMETIMES else ():
+            loop.suspects_last(formula)
+        taken = answer is not Answer.NEVER
         self.assume(formula if taken else negate(formula))
         return taken
 

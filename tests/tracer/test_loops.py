@@ -778,6 +778,62 @@ def test_slices_of_places(case: Case, followed: bool) -> None:
     assert all(path.end.how != "gave-up" for path in system.paths) is followed
 
 
+def ends_differ(x: Tensor) -> Tensor:
+    n, out = x.size(1), []
+    for t in range(n):
+        if t == 0:
+            out.append(x[:, t, :-1])
+        elif t == n - 1:
+            out.append(x[:, t, 1:])
+        else:
+            out.append(x[:, t, 1:-1])
+    return torch.cat(out, -1)
+
+
+def last_is_shorter(x: Tensor) -> Tensor:
+    out = []
+    for t in range(x.size(1)):
+        out.append(x[:, t] if t < x.size(1) - 1 else x[:, t, 1:])
+    return torch.cat(out, -1)
+
+
+def gathers_a_shorter_last(x: Tensor) -> Tensor:
+    n = x.size(1)
+    return torch.cat([x[:, t, 1:] if t + 1 == n else x[:, t] for t in range(n)], -1)
+
+
+def last_needs_more(x: Tensor) -> Tensor:
+    h = x.new_zeros(x.size(0), 4)
+    for t in range(x.size(1)):
+        h = h + x[:, t] if t < x.size(1) - 1 else (h @ x[0])[:, :4]
+    return h
+
+
+def last_two_differ(x: Tensor) -> Tensor:
+    n, out = x.size(1), []
+    for t in range(n):
+        out.append(x[:, t, 1:] if t >= n - 2 else x[:, t])
+    return torch.cat(out, -1)
+
+
+def sizes_of_ends(x: Tensor) -> Tensor:
+    """The sizes that the data decide are of the same kind throughout."""
+    n = x.size(0)
+    found = [x[k][x[k] > 0] if k < n - 1 else x[k][x[k] < 9] for k in range(n)]
+    return pad_sequence(found, batch_first=True)[:, :4]
+
+
+@pytest.mark.parametrize("case", [
+    Case(ends_differ, refuses=True),
+    Case(last_is_shorter, refuses=True),
+    Case(gathers_a_shorter_last, refuses=True),
+    Case(last_needs_more, refuses=True),
+    Case(last_two_differ, refuses=True, summarised=False),
+], ids=lambda c: c.name)  # fmt: skip
+def test_last_iterations(case: Case) -> None:
+    assert disagreements(case) == []
+
+
 # --- what the data decide in a loop ----------------------------------------------------------------------
 
 
@@ -1062,6 +1118,7 @@ def rows_of_data(n: int) -> Iterator[Tensor]:
 
 @pytest.mark.parametrize("target", [
     padded, padded_behind, filled, side_by_side, twice, of_every_second, narrowed_twice, one_way_or_another,
+    sizes_of_ends,
 ], ids=lambda f: f.__name__)  # fmt: skip
 def test_lists_of_what_the_data_have_sized(target: Any) -> None:
     report = check(target, "x: [n, 6]", budget_s=60)
