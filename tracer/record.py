@@ -50,6 +50,7 @@ from ..constraints.rows import Deeper, deepened, sizes
 from ..constraints.rules.reach import POINTWISE
 from ..constraints.spec import Declared, Spec
 from ..constraints.system import Answer, Condition, End, Oracle, Path, System
+from .caches import forgetting
 from .chosen_modules import chosen_modules
 from .guesses import without_idle
 from .handlers import is_guarded, tells_apart
@@ -357,6 +358,7 @@ class Recording(Ledger):
             with (
                 _entering_composites(),
                 entered(self),
+                forgetting(self.subject.sources),
                 chosen_modules(self),
                 symbolic_builtins(self.subject.sources, self.loops.ranges),
                 self.calls.followed(),

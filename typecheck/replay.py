@@ -149,17 +149,25 @@ def _attempt(
 ) -> Outcome:
     import torch
 
+    from ..tracer.caches import forgetting
     from ..tracer.claims import checked
     from ..tracer.model_state import ModelState
     from ..tracer.named_axes import refusals
     from ..tracer.origins import REFUSALS, ModuleNames, of_error
     from ..tracer.record import bind
+    from ..tracer.stand_ins import sources_of
 
     state = ModelState(target)
     device = _device(target)
     refused: tuple[type[Exception], ...] = (*REFUSALS, *refusals())
     try:
-        with mode(), _uncompiled(), torch.random.fork_rng(devices=[]), listening(checked(values)):
+        with (
+            forgetting(sources_of(target)),
+            mode(),
+            _uncompiled(),
+            torch.random.fork_rng(devices=[]),
+            listening(checked(values)),
+        ):
             bound = bind(target, spec.inputs, lambda declared: _build(declared, values, fill, device))
             target(*bound.args, **bound.kwargs)
     except refused as error:

@@ -78,7 +78,7 @@ would return, and where the graph does.
 
 class Alike(TorchFunctionMode):
     """Some functions compare the shapes of their operands, and do something else where they differ; they get
-    operands of one shape. Losses warn; attention has a kernel for equal batches.
+    operands of one shape. Losses warn; attention and products of matrices have a kernel for equal batches.
     """
 
     def __init__(self, either: Either) -> None:
@@ -93,6 +93,8 @@ class Alike(TorchFunctionMode):
                 both = [named.pop("input"), named.pop("target")]
                 alike = _wider(both, self.either, torch.Tensor.expand)
                 return func(*alike, *args[2:], **named)
+        if func in _PRODUCTS and len(args) == 2 and not given and all(a.dim() > 2 for a in args):
+            return func(*_of_one_batch(args, self.either))
         if func is F.scaled_dot_product_attention:
             named = {**dict(zip(_ATTENDING, args, strict=False)), **given}
             tensors = {name: value for name, value in named.items() if isinstance(value, torch.Tensor)}
@@ -101,6 +103,7 @@ class Alike(TorchFunctionMode):
         return func(*args, **given)
 
 
+_PRODUCTS: Final = (torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__)
 _LOSSES: Final = (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss)
 _ATTENDING: Final = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
 

@@ -84,13 +84,18 @@ def _written(module: GraphModule) -> set[Node]:
         schema = getattr(node.target, "_schema", None)
         group = {node}
         if schema is None or "dropout" in str(node.target) or any(r.alias_info for r in schema.returns):
-            for other in node.all_input_nodes:
+            for other in filter(_has_memory, node.all_input_nodes):
                 group |= shared[other]
         for member in group:
             shared[member] = group
         if schema is not None and schema.is_mutable:
             changed += node.all_input_nodes
     return {member for node in changed for member in shared[node]}
+
+
+def _has_memory(node: Node) -> bool:
+    """Is it no size, of which two views may be made without a byte in common?"""
+    return not isinstance(node.meta.get("val"), int | float | torch.SymInt | torch.SymFloat | torch.SymBool)
 
 
 def _shapes(node: Node, at: Mapping[str, int]) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv, ShapeGuardPythonPrin
 from torch.overrides import TorchFunctionMode
 
 from ...constraints.program import Origin
+from ...tracer.caches import forgetting
 from ...tracer.origins import ModuleNames, here
 from ...tracer.stand_ins import rebound, sources_of
 from .broadcasting import Alike, Either, never, open_broadcasts
@@ -51,7 +52,7 @@ def traced(
 ) -> Trace:
     """The model as torch exports it. What torch logs, prints and warns of is kept quiet, not what it raises.
 
-    `oblivious`: sizes of 0 and 1 are treated like others, and Python's `int`, `max` and `min` of sizes are
+    `oblivious`: sizes of 0 and 1 are treated like others, and Python's `int`, `max`, `min` and `len` give
     sizes. A few of torch's own functions cannot be traced so. `either`: which sizes broadcast either way.
     `loops`: Python's loops over a size become scans, as far as they can.
 
@@ -62,10 +63,12 @@ def traced(
     module = model if isinstance(model, torch.nn.Module) else _Function(model)
     scans = Scans(model, lambda: _modes(either)) if loops else None
     builtins = {**(BUILTINS if oblivious else {}), **(scans.builtins if scans else {})}
+    sources = sources_of(model)
     with (
         _quiet(),
+        forgetting(sources),
         recurrent_shapes(),
-        rebound(sources_of(model), builtins),
+        rebound(sources, builtins),
         scans.in_force() if scans else contextlib.nullcontext(),
         open_broadcasts(either),
         _modes(either),
@@ -160,8 +163,25 @@ def _extremum(plain: Callable[..., Any], symbolic: Callable[[Any, Any], Any]) ->
     return call
 
 
+def _len(value: Any) -> Any:
+    """`len(x)` of a tensor is its first size, which Python would make a number."""
+    return value.shape[0] if isinstance(value, torch.Tensor) and value.dim() else len(value)
+
+
+def _range(*args: Any) -> Any:
+    """`range(start, stop, step)` up to a size, in steps of more than 1: how many steps there are is a number,
+    `stop` need not be one.
+    """
+    start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
+    if type(start) is not int or type(step) is not int or step < 2 or not isinstance(stop, torch.SymInt):
+        return range(*args)
+    count = int((stop - start + step - 1) // step)
+    return range(start, start + count * step, step)
+
+
 BUILTINS: Final[Mapping[str, Callable[..., Any]]] = {
     "int": _int, "max": _extremum(max, torch.sym_max), "min": _extremum(min, torch.sym_min),
+    "len": _len, "range": _range,
 }  # fmt: skip
 
 

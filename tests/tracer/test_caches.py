@@ -1,0 +1,80 @@
+"""Functions that remember their results have nothing of a recording, a replay or a trace left in them."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from anyshape.tracer.caches import forgetting
+from anyshape.typecheck import check, export
+
+
+@functools.lru_cache(maxsize=8)
+def positions(length: int) -> torch.Tensor:
+    return torch.arange(length) % 2
+
+
+def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A cache that only a closure holds, as libraries write them around methods."""
+    cached = functools.lru_cache(maxsize=8)(function)
+
+    def call(*args: Any) -> Any:
+        return cached(*args)
+
+    return call
+
+
+class Direct(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + positions(x.shape[1]) + positions(4).sum()
+
+
+class Method(nn.Module):
+    @remembered
+    def scale(self, length: int) -> torch.Tensor:
+        return torch.ones(length) / 4
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.scale(x.shape[1])
+
+
+@pytest.mark.parametrize("kind", [Direct, Method])
+def test_a_model_runs_as_before_after_a_check(kind: type[nn.Module]) -> None:
+    model = kind()
+    report = check(model, "x: float32[b, t]")
+    assert str(report.verdict) == "proved"
+    for t in range(1, 6):
+        result = model(torch.ones(2, t))
+        assert type(result) is torch.Tensor and torch.equal(result, kind()(torch.ones(2, t)))
+
+
+class Constant(nn.Module):
+    """torch.export has no keys for a cache where a size varies."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * positions(7).sum() + torch.ones(x.shape[1])
+
+
+def test_a_model_runs_as_before_after_an_export() -> None:
+    positions.cache_clear()
+    model = Constant()
+    program = export(model, "x: float32[b, t]").program.module()
+    for t in range(1, 6):
+        x = torch.ones(2, t)
+        assert type(model(x)) is torch.Tensor and torch.equal(model(x), program(x))
+
+
+def test_what_is_not_asked_anew_is_kept() -> None:
+    kept = positions(3)
+    with forgetting([sys.modules[__name__]]):
+        assert positions(3) is kept
+    assert positions(3) is kept
+    with forgetting([sys.modules[__name__]]):
+        positions(5)
+    assert positions(3) is not kept
