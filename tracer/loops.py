@@ -95,6 +95,8 @@ class Loop:
         self.stage: Stage | None = None
         """None before the first iteration and after the last."""
         self.called: dict[Function, dict[str, Any]] = {}
+        self._own: set[Function] = set()
+        """What the loop itself is in."""
         self.turns: list[Turn] = []
         self._planned: list[bool] = []
         self._ways: list[list[bool]] = []
@@ -139,11 +141,16 @@ class Loop:
     def left(self) -> None:
         """The program has let go of the iterator."""
         if self.stage in (Stage.GUESS, Stage.ALL):
-            self.run.loops.fails(NotSummarised(self.site, "the loop is left before its end", self.called))
+            self.run.loops.fails(self.failed("the loop is left before its end"))
         self._end()
 
     def fail(self, reason: str) -> NoReturn:
-        raise self.run.loops.fails(NotSummarised(self.site, reason, self.called))
+        raise self.run.loops.fails(self.failed(reason))
+
+    def failed(self, reason: str) -> NotSummarised:
+        """Why the recording has to start again."""
+        called = {function: space for function, space in self.called.items() if function not in self._own}
+        return NotSummarised(self.site, reason, called)
 
     def _begin(self, handle: Handle, frame: FrameType) -> Iterator[Any]:
         maker, self._maker = self._maker, None
@@ -156,6 +163,7 @@ class Loop:
         if not frames or few or peeled is None:
             return self.sequence.all()
         self._frames = frames
+        self._own = {function_of(f.f_code) for f in frames}
         self.called = {function_of(f.f_code): f.f_globals for f in frames}
         self.called.update(self.run.loops.plans.called(self.site))
         self.gathers = frames[-1] if frames[-1].f_code.co_name == "<listcomp>" else None
@@ -739,7 +747,7 @@ class Loops:
         """
         left = self.summarising
         if left is not None and self.failure is None:
-            self.failure = NotSummarised(left.site, "the loop is left before its end", left.called)
+            self.failure = left.failed("the loop is left before its end")
         for loop in self._active:
             loop.stage = None
         self._active.clear()
