@@ -34,7 +34,7 @@ from .language import (
     Value,
     tensors,
 )
-from .lifting import Named, Reach, fitted, has_row, into_first, is_stray, prepared, shaped
+from .lifting import Named, Reach, fitted, has_row, into_first, is_stray, opened, prepared, restored, shaped
 from .memory import require_apart
 from .opnames import IGNORED, SYNONYMS, is_in_place, parameters
 from .program import Argument, Program, Ref, parts_of
@@ -496,6 +496,8 @@ class Generator:
             return given, result
         finish = restored if reach.within else shaped if reach.melts else fitted
         fit = finish(self, named, reach.into, result)
+        if reach.within:
+            return {**given, reach.into: opened(self, named[reach.into])}, fit
         return given if fit is result else {**given, reach.into: named[reach.into]}, fit
 
     def _written(self, target: Value) -> None:

@@ -18,7 +18,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
 from .dims import Dim, Term, maximum, substitute, sym, symbols
-from .formula import Formula, any_of, eq, free_symbols, ge, le, negate
+from .formula import Formula, all_of, any_of, eq, free_symbols, ge, le, negate
 from .known import exactly
 from .language import Context, Layout, Refused, Shape, Slice, Tensor, Value, product, tensors
 from .parts import Part, Row, count, depth, dim_at, rank
@@ -57,6 +57,16 @@ class Reach:
     """
     ignores: str = ""
     """The operand, if there is one, whose shape does not matter."""
+    scalars: bool = False
+    """Is a tensor without dims another thing than one with some?"""
+    alike: bool = False
+    """Do the operands have to have the same number of dims? That of each is not known."""
+    apart: bool = False
+    """Does each operand pass on its own, whatever the others?"""
+    few: bool = False
+    """Is all of a shape looked at, and are there few ranks that are taken?"""
+    within: str = ""
+    """The operand, if there is one, of which no dim between may be larger than that of the others."""
 
     def __or__(self, other: Reach) -> Reach:
         return Reach(
@@ -68,6 +78,11 @@ class Reach:
             self.of,
             self.into,
             self.ignores,
+            self.scalars or other.scalars,
+            self.alike or other.alike,
+            self.apart or other.apart,
+            self.few or other.few,
+            self.within or other.within,
         )
 
 
@@ -92,20 +107,32 @@ def prepared(g: Generator, rule: Rule, named: dict[str, Any], whole: bool = Fals
             rowed = [t for t in _tensors(looked_at) if place_of(t.shape) is not None]
             if not rowed:
                 return named
-        if reach is None or (reach.broadcasts and reach.into and not _is_open(named[reach.into])):
+        few = reach is not None and reach.few
+        if reach is None or few or (reach.broadcasts and reach.into and not _is_open(named[reach.into])):
             whole = False
-            _choose_rank(g, rule, named, rowed)
+            _choose_rank(g, rule, named, rowed, few)
             continue
-        rest = {name: v for name, v in named.items() if name not in (reach.of, reach.ignores)}
+        rest = {name: v for name, v in named.items() if name not in (*reach.of.split(), reach.ignores)}
         others = [t for t in _tensors(rest) if t in rowed]
         if others and reach.of and not (reach.broadcasts or reach.into):
             _choose_rank(g, rule, named, others)
+            continue
+        if reach.scalars and (bare := next((t for t in rowed if _may_be_scalar(g, t)), None)) is not None:
+            _tell_scalar(g, bare)
             continue
         short = next((t for t in rowed if _missing(t, reach) != (0, 0)), None)
         if short is not None:
             named = _deepened(g, rule, named, short, reach)
             continue
-        aligned = named if reach.melts and reach.into else _aligned(g, named, rowed, reach)
+        for other in rowed[1:] if reach.alike else ():
+            same = eq(rank_of(rowed[0].shape), rank_of(other.shape))
+            g.require(same, f"{rowed[0]} and {other} have different ranks")
+        if reach.within:
+            aligned: dict[str, Any] | None = _within(g, named, rowed, reach)
+        elif reach.apart or (reach.melts and reach.into):
+            aligned = named
+        else:
+            aligned = _aligned(g, named, rowed, reach)
         if aligned is None or (reach.melts and any(len(_row_in(t)) > 1 for t in rowed)):
             whole = True
             continue
@@ -114,6 +141,36 @@ def prepared(g: Generator, rule: Rule, named: dict[str, Any], whole: bool = Fals
                 g.bounds.learn(ge(tensor.shape[place], 1))
         return _mapped(aligned, lambda tensor: _melted(g, tensor)) if reach.melts else aligned
     raise AssertionError("a call is never prepared for its rule")
+
+
+def _may_be_scalar(g: Generator, tensor: Tensor) -> bool:
+    """May a tensor that is a row alone have no dims?"""
+    return tensor.rank == 1 and not _surely_has(g, _row_in(tensor), 1)
+
+
+def _tell_scalar(g: Generator, tensor: Tensor) -> None:
+    """Decides whether a tensor that is a row alone has dims."""
+    row = _row_in(tensor)
+    if g.choose(_has(row, 1), "whether there are dims"):
+        g.learn(_has(row, 1))
+        return
+    for part in row:
+        _pick(g, part.name, range(part.start + part.stop + 1))
+
+
+def _within(g: Generator, named: dict[str, Any], rowed: list[Tensor], reach: Reach) -> dict[str, Any] | None:
+    """The arguments with the row of one operand, which has to be within those of the others, in all."""
+    small = named[reach.within]
+    place = place_of(small.shape)
+    if any((t.rank, place_of(t.shape)) != (small.rank, place) or len(_row_in(t)) > 1 for t in rowed):
+        return None
+    (part,) = _row_in(small)
+    for other in rowed:
+        (its,) = _row_in(other)
+        if its != part:
+            reason = f"sizes *{part.short} of {small} are larger than *{its.short}"
+            _related(g, relation("within", part, its), reason)
+    return _mapped(named, lambda t: _with_row(t, (part,)))
 
 
 def has_row(value: Any) -> bool:
@@ -131,7 +188,10 @@ def into_first(reach: Callable[[Named], Reach | None]) -> Callable[[Named], Reac
 
     def written(named: Named) -> Reach | None:
         found = reach(named)
-        return replace(found, into=next(iter(named))) if found == Reach(broadcasts=True) else None
+        if found is not None and found.within and found.into == next(iter(named)):
+            return found
+        pointwise = found in (Reach(broadcasts=True), Reach(broadcasts=True, scalars=True))
+        return replace(found, into=next(iter(named))) if found is not None and pointwise else None
 
     return written
 
@@ -189,6 +249,11 @@ def fitted(g: Generator, named: Named, into: str, result: Value) -> Value:
     if next(iter(named)) != into and any(other.shape != target.shape for other in others):
         layout = Layout.UNKNOWN  # a view of the others, expanded where they differ
     return replace(result, shape=target.shape, layout=layout)
+
+
+def restored(g: Generator, named: Named, into: str, result: Value) -> Value:
+    """The result with the shape of the operand `into`, which was given the row of another for a while."""
+    return replace(result, shape=opened(g, named[into]).shape) if isinstance(result, Tensor) else result
 
 
 def shaped(g: Generator, named: Named, into: str, result: Value) -> Value:
@@ -255,6 +320,24 @@ def bounded(g: Generator, dim: Dim) -> None:
     """Asks for a largest rank where a dim that is needed as a number speaks of one that has none."""
     for name in names(symbols(dim)):
         _bound(g, name, DEEPEST)
+
+
+def are_equal(g: Generator, a: Tensor, b: Tensor) -> Formula | None:
+    """Do two tensors have the same shape? None where their rows do not stand at the same place of it."""
+    a, b = opened(g, a), opened(g, b)
+    place = place_of(a.shape)
+    if place is None or (a.rank, place) != (b.rank, place_of(b.shape)):
+        return None
+    if len(_row_in(a)) > 1 or len(_row_in(b)) > 1:
+        return None
+    (one,), (other,) = _row_in(a), _row_in(b)
+    pairs = zip(a.shape[:place] + a.shape[place + 1 :], b.shape[:place] + b.shape[place + 1 :], strict=True)
+    dims = [eq(m, n) for m, n in pairs]
+    if one == other:
+        return all_of(dims)
+    same = relation("equal", one, other)
+    _declared(g, [same.truth])
+    return all_of((*dims, same.holds))
 
 
 def spelt_out(g: Generator, tensor: Tensor) -> Tensor:
@@ -330,7 +413,8 @@ def _has(row: Row, number: int) -> Formula:
 
 
 def _surely_has(g: Generator, row: Row, number: int) -> bool:
-    return any(g.at_least(rank(part.name), part.start + part.stop + number) for part in row)
+    some = any(g.at_least(rank(part.name), part.start + part.stop + number) for part in row)
+    return some or g.bounds.certain(_has(row, number))
 
 
 def _missing(tensor: Tensor, reach: Reach) -> tuple[int, int]:
@@ -484,14 +568,18 @@ def _pick(g: Generator, name: str, ranks: Iterable[int], bounded: bool = False) 
             return
 
 
-def _choose_rank(g: Generator, rule: Rule, named: dict[str, Any], rowed: list[Tensor]) -> None:
-    """Decides the rank of one row, among those that the rule does not refuse at once."""
+def _choose_rank(
+    g: Generator, rule: Rule, named: dict[str, Any], rowed: list[Tensor], few: bool = False
+) -> None:
+    """Decides the rank of one row, among those that the rule does not refuse at once. `few`: it is known to
+    refuse larger ones.
+    """
     name = _row_in(rowed[0])[0].name
     longest = max((len(v) for v in named.values() if type(v) is tuple), default=0)
     closed = max((t.rank for t in _tensors(named)), default=0)
     limit = _limit(g, name, max(DEEPEST, longest + 2, closed + 2))
     fits, reason = _fitting(g, rule, named, [name], range(limit + 1))
-    if not fits or fits[-1] > limit - 2:  # as far as can be seen it may take all ranks from some on
+    if not few and (not fits or fits[-1] > limit - 2):  # it may take all ranks from some on
         _bound(g, name, limit)
     if not fits:
         g.refuse(reason)
@@ -647,7 +735,7 @@ def _aligned(g: Generator, named: dict[str, Any], rowed: list[Tensor], reach: Re
     if len(rows) == 1:
         return named
     joined = tuple(sorted({part for row in rows for part in row}))
-    if joined != rows[0] and not reach.into:  # what expands to another is required to once its result is known
+    if joined != rows[0] and not reach.into:  # else it is required to expand to that, in the end
         told = " and ".join("*" + str(as_dim(row)).replace("[:]", "") for row in rows)
         reason = f"{told} do not broadcast (at each place, equal, or one is 1)"
         _related(g, relation("broadcast", *joined), reason)

@@ -123,11 +123,17 @@ class ModuleNames:
         return self._names.get(id(frame.f_locals.get("self")))
 
 
-def here(names: ModuleNames) -> Origin:
-    """The origin of the call that is being made now."""
+def caller() -> FrameType | None:
+    """The frame, outside of this package, that makes the call that is being made now."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_of_package(frame.f_code.co_filename):
         frame = frame.f_back
+    return frame
+
+
+def here(names: ModuleNames) -> Origin:
+    """The origin of the call that is being made now."""
+    frame = caller()
     module: str | None = None
     while frame is not None:
         if module is None:

@@ -63,11 +63,12 @@ from .memory import View, is_view, remember
 from .merging import Calls, MergedCall
 from .model_state import ModelState, Modules, submodules
 from .numbers import DataNeeded, Real, Size, size
-from .origins import REFUSALS, ModuleNames, here, is_defect, is_ours, of_error
+from .origins import REFUSALS, ModuleNames, caller, here, is_defect, is_ours, of_error
 from .plans import NotSummarised, Plans
 from .real_tensors import dtype_name, value_of
 from .repeats import Answered, Call, Slot
 from .sequences import COUNTED, SEVERAL, Repeated, counted, iterate, joined, lazy, physical, settled, times
+from .spread import SpeltOut, Spread
 from .stand_ins import AnotherSource, calls_builtins, sources_of, symbolic_builtins
 from .symbolic import ABOUT_DATA, OPERATOR_ATTRIBUTES, QUESTIONS, RowSizes, Sizes, SymbolicTensor, answer
 from .texts import matters
@@ -122,6 +123,7 @@ def record(
     started = time.monotonic()
     modules = submodules(target)
     state, subject, plans = ModelState(target, modules), Subject.of(target, modules), Plans()
+    plans.spelt_out = set()
     pending: list[tuple[Decision, ...]] = [()]
     paths: list[Path] = []
     changed: dict[str, None] = {}
@@ -154,6 +156,9 @@ def record(
             pending, paths = [()], []
         except NotSummarised as failed:
             plans.change(failed)
+            pending, paths = [()], []
+        except SpeltOut as found:
+            plans.spelt_out = {*(plans.spelt_out or ()), found.site}
             pending, paths = [()], []
         else:
             if merge and not plans.merging and len(paths) + len(pending) > MANY_PATHS:
@@ -317,6 +322,10 @@ class Recording(Ledger):
         """Ranks that are looked at up to a bound, and for whose sake."""
         self.is_narrowed = False
         """Was a rank bounded after a branch was taken? Then there may be fewer ways to begin with."""
+        self.spelt_out = plans.spelt_out
+        """Where shapes of unknown length are spelt out, though they are written out in a call."""
+        self.spread: Spread | None = None
+        """What is on its way into such a call."""
         self.is_astray = False
         """Did it not get to what it was to decide? So it may be where less of a row was declared before."""
 
@@ -385,6 +394,8 @@ class Recording(Ledger):
             failure = self.loops.finish()
         if failure is not None:
             raise failure
+        if self.spread is not None:
+            raise SpeltOut(self.spread.site)
         if end.how != "gave-up" and len(self._made) < len(self.decided):
             end = End("gave-up", _NOT_AGAIN)
         self.is_astray = end.reason == _NOT_AGAIN
@@ -691,6 +702,8 @@ class Recording(Ledger):
     def operator(self, spelling: str, args: tuple[Any, ...], kwargs: dict[str, Any], func: Any = None) -> Any:
         """Applies the rule of an operator, writes the node down and returns what the program gets."""
         self.loops.raise_failure()
+        if self.spread is not None:
+            self.spread = self.spread.after(spelling, args, kwargs, caller())
         call = Call(self, spelling, args, kwargs)
         found = self.generator.known.repeated.get(call.key)
         if found is not None and not self.loops.ended:

@@ -11,6 +11,7 @@ import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -19,12 +20,13 @@ from ..constraints.dims import Dim
 from ..constraints.elements import whether_some
 from ..constraints.formula import Formula, all_of, any_of, eq, ge, ne
 from ..constraints.language import UNTRACKED, Dynamic, Layout, Tensor
-from ..constraints.lifting import number_of_elements, opened, reached, spelt_out
+from ..constraints.lifting import are_equal, number_of_elements, opened, reached, spelt_out
 from ..constraints.program import Ref
 from ..constraints.rows import place_of, rank_of
 from ..constraints.rules.common import contiguous_strides
 from ..constraints.rules.sizes import sym_is_contiguous
 from .numbers import Size, dim_of, size
+from .spread import Spread, destination, is_written_out
 from .texts import is_key
 
 if TYPE_CHECKING:
@@ -111,13 +113,33 @@ class RowSizes(Sizes):
         return sizes_of(self.run, Tensor(found)) if isinstance(found, tuple) else size(self.run, found)
 
     def __len__(self) -> int:
+        if self.run.spread is not None and is_written_out(sys._getframe(1)):
+            raise TypeError("Python asks for a hint, which it can do without")
         return len(self._all())
 
     def __bool__(self) -> bool:
         return self.run.truth(ge(rank_of(self.value.shape), 1))
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._all())
+        frame = sys._getframe(1)
+        return iter(self._written_out(frame) or self._all())
+
+    def _written_out(self, frame: FrameType) -> list[Any] | None:
+        """The sizes, those between the ends as one, where they go into one call that takes them so."""
+        site, spelt = (frame.f_code, frame.f_lasti), self.run.spelt_out
+        if spelt is None or site in spelt or self.run.spread is not None or not is_written_out(frame):
+            return None
+        if (into := destination(frame)) is None:
+            return None
+        call, alone = into
+        value = opened(self.run.generator, self.value)
+        if (place := place_of(value.shape)) is None:
+            return None
+        if alone:
+            self.run.require(ge(rank_of(value.shape), 1), "no sizes are no argument", TypeError)
+        sizes = [size(self.run, dim) for dim in value.shape]
+        self.run.spread = Spread(frame, site, call, sizes[place])
+        return sizes
 
     def __contains__(self, size: Any) -> bool:
         return size in self._all()
@@ -138,7 +160,8 @@ class RowSizes(Sizes):
         if not isinstance(other, tuple):
             return True
         if isinstance(other, RowSizes):
-            return other.value.shape != self.value.shape and self._all() != other._all()
+            same = are_equal(self.run.generator, self.value, other.value)
+            return self._all() != other._all() if same is None else not self.run.truth(same)
         if not self.run.truth(eq(rank_of(self.value.shape), len(other))):
             return True
         return self._all() != other

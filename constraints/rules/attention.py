@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from ..dims import Dim, maximum
 from ..formula import Formula, all_of, any_of, divides, eq, ge, ne, negate
 from ..language import Context, Layout, Shape, Tensor
-from .common import axis, broadcast, category, contiguous_strides, strides_of
+from .common import axis, broadcast, category, contiguous_strides, rank_is, strides_of
 from .linalg import linear
 
 Require: TypeAlias = Callable[[Formula, str], None]
@@ -348,6 +348,7 @@ def transformer_encoder_layer(
         _is_vector(c, norm, src.shape[2], name)
     hidden = linear(c, attended, ffn_weight_1, ffn_bias_1)
     result = linear(c, hidden, ffn_weight_2, ffn_bias_2)
+    rank_is(c, result, "what the layer gives", 3)
     c.require(
         eq(result.shape[2], src.shape[2]), f"the layer gives {result.shape[2]} features for {src.shape[2]}"
     )

@@ -97,8 +97,10 @@ def index_copy(c: Context, input: Tensor, dim: int, index: Tensor, source: Tenso
         c.refuse(reason)
     place = min(at, max(source.rank - 1, 0))
     c.require(eq(as_vector(source.shape)[place], count), reason)
-    others = (s[:at] + s[at + 1 :] for s in (source.shape, input.shape))
-    c.require(all_of(eq(m, n) for m, n in zip(*others, strict=True)), reason)
+    rest, kept = (s[:at] + s[at + 1 :] for s in (source.shape, input.shape))
+    if len(rest) != len(kept):
+        c.refuse(reason)
+    c.require(all_of(eq(m, n) for m, n in zip(rest, kept, strict=True)), reason)
     _writable(c, input, at, count)
     return Tensor(input.shape, input.dtype)
 

@@ -8,6 +8,7 @@ from ..dims import Dim, ceildiv
 from ..formula import eq
 from ..generate import Rule, RuleFunction
 from ..language import Context, Layout, Shape, Tensor
+from .common import rank_is
 
 
 def _product(c: Context, query: Tensor, key: Tensor, value: Tensor) -> tuple[Shape, Dim, Dim]:
@@ -126,6 +127,7 @@ def flash_attention_forward(
 ) -> tuple[Any, ...]:
     """[b, l, h, e], or of sequences one after the other [t, h, e] -> the same, [b, h, l] or [h, t], …"""
     c.approximate("which sizes a GPU's kernel of attention takes is not looked at")
+    rank_is(c, query, "the query", 4 if cum_seq_q is None else 3)
     *rows, heads, _ = query.shape
     sums = (rows[0], heads, *rows[1:]) if cum_seq_q is None else (heads, *rows)
     state = Tensor((2,), "uint64"), Tensor((), "uint64")
@@ -153,9 +155,12 @@ def efficient_attention_forward(
 ) -> tuple[Any, ...]:
     """[b, l, h, e], [b, s, h, e], [b, s, h, v] -> [b, l, h, v], [b, h, l up to a multiple of 32], …"""
     c.approximate("which sizes a GPU's kernel of attention takes is not looked at")
+    for name, part in (("query", query), ("key", key), ("value", value)):
+        rank_is(c, part, f"the {name}", 4)
     batch, length, heads, _ = query.shape
     s = key.shape[1]
     if cu_seqlens_q is not None:  # sequences one after the other, of these lengths
+        rank_is(c, cu_seqlens_q, "where the sequences begin", 1)
         batch = cu_seqlens_q.shape[0] - 1
         length = length if max_seqlen_q is None else max_seqlen_q
         s = s if max_seqlen_k is None else max_seqlen_k

@@ -11,18 +11,21 @@ from dataclasses import replace
 from typing import Final
 
 from ..dims import Term
-from ..language import Dots, Layout, Slice, Tensor, Value
-from ..lifting import Named, Reach, as_shape
+from ..language import Dots, Layout, Slice, Tensor, Value, tensors
+from ..lifting import Named, Reach, as_shape, into_first
 from ..rows import place_of
-from . import elementwise
+from . import elementwise, lists
+from .whole import ELEMENTWISE, FEW
 
 POINTWISE: Final = frozenset(elementwise.RULES) - frozenset(
-    "_prelu_kernel prelu glu copy_ fill_ equal allclose isin log_sigmoid_forward rrelu_with_noise "
+    "to clamp lerp masked_fill float_power_ _prelu_kernel prelu glu copy_ fill_ equal allclose isin "
+    "log_sigmoid_forward rrelu_with_noise "
     "rrelu_with_noise_functional square_ detach_ zero_ type_as polar".split()
 ) | frozenset(
     "dropout alpha_dropout native_dropout bernoulli alias contiguous lift_fresh zeros_like "
-    "ones_like empty_like full_like rand_like randn_like randint_like poisson logit".split()
-)
+    "ones_like empty_like full_like rand_like randn_like randint_like poisson logit alias_copy "
+    "lift_fresh_copy normal binomial broadcast_tensors".split()
+) | ELEMENTWISE
 """Operators of which each element of the result is made from one element of each operand."""
 
 
@@ -45,10 +48,133 @@ def along(*parameters: str, gap: int = 0) -> Callable[[Named], Reach | None]:
     return reach
 
 
+def pointwise(named: Named) -> Reach | None:
+    """Each operand broadcasts. Of several dtypes that of a scalar does not count. A format fits one rank."""
+    if str(named.get("memory_format")).startswith("channels_last"):
+        return None
+    dtypes = {t.dtype for value in named.values() for t in tensors(value)}
+    return Reach(broadcasts=True, scalars=len(dtypes) > 1 or None in dtypes)
+
+
+def filled(named: Named) -> Reach | None:
+    """As `pointwise`; among the operands there may have to be a scalar."""
+    return Reach(broadcasts=True, scalars=True)
+
+
+def converted(named: Named) -> Reach | None:
+    """Each element alone; of another tensor the dtype alone matters."""
+    return pointwise(named) and Reach(ignores="args" if named.get("other") is None else "other")
+
+
+def paired(named: Named) -> Reach | None:
+    """A loss of two tensors of one shape; it has others laws for different ones, and weights."""
+    alike = named["input"].shape == named["target"].shape
+    return Reach(of="") if alike and named.get("weight") is None else None
+
+
+def two_dims(reach: Reach | None) -> Reach | None:
+    """At least two dims, where those of fewer keep to other laws."""
+    if reach is None:
+        return None
+    leading, trailing = reach.leading, reach.trailing
+    return replace(reach, leading=max(leading, 2)) if leading else replace(reach, trailing=max(trailing, 2))
+
+
+def _rowed(named: Named, *operands: str) -> bool | None:
+    """Have all of these operands that are tensors a row?"""
+    given = [t for name in operands for t in tensors(named.get(name))]
+    return all(place_of(t.shape) is not None for t in given) or None
+
+
+def gathering(named: Named) -> Reach | None:
+    """Along `dim` of tensors that have others besides: none of those of the index is the larger one."""
+    operands = [name for name in ("input", "index", "src") if isinstance(named.get(name), Tensor)]
+    dim = along("dim")(named)
+    if dim is None or _rowed(named, *operands) is None:
+        return None
+    return two_dims(Reach(dim.leading, dim.trailing, of=" ".join(operands), within="index", alike=True))
+
+
+def scattering(named: Named) -> Reach | None:
+    """As `gathering`; the result has the shape of what is written into."""
+    found = gathering(named)
+    return None if found is None else replace(found, into="input")
+
+
+def taking(named: Named) -> Reach | None:
+    """Along a `dim` that is counted from the end; all else is broadcast, between tensors of one rank."""
+    if named.get("dim") is None:
+        return Reach(melts=True, apart=True, of="input indices")
+    found = along("dim")(named)
+    if found is None or found.leading or _rowed(named, "input", "indices") is None:
+        return None
+    return replace(found, broadcasts=True, alike=True)
+
+
+def selected(named: Named) -> Reach | None:
+    """By a mask of the same shape; what others choose, none of whose shapes need be that of the broadcast,
+    is at most as much as there are elements of that."""
+    mask, input = named["mask"], named["input"]
+    return Reach(melts=True, joins=True, of="") if mask.shape == input.shape else None
+
+
+def added(named: Named) -> Reach | None:
+    """Along `dim` of the input and of what is added to it; the others are equal."""
+    found = along("dim")(named)
+    if found is None or _rowed(named, "input", "source") is None:
+        return None
+    return replace(found, joins=True, of="input source")
+
+
+def flattening(named: Named) -> Reach | None:
+    """Along `dim`; of all elements where there is none."""
+    return Reach(melts=True) if named.get("dim") is None else along("dim")(named)
+
+
+def distinct(named: Named) -> Reach | None:
+    """As `flattening`, unless it is told of each element which it is."""
+    told = named.get("dim") is None and (named.get("return_inverse") or named.get("sorted") is None)
+    return None if told and named.get("return_inverse") else flattening(named)
+
+
+def listed(named: Named) -> Reach | None:
+    """Each tensor of a list alone, where there is one list."""
+    lists = [value for value in named.values() if any(True for _ in tensors(value))]
+    return Reach(apart=True, of="") if len(lists) == 1 else None
+
+
+def retyped(named: Named) -> Reach | None:
+    """Another dtype changes the last size."""
+    return Reach(trailing=1) if named["input"].layout is Layout.CONTIGUOUS else None
+
+
+def averaged(named: Named) -> Reach | None:
+    """Images, or batches of them; to a single number of any number of dims before."""
+    return Reach(trailing=3) if named.get("output_size") in (1, (1, 1)) else Reach(few=True)
+
+
+def truth(named: Named) -> Reach | None:
+    """As a reduction; over no dims nothing is reduced."""
+    return Reach() if named.get("dim") == () else reducing(named)
+
+
+def attended(named: Named) -> Reach | None:
+    """Products of the last two dims. A mask may need a certain rank, and groups are counted in other dims."""
+    plain = named.get("attn_mask") is None and not named.get("enable_gqa")
+    return Reach(trailing=2, broadcasts=True) if plain else None
+
+
+def linear(named: Named) -> Reach | None:
+    """The last dim; a vector of weights takes a bias or not by the rank of the input."""
+    weight, bias = named["weight"], named.get("bias")
+    vector = isinstance(weight, Tensor) and place_of(weight.shape) is None and weight.rank == 1
+    return None if vector and bias is not None else Reach(trailing=1)
+
+
 def reducing(named: Named) -> Reach | None:
     """Along `dim`; over everything where there is none."""
     if named.get("other") is not None:  # max(x, other), the larger of each two
-        return None
+        return pointwise(named)
     if named.get("dim") in (None, ()):
         return Reach(melts=True) if not named.get("keepdim") else None
     return along("dim")(named)
@@ -199,6 +325,9 @@ def unweighted(named: Named) -> Reach | None:
 
 def viewed(named: Named) -> Reach | None:
     """As `reshaped`; where nothing is known of strides, the dims of a row may not lie together in memory."""
+    size = named.get("size")
+    if named.get("dtype") is not None or (isinstance(size, tuple) and any(isinstance(n, str) for n in size)):
+        return retyped(named)
     return None if named["input"].layout is Layout.UNKNOWN else reshaped(named)
 
 
@@ -230,15 +359,46 @@ def _table(**rows: str) -> dict[str, str]:
 
 
 _KINDS: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
-    "pointwise": lambda named: Reach(broadcasts=True),
+    "pointwise": pointwise,
+    "filled": filled,
     "into_input": lambda named: Reach(broadcasts=True, into="input"),
     "into_other": lambda named: Reach(broadcasts=True, into="other"),
     "elements": lambda named: Reach(),
     "indices": lambda named: Reach(of="indices"),
+    "few": lambda named: Reach(few=True),
+    "linear": linear,
     "last": last(1),
     "last_two": last(2),
     "last_three": last(3),
+    "averaged": averaged,
     "products": last(2, broadcasts=True),
+    "vectors": last(1, broadcasts=True),
+    "attended": attended,
+    "gathering": gathering,
+    "scattering": scattering,
+    "taking": taking,
+    "taken": lambda named: Reach(of="index", ignores="input"),
+    "selected": selected,
+    "added": added,
+    "flattening": flattening,
+    "distinct": distinct,
+    "listed": listed,
+    "truth": truth,
+    "melting": lambda named: Reach(melts=True),
+    "converted": converted,
+    "paired": paired,
+    "shifted": lambda named: Reach(scalars=True) if named.get("dim") is None else along("dim")(named),
+    "two_dims": lambda named: two_dims(along("dim")(named)),
+    "turned": lambda named: along("dims")({"dims": (0, 1), **named}),
+    "first_two": lambda named: Reach(leading=2),
+    "first_three": lambda named: Reach(leading=3),
+    "along_first_axis": lambda named: Reach(leading=1),
+    "along_axis": along("axis"),
+    "along_last_axes": by_default(-1, lambda named: along("dim")(named)),
+    "along_last_two": lambda named: along("dim")({**named, "dim": named.get("dim") or (-2, -1)}),
+    "along_given": lambda named: along("dim")(named) if named.get("dim") is not None else None,
+    "along_more": lambda named: along("dim", "more")(named) if named.get("more") else reducing(named),
+    "into_itself": into_first(filled),
     "along_dim": along("dim"),
     "along_first": by_default(0, along("dim")),
     "cat": joined(0),
@@ -276,50 +436,94 @@ _KINDS: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
 REACH: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
     op: _KINDS[kind]
     for op, kind in {
+        **dict.fromkeys(FEW, "few"),
         **dict.fromkeys(POINTWISE, "pointwise"),
         **_table(
             into_input="copy_ copy",
             into_other="expand_as",
-            elements="embedding one_hot",
+            elements="embedding one_hot view_as_real view_as_real_copy uniform normal_functional exponential "
+            "cauchy log_normal geometric random bucketize normal_ _local_scalar_dense "
+            "fake_quantize_per_tensor_affine fake_quantize_per_tensor_affine_cachemask "
+            "fake_quantize_per_tensor_affine_cachemask_backward",
             indices="aten_embedding",
-            last="linear",
-            last_two="tril triu mT mH",
+            filled="clamp lerp masked_fill",
+            into_itself="float_power_ bernoulli_",
+            linear="linear",
+            last="view_as_complex view_as_complex_copy linalg_vander",
+            last_two="tril triu mT mH adjoint det _linalg_det linalg_slogdet slogdet _linalg_slogdet logdet "
+            "inverse linalg_inv_ex linalg_cholesky linalg_cholesky_ex cholesky cholesky_inverse linalg_eig "
+            "linalg_eigh _linalg_eigh linalg_eigvals _linalg_eigvals linalg_eigvalsh linalg_svd _linalg_svd "
+            "svd linalg_svdvals linalg_qr qr matrix_exp matrix_power linalg_lu_factor linalg_lu_factor_ex "
+            "linalg_lu _lu_with_info linalg_ldl_factor linalg_ldl_factor_ex geqrf linalg_diagonal",
             last_three="pixel_shuffle pixel_unshuffle",
-            products="matmul cdist scaled_dot_product_attention",
+            averaged="adaptive_avg_pool2d",
+            products="matmul cdist rmatmul",
+            attended="scaled_dot_product_attention",
+            gathering="gather",
+            scattering="scatter scatter_add scatter_reduce",
+            taking="take_along_dim",
+            taken="take",
+            selected="masked_select",
+            added="index_add index_reduce",
+            flattening="repeat_interleave hash_tensor",
+            shifted="fft_fftshift fft_ifftshift",
+            two_dims="renorm",
+            turned="rot90",
+            distinct="unique unique_consecutive",
+            listed=" ".join(op for op, rule in lists.RULES.items() if rule.function.__name__ == "of_all"),
+            truth="all any",
+            converted="to",
+            paired="binary_cross_entropy",
+            melting="item _is_all_true _is_any_true",
+            first_two="hsplit vsplit fliplr",
+            first_three="dsplit channel_shuffle native_channel_shuffle",
+            along_first_axis="flipud msort",
+            along_axis="fake_quantize_per_channel_affine fake_quantize_per_channel_affine_cachemask "
+            "fake_quantize_per_channel_affine_cachemask_backward",
+            along_last_two="fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_hfft2 fft_ihfft2",
+            along_given="fft_fftn fft_ifftn fft_rfftn fft_irfftn fft_hfftn fft_ihfftn",
+            along_more="count_nonzero",
             normed="norm linalg_vector_norm",
             contracted="einsum",
-            windowed="unfold",
-            unweighted="mse_loss l1_loss smooth_l1_loss huber_loss",
+            windowed="unfold unfold_copy",
+            unweighted="mse_loss l1_loss smooth_l1_loss huber_loss poisson_nll_loss kl_div "
+            "hinge_embedding_loss",
             along_matrix="diagonal diagonal_copy",
             padded_to_1="atleast_1d",
             padded_to_2="atleast_2d",
             padded_to_3="atleast_3d",
             assigned="setitem",
             along_dim="softmax log_softmax softmin cumsum cumprod logcumsumexp cummax cummin select narrow "
-            "squeeze unflatten gumbel_softmax squeeze_copy select_copy",
+            "squeeze unflatten gumbel_softmax squeeze_copy select_copy narrow_copy index_fill unique_dim "
+            "unique_dim_consecutive normalize",
             selecting="index_select",
-            along_first="chunk split split_with_sizes unbind tensor_split slice",
+            along_first="chunk split split_with_sizes unbind tensor_split slice slice_copy split_copy "
+            "split_with_sizes_copy unbind_copy",
             cat="cat",
             stack="stack",
             stacked_at_1="hstack vstack column_stack",
             stacked_at_2="dstack",
             tiled="tile",
-            along_last="argsort sort topk kthvalue mode glu diff",
+            along_last="argsort sort topk kthvalue mode glu diff fft_fft fft_ifft fft_rfft fft_irfft "
+            "fft_hfft fft_ihfft",
             along_dims="flip roll",
             along_two="transpose transpose_copy",
             moving="movedim",
             before_dim="unsqueeze unsqueeze_copy",
-            reducing="sum mean prod amax amin max min argmax argmin any all var std nansum nanmean "
-            "logsumexp median nanmedian count_nonzero var_mean std_mean",
-            normalized="layer_norm rms_norm native_layer_norm",
+            reducing="sum mean prod amax amin max min argmax argmin var std nansum nanmean "
+            "logsumexp median nanmedian var_mean std_mean aminmax",
+            normalized="layer_norm rms_norm native_layer_norm _fused_rms_norm",
             padded="pad constant_pad_nd",
             flattened="flatten",
             indexed="getitem",
-            viewed="view view_as",
-            reshaped="reshape ravel reshape_as",
-            expanding="expand broadcast_to",
+            viewed="view view_as view_copy",
+            reshaped="reshape ravel reshape_as _reshape_copy",
+            expanding="expand broadcast_to expand_copy",
             sized="zeros ones empty full rand randn new_zeros new_ones new_empty new_full",
-            channels="batch_norm group_norm",
+            channels="batch_norm group_norm instance_norm native_batch_norm _native_batch_norm_legit "
+            "_native_batch_norm_legit_functional _native_batch_norm_legit_no_training _batch_norm_no_update "
+            "_batch_norm_with_update _batch_norm_with_update_functional feature_alpha_dropout "
+            "feature_dropout",
         ),
     }.items()
 }

@@ -468,6 +468,8 @@ def gradient(
         c.refuse(f"gradient takes a spacing for each of {len(at)} dimensions, not {len(spacing)}")
     if edge_order not in (1, 2):
         c.refuse(f"gradient takes edge_order 1 or 2, not {edge_order}")
+    if at and not input.shape:
+        c.refuse(f"gradient takes axes {list(at)} of a tensor that has none")
     for i in at:
         least = edge_order + 1
         c.require(

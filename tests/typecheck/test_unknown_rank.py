@@ -117,6 +117,10 @@ def second(x: Tensor) -> Tensor:
     return a - b
 
 
+def count_of(*sizes: int) -> int:
+    return len(sizes)
+
+
 def squeezed(x: Tensor) -> Tensor:
     return x.squeeze().sum(0)
 
@@ -160,6 +164,16 @@ TARGETS: dict[str, tuple[Callable[..., Any], str]] = {
     "expanded to sizes": (lambda x, y: x.expand(y.shape) + 1, TWO),
     "expanded to": (lambda x: x.expand_as(torch.ones(2, 3, 4)), ONE),
     "heads by sizes": (heads_of_sizes, ONE),
+    "written out": (lambda x, y: torch.relu(x).view(*y.shape), TWO),
+    "written out beside others": (lambda x: x.reshape(*x.shape[:-1], 2, -1), ONE),
+    "written out in a tuple": (lambda x: torch.reshape(x, (*x.shape[1:-1], -1, x.size(0))), ONE),
+    "written out of two": (lambda x, y: x.reshape(1, *x.shape, *y.shape), TWO),
+    "written out for a function": (lambda x: x.reshape(-1)[: count_of(*x.shape)].view(2), ONE),
+    "expanded to written out": (lambda x, y: x.expand(*y.shape), TWO),
+    "broadcast of three": (lambda x, y: (x + y).sum(-1) * x, TWO),
+    "gathered": (lambda x, y: x.gather(1, y.long()) + 1, TWO),
+    "scattered": (lambda x, y: torch.zeros(x.shape).scatter_add(-1, y.long(), x), TWO),
+    "of other dtypes": (lambda x, y: (x + y.double()).view(torch.int32), TWO),
     "sizes before": (lambda x: x.new_zeros((2,) + x.shape[1:]) + x, ONE),  # noqa: RUF005
     "zeros of sizes": (lambda x: torch.zeros(x.shape).matmul(x), ONE),
     "hstacked": (lambda x, y: torch.hstack([x, y]), TWO),
@@ -214,7 +228,7 @@ def concrete(spec: str, rows: dict[str, tuple[int, ...]], sizes: dict[str, int])
 def runs(target: Callable[..., Any], shapes: list[tuple[int, ...]]) -> bool:
     try:
         target(*(torch.zeros(shape) for shape in shapes))
-    except (RuntimeError, IndexError, ValueError):
+    except (RuntimeError, IndexError, ValueError, TypeError):
         return False
     return True
 
@@ -245,6 +259,23 @@ def test_one_way_for_all_ranks(target: Callable[..., Any]) -> None:
     assert examine(target, TWO, replay=False).report.stats["paths"] == 1
 
 
+@pytest.mark.parametrize("target", [
+    lambda x, y: x.view(*y.shape), lambda x, y: torch.zeros(*x.shape, 2), lambda x, y: x + y * x,
+    lambda x, y: torch.cat([x, y], -1), lambda x, y: x if x.shape == y.shape else y,
+    lambda x, y: x.new_zeros((*y.shape[1:], 3)) if y.dim() else x,
+])  # fmt: skip
+def test_no_rank_is_looked_at_alone(target: Callable[..., Any]) -> None:
+    """Not a largest rank is told, and there are few ways."""
+    found = examine(target, TWO, replay=False).report
+    assert "bounded-rank" not in [f.code for f in found.findings] and found.stats["paths"] <= 4
+
+
+def test_many_inputs_are_told_in_a_line() -> None:
+    spec = "; ".join(f"{name}: float32[...]" for name in "abcdefgh")
+    report = check(lambda a, b, c, d, e, f, g, h: a + b + c + d + e + f + g + h, spec)
+    assert str(report.accepts) == "broadcast(a,b,c,d,e,f,g,h) == 1"
+
+
 def test_what_is_expanded_is_not_taken_for_contiguous() -> None:
     """`expand_as` repeats elements: their tensor cannot be viewed as a vector where sizes have grown."""
     with pytest.raises(RuntimeError, match="view size"):
@@ -269,7 +300,7 @@ def test_ranks_may_be_assumed() -> None:
 
 
 @pytest.mark.parametrize(
-    "target", [lambda x: x.reshape(*x.shape, 1), lambda x: x.reshape(*x.shape, 7, -1)[0, 9]]
+    "target", [lambda x: x.reshape([*map(int, x.shape), 1]), lambda x: x.reshape([*map(int, x.shape), 7, -1])]
 )
 def test_no_more_is_claimed_than_was_looked_at(target: Callable[..., Any]) -> None:
     report = check(target, ONE)
@@ -279,8 +310,10 @@ def test_no_more_is_claimed_than_was_looked_at(target: Callable[..., Any]) -> No
 
 
 def test_a_call_that_larger_ranks_may_pass_is_not_refuted() -> None:
-    report = check(lambda x: torch.gather(x, -9, x.long()), ONE)
+    report = check(lambda x: F.cosine_similarity(x, x, dim=-9), ONE)
     assert report.verdict is Verdict.UNKNOWN
+    report = check(lambda x: torch.gather(x, -9, x.long()), ONE)
+    assert report.verdict is Verdict.REFINED and str(report.accepts) == "9 <= rank(x)"
 
 
 def test_a_largest_rank_that_no_kernel_takes_is_none() -> None:
