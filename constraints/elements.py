@@ -167,6 +167,9 @@ def _mul(named: Named, result: Tensor) -> Elements:
     for x, y in ((a, b), (b, a)):
         if isinstance(y, Affine) and not y.steps and isinstance(y.start, int):
             return _scaled(x, y.start)
+    match a, b:
+        case Affine(this, ()), Affine(that, ()) if result.dtype == "int64":
+            return Affine(this * that)
     if isinstance(a, Span) and isinstance(b, Span) and a.low == b.low == 0:
         return Span(0, a.high * b.high, a.attained and b.attained)  # both grow with the data from 0
     return UNTRACKED
@@ -208,13 +211,18 @@ def _floor_divide(named: Named, result: Tensor) -> Elements:
 
 
 def _summed(named: Named, result: Tensor) -> Elements:
-    """A sum of n elements between 0 and h is between 0 and n*h: a count of what a mask takes, for one."""
+    """A sum of n elements between 0 and h is between 0 and n*h: a count of what a mask takes, for one. Of
+    integers that are all h it is n*h; floats are rounded.
+    """
     tensor = _first(named)
     span, dim = extremes(tensor), named.get("dim")
-    if span is None or span.low != 0 or tensor.rank == 0:
+    if span is None or tensor.rank == 0:
         return UNTRACKED
     axes = range(tensor.rank) if dim in (None, ()) else dim if isinstance(dim, tuple) else (dim,)
-    return Span(0, span.high * product([tensor.shape[axis] for axis in axes]), span.attained)
+    count = product([tensor.shape[axis] for axis in axes])
+    if span.low == span.high and result.dtype == "int64" and tensor.dtype in (*INTEGRAL, "bool"):
+        return Affine(span.low * count)
+    return Span(0, span.high * count, span.attained) if span.low == 0 else UNTRACKED
 
 
 def _greatest(named: Named, result: Tensor) -> Elements:
@@ -302,6 +310,11 @@ def require_exact(c: Context, op: str, named: Named) -> None:
             most = ((1 << DIGITS[dtype]) - 1) // r - 2 * SMALL * r * d
             if not c.at_least(most - n, 0) or not c.at_least(most + n, 0):
                 c.approximate(f"the rounding of {n} / {d} is left aside, which matters beyond {most}")
+
+
+def _drawn(named: Named, result: Tensor) -> Elements:
+    """`multinomial`: which of the categories, by chance."""
+    return Span(0, _first(named).shape[-1] - 1, attained=False)
 
 
 def _given(named: Named, result: Tensor) -> Elements:
@@ -420,6 +433,14 @@ def _repeated(named: Named, result: Tensor) -> Elements:
     return extremes(_first(named)) or UNTRACKED
 
 
+def _nearest(named: Named, result: Tensor) -> Elements:
+    """Some of the elements, each as often as may be."""
+    match extremes(_first(named)):
+        case Span(low, high):
+            return Affine(low) if low == high else Span(low, high, attained=False)
+    return UNTRACKED
+
+
 def _tiled(named: Named, result: Tensor) -> Elements:
     """The whole several times along some axes, where it is the same all along these."""
     tensor, repeats = _first(named), named.get("repeats", named.get("dims"))
@@ -528,6 +549,8 @@ ELEMENTS: Mapping[str, ElementLaw] = {
     "transpose": _moved(_transposed),
     "permute": _moved(_permuted),
     **dict.fromkeys(("repeat", "tile"), _tiled),
+    **{f"upsample_nearest{n}d": _nearest for n in (1, 2, 3)},
+    **{f"_upsample_nearest_exact{n}d": _nearest for n in (1, 2, 3)},
     **dict.fromkeys(
         "repeat_interleave flip roll index_select gather take_along_dim T t mT movedim".split(),
         _repeated,
@@ -539,6 +562,7 @@ ELEMENTS: Mapping[str, ElementLaw] = {
     ),
     "mul": _mul,
     "cumsum": _cumsum,
+    "multinomial": _drawn,
     "one_hot": lambda named, result: Span(0, 1, attained=False),
     "sum": _summed,
     **dict.fromkeys("amax max".split(), _extreme(greatest=True)),

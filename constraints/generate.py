@@ -37,6 +37,7 @@ from .language import (
 from .lifting import Named, Reach, fitted, has_row, into_first, is_stray, opened, prepared, restored, shaped
 from .memory import require_apart
 from .opnames import IGNORED, SYNONYMS, is_in_place, parameters
+from .places import Places
 from .program import Argument, Program, Ref, parts_of
 from .rows import Deeper
 from .system import Domain
@@ -207,6 +208,7 @@ class Generator:
     _counts: Counts = field(default_factory=Counts)
     _free: Free = field(default_factory=Free)
     _columns: Columns = field(default_factory=Columns)
+    _places: Places = field(default_factory=Places)
     _valid: Valid = field(default_factory=Valid)
     _fresh: int = 0
     """How many sizes data have decided, those included that were taken back: no name is given twice."""
@@ -312,8 +314,13 @@ class Generator:
         return trues if count.of is None else count.of - trues
 
     def _trues_of(self, mask: Tensor) -> Dim:
-        if (trues := self._columns.trues(mask)) is not None:
+        trues = self._columns.trues(mask)
+        if trues is None:
+            trues = self._places.trues(mask, self.bounds.certain)
+        if trues is not None:
             return trues
+        if mask.numel == 0:
+            return 0
         known = self._trues.get(id(mask))
         if known is None:
             known = self._trues[id(mask)] = mask, self.fresh("true", 0, mask.numel)
@@ -464,11 +471,12 @@ class Generator:
         result = self.simplified(result) if self.equations else result
         if any(result is given for given in named.values()):
             result = anew(result)  # another tensor, of which other things may be known
+        result, placed = self._places.follow(op, named, result, self.bounds.certain)
         result, free = self._free.follow(self, op, named, result)
         result, counted = self._counts.follow(self, op, named, result)
         self._valid.follow(op, named, result)
         made = self._columns.follow(op, named, result)
-        self._asked |= counted or free or made
+        self._asked |= counted or free or made or placed
         return result
 
     def _lifted(
@@ -509,11 +517,13 @@ class Generator:
             if tensor.dtype in ("bool", "uint8", None):
                 self._trues.clear()
                 self._columns.clear()
+                self._places.clear()
                 self._masks_written = True
             if tensor.dtype in (*INTEGRAL, "bool", None):
                 self._counts.clear()
                 self._data.clear()
                 self._columns.clear()
+                self._places.clear()
                 self._valid.clear()
 
     def _heard(self) -> tuple[int, int, int]:

@@ -138,7 +138,21 @@ def repeated_positions(x: Tensor, table: Tensor) -> Tensor:
     return table[grid + 1] + table[positions.repeat(2)].view(2, -1) + x.new_zeros(last.item() + 1)
 
 
+def counted_in_a_mask_of_ones(x: Tensor, table: Tensor) -> Tensor:
+    """As an image that is not padded counts its patches."""
+    mask = F.interpolate(torch.ones(1, 1, x.shape[1] + 1, 6), size=x.shape).long()
+    rows, columns = mask[:, 0].sum(dim=1)[:, 0], mask[:, 0].sum(dim=2)[:, 0]
+    room = x.new_zeros(rows[0].item(), columns.max().item()) + x
+    return room.view((rows * columns).item()) + table[:1] + table[rows + columns]
+
+
+def chosen_by_chance(x: Tensor, table: Tensor) -> Tensor:
+    choice = torch.multinomial(torch.ones(x.shape[0]), 2, replacement=True)
+    return x[choice] + table[choice + 1].sum()
+
+
 CARRIED: list[Program] = [
+    (counted_in_a_mask_of_ones, "x: [a, b]; table: [n]", 4),
     (repeated_positions, "x: [a]; table: [n]", 6),
     (greatest_position, "x: [a, b]; table: [n]", 5),
     (extremes_of_rows, "x: [a, b]; table: [n, 2]", 5),
@@ -157,6 +171,13 @@ FRACTIONS: list[Program] = [
     (frames_of_tensors, "x: [a]", 12),
     (floor_of_a_quotient, "x: [a]", 7),
 ]
+
+
+def test_what_is_chosen_by_chance_is_among_what_there_is() -> None:
+    """Whether the greatest is chosen is for nobody to say; where that matters nothing is claimed."""
+    report = check(chosen_by_chance, "x: [a]; table: [n]", ["n >= a + 1", "a <= 16777216"])
+    assert report.verdict == "proved" and not report.findings
+    assert "approximate" in [f.code for f in check(chosen_by_chance, "x: [a]; table: [n]").findings]
 
 
 @named(FRACTIONS)
@@ -305,6 +326,81 @@ def test_masks_that_do_not_count_what_they_may(program: Program) -> None:
     assert {True, False} in all_outcomes(target, inputs, upto).values()
     report = check(target, inputs)
     assert report.verdict == "unknown", report.to_text()
+
+
+def places_by_row(x: Tensor) -> Tensor:
+    """The places of a mask, row by row, as they are sorted into those that count and those that do not."""
+    mask = torch.ones(x.shape[0], x.shape[1]).long()
+    places, others = mask.nonzero(), (1 - mask).nonzero()
+    rows = places[:, 0].unique()
+    assert others.shape[0] == 0 and rows.shape[0] == x.shape[0]
+    by_row = [places[places[:, 0] == row] for row in rows]
+    picked = torch.cat([one[torch.multinomial(torch.ones(one.size(0)), one.size(0))] for one in by_row])
+    return x[picked[:, 0], picked[:, 1]].view(x.shape[0], -1) + x
+
+
+def places_by_column(x: Tensor) -> Tensor:
+    places = torch.nonzero(torch.ones(x.shape).bool())
+    column = places.select(1, -1)
+    last, first = column == x.shape[1] - 1, column[column == 0]
+    return x[:, 0] + x.new_zeros(last.sum().item()) + first.view(-1, 2).shape[0]
+
+
+def places_of_none(x: Tensor) -> Tensor:
+    """Of a mask that has no columns there are no rows either."""
+    places = torch.ones(x.shape[0], x.shape[1] - 1).nonzero()
+    return places[:, 0].unique() + x.new_zeros(x.shape[0])
+
+
+def places_that_are_written(x: Tensor) -> Tensor:
+    mask = torch.ones(x.shape[0], x.shape[1]).long()
+    mask[:, 0] = (x[:, 0] > 0).long()
+    return mask.nonzero().view(x.shape[0], -1)
+
+
+def places_written_through_a_view(x: Tensor) -> Tensor:
+    mask = torch.ones(x.shape[0], x.shape[1]).long()
+    mask.view(-1)[:1] = (x[:1, 0] > 0).long()
+    return mask.nonzero().view(x.shape[0], -1)
+
+
+def places_of_data(x: Tensor) -> Tensor:
+    places = (x > 0).nonzero()
+    return places[:, 0].unique() + x.new_zeros(x.shape[0])
+
+
+def a_row_that_is_not_there(x: Tensor, y: Tensor) -> Tensor:
+    places = torch.ones(x.shape[0], x.shape[1]).nonzero()
+    return places[places[:, 0] == y.shape[0]][:, 1] + x.new_zeros(x.shape[1])
+
+
+PLACED: list[Program] = [
+    (places_by_row, "x: [a, b]", 4),
+    (places_by_column, "x: [a, b]", 4),
+]
+
+
+@named(PLACED)
+def test_the_places_of_a_mask_of_ones(program: Program) -> None:
+    agrees(program)
+
+
+@named(
+    [
+        (places_of_none, "x: [a, b]", 3),
+        (places_that_are_written, "x: [a, b]", 3),
+        (places_written_through_a_view, "x: [a, b]", 3),
+        (places_of_data, "x: [a, b]", 3),
+        (a_row_that_is_not_there, "x: [a, b]; y: [n]", 3),
+    ]
+)
+def test_places_that_are_not_known(program: Program) -> None:
+    """Nothing is said that an eager run denies."""
+    target, inputs, upto = program
+    found = all_outcomes(target, inputs, upto)
+    assert {frozenset(f) for f in found.values()} != {frozenset({True})}
+    if check(target, inputs).verdict != "unknown":
+        agrees(program)
 
 
 def positions_of_tokens(ids: Tensor, table: Tensor) -> Tensor:

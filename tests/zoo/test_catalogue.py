@@ -44,7 +44,7 @@ UNDECIDED = {
             hf_pixtralvision lucid_ats_vit
         """,
         DATA: """
-            hf_longformer hf_led hf_reformer hf_switchtransformers hf_nllbmoe hf_vilt hf_encodec
+            hf_longformer hf_led hf_reformer hf_switchtransformers hf_nllbmoe hf_encodec
             cv_simplepose_resnet18_coco cv_superpointnet hf_superpoint_forkeypointdetection
             cv_segnet_cityscapes pyg_graph_unet
         """,
