@@ -72,6 +72,8 @@ T = TypeVar("T")
 
 MAX_WAYS: Final = 8
 """How many ways through a body are looked at."""
+MANY: Final = 5
+"""Loops over so many numbers may be summarised."""
 
 
 class Stage(Enum):
@@ -157,7 +159,7 @@ class Loop:
         peeled = self.run.loops.plans.peeled(self.site)
         frames = maker and _driven_by(handle, self.site, maker, frame)
         if isinstance(self.count, int) and not self.run.loops.plans.summarises(self.site):
-            return self._one_by_one()
+            return self._one_by_one() if self.count >= MANY else self.sequence.all()
         self._last = self.run.loops.plans.peeled_behind(self.site)
         few = peeled is None or (isinstance(self.count, int) and self.count <= peeled + self._last + 1)
         if not frames or few or peeled is None:

@@ -192,6 +192,7 @@ class MergedCall:
         self.begun = run.position.constraints
         """How many constraints of the path come before it."""
         self._call, self._seen = call, seen
+        self._around = run.calls.depth
         self._planned: tuple[Turn, ...] = ()
         self._ways: list[tuple[Turn, ...]] = [()]
         self._mark = run.mark()
@@ -220,6 +221,7 @@ class MergedCall:
             self._ways.append((*self.turns, Turn(formula, False, 0)))
             self._looked_at += 1
             if self._looked_at >= MAX_WAYS:
+                self.run.calls.summarise(self._around)
                 self.fail("there are too many ways through it")
         turn = Turn(formula, taken, self.run.position.constraints)
         self.turns.append(turn)

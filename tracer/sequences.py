@@ -116,6 +116,24 @@ class Counted:
     def _at(self, k: Dim) -> Any:
         return size(self._run, self._numbers.start + self._numbers.step * k)
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._numbers, name)
+
+    def __len__(self) -> int:
+        return builtins.len(self._numbers)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._numbers[key]
+
+    def __contains__(self, value: Any) -> bool:
+        return value in self._numbers
+
+    def __eq__(self, other: object) -> bool:
+        return self._numbers == (other._numbers if type(other) is Counted else other)
+
+    def __hash__(self) -> int:
+        return hash(self._numbers)
+
 
 def iterate(value: Lazy, frame: FrameType) -> Iterator[Any]:
     """The iterator for the code that `frame` runs: a `for` may be summarised, `a, b = x` says how many."""

@@ -912,6 +912,20 @@ def told_in_list(x: Tensor) -> Tensor:
     return torch.zeros([1, rest + 1])
 
 
+def ranges_as_values(x: Tensor) -> Tensor:
+    """What is gone through is a list of ranges, of which each is one still."""
+    total = 0
+    for r in list(map(range, [6, 7])):
+        total += len(r) + r[-1] + r.stop + sum(i for i in r if i in r) + (r == range(6)) + next(reversed(r))
+    return x.new_zeros(x.size(1) + total)
+
+
+def test_ranges_as_values() -> None:
+    system = trace(ranges_as_values, "x: [b, n, 4]")
+    (path,) = system.paths
+    assert recorded(path, {"b": 1, "n": 2}) == eager(ranges_as_values, "x: [b, n, 4]", {"b": 1, "n": 2})
+
+
 @pytest.mark.parametrize("case", [
     Case(remainders),
     Case(kept_remainder, summarised=False),
