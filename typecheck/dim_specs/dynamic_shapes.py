@@ -24,6 +24,7 @@ from ...solver import boxes
 from ...solver.boxes import Box
 from ...solver.judge import Budget, Judge
 from ...solver.periodic import solutions
+from ...solver.progressions import HORIZON
 from ..report import Report, Verdict
 from .specs import Bounds, DimSpec, Entries, Hint, Items, Size, Sizes, Tree, sizes
 from .specs import to_json as spec_json
@@ -137,7 +138,7 @@ class _Chooser:
         found = [(way, box) for way in self.report.ways or (True,) if (box := self._box(way)) is not None]
         if not found:
             return None
-        way, box = max(found, key=lambda pair: (self._least(pair[1]) <= SMALL, pair[1].rank))
+        way, box = max(found, key=lambda pair: self._worth(pair[1]))
         exact = boxes.is_all(self.judge, box, self.accepted)
         given_up = () if exact else tuple(self._given_up(way, box))
         return DynamicShapes(
@@ -148,6 +149,15 @@ class _Chooser:
             self.report.accepts.exact,
             way,
         )
+
+    def _worth(self, box: Box) -> tuple[object, ...]:
+        """What speaks for the way that takes the sizes of a box: small inputs, and usual sizes; roots without
+        end; sizes that are multiples where they go in steps; then how large it is.
+        """
+        least = box.at({root.name: root.low for root in box.roots})
+        usual = all(size <= HORIZON for size in least.values())
+        even = sum(substitute(size, dict.fromkeys(symbols(size), 0)) == 0 for size in box.sizes.values())
+        return self._least(box) <= SMALL, usual, box.rank[0], even, box.rank
 
     def _least(self, box: Box) -> int:
         """The elements of all inputs together, at the smallest sizes of the box: what an example costs."""

@@ -367,6 +367,31 @@ class Attends(nn.Module):
         return attended.transpose(1, 2).flatten(2) + x
 
 
+class Heads(nn.Module):
+    """Attention in heads by products of matrices, as it is written by hand."""
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        q, k = (value.unflatten(-1, (2, 2)).transpose(1, 2) for value in (x, y))
+        return torch.matmul((q @ k.transpose(2, 3)).softmax(-1), k).transpose(1, 2).flatten(2) + x
+
+
+class Counted(nn.Module):
+    """The length of a tensor of positions is a size."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        positions = torch.arange(x.shape[1])
+        return x + torch.ones(2 * len(positions))[: len(x[0])] / len(x)
+
+
+class Chunks(nn.Module):
+    """The last of three chunks of 8 is as long as it happens to be."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        length = x.shape[1]
+        parts = [x[:, start : min(start + 8, length)].cumsum(1) for start in range(0, length, 8)]
+        return torch.cat(parts, 1) + x
+
+
 class Skips(nn.Module):
     """A skip of size 1 broadcasts against what upsampling has made of it."""
 
@@ -384,6 +409,9 @@ FREE = [
     Case("a loss", Loss(), TWO, FEW),
     Case("products", Products(), "x: [b, 5, 4]; y: [c, t, 4]", tuple({**p, "t": 6} for p in FEW)),
     Case("attention", Attends(), "x: [b, 5, 4]; y: [c, t, 4]", tuple({**p, "t": 6} for p in FEW)),
+    Case("heads", Heads(), "x: [b, 5, 4]; y: [c, t, 4]", tuple({**p, "t": 6} for p in FEW)),
+    Case("lengths", Counted(), "x: [b, t]", (*grid(b=(1, 2, 3), t=(1, 2, 3, 8, 20)),)),
+    Case("chunks", Chunks(), "x: [b, t]", (*grid(b=(1, 2), t=(17, 18, 21, 24)),), ("17 <= t <= 24",)),
     Case("a skip", Skips(), "x: [b, 2, n]", (*grid(b=(1, 2), n=(1, 2, 3, 4, 8, 9)),)),
     Case("squeeze", Column(), "x: [b, h, w]", (*grid(b=(1, 3), h=(3, 4, 5, 7, 8), w=(2, 5)),), ("w >= 2",)),
     Case("max_pool1d", Pooled(), "x: [b, 3, t]", (*grid(b=(1, 2), t=(1, 2, 9, 40)),)),
@@ -472,7 +500,12 @@ def test_descriptions_of_graphs_tell_numbers_and_sizes_apart() -> None:
         return (x + 1).t().contiguous().sin_()
 
     assert described(copied, 4) == described(lambda x: (x + 1).t().sin(), 4)
+    def apart(x: Tensor) -> Tensor:
+        (x + 1).view(x.shape[0], -1, 1).cos_()
+        return (x + 1).view(x.shape[0], -1).t().contiguous().sin()
+
     assert described(written, 4) != described(lambda x: (x + 1).t().sin_(), 4)
+    assert described(apart, 4) == described(lambda x: (apart(x), (x + 1).view(x.shape[0], -1).t().sin())[1], 4)
     assert described(lambda x: aten.slice(x, 0, 0, sys.maxsize, 2), 4) != described(lambda x: x[:], 4)
     assert described(lambda x: x.relu().sin(), 4) != described(lambda x: x.sin().relu(), 4)
 
@@ -525,6 +558,31 @@ def test_one_way_is_traced() -> None:
     assert [g.cause for g in found.given_up] == ["way"]
     module = found.program.module()
     assert [b for b in range(1, 20) if ran(module, "x: [b, 3]", {"b": b}, model)] == [*range(8, 20)]
+
+
+class Tables(nn.Module):
+    """Beyond the table there is another way, of endless many sizes, which nobody comes to."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.cumsum(1) if x.shape[1] > 5000 else x * 2
+
+
+class Padded(nn.Module):
+    """Each residue of the length goes a way of its own."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        over = x.shape[1] % 4
+        return x if over == 0 else nn.functional.pad(x, (0, 4 - over))
+
+
+@pytest.mark.parametrize(
+    ("model", "taken"), [(Tables(), [1, 3, 4, 30, 5000]), (Padded(), [4, 8, 20])], ids=["tables", "padded"]
+)
+def test_the_usual_way_is_traced(model: nn.Module, taken: list[int]) -> None:
+    module = export(model, "x: [b, t]").program.module()
+    sizes = (1, 3, 4, 5, 7, 8, 20, 30, 5000, 5001)
+    found = [t for t in sizes if ran(module, "x: [b, t]", {"b": 2, "t": t}, model)]
+    assert set(taken) <= set(found) and (5001 in found) == (5001 in taken)
 
 
 def test_numbers_in_the_graph_keep_their_guards() -> None:
