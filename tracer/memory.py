@@ -48,6 +48,9 @@ class View(Memory):
     place: int
     results: tuple[Value, ...]
 
+    def whole(self) -> Memory:
+        return self.source.whole()
+
     def begin(self) -> tuple[Memory, Dim | None]:
         memory, start = self.source.begin()
         result = self.results[self.place]

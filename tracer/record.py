@@ -748,6 +748,8 @@ class Recording(Ledger):
         if isinstance(written, SymbolicTensor) and not results and isinstance(written.value, Tensor):
             # Some elements were written over (`x[i] = v`), in a way that is not followed.
             written.value = dataclasses.replace(written.value, elements=written.value.elements and UNTRACKED)
+        if isinstance(written, SymbolicTensor):
+            written.is_written()
         if op == "setitem" and isinstance(written, torch.Tensor) and not isinstance(written, SymbolicTensor):
             _, known, ref = self.real_tensor(written)
             self._overwrite(written, dataclasses.replace(known, elements=known.elements and UNTRACKED), ref)

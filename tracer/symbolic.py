@@ -7,8 +7,10 @@ answered here.
 
 from __future__ import annotations
 
+import functools
 import operator
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from types import FrameType
@@ -206,6 +208,15 @@ class RowSizes(Sizes):
 class Memory:
     """Memory of its own; a tensor that owns it begins where it does."""
 
+    @functools.cached_property
+    def tensors(self) -> list[weakref.ref[SymbolicTensor]]:
+        """What lies in it, where that is all of a memory."""
+        return []
+
+    def whole(self) -> Memory:
+        """The memory that it is, or is a part of."""
+        return self
+
     def begin(self) -> tuple[Memory, Dim | None]:
         """The memory, and the place in it, in elements, where a tensor begins; None where that is not known.
         """
@@ -224,12 +235,27 @@ class SymbolicTensor(torch.Tensor):
     def memory(self) -> Memory:
         """What it lies in; a new one until it is known for a view."""
         if self._memory is None:
-            self._memory = Memory()
+            self.memory = Memory()
+        assert self._memory is not None
         return self._memory
 
     @memory.setter
     def memory(self, memory: Memory) -> None:
         self._memory = memory
+        memory.whole().tensors.append(weakref.ref(self))
+
+    def is_written(self) -> None:
+        """Something has been written into it: the elements of others that share its memory are no more what
+        they were.
+        """
+        if self._memory is None:
+            return
+        for found in self._memory.whole().tensors:
+            other = found()
+            if other is None or other is self or not isinstance(other.value, Tensor):
+                continue
+            if other.value.elements is not None:
+                other.value = replace(other.value, elements=UNTRACKED)
 
     @staticmethod
     def __new__(cls, run: Recording, value: Tensor | Dynamic, ref: Ref, dtype: torch.dtype) -> SymbolicTensor:

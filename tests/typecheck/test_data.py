@@ -200,6 +200,58 @@ def test_a_fraction_in_floats_is_exact_up_to_a_size() -> None:
     assert int(torch.floor(torch.tensor(2**24 + 1) / 2 * 2)) != 2**24 + 1
 
 
+def a_view_is_written(x: Tensor, table: Tensor) -> Tensor:
+    positions = torch.arange(x.shape[0])
+    positions.view(-1)[:1] = 100
+    return table[positions]
+
+
+def a_slice_is_added_to(x: Tensor, table: Tensor) -> Tensor:
+    positions = torch.arange(x.shape[0])
+    first = positions[:1]
+    first += 100
+    return table[positions]
+
+
+def what_a_view_is_of_is_written(x: Tensor, table: Tensor) -> Tensor:
+    positions = torch.arange(x.shape[0])
+    row = positions.view(1, -1)
+    positions += 100
+    return table[row]
+
+
+def a_sibling_is_written(x: Tensor, table: Tensor) -> Tensor:
+    ones = torch.ones(x.shape[0], 3).long()
+    rows, every = ones.unbind(1), ones.view(-1)
+    every[0] = 100
+    return x.new_zeros(int(rows[0].sum())) + x
+
+
+@named(
+    [
+        (target, "x: [a]; table: [n]", 3)
+        for target in (
+            a_view_is_written, a_slice_is_added_to, what_a_view_is_of_is_written, a_sibling_is_written,
+        )
+    ]
+)  # fmt: skip
+def test_elements_that_are_written_through_others_are_not_known(program: Program) -> None:
+    target, inputs, upto = program
+    assert {frozenset(f) for f in all_outcomes(target, inputs, upto).values()} >= {frozenset({False})}
+    report = check(target, inputs)
+    assert report.verdict == "unknown" or "approximate" in [f.code for f in report.findings], report.to_text()
+
+
+def test_a_tensor_with_memory_of_its_own_keeps_its_elements() -> None:
+    def apart(x: Tensor, table: Tensor) -> Tensor:
+        positions = torch.arange(x.shape[0])
+        others = positions.clone()
+        others += 100
+        return table[positions.view(-1)]
+
+    assert str(agrees((apart, "x: [a]; table: [n]", 4)).accepts) == "a <= n"
+
+
 FOUR = torch.zeros(4)
 PLACES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "index_select": lambda x, at: FOUR.index_select(0, at),
