@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import combinations, product
+from itertools import combinations, product, zip_longest
 from typing import Final, TypeAlias
 
 from .dims import Dim, Term, sym
@@ -27,7 +27,7 @@ from .parts import Part, Row, count, depth, dim_at, known_dim, rank
 _RELATION: Final = re.compile(r"(broadcast|equal|expands|within)\((.*)\)")
 _PART: Final = re.compile(r"(\w+)(?:\[(\d*):(?:-(\d+))?\])?")
 
-TRIES: Final = 400
+TRIES: Final = 64
 """So many rows are tried."""
 
 CASES: Final = 4
@@ -238,6 +238,7 @@ def _cases(a: Part, b: Part, known: frozenset[str], depths: Depths) -> Iterator[
         yield all_of(said), [*zip(*places, strict=True)]
 
 
+@lru_cache(maxsize=1 << 14)
 def _shift(wide: Relation, r: Relation, within: bool = False) -> int | None:
     """How many of the last dims that one relation is about another is not about, in all rows alike: the first
     is about all of the second (`within`: of some of its rows); None where it is not.
@@ -282,6 +283,9 @@ def spelt(r: Relation, rows: Mapping[str, Sequence[Dim]]) -> Formula:
 
 def is_true(r: Relation, rows: Mapping[str, Sequence[int]]) -> bool:
     """Does the relation hold of rows of these dims?"""
+    if r.kind == "broadcast":  # of many rows: at each place there is one size besides 1
+        dims = [[*rows[p.name]][p.start : max(len(rows[p.name]) - p.stop, p.start)] for p in r.parts]
+        return all(len({*column} - {1}) < 2 for column in zip_longest(*map(reversed, dims), fillvalue=1))
     return spelt(r, rows) is True
 
 
@@ -308,6 +312,8 @@ def arranged(
         if open is None or tries > TRIES:
             return None
         for a, b in combinations(open.parts, 2):
+            if any(r.kind == open.kind and {a, b} <= {*r.parts} for r in held):
+                continue
             long = [range(p.start, max(len(rows[p.name]) - p.stop, p.start)) for p in (a, b)]
             for i, j in zip(reversed(long[0]), reversed(long[1]), strict=False):
                 for m, n in ((2, 3), (3, 2), (2, 1), (1, 2)):

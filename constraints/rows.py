@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Final
 
@@ -170,12 +171,16 @@ def deepened(domain: Domain, wanted: Deeper) -> Domain:
     return replace(domain, symbols=tuple(known), assumptions=tuple(assumptions))
 
 
-def axioms(symbols: Iterable[str]) -> Iterator[Formula]:
+def axioms(symbols: Iterable[str]) -> tuple[Formula, ...]:
     """What holds of the symbols of rows whatever the input."""
-    symbols = tuple(symbols)
-    for name, own in _by_row(symbols).items():
-        yield from _axioms_of(name, *depth(own, name), _counts(own, name))
-    yield from relations.axioms(symbols)
+    return _axioms(tuple(symbols))
+
+
+@lru_cache(maxsize=256)
+def _axioms(symbols: tuple[str, ...]) -> tuple[Formula, ...]:
+    rows = _by_row(symbols).items()
+    alone = chain.from_iterable(_axioms_of(row, *depth(own, row), _counts(own, row)) for row, own in rows)
+    return (*alone, *relations.axioms(symbols))
 
 
 @lru_cache(maxsize=4096)

@@ -17,7 +17,7 @@ from ..constraints.formula import Formula, all_of, conjuncts, free_symbols, impl
 from ..constraints.language import Constraint, Fact
 from ..constraints.parts import rank
 from ..constraints.program import Origin
-from ..constraints.rows import is_possible
+from ..constraints.rows import is_possible, is_rank
 from ..constraints.system import Answer, Condition, Domain, Path, System
 from . import examples, refine
 from .bounds import Known
@@ -25,6 +25,8 @@ from .judge import Budget, Judge, Stats
 
 Verdict: TypeAlias = Literal["proved", "refined", "refuted", "unknown"]
 MAX_CORES = 16
+LONG = 8
+"""Rows of more dims are no examples that people would try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,8 +473,9 @@ def _origin(path: Path, node: int) -> Origin:
 
 
 def _possible(values: dict[str, int] | None) -> dict[str, int] | None:
-    """An assignment, where there are rows that are as it says."""
-    return values if values and is_possible(values) else None
+    """An assignment, where there are rows that are as it says, and none of them is long."""
+    long = values and any(n > LONG for name, n in values.items() if is_rank(name))
+    return values if values and not long and is_possible(values) else None
 
 
 class _Deciding:

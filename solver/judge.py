@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from ..constraints.dims import sym
-from ..constraints.formula import Formula, all_of, any_of, conjuncts, ne, negate
+from ..constraints.formula import Formula, all_of, any_of, conjuncts, le, ne, negate
 from ..constraints.rows import is_possible, is_rank, is_relation
 from ..constraints.system import Answer
 from . import elimination, examples
@@ -29,6 +29,8 @@ MANY = 64
 """Of more connected conditions than these none is dropped because it follows from the others: what is left
 would be no shorter to read.
 """
+SHORT: Final = 4
+"""Rows of so few dims are looked for first."""
 OTHERS: Final = 4
 """How often other sizes are looked for, where no rows are as those found say."""
 Satisfiable: TypeAlias = Literal["sat", "unsat", "unknown"]
@@ -183,6 +185,12 @@ class Judge:
         """
         formulas = tuple(formulas)
         answer, apart = self._satisfiable(formulas, names, units), list[Formula]()
+        if answer == "sat" and any(map(is_relation, self.model)) and not self._is_small():
+            found = self.model
+            short = [le(sym(s), SHORT) for s in found if is_rank(s)]
+            if self._satisfiable((*formulas, *short), names, units) == "sat" and is_possible(self.model):
+                return "sat"
+            self.model = found
         while answer == "sat" and not is_possible(self.model):
             rows = (s for s in self.model if is_rank(s) or is_relation(s))
             apart.append(any_of(ne(sym(s), self.model[s]) for s in rows))
@@ -193,6 +201,10 @@ class Judge:
             self.model = {}
             return "unknown"
         return answer
+
+    def _is_small(self) -> bool:
+        """Is the model one of rows of few dims, and are there such rows?"""
+        return all(n <= SHORT for s, n in self.model.items() if is_rank(s)) and is_possible(self.model)
 
     def _satisfiable(
         self, formulas: Iterable[Formula], names: Sequence[str], units: int | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 
@@ -92,6 +92,12 @@ def test_what_the_axioms_leave_open_is_so_of_some_rows(kind: str, looked_at: tup
                 assert is_true(one, found) == bool(truth)
 
 
+@given(st.lists(PARTS, min_size=2, max_size=4, unique=True), alike())
+def test_rows_that_broadcast_are_so_in_pairs(parts: list[Part], dims: Rows) -> None:
+    r = relation("broadcast", *parts)
+    assert is_true(r, dims) == (relations.spelt(r, dims) is True)
+
+
 def test_what_follows() -> None:
     xy, xyz = (relation("broadcast", *map(Part, names)) for names in ("xy", "xyz"))
     same, into = relation("equal", Part("x"), Part("y")), relation("expands", Part("x"), Part("y"))
@@ -121,6 +127,15 @@ def test_rows_that_none_can_be_are_told() -> None:
     assert Judge().satisfiable((*domain.assumptions, *said), domain.symbols) == "unknown"
 
 
+@pytest.fixture
+def anew() -> Iterator[None]:
+    """Axioms are kept from call to call."""
+    rows._axioms.cache_clear()
+    yield
+    rows._axioms.cache_clear()
+
+
+@pytest.mark.usefixtures("anew")
 def test_a_wrong_law_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     law = relations._LAWS["broadcast"]
     wrong = replace(law, differs=lambda a, b: False)
