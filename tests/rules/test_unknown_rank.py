@@ -277,7 +277,7 @@ def chain(g: Generator, calls: list[Call], known: dict[str, Value]) -> Iterator[
             return known.get(value, value)
         name, _, dtype = (value.dtype or "").partition(":") if isinstance(value, Tensor) else ("", "", "")
         if dtype:
-            return replace(known[name], dtype=dtype)  # type: ignore[type-var]
+            return replace(of, dtype=dtype) if isinstance(of := known[name], Tensor) else of
         if isinstance(value, SizesOf):
             of = known[value.name]
             return of.shape if isinstance(of, Tensor) else ()
@@ -347,7 +347,7 @@ def test_calls_are_accepted_somewhere() -> None:
 
 
 def test_every_operator_of_the_table_is_called() -> None:
-    data = {"item", "_local_scalar_dense", "unique_dim_consecutive"}  # of their results nothing can be compared
+    data = {"item", "_local_scalar_dense", "unique_dim_consecutive"}  # decide their results
     called = data | {name for c in CALLS for name in (c.op, c.op.removesuffix("_"))} | POINTWISE | FEW
     assert sorted(REACH.keys() - called - cases().keys()) == []
 
@@ -370,6 +370,11 @@ def step(at: int) -> st.SearchStrategy[Call]:
         st.builds(lambda x, s: call("reshape", x, s), operand, st.sampled_from(((-1,), (-1, 4), (2, -1)))),
         st.builds(lambda x, y, d: call("cat", (x, y), d), operand, operand, dim),
         st.builds(lambda x, y: call("einsum", "...i,...i->...", x, y), operand, operand),
+        st.builds(lambda x, y, d: call("gather", x, d, cast(y, "int64")), operand, operand, dim),
+        st.builds(lambda x, y: call("take_along_dim", x, cast(y, "int64"), -1), operand, operand),
+        st.builds(lambda x, y: call("reshape", x, SizesOf(y)), operand, operand),
+        st.builds(lambda x, y: call("expand", x, SizesOf(y)), operand, operand),
+        st.builds(lambda x, y: call("add", x, cast(y, "float64")), operand, operand),
         st.builds(lambda x, d: call("norm", x, dim=d), operand, dim),
         st.builds(lambda x, i: call("getitem", x, i), operand, st.sampled_from((0, (Dots, 0), (Dots, None)))),
     )  # fmt: skip
