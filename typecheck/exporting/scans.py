@@ -132,6 +132,10 @@ def _value(get: Callable[[], Any]) -> Any:
 # ---- the body
 
 
+_KINDS: Final = frozenset({torch.Tensor.dtype.__get__, torch.Tensor.device.__get__})  # type: ignore[attr-defined]
+"""Questions about a tensor that do not use it: what is written into changes neither."""
+
+
 @dataclass(eq=False)
 class _Run(TorchFunctionMode):
     """What a run of a body uses: tensors from outside stand for those that the scan gives it."""
@@ -164,6 +168,8 @@ class _Run(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = kwargs or {}
+        if func in _KINDS:
+            return func(*args)
         if func is torch.Tensor.__getitem__ and (taken := self._taken(*args)) is not None:
             return taken
         if func is torch.Tensor.__setitem__ and self._fills(*args):

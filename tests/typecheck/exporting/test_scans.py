@@ -104,7 +104,7 @@ class Filled(Model):
     def forward(self, x: Tensor) -> Tensor:
         y = torch.zeros(x.shape)
         for i in range(x.shape[1]):
-            y[:, i] = self.fc(x[:, i])
+            y[:, i] = self.fc(x[:, i]).to(y.device, y.dtype)
         return y
 
 
