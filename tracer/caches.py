@@ -8,12 +8,13 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterable, Iterator
-from types import FunctionType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
 from .origins import is_inner
 
 _CACHED: Final = type(functools.lru_cache(len))
+_WRAPPED: Final = (classmethod, staticmethod, MethodType)
 
 
 @contextlib.contextmanager
@@ -40,7 +41,8 @@ def _remembering(module: ModuleType) -> tuple[Any, ...]:
     for value in vars(module).values():
         own = isinstance(value, type) and value.__module__ == module.__name__
         for member in (value, *(vars(value).values() if own else ())):
-            found |= {id(function): function for function in _caches(getattr(member, "__func__", member))}
+            plain = member.__func__ if isinstance(member, _WRAPPED) else member  # others may raise if asked
+            found |= {id(function): function for function in _caches(plain)}
     return tuple(found.values())
 
 

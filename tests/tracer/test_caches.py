@@ -54,6 +54,22 @@ def test_a_model_runs_as_before_after_a_check(kind: type[nn.Module]) -> None:
         assert type(result) is torch.Tensor and torch.equal(result, kind()(torch.ones(2, t)))
 
 
+class NotInstalled:
+    """What stands for a package that is not there: it raises at whatever it is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise ModuleNotFoundError(name)
+
+
+OPTIONAL = NotInstalled()
+
+
+def test_a_member_that_raises_is_not_asked() -> None:
+    with forgetting([sys.modules[__name__]]):
+        positions(91)
+    assert positions.cache_info().currsize == 0
+
+
 class Constant(nn.Module):
     """torch.export has no keys for a cache where a size varies."""
 
