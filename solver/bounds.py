@@ -7,19 +7,23 @@ learns no more and looks no further, so that it says None more often, and nothin
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from math import inf
+from math import inf, prod
 from typing import TypeAlias
 
 from ..constraints.dims import (
     BUILD,
+    Apply,
     Atom,
     Dim,
     Mono,
     Symbol,
     Term,
+    divide,
+    lone,
+    lone_atom,
     substitute,
     sym,
     symbols,
@@ -37,11 +41,12 @@ from ..constraints.formula import (
     eq,
     free_symbols,
     ge,
+    le,
     ne,
     negate,
     rewrite,
 )
-from ..constraints.intervals import EVERYTHING, Interval, interval, narrow
+from ..constraints.intervals import EVERYTHING, Bound, Interval, interval, narrow
 from .periodic import EVERY, IntegerSet, TooLarge, solutions
 
 RELATIONS = 32
@@ -49,6 +54,9 @@ RELATIONS = 32
 RULES = 32
 PASSES = 4
 """How many rules are kept, and how often all are applied in turn."""
+PRIMES = (2, 3, 5, 7, 11, 13)
+DIVISORS = 40
+"""Numbers that are products of these primes, and have no more divisors, are told apart by them."""
 SHIFTED = "_shifted_"
 """Symbols of our own start so; formulas that already use such a name are left alone."""
 
@@ -59,7 +67,7 @@ def _unhurried() -> bool:
 
 names_of = lru_cache(maxsize=1 << 15)(free_symbols)
 """The symbols of a formula, looked up rather than collected again."""
-STATE = "sets ranges equal _facts _relations _rules _shift _answers _moved".split()
+STATE = "sets ranges equal _facts _relations _rules _shift _answers _spans _moved".split()
 
 
 class Known:
@@ -68,9 +76,14 @@ class Known:
     """
 
     def __init__(
-        self, formulas: Iterable[Formula] = (), hurried: Callable[[], bool] = _unhurried
+        self,
+        formulas: Iterable[Formula] = (),
+        hurried: Callable[[], bool] = _unhurried,
+        thorough: bool = False,
     ) -> None:
         self.contradictory = False
+        self.thorough = thorough
+        """Are steps taken as well that take their time?"""
         self._hurried = hurried
         self.sets: dict[str, IntegerSet] = {}
         """The values that facts over a symbol alone leave to it."""
@@ -83,8 +96,10 @@ class Known:
         self._rules: dict[Formula, Rule] = {}
         """Equations that define no symbol, as rules that rewrite a product into the rest of the equation."""
         self._shift: dict[str, Dim] = {}
-        self._view: dict[str, Dim] | None = {}
+        self._view: _View | None = None
         self._answers: dict[Formula, bool | None] = {}
+        self._spans: dict[Mono, Interval] = {}
+        """Intervals of products, as long as ranges are what they are."""
         self._moved: set[str] = set()
         """Symbols of which more is known since facts were last looked through."""
         self.learn(*formulas)
@@ -92,10 +107,21 @@ class Known:
     def copy(self) -> Known:
         """An independent copy."""
         twin = object.__new__(Known)
-        twin.contradictory, twin._hurried, twin._view = self.contradictory, self._hurried, self._view
+        twin.contradictory, twin.thorough = self.contradictory, self.thorough
+        twin._hurried, twin._view = self._hurried, self._view
         for name in STATE:
             setattr(twin, name, getattr(self, name).copy())
         return twin
+
+    @property
+    def facts(self) -> Collection[Formula]:
+        """What is known, written by symbols that are not defined by others."""
+        return self._facts.keys()
+
+    @property
+    def shifts(self) -> Mapping[str, Dim]:
+        """Symbols as their least or greatest value and a multiple of a symbol of our own, from 0 on."""
+        return self._shift
 
     # --- learning
 
@@ -123,11 +149,11 @@ class Known:
         names = names_of(part)
         if any(name.startswith(SHIFTED) for name in names):
             return []
-        self._answers.clear()
-        again: list[Formula] = []
+        self._forget()
+        again = [*self._of_factors(part), *self._met(part)] if self.thorough else []
         if len(names) == 1:
             self._facts[part] = names
-            return self._narrow(min(names), part)
+            return again + self._narrow(min(names), part)
         narrow(self.ranges, part)
         if isinstance(part, Compare) and part.op != "!=":
             if part.op == "==":
@@ -135,7 +161,7 @@ class Known:
                     return self._define(*definition)
                 self._relations.append((-part.term, names))
                 if (rule := _rule(part.term)) and len(self._rules) < RULES:
-                    again = self._changed_by(rule)
+                    again += self._changed_by(rule)
                     self._rules[part] = rule
             self._relations.append((part.term, names))
         self._facts[part] = names
@@ -160,15 +186,89 @@ class Known:
         """A disjunction without parts that cannot hold; a comparison without positive factors, min and
         max. Of a disjunction only those parts are asked that speak of what has moved, where that is said.
         """
-        if isinstance(part, Or):
+        if isinstance(part, Or) and len(names_of(part)) > 1:  # of one symbol the values are known
             asked = [p for p in part.parts if not moved or not names_of(p).isdisjoint(moved)]
             refused = [p for p in asked if self.ask(p) is False]
             return any_of(p for p in part.parts if p not in refused) if refused else part
         if isinstance(part, Compare):
             if (rest := self._cofactor(part.term)) is not None:
                 return _COMPARE[part.op](rest, 0)
-            return _told_apart(part)
+            plain = self._undominated(part) if self.thorough else part
+            return _told_apart(plain) if isinstance(plain, Compare) else plain
         return part
+
+    def _undominated(self, compare: Compare) -> Formula:
+        """The comparison without arguments of min and max that another one is sure to outdo, and multiples of
+        what is known to be divided.
+        """
+        term = _mapped(compare.term, self._simpler)
+        return compare if term == compare.term else _COMPARE[compare.op](term, 0)
+
+    def _simpler(self, atom: Apply) -> Dim:
+        """max(x, y) is y where y >= x, min(x, y) is x; where k divides p, (s*p + r) % k is r % k, and
+        (s*p + r)//k is s*(p//k) + r//k.
+        """
+        if atom.op in ("min", "max"):
+            return self._least_arguments(atom)
+        if atom.op in ("//", "%"):
+            whole, k = atom.args
+            for p in self._divided_by(k):
+                times, rest = divide(whole, p)
+                if times != 0 and whole != p:
+                    return rest % k if atom.op == "%" else times * (p // k) + rest // k
+        return lone(atom)
+
+    def _divided_by(self, k: Dim) -> Iterator[Dim]:
+        """The dims p of which it is known that p % k == 0, for a symbolic k."""
+        for fact in self._facts if isinstance(k, Term) else ():
+            if isinstance(fact, Compare) and fact.op == "==":
+                atom = lone_atom(fact.term)
+                if isinstance(atom, Apply) and atom.op == "%" and atom.args[1] == k:
+                    yield atom.args[0]
+
+    def _least_arguments(self, atom: Apply) -> Dim:
+        args = [*atom.args]
+        for arg in atom.args:
+            others = (a for a in args if a is not arg)
+            if any(self.ask(ge(arg, a) if atom.op == "min" else ge(a, arg)) is True for a in others):
+                args.remove(arg)
+        return BUILD[atom.op](*args)
+
+    def _met(self, part: Formula) -> list[Formula]:
+        """t >= 0 and -t >= 0 say t == 0; x*y == n > 0 says that x is one of the divisors of n."""
+        if not isinstance(part, Compare):
+            return []
+        if part.op == ">=" and Compare(">=", -part.term) in self._facts:
+            return [eq(part.term, 0)]
+        bound = _upper_bound(part) if part.op == "==" else None
+        if bound is None or not (few := _divisors(bound[1])):
+            return []
+        lone_atoms = [lone(atom) for atom in dict.fromkeys(bound[0]) if len(atom.symbols) == 1]
+        return [
+            any_of(eq(factor, d) for d in few)
+            for factor in lone_atoms
+            if interval(factor, self.ranges)[0] >= 0
+        ]
+
+    def _of_factors(self, part: Formula) -> list[Formula]:
+        """What an upper bound of a product says of its factors, none of which is negative:
+
+        from x*y <= n and y >= m > 0 follows x <= n//m; from x*y == n > 0 follows x >= 1.
+        """
+        bound = _upper_bound(part)
+        if bound is None:
+            return []
+        mono, most, least = bound
+        ranges = {atom: interval(lone(atom), self.ranges) for atom in mono}
+        if most < 1 or any(low < 0 for low, _ in ranges.values()):
+            return []
+        lows = {atom: max(low, 1) if least > 0 else low for atom, (low, _) in ranges.items()}
+        found = [ge(lone(atom), 1) for atom, (low, _) in ranges.items() if lows[atom] > low]
+        for atom, (_, high) in ranges.items():
+            others = prod(low for other, low in lows.items() if other is not atom)
+            if others > 0 and most // others < high:
+                found.append(le(lone(atom), int(most // others)))
+        return found
 
     def _reducible(self) -> list[Formula]:
         """Facts that have got shorter since symbols moved; those are forgotten, to be learnt anew."""
@@ -233,6 +333,12 @@ class Known:
         self._shift[name] = value
         self.ranges[SHIFTED + name] = range
         self._view = None
+        self._forget()
+
+    def _forget(self) -> None:
+        """What was worked out from what has changed."""
+        self._answers.clear()
+        self._spans.clear()
 
     def _define(self, name: str, value: Dim) -> list[Formula]:
         """name == value holds from now on: every fact about the name becomes one about the value."""
@@ -251,15 +357,17 @@ class Known:
         least, greatest = interval(value, self.ranges)
         self.ranges[name] = max(low, least), min(high, greatest)
         self._view = None
-        self._answers.clear()
+        self._forget()
         self._moved |= {name, *symbols(value)}
         return again
 
     @property
-    def view(self) -> Mapping[str, Dim]:
+    def view(self) -> _View:
         """Every symbol of which more is known than a range, by symbols of which no more is."""
         if self._view is None:
-            self._view = {**self._shift, **{n: _substituted(v, self._shift) for n, v in self.equal.items()}}
+            self._view = _View(
+                {**self._shift, **{n: _substituted(v, self._shift) for n, v in self.equal.items()}}
+            )
         return self._view
 
     # --- asking
@@ -312,7 +420,7 @@ class Known:
                 (name,) = names
                 answer = self._by_values(plain, name)
                 return self._related(plain) if answer is None and self._relations else answer
-        viewed = _rewritten(plain, self.view)
+        viewed = _rewritten(plain, self.view.replacements)
         if isinstance(viewed, bool):
             return viewed
         assert isinstance(viewed, Compare)
@@ -321,6 +429,8 @@ class Known:
             answer = self._apart(plain)
         if answer is None and self._relations:
             answer = self._related(plain)
+        if answer is None and self.thorough:
+            answer = self._without_floors(plain)
         return self._whole(compare) if answer is None else answer
 
     def _apart(self, compare: Compare) -> bool | None:
@@ -329,6 +439,47 @@ class Known:
         """
         rest = self._cofactor(compare.term)
         return None if rest is None else self.ask(_COMPARE[compare.op](rest, 0))
+
+    def _without_floors(self, compare: Compare) -> bool | None:
+        """By t >= 0 where a bound of it is, with a quotient replaced by a bound; the same for t < 0."""
+        if compare.op == ">=":
+            if self._surely(self._unfloored(compare.term)):
+                return True
+            return False if self._surely(self._unfloored(-compare.term - 1)) else None
+        apart = any(self._surely(self._unfloored(t)) for t in (compare.term - 1, -compare.term - 1))
+        return compare.op == "!=" if apart else None
+
+    def _surely(self, term: Dim | None) -> bool:
+        return term is not None and self.ask(ge(term, 0)) is True
+
+    def _unfloored(self, term: Dim) -> Dim | None:
+        """A term that is at least 0 only where t = a*(p//k) + b is, for k >= 1, its first quotient gone:
+
+        k*t >= a*p + k*b where a <= 0, since p//k <= p/k; k*t >= a*(p - k + 1) + k*b where a >= 0, since
+        p//k >= (p - k + 1)/k. None where t has no such quotient.
+        """
+        if isinstance(term, int):
+            return None
+        for mono, _ in term.terms:
+            for atom in mono:
+                if isinstance(atom, Symbol) or atom.op != "//" or mono.count(atom) > 1:
+                    continue
+                found = self._unfloored_at(term, atom)
+                if found is not None:
+                    return found
+        return None
+
+    def _unfloored_at(self, term: Term, atom: Apply) -> Dim | None:
+        p, k = atom.args
+        if interval(k, self.ranges)[0] < 1 or any(mono.count(atom) > 1 for mono, _ in term.terms):
+            return None
+        parts = [(left, c) for mono, c in term.terms if (left := _without(mono, (atom,))) is not None]
+        a = total(Term(((left, c),), term.modular) if left else c for left, c in parts)
+        b = term - a * lone(atom)
+        low, high = interval(a, self.ranges)
+        if high <= 0:
+            return a * p + k * b
+        return a * (p - k + 1) + k * b if low >= 0 else None
 
     def _cofactor(self, term: Term) -> Dim | None:
         """The term divided by an atom that is positive and in every monomial; None where there is none."""
@@ -344,21 +495,49 @@ class Known:
         """With k >= 0 known: t - k >= 0 gives t >= 0, and -t - 1 - k >= 0 gives t < 0"""
         names = symbols(compare.term)
         related = [k for k, over in self._relations if not names.isdisjoint(over)][:RELATIONS]
-
-        def nonnegative(term: Dim) -> bool:
-            return any(
-                interval(_substituted(term - k, self.view), self.ranges)[0] >= 0
-                for k in related
-                if not self._hurried()
-            )
-
-        at_least_0, below_0 = nonnegative(compare.term), nonnegative(-compare.term - 1)
+        at_least_0 = self._above(compare.term, related)
+        below_0 = self._above(-compare.term - 1, related)
         if compare.op == ">=":
             return True if at_least_0 else False if below_0 else None
-        differ = below_0 or nonnegative(compare.term - 1)
+        differ = below_0 or self._above(compare.term - 1, related)
         if not differ:
             return None
         return compare.op == "!="
+
+    def _above(self, term: Dim, relations: Sequence[Term]) -> bool:
+        """Is t - k >= 0 for one of these terms k, by interval?"""
+        seen = self.view.of(term)
+        for k in relations:
+            if self._hurried():
+                break
+            other = self.view.of(k)
+            if isinstance(seen, int) or isinstance(other, int) or seen.modular or other.modular:
+                # a remainder may go with a product of the other
+                least = interval(seen - other, self.ranges)[0]
+            else:
+                least = self._least_difference(self.view.coefficients(seen), self.view.coefficients(other))
+            if least >= 0:
+                return True
+        return False
+
+    def _least_difference(self, one: Mapping[Mono, int], other: Mapping[Mono, int]) -> Bound:
+        """A lower bound of the difference of two sums, infinite as soon as that of one product is."""
+        least: Bound = 0
+        for mono, c in one.items():
+            if (c := c - other.get(mono, 0)) and (least := least + self._least(mono, c)) == -inf:
+                return least
+        for mono, c in other.items():
+            if mono not in one and (least := least + self._least(mono, -c)) == -inf:
+                return least
+        return least
+
+    def _least(self, mono: Mono, c: int) -> Bound:
+        if not mono:
+            return c
+        if mono not in self._spans:
+            self._spans[mono] = interval(Term(((mono, 1),), False), self.ranges)
+        bound = self._spans[mono][c < 0]
+        return c * bound if isinstance(bound, int) else bound if c > 0 else -bound
 
     def _whole(self, formula: Formula) -> bool | None:
         """As a fact; else exactly where the formula and what is known of its symbol are sets
@@ -382,6 +561,61 @@ class Known:
         if values is None:
             raise TooLarge
         return self.sets.get(name, EVERY).lies_in(values)
+
+
+@lru_cache(maxsize=256)
+def _divisors(number: int) -> tuple[int, ...]:
+    """The positive divisors of a positive number; none where it is large and not made of small primes, or
+    where they are many.
+    """
+    if number < 1:
+        return ()
+    found, left = [1], number
+    for prime in PRIMES:
+        powers = [1]
+        while left % prime == 0:
+            left //= prime
+            powers.append(powers[-1] * prime)
+        found = [d * power for d in found for power in powers]
+        if len(found) > DIVISORS:
+            return ()
+    return tuple(sorted(found)) if left == 1 else ()
+
+
+def _upper_bound(part: Formula) -> tuple[Mono, int, int] | None:
+    """(m, n, k) where the formula says k <= m <= n of a product m of several atoms, k = 0 where it says no
+    more of it.
+    """
+    if not isinstance(part, Compare) or part.op == "!=":
+        return None
+    (mono, c), *rest = part.term.terms
+    if len(mono) < 2 or any(m for m, _ in rest):
+        return None
+    constant = rest[0][1] if rest else 0
+    if part.op == "==":
+        return None if constant % c else (mono, -constant // c, -constant // c)
+    return (mono, constant // -c, 0) if c < 0 else None
+
+
+class _View:
+    """Symbols, and dims that stand for them; what dims become is kept."""
+
+    def __init__(self, replacements: Mapping[str, Dim]) -> None:
+        self.replacements = replacements
+        self._dims: dict[Dim, Dim] = {}
+        self._coefficients: dict[Term, Mapping[Mono, int]] = {}
+
+    def of(self, dim: Dim) -> Dim:
+        """The dim, its symbols replaced."""
+        if dim not in self._dims:
+            self._dims[dim] = _substituted(dim, self.replacements)
+        return self._dims[dim]
+
+    def coefficients(self, term: Term) -> Mapping[Mono, int]:
+        """Those of the products of a term."""
+        if term not in self._coefficients:
+            self._coefficients[term] = dict(term.terms)
+        return self._coefficients[term]
 
 
 _COMPARE: Mapping[str, Callable[[Dim, Dim], Formula]] = {"==": eq, "!=": ne, ">=": ge}
@@ -451,6 +685,36 @@ def _rule(term: Term) -> Rule | None:
 def _size(mono: Mono) -> tuple[int, int, list[str]]:
     texts = [atom.text for atom in mono]
     return len(mono), sum(map(len, texts)), texts
+
+
+def _mapped(dim: Dim, change: Callable[[Apply], Dim]) -> Dim:
+    """The dim with every application changed, innermost first."""
+    done: dict[Atom, Dim] = {}
+
+    def whole(dim: Dim) -> Dim:
+        if isinstance(dim, int) or not any(isinstance(a, Apply) for mono, _ in dim.terms for a in mono):
+            return dim
+        parts: list[Dim] = []
+        for mono, c in dim.terms:
+            part: Dim = c
+            for atom in mono:
+                part = part * inside(atom)
+            parts.append(part)
+        return total(parts)
+
+    def inside(atom: Atom) -> Dim:
+        if isinstance(atom, Symbol):
+            return lone(atom)
+        if atom not in done:
+            built = BUILD[atom.op](*map(whole, atom.args))
+            alone = lone_atom(built)
+            done[atom] = change(alone) if isinstance(alone, Apply) else built
+        return done[atom]
+
+    try:
+        return whole(dim)
+    except ZeroDivisionError:
+        return dim
 
 
 def _reduced(dim: Dim, rules: Sequence[Rule]) -> Dim:

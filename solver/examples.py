@@ -49,7 +49,7 @@ def find(
     pools = {n: candidates(known, n, numbers) for n in free}
     if not all(pools.values()):
         return None
-    for trial in itertools.chain(_assignments(pools), _stretched(known, pools, formulas)):
+    for trial in itertools.chain(assignments(pools), _stretched(known, pools, formulas)):
         try:
             trial |= {n: evaluate(known.equal[n], trial) for n in every if n in known.equal}
         except ZeroDivisionError:
@@ -57,6 +57,23 @@ def find(
         if satisfies(formulas, trial) and wanted(found := {n: trial[n] for n in every}):
             return found
     return None
+
+
+def completed(known: Known, values: Mapping[str, int], formulas: Sequence[Formula]) -> dict[str, int] | None:
+    """The values, and those of all other symbols of the formulas: what is known to be their value, and some
+    for those of which that is not known. None where that does not satisfy the formulas.
+    """
+    found = dict(values)
+    names = frozenset().union(*map(free_symbols, formulas))
+    needed = names.union(*(symbols(known.equal[n]) for n in names if n in known.equal))
+    try:
+        for name in needed - known.equal.keys() - found.keys():
+            possible = known.sets.get(name, EVERY)
+            found[name] = next(v for v in (possible.at_least(2), possible.at_most(2)) if v is not None)
+        found |= {n: evaluate(known.equal[n], found) for n in sorted(names) if n in known.equal}
+    except (StopIteration, ZeroDivisionError):
+        return None
+    return found if satisfies(formulas, found) else None
 
 
 def candidates(known: Known, name: str, numbers: Iterable[int]) -> list[int]:
@@ -110,7 +127,7 @@ def _numbers(dim: Dim) -> set[int]:
     return found
 
 
-def _assignments(pools: Mapping[str, list[int]]) -> Iterator[dict[str, int]]:
+def assignments(pools: Mapping[str, list[int]]) -> Iterator[dict[str, int]]:
     """Distinct favourites, then the same rank for all, then a repeatable random mixture."""
     distinct: dict[str, int] = {}
     for name, pool in pools.items():
@@ -132,7 +149,7 @@ def _stretched(
     great = max((n for f in formulas for c in comparisons(f) for n in map(abs, _numbers(c.term))), default=0)
     if great <= GREAT:
         return
-    for base in itertools.islice(_assignments(pools), STRETCHED):
+    for base in itertools.islice(assignments(pools), STRETCHED):
         for name in pools:
             if (value := known.sets.get(name, EVERY).at_least(great + 1)) is not None:
                 yield {**base, name: value}

@@ -14,7 +14,7 @@ from ..constraints.dims import sym
 from ..constraints.formula import Formula, all_of, any_of, conjuncts, le, ne, negate
 from ..constraints.rows import is_possible, is_rank, is_relation
 from ..constraints.system import Answer
-from . import elimination, examples
+from . import cases, coordinates, corners, elimination, examples
 from .bounds import Known, names_of
 
 if TYPE_CHECKING:
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 GRACE_S = 5.0
 """Seconds beyond its budget in which the fast path still says what it sees."""
 KEPT = 256
+THOUGHT = 1024
 ANSWERS = 4096
-"""How many conjunctions are remembered, and the answers for how many."""
+"""How many conjunctions are remembered, how many that were thought through, and the answers for how many."""
 MANY = 64
 """Of more connected conditions than these none is dropped because it follows from the others: what is left
 would be no shorter to read.
@@ -33,7 +34,15 @@ SHORT: Final = 4
 """Rows of so few dims are looked for first."""
 OTHERS: Final = 4
 """How often other sizes are looked for, where no rows are as those found say."""
+FEW = 10_000
+"""Z3's resource units with which a question is tried before it is thought through: milliseconds, and most
+questions need no more.
+"""
+SPLITS = 2
+"""How often a question is split into one where a comparison holds, and one where it does not."""
 Satisfiable: TypeAlias = Literal["sat", "unsat", "unknown"]
+Found: TypeAlias = tuple[Satisfiable, dict[str, int]]
+"""An answer, and the assignment that it is true for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,18 +133,22 @@ class Judge:
         self._started = time.monotonic()
         self._prefixes = _Prefix(self._nothing())
         self._kept = 0
-        self._answers: dict[tuple[Formula, ...], tuple[Satisfiable, dict[str, int]]] = {}
+        self._settled = _Prefix(self._nothing(thorough=True))
+        self._thought = 0
+        self._patience = cases.Patience()
+        self._answers: dict[tuple[Formula, ...], Found] = {}
         self._problem: Problem | None = None
+        self._tries: Problem | None = None
         self.model: dict[str, int] = {}
         """An assignment that satisfies what `satisfiable` was last asked, if the answer was `sat`."""
 
     @property
     def stats(self) -> Stats:
-        problem = self._problem
+        problems = [p for p in (self._problem, self._tries) if p is not None]
         return Stats(
             self.questions,
-            problem.queries if problem else 0,
-            problem.units if problem else 0,
+            sum(p.queries for p in problems),
+            sum(p.units for p in problems),
             time.monotonic() - self._started,
         )
 
@@ -149,8 +162,8 @@ class Judge:
         """Has the time of the fast path run out as well?"""
         return time.monotonic() - self._started > self.budget.seconds + GRACE_S
 
-    def _nothing(self) -> Known:
-        return Known((), lambda: self.hurried)
+    def _nothing(self, thorough: bool = False) -> Known:
+        return Known((), lambda: self.hurried, thorough)
 
     def known(self, given: Iterable[Formula]) -> Known:
         """What the fast path makes of a conjunction; not to be changed."""
@@ -171,6 +184,26 @@ class Judge:
             if self._kept > KEPT:
                 self._prefixes, self._kept = _Prefix(self._nothing()), 0
         return node.known
+
+    def settled(self, given: Iterable[Formula]) -> Known:
+        """What thorough thought makes of a conjunction, formula by formula; not to be changed."""
+        node = self._settled
+        for formula in given:
+            assert node.known is not None
+            following = node.following.get(formula)
+            if following is None:
+                following = node.following[formula] = _Prefix(node.known.copy())
+                assert following.known is not None
+                following.known.learn(formula)
+                corners.contract(following.known, names_of(formula))
+                cases.settle(following.known, names_of(formula), self._patience)
+                self._thought += 1
+            node = following
+        known = node.known
+        assert known is not None
+        if self._thought > THOUGHT:
+            self._settled, self._thought = _Prefix(self._nothing(thorough=True)), 0
+        return known
 
     def contradicts(self, formulas: Iterable[Formula]) -> bool:
         """Does the fast path see that nothing satisfies all formulas?"""
@@ -215,21 +248,23 @@ class Judge:
         only once. `units` bounds what z3 may spend on a component, if it is less than the budget has.
         """
         self.questions += 1
-        parts = components(formulas)
-        self.model = dict.fromkeys(names, 2)
-        hard = [part for part in parts if self._easily(part) == "unknown"]
-        answers = [self._easily(part) for part in parts if part not in hard]
-        if "unsat" not in answers:
-            answers += [self._with_z3(part, units) for part in hard]
-        for answer in ("unsat", "unknown"):
-            if answer in answers:
-                self.model = {}
-                return answer
-        for part in parts:
-            self.model |= self._answers[part][1]
-        return "sat"
+        answer, model = self._together(formulas, units, SPLITS)
+        self.model = dict.fromkeys(names, 2) | model if answer == "sat" else {}
+        return answer
 
-    def _easily(self, part: tuple[Formula, ...]) -> Satisfiable:
+    def _together(self, formulas: Iterable[Formula], units: int | None, splits: int) -> Found:
+        """The answer for formulas by those for their components."""
+        parts = components(formulas)
+        hard = [part for part in parts if self._easily(part)[0] == "unknown"]
+        found = [self._easily(part) for part in parts if part not in hard]
+        if all(answer == "sat" for answer, _ in found):
+            found += [self._with_effort(part, units, splits) for part in hard]
+        answers = [answer for answer, _ in found]
+        if "unsat" in answers or "unknown" in answers:
+            return ("unsat" if "unsat" in answers else "unknown"), {}
+        return "sat", {name: value for _, model in found for name, value in model.items()}
+
+    def _easily(self, part: tuple[Formula, ...]) -> Found:
         """The answer for a component by the fast path, and by trying."""
         if part not in self._answers:
             known = self.known(part)
@@ -239,19 +274,65 @@ class Judge:
             self._answers[part] = (
                 ("unsat", {}) if known.contradictory else ("unknown", {}) if found is None else ("sat", found)
             )
-        return self._answers[part][0]
+        return self._answers[part]
 
-    def _with_z3(self, part: tuple[Formula, ...], units: int | None) -> Satisfiable:
-        """The answer for a component by z3, which may have got further with more to spend."""
+    def _with_effort(self, part: tuple[Formula, ...], units: int | None, splits: int) -> Found:
+        """The answer for a component by z3 within few units; then by thorough thought, by solving for one
+        symbol at a time, and by z3 with all there is, which may have got further with more. Where a
+        comparison decides many of its disjunctions, by the answers with it and with its negation.
+        """
         if self.exhausted:
-            return "unknown"
-        problem = self._z3()
-        answer = problem.check(part, units)
-        model = problem.model()
-        if answer == "sat" and not examples.satisfies(part, model):
-            return "unknown"  # an unguarded division by zero, of which z3 may assume what it likes
-        self._answers[part] = answer, model
-        return answer
+            return "unknown", {}
+        found = self._with_z3(part, self.known(part), (part,), FEW, afresh=False)
+        if found[0] != "unknown":
+            self._answers[part] = found
+            return found
+        by = cases.deciding(part) if splits else None
+        if by is not None:
+            found = self._split(part, by, units, splits - 1)
+        elif (known := self.settled(part)).contradictory:
+            found = "unsat", {}
+        elif (model := coordinates.find(known, part)) is not None:
+            found = "sat", model
+        else:
+            found = self._with_z3(part, known, (tuple(known.facts), part), units)
+        if found[0] != "unknown":
+            self._answers[part] = found
+        return found
+
+    def _split(self, part: tuple[Formula, ...], by: Formula, units: int | None, splits: int) -> Found:
+        """The answer for a component by the answers where the comparison holds, and where it does not."""
+        answers = []
+        for side in (by, negate(by)):
+            answer, values = self._together((side, *(cases.under(side, f) for f in part)), units, splits)
+            if answer == "sat":
+                model = examples.completed(self.known((side,)), values, part)
+                if model is not None:
+                    return "sat", model
+            answers.append(answer)
+        return ("unsat" if answers == ["unsat", "unsat"] else "unknown"), {}
+
+    def _with_z3(
+        self,
+        part: tuple[Formula, ...],
+        known: Known,
+        forms: Iterable[tuple[Formula, ...]],
+        units: int | None,
+        *,
+        afresh: bool = True,
+    ) -> Found:
+        """The answer for a component by z3, asked in several forms. Of a form that follows from the
+        component, an example is one only if it satisfies that, too. Short tries have a problem of their own,
+        which nothing hard slows down.
+        """
+        problem = self._z3() if afresh else self._z3_for_tries()
+        for form in dict.fromkeys(forms):
+            answer = problem.check(form, units, afresh=afresh)
+            if answer == "unsat":
+                return answer, {}
+            if answer == "sat" and (model := examples.completed(known, problem.model(), part)) is not None:
+                return answer, model
+        return "unknown", {}  # or sat by an unguarded division by zero, of which z3 may assume what it likes
 
     def ask(self, formula: Formula, given: Sequence[Formula] = (), units: int | None = None) -> Answer:
         """What is known of the formula where all given ones hold. Where nothing satisfies those, that is any
@@ -286,8 +367,9 @@ class Judge:
         rest = [f for f in dict.fromkeys(formulas) if not {*refused}.isdisjoint(conjuncts(f))]
         if not rest:
             return tuple(formulas)
-        if self._problem is not None and self._problem.check(rest) == "unsat":
-            rest = list(self._problem.core())
+        problem = self._problem or self._tries
+        if problem is not None and problem.check(rest) == "unsat":
+            rest = list(problem.core())
         kept: list[Formula] = []
         while self.satisfiable(kept) != "unsat":
             low, high = 0, len(rest)  # rest[:high] is too long, rest[:low] too short
@@ -359,8 +441,16 @@ class Judge:
 
     def _z3(self) -> Problem:
         if self._problem is None:
-            from .z3_backend import Problem
-
-            spent = time.monotonic() - self._started
-            self._problem = Problem(max(self.budget.seconds - spent, 0.0), self.budget.units)
+            self._problem = self._new_problem()
         return self._problem
+
+    def _z3_for_tries(self) -> Problem:
+        if self._tries is None:
+            self._tries = self._new_problem()
+        return self._tries
+
+    def _new_problem(self) -> Problem:
+        from .z3_backend import Problem
+
+        spent = time.monotonic() - self._started
+        return Problem(max(self.budget.seconds - spent, 0.0), self.budget.units)

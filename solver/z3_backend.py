@@ -69,10 +69,13 @@ class Problem:
         """Has the time run out?"""
         return self.seconds >= self._limit
 
-    def check(self, formulas: Iterable[Formula], units: int | None = None) -> Answer:
+    def check(
+        self, formulas: Iterable[Formula], units: int | None = None, *, afresh: bool = True
+    ) -> Answer:
         """Do some integers satisfy all formulas? Afterwards `model` or `core` says more.
 
-        `units` bounds this query, if that is less than what the problem allows.
+        `units` bounds this query, if that is less than what the problem allows; `afresh` asks again, from
+        scratch, where the incremental solver gives up.
         """
         allowed = min(units or self._units, self._units)
         asked = tuple(dict.fromkeys(f for f in formulas if f is not True))
@@ -84,7 +87,7 @@ class Problem:
         answer = self._run(self._solver, literals, allowed)
         if answer == "unsat":
             self._core = self._in_core(self._solver.unsat_core())
-        elif answer == "unknown" and not self.exhausted:
+        elif answer == "unknown" and afresh and not self.exhausted:
             # The incremental core gave up: Z3's tactics, from scratch, decide some of these.
             fresh = z3.Solver(ctx=self._context)
             fresh.add(*self._encoder.definitions, *(self._encoder.formula(f) for f in asked))
