@@ -64,5 +64,5 @@ def forget() -> None:
     for name, module in [*sys.modules.items()]:
         if name.startswith("anyshape."):
             for value in [*vars(module).values()]:
-                if callable(clear := getattr(value, "cache_clear", None)):
+                if not isinstance(value, type) and callable(clear := getattr(value, "cache_clear", None)):
                     clear()
