@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any
 from ..constraints.dims import Dim, Term, substitute, sym, symbols
 from ..constraints.formula import Formula, all_of, free_symbols, le, rewrite
 from ..constraints.program import Node
-from .cells import Cell, with_sizes
+from .cells import Cell, sizes_of, with_sizes
 from .numbers import size
 from .origins import here
-from .sequences import Repeated
-from .symbolic import SymbolicTensor
+from .sequences import Repeated, another
 
 if TYPE_CHECKING:
     from .record import Recording
@@ -71,12 +70,16 @@ class Families:
             return None
         named = _data_in(one)
         data = [name for name in body.data if name in named]
-        return Repeated.of(
-            self.run,
-            body.n,
-            lambda at: self._element(one, {d: self._member(d, {body.k: at}) for d in data}),
-            most=lambda: self._most(body, data, one),
-        )
+        made: dict[Any, Any] = {}
+
+        def at(k: Dim) -> Any:
+            sizes = {d: self._member(d, {body.k: k}) for d in data}
+            key = self.run.simplified(k), *sizes.values()
+            if key not in made:
+                made[key] = self._element(one, sizes)
+            return made[key]
+
+        return Repeated.of(self.run, body.n, at, most=lambda: self._most(body, data, one))
 
     # ---- members
 
@@ -137,14 +140,18 @@ class Families:
     # ---- elements
 
     def _element(self, one: Cell, sizes: Mapping[str, Dim]) -> Any:
-        """What `one` is with other sizes."""
+        """What `one` is with other sizes. Tensors are others, too."""
         run = self.run
+        if one.ref is not None:
+            found = another(run, one.value)
+            fixed, before = sizes_of(found.value)
+            dims = tuple(substitute(dim, sizes) for dim in before)
+            if dims != before:
+                found.value = with_sizes(fixed, dims)
+                found.ref = run.new_value(found.value)
+                run.nodes.append(Node("carried", (("input", one.ref),), (found.ref.id,), here(run.names)))
+            return found
         dims = tuple(substitute(dim, sizes) for dim in one.dims)
-        if one.ref is not None and dims != one.dims:
-            tensor = with_sizes(one.fixed, dims)
-            ref = run.new_value(tensor)
-            run.nodes.append(Node("carried", (("input", one.ref),), (ref.id,), here(run.names)))
-            return SymbolicTensor(run, tensor, ref, one.value.dtype)
         if one.fixed == ("int",):
             return size(run, dims[0])
         if one.fixed == ("sequence", tuple):

@@ -315,7 +315,7 @@ class Loop:
                 ref = self._carried(law.cell if carry else cell, tensor)
                 return SymbolicTensor(run, tensor, ref, old.dtype)
             case "repeated":
-                return Repeated.times(run, dims[0], old.one)
+                return Repeated.each(run, dims[0], old.one)
         self.fail(f"{cell.trail} changes in a way that is not understood")
 
     def _carried(self, first: Cell, value: Tensor | Dynamic) -> Ref:
@@ -429,7 +429,7 @@ class Loop:
             return self._close_family(gathered)
         place = len(members) - self._last
         if of_all:
-            members.insert(place, Repeated.times(self.run, self.count - len(members), of_all[-1]))
+            members.insert(place, Repeated.each(self.run, self.count - len(members), of_all[-1]))
         with torch._C.DisableTorchFunction():
             cells = [look(self.run, element) for element in (*members, *of_all)]
         for cell in cells[len(members) :]:
@@ -474,7 +474,7 @@ def _members(run: Recording, found: list[tuple[Dim, Cell]]) -> Iterator[Any]:
         if isinstance(count, int):
             yield from [element] * count
         else:
-            yield Repeated.times(run, count, element)
+            yield Repeated.each(run, count, element)
 
 
 def _mentions(cell: Cell, k: str) -> bool:

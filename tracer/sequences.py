@@ -28,11 +28,12 @@ import torch
 
 from ..constraints.dims import Dim, Term, ceildiv, maximum, minimum, total
 from ..constraints.formula import all_of, eq, ge, lt
+from ..constraints.generate import anew
 from ..constraints.language import Layout, Tensor
 from ..constraints.lifting import reached
 from ..constraints.rows import place_of
 from .numbers import Size, dim_of, size
-from .symbolic import SymbolicTensor
+from .symbolic import Sizes, SymbolicTensor
 
 if TYPE_CHECKING:
     from .record import Recording
@@ -269,6 +270,21 @@ class Repeated(SymbolicTensor):
     def times(cls, run: Recording, count: Dim, one: Any) -> Repeated:
         return cls.of(run, count, lambda k: one, True, one, lambda: one)
 
+    @classmethod
+    def each(cls, run: Recording, count: Dim, one: Any) -> Repeated:
+        """Elements that are alike, each with tensors of its own: what the data decide of one they need not
+        decide of another.
+        """
+        made: dict[Dim, Any] = {}
+
+        def at(k: Dim) -> Any:
+            place = run.simplified(k)
+            if place not in made:
+                made[place] = another(run, one)
+            return made[place]
+
+        return cls.of(run, count, at, True, one, lambda: another(run, one))
+
     @property
     def value(self) -> NoReturn:  # type: ignore[override]
         self.run.give_up("what a loop has put into a list is used in a way that is not followed")
@@ -277,6 +293,19 @@ class Repeated(SymbolicTensor):
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return f"{self.count} × {self.one}"
+
+
+def another(run: Recording, element: Any) -> Any:
+    """An element that is like this one."""
+    if type(element) is SymbolicTensor:
+        tensor = SymbolicTensor(run, anew(element.value), element.ref, element.dtype)
+        tensor.memory = element.memory
+        run.loops.met[id(tensor)] = tensor
+        return tensor
+    if isinstance(element, tuple) and type(element) not in (torch.Size, Sizes):
+        make = getattr(element, "_make", type(element))
+        return make([another(run, part) for part in physical(element)])
+    return element
 
 
 class _Several:

@@ -1124,6 +1124,47 @@ def padded_squares(x: Tensor) -> Tensor:
     return pad_sequence([row[row > 0][None] for row in x], batch_first=True)
 
 
+def one_mask_twice(x: Tensor) -> Tensor:
+    masks = [row > 0 for row in x]
+    return x[0][masks[0]] + x[-1][masks[0]]
+
+
+def two_masks(x: Tensor) -> Tensor:
+    """Masks of one shape need not have as many true elements."""
+    masks = [row > 0 for row in x]
+    return x[0][masks[0]] + x[0][masks[1]]
+
+
+def two_masks_that_are_appended(x: Tensor) -> Tensor:
+    masks = []
+    for row in x:
+        masks.append(row > 0)
+    return x[0][masks[0]] + x[0][masks[1]]
+
+
+def two_masks_in_pairs(x: Tensor) -> Tensor:
+    pairs = [(row > 0, row[row > 0]) for row in x]
+    return x[0][pairs[0][0]] + x[0][pairs[1][0]]
+
+
+def kept_by_masks(x: Tensor) -> Tensor:
+    masks = [row > 0 for row in x]
+    found = [x[0][mask] for mask in masks]
+    return found[0] + found[1]
+
+
+def two_numbers(x: Tensor) -> Tensor:
+    sums = [(row > 0).long().sum() for row in x]
+    return x[0, : sums[0].item()] + x[0, : sums[1].item()]
+
+
+def written_places(x: Tensor) -> Tensor:
+    places = [torch.arange(row[row > 0].size(0)) for row in x]
+    first = places[0]
+    first += 5
+    return x[0, places[0]]
+
+
 def rows_of_data(n: int) -> Iterator[Tensor]:
     """Rows of which none, one, two or all elements are positive, in every combination."""
     for counts in itertools.product((0, 1, 2, 6), repeat=n):
@@ -1132,7 +1173,7 @@ def rows_of_data(n: int) -> Iterator[Tensor]:
 
 @pytest.mark.parametrize("target", [
     padded, padded_behind, filled, side_by_side, twice, of_every_second, narrowed_twice, one_way_or_another,
-    sizes_of_ends,
+    sizes_of_ends, one_mask_twice,
 ], ids=lambda f: f.__name__)  # fmt: skip
 def test_lists_of_what_the_data_have_sized(target: Any) -> None:
     report = check(target, "x: [n, 6]", budget_s=60)
@@ -1144,7 +1185,8 @@ def test_lists_of_what_the_data_have_sized(target: Any) -> None:
 
 @pytest.mark.parametrize("target", [
     each_beside_the_last, each_beside_the_next, each_beside_the_first, beside_another, most_of_some,
-    most_of_others, first_kept_otherwise, stacked, padded_squares,
+    most_of_others, first_kept_otherwise, stacked, padded_squares, two_masks, two_masks_that_are_appended,
+    two_masks_in_pairs, kept_by_masks, two_numbers, written_places,
 ], ids=lambda f: f.__name__)  # fmt: skip
 def test_lists_that_fail_for_some_data(target: Any) -> None:
     """Some data are refused from three rows on, so that it is proved of no more than of others."""
