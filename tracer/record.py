@@ -27,7 +27,7 @@ from torch.overrides import TorchFunctionMode
 
 from ..constraints.collector import collector_at_rest
 from ..constraints.dims import Dim, Term, evaluate, symbols
-from ..constraints.formula import Formula, all_of, eq, free_symbols, ge, holds, le, negate
+from ..constraints.formula import Formula, all_of, eq, free_symbols, ge, le, negate
 from ..constraints.generate import BadRules, Generator, Rules, anew
 from ..constraints.known import Known
 from ..constraints.language import (
@@ -46,12 +46,13 @@ from ..constraints.lifting import bounded
 from ..constraints.memory import clash
 from ..constraints.opnames import canonical, is_in_place
 from ..constraints.program import Argument, Node, Origin, Program, Ref
-from ..constraints.rows import Deeper, deepened, sizes
+from ..constraints.rows import Deeper, deepened
 from ..constraints.rules.reach import POINTWISE
 from ..constraints.spec import Declared, Spec
 from ..constraints.system import Answer, Condition, End, Oracle, Path, System
 from .caches import forgetting
 from .chosen_modules import chosen_modules
+from .fallback import estimated, leaves
 from .guesses import without_idle
 from .handlers import is_guarded, tells_apart
 from .higher_order import entered
@@ -736,7 +737,7 @@ class Recording(Ledger):
             told = tuple([(k, self._argument(v, slots)) for k, v in arguments.items()])
             generator.known.repeated[call.key] = Answered.of(op, told, result, is_view(op, arguments))
         if result is None:
-            result = self._fallback(func, args, kwargs)
+            result = estimated(self, func, args, kwargs)
         if counts and isinstance(result, Tensor):
             result = joined(op, arguments, counts, result)
             arguments = {**arguments, "counts": counts}
@@ -781,7 +782,7 @@ class Recording(Ledger):
     ) -> None:
         """What is read from the memory that is written into, torch has to allow."""
         owner, start = written.memory.begin()
-        read = [leaf for leaf in _leaves(given) if isinstance(leaf, SymbolicTensor)]
+        read = [leaf for leaf in leaves(given) if isinstance(leaf, SymbolicTensor)]
         del read[next(place for place, tensor in enumerate(read) if tensor is written)]
         checked = op.removesuffix("_") in _CHECKED
         for tensor in (t for t in read if t.memory.begin()[0] is owner):
@@ -958,55 +959,6 @@ class Recording(Ledger):
             return Size(self, value)
         return value if isinstance(value, int) else self.truth(value)
 
-    def _fallback(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
-        """What torch itself returns for an operator without a rule, run on meta tensors at two examples of
-        the sizes.
-
-        A result size that equals one of the operands' sizes at both examples is taken to be it, one that is
-        the same at both a constant: likely, not certain, hence `approximate`. Anything else is Dyn.
-        """
-        if func is None:
-            return Dyn
-        terms = {d: None for leaf in _leaves((args, kwargs)) for d in _dims_of(leaf)}
-        runs = []
-        for example in self._examples():
-            try:
-                with torch._C.DisableTorchFunction():
-                    result = func(*_concrete(args, example), **_concrete(kwargs, example))
-            except (RuntimeError, TypeError, ValueError, NotImplementedError, IndexError):
-                return Dyn
-            runs.append((example, result))
-        if len(runs) < 2:
-            return Dyn
-        (first, one), (second, two) = runs
-        value: Value = _match(one, two, first, second, list(terms))
-        if value is not Dyn:
-            note = self.generator.said.notes.pop()
-            self.generator.said.notes.append(
-                Note(
-                    "approximate",
-                    f"{note.reason}; torch's own result at two examples stands in for it",
-                    note.node,
-                )
-            )
-        return value
-
-    def _examples(self) -> Iterator[dict[str, int]]:
-        """Two assignments that satisfy what is known, of distinct primes where these do."""
-        known = self.known()
-        names = sorted({n for f in known for n in free_symbols(f)} | set(self.spec.domain.symbols))
-        found = 0
-        for start in (3, 4, 5, 6):
-            example = {name: _PRIMES[(start * 3 + 2 * i) % len(_PRIMES)] for i, name in enumerate(names)}
-            if all(holds(f, example) for f in known):
-                yield example
-                found += 1
-            if found == 2:
-                return
-        small = self.oracle.example(known) if found == 0 else None
-        if small is not None:
-            yield {**dict.fromkeys(names, 1), **small}
-
 
 _COMING = Node("", (), (), Origin())
 """Holds the place of a node."""
@@ -1064,7 +1016,6 @@ def _other_sizes(before: Tensor | Dynamic, after: Tensor | Dynamic) -> bool:
     return before.shape != after.shape or before.layout != after.layout
 
 
-_PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97)
 
 
 def _index(index: Any) -> Any:
@@ -1085,63 +1036,6 @@ def _written(op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if op == "setitem" or is_in_place(op):
         return args[0] if args else kwargs.get("input")
     return None
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, list | tuple):
-        for part in value:
-            yield from _leaves(part)
-    elif isinstance(value, dict):
-        for part in value.values():
-            yield from _leaves(part)
-    else:
-        yield value
-
-
-def _dims_of(leaf: Any) -> tuple[Dim, ...]:
-    if isinstance(leaf, SymbolicTensor):
-        return leaf.value.shape if isinstance(leaf.value, Tensor) else ()
-    if isinstance(leaf, torch.Tensor):
-        return tuple(leaf.shape)
-    return (leaf.term,) if type(leaf) is Size else ()
-
-
-def _concrete(value: Any, example: Mapping[str, int]) -> Any:
-    """Arguments on the meta device, at an example of the sizes."""
-    if isinstance(value, SymbolicTensor):
-        if not isinstance(value.value, Tensor):
-            raise TypeError("an argument of unknown shape")
-        return torch.empty(sizes(value.value.shape, example), dtype=value.dtype, device="meta")
-    if isinstance(value, torch.Tensor):
-        return value.to("meta")
-    if type(value) is Size:
-        return evaluate(value.term, example)
-    if isinstance(value, list | tuple):
-        return (list if isinstance(value, list) else tuple)(_concrete(v, example) for v in value)
-    if isinstance(value, slice):
-        return slice(*(_concrete(v, example) for v in (value.start, value.stop, value.step)))
-    if isinstance(value, dict):
-        return {k: _concrete(v, example) for k, v in value.items()}
-    if isinstance(value, torch.device):
-        return torch.device("meta")
-    return value
-
-
-def _match(one: Any, two: Any, first: Mapping[str, int], second: Mapping[str, int], terms: list[Dim]) -> Any:
-    if isinstance(one, torch.Tensor) and isinstance(two, torch.Tensor) and one.dim() == two.dim():
-        dims: list[Dim] = []
-        for a, b in zip(one.shape, two.shape, strict=True):
-            same = [t for t in terms if evaluate(t, first) == a and evaluate(t, second) == b]
-            if not same and a != b:
-                return Dyn
-            dims.append(same[0] if same else a)
-        return dataclasses.replace(value_of(one), shape=tuple(dims), layout=Layout.UNKNOWN)
-    if isinstance(one, list | tuple) and isinstance(two, list | tuple) and len(one) == len(two):
-        parts = tuple(_match(a, b, first, second, terms) for a, b in zip(one, two, strict=True))
-        return Dyn if any(p is Dyn for p in parts) else parts
-    return (
-        one if type(one) is type(two) and isinstance(one, int | float | bool | None) and one == two else Dyn
-    )
 
 
 class _Mode(TorchFunctionMode):
