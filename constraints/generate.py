@@ -436,7 +436,8 @@ class Generator:
         if writes or base == "setitem":
             self._written(next(iter(named.values())))
         self._written(named.get("out"))
-        if not self.domain.rows or not any(map(has_row, named.values())):
+        rowed = bool(self.domain.rows) and any(map(has_row, named.values()))
+        if not rowed:
             self._indexed = base, named
         key = op, self.given, *named, *map(exactly, named.values())
         if key in self.known.answered:
@@ -445,7 +446,7 @@ class Generator:
         before, self._asked = self._heard(), False
         try:
             given = named
-            if self.domain.rows and any(map(has_row, named.values())):
+            if rowed:
                 given, result = self._lifted(rule, base, named, inplace)
             else:
                 result = self._applied(rule, base, named)

@@ -40,7 +40,7 @@ class ModelState:
         """The path of a module, its attributes, and what they were."""
         values = [*chain.from_iterable(now.values() for _, now, _ in self._modules)]
         containers = [*compress(values, map(_CONTAINERS.__contains__, map(type, values)))]
-        self._filled = [(container, container.copy()) for container in containers if container]
+        self._filled = [(container, container.copy()) for container in filter(None, containers)]
         """Containers, and what was in them."""
         self._empty = [*filterfalse(None, containers)]
         """Containers with nothing in them, as most have."""
