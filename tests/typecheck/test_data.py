@@ -15,8 +15,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from anyshape.constraints import places
 from anyshape.constraints.dims import evaluate
 from anyshape.constraints.language import Tensor as Type
+from anyshape.constraints.language import product
 from anyshape.constraints.spec_text import parse_spec
 from anyshape.typecheck import TargetError, check
 
@@ -435,6 +437,13 @@ PLACED: list[Program] = [
 @named(PLACED)
 def test_the_places_of_a_mask_of_ones(program: Program) -> None:
     agrees(program)
+
+
+def test_a_wrong_law_of_places_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if each number occurred as often as there are places."""
+    monkeypatch.setattr(places, "_others", lambda shape, axis: product(shape))
+    with pytest.raises(AssertionError):
+        agrees(PLACED[0])
 
 
 @named(

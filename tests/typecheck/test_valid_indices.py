@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from anyshape.constraints import validity
 from anyshape.constraints.spec_text import parse_spec
 from anyshape.typecheck import check
 
@@ -162,3 +163,11 @@ def test_what_is_no_index_may_be_any_number(target: Callable[[Tensor, Tensor], o
     assert runs(target, (0, 1), 1) and not runs(target, (-3, -3), 1)
     report = check(target, INPUTS)
     assert report.verdict == "unknown", report.to_text()
+
+
+def test_a_wrong_law_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if no index counted from the end."""
+    law = validity._within
+    monkeypatch.setattr(validity, "_within", lambda number, index, size, _: law(number, index, size, False))
+    with pytest.raises(AssertionError):
+        test_what_is_no_index_may_be_any_number(into_less_than_is_asked)
