@@ -23,6 +23,7 @@ from anyshape.constraints.spec_text import parse_spec
 from anyshape.constraints.system import System
 from anyshape.constraints.system_json import paths_from_json, paths_to_json
 from anyshape.solver.decide import Oracle
+from anyshape.solver.judge import Budget
 from anyshape.tracer import record as recorder
 from anyshape.typecheck import check
 from anyshape.typecheck.clock import Clock
@@ -35,7 +36,8 @@ def trace(target: Callable[..., Any], inputs: str, monkeypatch: pytest.MonkeyPat
     """Recorded with the ways of calls merged from the first fork on."""
     monkeypatch.setattr(recorder, "MANY_PATHS", 1)
     spec = parse_spec(inputs, ())
-    system, _ = recorder.record(target, spec, default_rules, Oracle(spec.domain))
+    oracle = Oracle(spec.domain, Budget(300.0))  # no answer here depends on how fast the machine is
+    system, _ = recorder.record(target, spec, default_rules, oracle, budget_s=300.0)
     for path in system.paths:
         path.program.verify()
     return system
