@@ -319,8 +319,6 @@ class Generator:
             trues = self._places.trues(mask, self.bounds.certain)
         if trues is not None:
             return trues
-        if mask.numel == 0:
-            return 0
         known = self._trues.get(id(mask))
         if known is None:
             known = self._trues[id(mask)] = mask, self.fresh("true", 0, mask.numel)
