@@ -211,8 +211,12 @@ def extremum(of_dims: Callable[..., Dim], of_numbers: Callable[..., Any]) -> Cal
     """`sym_max`, `sym_min`: a float is the result where one of two is a float, as in torch"""
 
     def rule(c: Context, a: Scalar, b: Scalar) -> Scalar:
-        """`a, b -> extremum(a, b)`"""
+        """`a, b -> extremum(a, b)`, which is one of them where it is known to be no smaller"""
         if is_dim(a) and is_dim(b):
+            pairs: tuple[tuple[Any, Any], ...] = ((a, b), (b, a))
+            for one, other in pairs:
+                if c.at_least(one - other, 0):
+                    return one if of_dims is maximum else other  # type: ignore[no-any-return]
             return of_dims(a, b)
         if is_known(a) and is_known(b):
             result: Scalar = of_numbers(float(a), float(b))  # type: ignore[arg-type]

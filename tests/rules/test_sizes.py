@@ -124,6 +124,14 @@ def test_floats_of_sizes_are_only_known_to_be_floats() -> None:
     assert run("sym_sqrt", 9)[0] == 3.0 and run("sym_log2", n)[0] == Number("float")
 
 
+def test_the_least_is_known_within_bounds() -> None:
+    domain = Domain(("n",), (ge(62, n), ge(n, 2)))
+    for a, b, least, greatest in ((n, 63, n, 63), (62, n, n, 62), (n, 2, 2, n), (1, n, 1, n)):
+        assert run("sym_min", a, b, domain=domain)[0] == least
+        assert run("sym_max", a, b, domain=domain)[0] == greatest
+    assert str(run("sym_min", n, 61, domain=domain)[0]) == "min(n, 61)"
+
+
 def test_a_rounded_float_is_an_unknown_integer() -> None:
     result, generator = run("sym_floor", Number("float"))
     assert isinstance(result, Term) and [note.code for note in generator.said.notes] == ["approximate"]
