@@ -7,6 +7,7 @@ once each, with values of the recording (`control.py`): their calls become nodes
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -49,18 +50,23 @@ class _Called:
         return result if isinstance(result, tuple) else (result,) * self.returned.num_leaves
 
 
+@functools.cache
+def _plain() -> tuple[Any, Any, Any]:
+    """What torch calls, as it stands before the first recording."""
+    return HigherOrderOperator.__call__, hop_utils._hop_compile_and_call, scans.generic_associative_scan
+
+
 @contextlib.contextmanager
 def entered(recording: Recording) -> Iterator[None]:
     """Higher-order operators call the functions that they are given; everything is as before afterwards."""
-    call, compile_and_call = HigherOrderOperator.__call__, hop_utils._hop_compile_and_call
-    generic_scan = scans.generic_associative_scan
+    call, compile_and_call, generic_scan = _plain()
 
     def run(self: HigherOrderOperator, /, *args: Any, **kwargs: Any) -> Any:
         name: str = self.name()  # type: ignore[no-untyped-call]
         if name not in CONTROL:
             if any(isinstance(leaf, SymbolicTensor) for leaf in pytree.tree_leaves((args, kwargs))):
                 recording.give_up(f"the higher-order operator {name}")
-            return call(self, *args, **kwargs)  # type: ignore[no-untyped-call]
+            return call(self, *args, **kwargs)
         host = _Called(recording)
         results = CONTROL[name](host, *args, **kwargs)
         return pytree.tree_unflatten(results, host.returned)

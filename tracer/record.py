@@ -1112,11 +1112,9 @@ def _is_symbolic(arguments: Any) -> bool:
 _CHECKS = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
 
 
-@contextlib.contextmanager
-def _entering_composites() -> Iterator[None]:
-    """torch's Python-level functions hand themselves over whole where an argument overrides torch functions.
-    While recording they do not, so that their own Python code runs, with its checks, and its calls are what
-    is recorded.
+@functools.cache
+def _overrides() -> tuple[tuple[Any, str, Any], ...]:
+    """Where torch asks whether an argument overrides its functions, as it stands before the first recording.
     """
     import torch._lowrank
     import torch._tensor
@@ -1124,7 +1122,16 @@ def _entering_composites() -> Iterator[None]:
     import torch.nn.functional
 
     modules = (torch.overrides, torch._lowrank, torch._tensor, torch.functional, torch.nn.functional)
-    saved = [(m, n, getattr(m, n)) for m in modules for n in _CHECKS if hasattr(m, n)]
+    return tuple((m, n, getattr(m, n)) for m in modules for n in _CHECKS if hasattr(m, n))
+
+
+@contextlib.contextmanager
+def _entering_composites() -> Iterator[None]:
+    """torch's Python-level functions hand themselves over whole where an argument overrides torch functions.
+    While recording they do not, so that their own Python code runs, with its checks, and its calls are what
+    is recorded.
+    """
+    saved = _overrides()
     try:
         for module, name, _ in saved:
             setattr(module, name, lambda *args: False)
