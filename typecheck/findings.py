@@ -329,8 +329,8 @@ class _Flow:
 
 
 def outputs(system: System) -> tuple[Output, ...]:
-    """What the program returns, on every path on which it does; told once where the paths agree. A path that is
-    refused at all of its sizes is told where there is no other.
+    """What the program returns, on every path on which it does; told once where the paths agree. A path that
+    is refused at all of its sizes is told where there is no other.
     """
     ended = [p for p in system.paths if p.end.how == "returned"]
     returned = [p for p in ended if all(c.formula is not False for c in p.constraints)] or ended
