@@ -32,6 +32,7 @@ from ..constraints.language import Constraint
 from ..constraints.rows import Deeper
 from ..constraints.spec import Spec
 from ..constraints.system import Condition, Oracle
+from .alone import alone
 from .claims import recorded, run_of, tell
 from .higher_order import entered
 from .model_state import ModelState
@@ -287,6 +288,7 @@ class ShapeTracer(fx.Tracer):
         said = self.run.generator.said
         return Traced(graph_module, tuple(self.run.conditions), tuple(said.constraints))
 
+    @alone
     def trace(self, root: Any, concrete_args: dict[str, Any] | None = None) -> fx.Graph:
         self.values: dict[fx.Node, Shaped] = {}
         with _cond_is_if(), self._making_tensors():

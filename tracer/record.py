@@ -50,6 +50,7 @@ from ..constraints.rows import Deeper, deepened
 from ..constraints.rules.reach import POINTWISE
 from ..constraints.spec import Declared, Spec
 from ..constraints.system import Answer, Condition, End, Oracle, Path, System
+from .alone import alone
 from .caches import forgetting
 from .chosen_modules import chosen_modules
 from .fallback import estimated, leaves
@@ -103,6 +104,7 @@ class Decision:
     asked: Formula | None = None  # None for a branch on data
 
 
+@alone
 def record(
     target: Callable[..., Any],
     spec: Spec,

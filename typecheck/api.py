@@ -144,7 +144,7 @@ def question(
         spec = None if inputs is None else parse_spec(inputs, assume)
         found = resolve(target, [str(d.path[0]) for d in spec.inputs] if spec else ())
         source = source_of(found, spec, assume, merge=merge)
-    with clock.step("trace"):
+    with clock.turn(), clock.step("trace"):
         oracle = Oracle(source.spec.domain, Budget(clock.left))
         _has_inputs(source.spec, oracle)
         try:

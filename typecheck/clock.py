@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from ..tracer.alone import TURN
+
 Progress = Callable[[str], None]
 """Called with what is being done, whenever that changes."""
 
@@ -22,12 +24,23 @@ class Clock:
 
     @property
     def left(self) -> float:
-        """Seconds left of the budget; importing torch and the user's program does not count."""
-        return max(self.budget_s - (self.elapsed - self.spent.get("load_s", 0.0)), 0.0)
+        """Seconds left of the budget. Importing torch and the user's program does not count, nor does waiting
+        for other threads.
+        """
+        idle = self.spent.get("load_s", 0.0) + self.spent.get("wait_s", 0.0)
+        return max(self.budget_s - (self.elapsed - idle), 0.0)
 
     @property
     def elapsed(self) -> float:
         return time.monotonic() - self.started
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Inside, no other thread records a program."""
+        before = time.monotonic()
+        with TURN:
+            self.spent["wait_s"] = time.monotonic() - before
+            yield
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:

@@ -25,6 +25,7 @@ from ..constraints.program import Origin
 from ..constraints.rows import sizes
 from ..constraints.spec import Declared, Spec
 from ..constraints.system import Domain, Path
+from ..tracer.alone import alone
 
 MODERATE: Final = 4_000_000
 """Elements of all inputs together up to which real tensors are used."""
@@ -72,6 +73,7 @@ class Replayer:
     def __init__(self, target: Callable[..., Any], spec: Spec) -> None:
         self.target, self.spec = target, spec
 
+    @alone
     def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
         """What the program does at these sizes; `accepted` is what is expected of it.
 
@@ -151,18 +153,19 @@ def _attempt(
 
     from ..tracer.caches import forgetting
     from ..tracer.claims import checked
-    from ..tracer.model_state import ModelState
+    from ..tracer.model_state import ModelState, submodules
     from ..tracer.named_axes import refusals
     from ..tracer.origins import REFUSALS, ModuleNames, of_error
     from ..tracer.record import bind
     from ..tracer.stand_ins import sources_of
 
-    state = ModelState(target)
+    modules = submodules(target)
+    state = ModelState(target, modules)
     device = _device(target)
     refused: tuple[type[Exception], ...] = (*REFUSALS, *refusals())
     try:
         with (
-            forgetting(sources_of(target)),
+            forgetting(sources_of(target, modules)),
             mode(),
             _uncompiled(),
             torch.random.fork_rng(devices=[]),

@@ -20,6 +20,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv, ShapeGuardPythonPrin
 from torch.overrides import TorchFunctionMode
 
 from ...constraints.program import Origin
+from ...tracer.alone import alone
 from ...tracer.caches import forgetting
 from ...tracer.origins import ModuleNames, here
 from ...tracer.stand_ins import rebound, sources_of
@@ -42,6 +43,7 @@ class Trace:
     """How many loops of the model's are scans."""
 
 
+@alone
 def traced(
     model: Any,
     given: Arguments,

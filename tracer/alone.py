@@ -1,0 +1,29 @@
+"""One program at a time: while one is recorded, replayed or traced, names of torch and Python go elsewhere.
+
+They do so for all threads. Those that check something wait for one another; a thread that runs a model of its
+own meanwhile runs it with the changed names, which leave real tensors and numbers alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Final, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+TURN: Final = threading.RLock()
+"""Held by the thread whose turn it is, which may begin another run within one."""
+
+
+def alone(function: Callable[P, T]) -> Callable[P, T]:
+    """The function, once no other thread is inside one of these."""
+
+    @functools.wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        with TURN:
+            return function(*args, **kwargs)
+
+    return called
