@@ -32,10 +32,10 @@ demo: .venv/installed
 	if [ $$code -ne 1 ]; then echo "demo: expected 'refined', exit code 1, and got $$code" >&2; exit 1; fi
 
 test: .venv/installed-dev
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow"
 
 test-all: .venv/installed-dev
-	HYPOTHESIS_PROFILE=exploring $(BIN)/python -m pytest -q
+	HYPOTHESIS_PROFILE=exploring $(BIN)/python -m pytest -q -n auto --dist worksteal
 
 lint: .venv/installed-dev build/typing
 	$(BIN)/ruff check

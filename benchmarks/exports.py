@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
@@ -86,12 +85,12 @@ class Outcome:
 
 def measure(row: Row) -> Outcome:
     """Exports a model both ways. Each way has a fresh copy."""
-    torch.manual_seed(0)
     _register_outputs()
-    model = row.build()
+    fresh = row.copies()
+    model = fresh()
     spec = parse_spec(row.inputs, row.assume)
     started = time.perf_counter()
-    mine = _mine(deepcopy(model), row)
+    mine = _mine(fresh(), row)
     seconds = time.perf_counter() - started
     report = mine.report if isinstance(mine, Exported) else check(model, row.inputs, row.assume, replay=False)
     told = Outcome(row.name, row.package, verdict=str(report.verdict), accepts=_short(str(report.accepts)))
@@ -99,11 +98,11 @@ def measure(row: Row) -> Outcome:
     if example is None:
         return replace(told, failure="no sizes are known at which it runs")
     given = eager.make_inputs(row.inputs, example)
-    static = _exported(lambda: torch.export.export(deepcopy(model), (), given, strict=False))
+    static = _exported(lambda: torch.export.export(fresh(), (), given, strict=False))
     if isinstance(static, str):
         return replace(told, unexportable=static)
-    plain = _plain(deepcopy(model), given, report)
-    theirs, loop = _loop(model, spec, given)
+    plain = _plain(fresh(), given, report)
+    theirs, loop = _loop(fresh, spec, given)
     points = _points(row, spec, report, example, theirs)
     way = report.dynamic_shapes.way if report.dynamic_shapes else True
     ours = Side(1, mine if isinstance(mine, str) else "", seconds=seconds)
@@ -111,10 +110,10 @@ def measure(row: Row) -> Outcome:
         given_up = tuple(_short(str(g)) for g in mine.given_up)
         ours = Side(len(mine.attempts), "", _short(str(mine.accepts)), given_up=given_up, seconds=seconds)
         runs = _runner(mine.program, lambda sizes: arguments(model, spec, sizes, "zeros"))
-        ours = _beside(ours, model, row, points, runs, way, mine.accepts)
+        ours = _beside(ours, fresh, row, points, runs, way, mine.accepts)
     if theirs is not None:
         runs = _runner(theirs, lambda sizes: ((), eager.make_inputs(row.inputs, sizes)))
-        loop = _beside(loop, model, row, points, runs, way)
+        loop = _beside(loop, fresh, row, points, runs, way)
     return replace(told, spec_exports=plain, ours=ours, torch=loop)
 
 
@@ -168,7 +167,9 @@ def _plain(model: Any, given: Mapping[str, Any], report: Report) -> str:
 # ---- torch's own loop
 
 
-def _loop(model: Any, spec: Spec, given: Mapping[str, Any]) -> tuple[ExportedProgram | None, Side]:
+def _loop(
+    fresh: Callable[[], Any], spec: Spec, given: Mapping[str, Any]
+) -> tuple[ExportedProgram | None, Side]:
     """Exports by named dims; takes what torch suggests, until it exports or there is nothing more to take."""
     shapes = _named(spec)
     started = time.perf_counter()
@@ -176,7 +177,7 @@ def _loop(model: Any, spec: Spec, given: Mapping[str, Any]) -> tuple[ExportedPro
     for attempt in range(1, ATTEMPTS + 1):
         try:
             program = torch.export.export(
-                deepcopy(model), (), dict(given), dynamic_shapes=shapes, strict=False
+                fresh(), (), dict(given), dynamic_shapes=shapes, strict=False
             )
         except Exception as failed:  # noqa: BLE001 (torch raises anything; it is told)
             message = getattr(failed, "msg", str(failed))
@@ -296,7 +297,7 @@ def _runner(program: ExportedProgram, given: Callable[[Mapping[str, int]], Any])
 
 def _beside(
     side: Side,
-    model: Any,
+    fresh: Callable[[], Any],
     row: Row,
     points: list[dict[str, int]],
     runs: Callable[..., bool],
@@ -305,9 +306,11 @@ def _beside(
 ) -> Side:
     """The side with what came of running its program next to the model; `taken` is what it says it takes."""
     tighter, told, elsewhere, looser = [], [], [], []
+    model = fresh()
     for sizes in points:
-        fresh = deepcopy(model) if model.training else model  # a run may leave something behind
-        truth = eager.refusal(fresh, row.inputs, sizes, fake=False) is None
+        if model.training:  # a run may leave something behind
+            model = fresh()
+        truth = eager.refusal(model, row.inputs, sizes, fake=False) is None
         if truth != runs(sizes):
             refused = elsewhere if not holds(way, sizes) else tighter if holds(taken, sizes) else told
             (refused if truth else looser).append(", ".join(f"{n}={v}" for n, v in sizes.items()))

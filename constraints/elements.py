@@ -433,7 +433,7 @@ def _repeated(named: Named, result: Tensor) -> Elements:
     return extremes(_first(named)) or UNTRACKED
 
 
-def _nearest(named: Named, result: Tensor) -> Elements:
+def _some(named: Named, result: Tensor) -> Elements:
     """Some of the elements, each as often as may be."""
     match extremes(_first(named)):
         case Span(low, high):
@@ -460,7 +460,8 @@ def indexed_elements(tensor: Tensor, items: tuple[Any, ...]) -> Elements:
     """
     elements = tensor.elements
     if not isinstance(elements, Affine):
-        return elements
+        whole = all(item is None or item is Dots or item == Slice() for item in items)
+        return elements if whole or not isinstance(elements, Span) else replace(elements, attained=False)
     steps = {axis % tensor.rank: step for axis, step in elements.steps}
     spoken = sum(i is not None and i is not Dots for i in items)
     if Dots in items:
@@ -502,7 +503,11 @@ def _getitem(named: Named, result: Tensor) -> Elements:
     index = named["index"]
     items = index if isinstance(index, tuple) else (index,)
     found = indexed_elements(_first(named), items)
-    return _repeated(named, result) if found is UNTRACKED else found
+    if found is not UNTRACKED:
+        return found
+    # A mask of data is true at any place for some data.
+    masked = all(item.dtype == "bool" and item.elements is None for item in _tensors(items))
+    return _repeated(named, result) if masked else _some(named, result)
 
 
 def _slice(named: Named, result: Tensor) -> Elements:
@@ -523,6 +528,48 @@ def _narrow(named: Named, result: Tensor) -> Elements:
     return indexed_elements(
         tensor, (*(Slice(),) * (named["dim"] % tensor.rank), Slice(named["start"], None, 1))
     )
+
+
+def _meshed(named: Named, results: tuple[Tensor, ...]) -> Iterator[Elements]:
+    """Of the n-th vector along the n-th axis, but for `xy`, with which the first two change places."""
+    tensors: tuple[Tensor, ...] = named["tensors"]
+    axes = list(range(-len(tensors), 0))
+    if named.get("indexing") == "xy" and len(tensors) > 1:
+        axes[:2] = axes[1], axes[0]
+    for tensor, axis in zip(tensors, axes, strict=True):
+        found = elements_of(tensor)
+        if isinstance(found, Affine):
+            found = Affine(found.start, tuple((axis, step) for _, step in found.steps))
+        yield found
+
+
+def _split(named: Named, results: tuple[Tensor, ...]) -> Iterator[Elements]:
+    """Each piece goes on where the one before it ends."""
+    tensor = _first(named)
+    axis, start = named.get("dim", 0) % tensor.rank - tensor.rank, 0
+    for piece in results:
+        found = elements_of(tensor)
+        if isinstance(found, Affine):
+            yield Affine(found.start + dict(found.steps).get(axis, 0) * start, found.steps)
+        else:
+            yield replace(found, attained=False) if isinstance(found, Span) else found
+        start += piece.shape[axis]
+
+
+def _unbound(named: Named, results: tuple[Tensor, ...]) -> Iterator[Elements]:
+    """As `select` has each of them."""
+    tensor = _first(named)
+    before = (Slice(),) * (named.get("dim", 0) % tensor.rank)
+    return (indexed_elements(tensor, (*before, place)) for place in range(len(results)))
+
+
+PIECES: Mapping[str, Callable[[Named, tuple[Tensor, ...]], Iterable[Elements]]] = {
+    "meshgrid": _meshed,
+    "broadcast_tensors": lambda named, results: map(_stretched, named["tensors"], results),
+    **dict.fromkeys("split split_with_sizes chunk".split(), _split),
+    "unbind": _unbound,
+}
+"""Operators with several results, whose elements are those of their arguments."""
 
 
 ELEMENTS: Mapping[str, ElementLaw] = {
@@ -549,12 +596,14 @@ ELEMENTS: Mapping[str, ElementLaw] = {
     "transpose": _moved(_transposed),
     "permute": _moved(_permuted),
     **dict.fromkeys(("repeat", "tile"), _tiled),
-    **{f"upsample_nearest{n}d": _nearest for n in (1, 2, 3)},
-    **{f"_upsample_nearest_exact{n}d": _nearest for n in (1, 2, 3)},
-    **dict.fromkeys(
-        "repeat_interleave flip roll index_select gather take_along_dim T t mT movedim".split(),
-        _repeated,
+    **{f"upsample_nearest{n}d": _some for n in (1, 2, 3)},
+    **{f"_upsample_nearest_exact{n}d": _some for n in (1, 2, 3)},
+    "repeat_interleave": lambda named, result: (
+        _some(named, result) if isinstance(named.get("repeats"), Tensor) else _repeated(named, result)
     ),
+    **dict.fromkeys("index_select gather take_along_dim".split(), _some),
+    **dict.fromkeys(("T", "t"), _moved(lambda named, rank: tuple(range(rank))[::-1])),
+    **dict.fromkeys("flip roll mT movedim".split(), _repeated),
     "add": _add(1),
     "sub": _add(-1),
     "rsub": lambda named, result: _sum(
@@ -705,6 +754,8 @@ def with_elements(op: str, named: Named, result: Any) -> Any:
     several = isinstance(result, tuple) and any(isinstance(r, Tensor) and r.dtype in FOLLOWED for r in result)
     if not several and (not isinstance(result, Tensor) or result.dtype not in FOLLOWED):
         return result
+    if several and op in PIECES:
+        return tuple(map(_holding, result, PIECES[op](named, result)))
     sources = list(_tensors(named.values()))
     if op in DRAWN and result.dtype not in INTEGRAL:
         return result
@@ -724,6 +775,11 @@ def with_elements(op: str, named: Named, result: Any) -> Any:
 def _is_data(tensor: Tensor) -> bool:
     """Does the data decide the elements, within bounds perhaps?"""
     return tensor.elements is None or (isinstance(tensor.elements, Span) and tensor.elements.by_data)
+
+
+def _holding(part: Tensor, elements: Elements) -> Tensor:
+    """One of several results, with elements of which this is known."""
+    return replace(part, elements=elements) if part.dtype in FOLLOWED else part
 
 
 def _untracked(part: Any) -> Any:

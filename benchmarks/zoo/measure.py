@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from copy import deepcopy
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import torch
 from models import eager
 from models.entry import USUAL
-from torch import nn
 
 from anyshape.constraints.language import Fact
 from anyshape.typecheck import check
@@ -53,7 +50,7 @@ def measure(row: Row, samples: int, budget_s: float) -> Result:
     accepts. Of an undecided model the samples say only whether eager PyTorch runs it.
     """
     started = time.perf_counter()
-    fresh = _copies(row)
+    fresh = row.copies()
     built = time.perf_counter()
     report = check(fresh(), row.inputs, row.assume, budget_s=budget_s, replay=False)
     decided = report.verdict != "unknown"
@@ -85,21 +82,6 @@ def measure(row: Row, samples: int, budget_s: float) -> Result:
         check_s=report.stats["total_s"],
         reasons=_messages(report, *STUCK),
     )
-
-
-def _copies(row: Row) -> Callable[[], nn.Module]:
-    """The model, the same each time and as if it had never run: some remember what they saw."""
-
-    def built() -> nn.Module:
-        torch.manual_seed(0)
-        return row.build()
-
-    model = built()
-    try:
-        deepcopy(model)
-    except RuntimeError:  # a parametrisation that cannot be copied
-        return built
-    return lambda: deepcopy(model)
 
 
 def chosen(row: Row, report: Report, count: int) -> list[dict[str, int]]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from operator import attrgetter
 from typing import Any
 
+import torch
 from torch import nn
 
 Probe = Mapping[str, tuple[int, ...]]
@@ -28,6 +30,20 @@ class Row:
     inputs: str
     probe: Probe = field(default_factory=dict)
     assume: tuple[str, ...] = ()
+
+    def copies(self) -> Callable[[], nn.Module]:
+        """Makes the model, the same each time and as if it had never run: some remember what they saw."""
+
+        def built() -> nn.Module:
+            torch.manual_seed(0)
+            return self.build()
+
+        model = built()
+        try:
+            deepcopy(model)
+        except RuntimeError:  # a parametrisation that cannot be copied
+            return built
+        return lambda: deepcopy(model)
 
 
 def make(factory: str, *arguments: Any, **options: Any) -> nn.Module:

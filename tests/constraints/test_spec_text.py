@@ -121,7 +121,7 @@ REFUSED: list[tuple[Any, str, int, tuple[str, ...]]] = [
     ("x: [" + "b*" * 30_000 + "b]", "", 20_001, ("characters",)),
     ([3], "", 0, ("text", "3")),
     ({3: "f32[b]"}, "", 0, ("named by a text",)),
-    ({"x": object()}, "", 0, ("'x'", "object")),
+    ({"x": slice(3)}, "", 0, ("'x'", "slice")),
     ({"x y": 3}, "", 3, ("end",)),
     ("x: [batch, h]", "bacth >= 2", 1, ("no input mentions the symbol 'bacth'", "did you mean 'batch'?")),
     ("x: [b, h]", "h >= 2 and H <= 3", 12, ("'H'", "did you mean 'h'?")),

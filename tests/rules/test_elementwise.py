@@ -344,7 +344,7 @@ STRIDED = [
 ]
 
 
-@pytest.mark.parametrize("left,right", itertools.product(range(len(STRIDED)), repeat=2))
+@pytest.mark.parametrize("left,right", [*itertools.product(range(len(STRIDED)), repeat=2)])
 def test_layout_agrees_with_torch_on_concrete_strides(left: int, right: int) -> None:
     x, y = STRIDED[left], STRIDED[right]
     try:

@@ -6,6 +6,7 @@ sizes that are accepted run whatever the data, and the others run with none.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -153,7 +154,54 @@ def chosen_by_chance(x: Tensor, table: Tensor) -> Tensor:
     return x[choice] + table[choice + 1].sum()
 
 
+def positions_on_a_grid(x: Tensor, table: Tensor) -> Tensor:
+    """A part of a square of positions, from its middle."""
+    rows = torch.arange(2 - x.shape[0] // 2, 2 - x.shape[0] // 2 + x.shape[0])
+    columns = torch.arange(2 - x.shape[1] // 2, 2 - x.shape[1] // 2 + x.shape[1])
+    row, column = torch.meshgrid(rows, columns, indexing="ij")
+    return table[(row * 4 + column).flatten()].view(x.shape) + x
+
+
+def columns_before_rows(x: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
+    column, row = torch.meshgrid(torch.arange(x.shape[0]) * 2, torch.arange(x.shape[1]), indexing="xy")
+    return table[column] + x.T, table[row + 1]
+
+
+def positions_beside_data(x: Tensor, table: Tensor) -> Tensor:
+    """What the data decide is valid; what sizes decide beside it may not be."""
+    data, positions = torch.meshgrid(x.argsort(), torch.arange(x.shape[0]), indexing="ij")
+    return table[positions] + x[data]
+
+
+def pieces_of_positions(x: Tensor, table: Tensor) -> Tensor:
+    first, second = torch.arange(x.shape[0] + x.shape[1]).split([x.shape[1], x.shape[0]])
+    return table[first].sum() + table[second - x.shape[0] + 3]
+
+
+def halves_of_positions(x: Tensor, table: Tensor) -> Tensor:
+    first, second = torch.arange(x.shape[0]).chunk(2)
+    return torch.cat([table[first * 3], table[second]])
+
+
+def rows_of_positions(x: Tensor, table: Tensor) -> Tensor:
+    grid = torch.arange(x.shape[0])[:, None] + torch.arange(2) * 3
+    first, second = grid.unbind(1)
+    return table[first] + table[second - 1] + table[grid.T.select(0, -1) - 2]
+
+
+def stretched_positions(x: Tensor, table: Tensor) -> Tensor:
+    row, column = torch.broadcast_tensors(torch.arange(x.shape[0])[:, None], torch.arange(x.shape[1]))
+    return table[row] + table[column + 1] + x
+
+
 CARRIED: list[Program] = [
+    (positions_on_a_grid, "x: [a, b]; table: [n]", 5),
+    (columns_before_rows, "x: [a, b]; table: [n]", 5),
+    (positions_beside_data, "x: [a]; table: [n]", 5),
+    (pieces_of_positions, "x: [a, b]; table: [n]", 5),
+    (halves_of_positions, "x: [a]; table: [n]", 7),
+    (rows_of_positions, "x: [a]; table: [n]", 7),
+    (stretched_positions, "x: [a, b]; table: [n]", 5),
     (counted_in_a_mask_of_ones, "x: [a, b]; table: [n]", 4),
     (repeated_positions, "x: [a]; table: [n]", 6),
     (greatest_position, "x: [a, b]; table: [n]", 5),
@@ -167,6 +215,35 @@ CARRIED: list[Program] = [
 @named(CARRIED)
 def test_sizes_are_followed_through_elements(program: Program) -> None:
     agrees(program)
+
+
+def first_of_two_rows(x: Tensor) -> Tensor:
+    return TABLE[torch.arange(2 * x.shape[0]).view(2, -1)[0]] + x
+
+
+def chosen_places(x: Tensor) -> Tensor:
+    return TABLE[torch.arange(x.shape[0])[torch.arange(2)]] + x[:2]
+
+
+def half_of_a_row(x: Tensor) -> Tensor:
+    return TABLE[torch.arange(2 * x.shape[0]).view(2, -1).chunk(2)[0]] + x
+
+
+def as_often_as_told(x: Tensor) -> Tensor:
+    return TABLE[torch.arange(x.shape[0]).repeat_interleave(torch.tensor([0]))]
+
+
+TABLE = torch.zeros(4)
+
+
+@pytest.mark.parametrize("program", [first_of_two_rows, chosen_places, half_of_a_row, as_often_as_told])
+def test_a_part_need_not_have_the_extremes_of_the_whole(program: Callable[[Tensor], Tensor]) -> None:
+    """Nothing is refused for positions that are perhaps not among those that are taken."""
+    report = check(program, "x: [a]")
+    for a in range(1, 8):
+        with contextlib.suppress(IndexError, RuntimeError):
+            program(torch.zeros(a))
+            assert report.accepts.holds(a=a), a
 
 
 FRACTIONS: list[Program] = [

@@ -515,7 +515,7 @@ PROGRAMS: list[tuple[Callable[..., Any], str, int]] = [
 ]
 
 
-APPROXIMATE = (written_positions, text_of_a_size, text_of_a_refusal, positions_in_a_grid, times_a_quotient)
+APPROXIMATE = (written_positions, text_of_a_size, text_of_a_refusal, times_a_quotient)
 """Programs with a finding `approximate`: elements written one by one are not followed, nor are texts, nor is
 which of two floats is greater that are one but for rounding.
 """
