@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import TypeAlias
 
-from ..constraints.formula import Formula, all_of, any_of, free_symbols, holds
+from ..constraints.formula import Formula, all_of, any_of, conjuncts, free_symbols, holds
 from ..constraints.generate import Rules
 from ..constraints.language import Dyn, Dynamic, Number, Slice, Tensor, Value
 from ..constraints.opnames import is_in_place
@@ -233,8 +233,9 @@ class _Explained:
 def ways(system: System, usual: Mapping[str, int] | None = None) -> tuple[Formula, ...]:
     """The sizes that take each way through the program that returns, where there are several; not all of them
     if there are very many: that of the usual sizes is first, then those on which the least is called. Paths
-    on which the same calls are made are one way.
+    on which the same calls are made are one way. Where the data decide as well, sizes may take several.
     """
+    names = {*system.domain.symbols}
 
     def unusual(path: Path) -> tuple[bool, int]:
         sizes = usual or {}
@@ -246,8 +247,10 @@ def ways(system: System, usual: Mapping[str, int] | None = None) -> tuple[Formul
     if len(returned) < 2:
         return ()
     for path in sorted(returned, key=unusual):
-        found.setdefault(_calls(path), []).append(path.premise)
-    return () if len(found) < 2 else tuple(any_of(premises) for premises in found.values())[:MAX_WAYS]
+        of_sizes = (part for part in conjuncts(path.premise) if free_symbols(part) <= names)
+        found.setdefault(_calls(path), []).append(all_of(of_sizes))
+    told = tuple(dict.fromkeys(any_of(premises) for premises in found.values()))[:MAX_WAYS]
+    return told if len(told) > 1 else ()
 
 
 def _calls(path: Path) -> object:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
 import torch
@@ -23,6 +23,8 @@ from torch.overrides import TorchFunctionMode
 
 Either: TypeAlias = Callable[[str, str], bool]
 """Of two sizes, as Python over `L['x'].size()[0]`: may they differ, one of them being 1?"""
+Certain: TypeAlias = Callable[[str], bool]
+"""Of a condition on sizes, written so: does it hold wherever the program is to run?"""
 
 
 @contextlib.contextmanager
@@ -112,7 +114,7 @@ def _of_one_batch(tensors: Sequence[torch.Tensor], either: Either) -> list[torch
     """`[*b, n, k]` with the b broadcast, as far as they may differ"""
     before = [tensor.shape[:-2] for tensor in tensors]
     return [
-        tensor if [*map(_text, old)] == [*map(_text, new)] else tensor.expand(*new, *tensor.shape[-2:])
+        tensor.expand(*new, *tensor.shape[-2:]) if _texts(old) != _texts(new) else tensor
         for tensor, old, new in zip(tensors, before, _common(before, either), strict=True)
     ]
 
@@ -126,7 +128,7 @@ def _wider(values: Sequence[Any], either: Either, made: Callable[[torch.Tensor, 
     for value in values:
         if isinstance(value, torch.Tensor):
             before, after = next(wider)
-            value = made(value, after) if [*map(_text, before)] != [*map(_text, after)] else value
+            value = made(value, after) if _texts(before) != _texts(after) else value
         found.append(value)
     return found
 
@@ -157,7 +159,7 @@ def _maximum(one: Any, other: Any, either: Either) -> Any:
 
 def _joined(size: Any, common: torch.SymInt, either: Either) -> bool:
     """Is it a size that the maximum has been taken of?"""
-    return _text(size) != _text(common) and _differ(size, common, either)
+    return size_text(size) != size_text(common) and _differ(size, common, either)
 
 
 def _differ(one: Any, other: Any, either: Either) -> bool:
@@ -165,11 +167,11 @@ def _differ(one: Any, other: Any, either: Either) -> bool:
     known = all(isinstance(size, torch.SymInt) or type(size) is int for size in (one, other))
     if not symbolic or not known or any(type(size) is int and size <= 1 for size in (one, other)):
         return False
-    texts = _text(one), _text(other)
+    texts = size_text(one), size_text(other)
     return "" not in texts and texts[0] != texts[1] and either(*texts)
 
 
-def _text(size: Any) -> str:
+def size_text(size: Any) -> str:
     """The size over those of the inputs; nothing where it is about something else."""
     if not isinstance(size, torch.SymInt):
         return str(size)
@@ -178,6 +180,15 @@ def _text(size: Any) -> str:
         return ""
     text: str = ShapeGuardPythonPrinter(sources, lambda s: s.name, sources).doprint(expression)
     return text
+
+
+def _texts(sizes: Iterable[Any]) -> list[str]:
+    return [*map(size_text, sizes)]
+
+
+def unsure(condition: str) -> bool:
+    """Nothing is known of sizes."""
+    return False
 
 
 def never(one: str, other: str) -> bool:

@@ -60,7 +60,7 @@ from ..report import Report
 from ..target import TargetError
 from ..trial import show
 from . import example_inputs, same_graph
-from .broadcasting import never
+from .broadcasting import never, unsure
 from .comparing import LARGE, Comparison
 from .example_sizes import example_sizes, inner_terms
 from .inner_sizes import bounding, inner_sizes, paths_of
@@ -206,6 +206,8 @@ class _Exporting:
         """The sizes inside the program."""
         self.broadcasts: dict[tuple[str, str], bool] = {}
         """The answers of `_either`."""
+        self.known: dict[str, bool] = {}
+        """The answers of `_surely`."""
 
     def exported(self) -> Exported:
         paths = paths_of(self.examined.system, self.judge, self.shapes.formula)
@@ -219,9 +221,9 @@ class _Exporting:
 
             def trace(sizes: Mapping[str, int], oblivious: bool = oblivious, loops: bool = loops) -> Trace:
                 given = example_inputs.arguments(self.model, self.spec, sizes, fill)
-                either = self._either if oblivious else never
+                either, certain = (self._either, self._surely) if oblivious else (never, unsure)
                 shapes = to_torch(spec, *given, self.model)[0]
-                return traced(self.model, given, shapes, oblivious, either, loops)
+                return traced(self.model, given, shapes, oblivious, either, certain, loops)
 
             wanted = self.way, self.recorded, self.wanted
             try:
@@ -251,6 +253,14 @@ class _Exporting:
                 and self.judge.ask(all_of((any_of(read[:3]), *read[3:])), given) is Answer.ALWAYS
             )
         return self.broadcasts[one, other]
+
+    def _surely(self, condition: str) -> bool:
+        """Does it hold of all sizes that the model takes, whichever way?"""
+        if condition not in self.known:
+            read = formula_of(condition, self.spec)
+            given = (*self.domain, *self.accepted)
+            self.known[condition] = read is not None and self.judge.ask(read, given) is Answer.ALWAYS
+        return self.known[condition]
 
     def _ordinary(self, *given: Formula) -> Iterator[dict[str, int]]:
         """Sizes, within the box or not, for which none inside the program is 0 or 1, but where what is given

@@ -24,7 +24,7 @@ from ...tracer.alone import alone
 from ...tracer.caches import forgetting
 from ...tracer.origins import ModuleNames, here
 from ...tracer.stand_ins import rebound, sources_of
-from .broadcasting import Alike, Either, never, open_broadcasts
+from .broadcasting import Alike, Certain, Either, never, open_broadcasts, size_text, unsure
 from .example_inputs import Arguments
 from .loop_rows import same_size
 from .scans import Scans
@@ -50,13 +50,15 @@ def traced(
     dynamic_shapes: Any,
     oblivious: bool,
     either: Either = never,
+    certain: Certain = unsure,
     loops: bool = False,
 ) -> Trace:
     """The model as torch exports it. What torch logs, prints and warns of is kept quiet, not what it raises.
 
     `oblivious`: sizes of 0 and 1 are treated like others, and Python's `int`, `max`, `min` and `len` give
     sizes. A few of torch's own functions cannot be traced so. `either`: which sizes broadcast either way.
-    `loops`: Python's loops over a size become scans, as far as they can.
+    `certain`: what holds of all sizes, so that the larger of two may be known. `loops`: Python's loops over a
+    size become scans, as far as they can.
 
     What torch cannot decide becomes a guard, and is not left to run time
     (`prefer_deferred_runtime_asserts_over_guards`): there it loses conditions on fractions of sizes, and the
@@ -64,7 +66,7 @@ def traced(
     """
     module = model if isinstance(model, torch.nn.Module) else _Function(model)
     scans = Scans(model, lambda: _modes(either)) if loops else None
-    builtins = {**(BUILTINS if oblivious else {}), **(scans.builtins if scans else {})}
+    builtins = {**(builtins_on_sizes(certain) if oblivious else {}), **(scans.builtins if scans else {})}
     sources = sources_of(model)
     with (
         _quiet(),
@@ -152,15 +154,28 @@ def _int(*args: Any) -> Any:
     return torch.sym_int(args[0]) if symbolic else int(*args)  # type: ignore[no-untyped-call]
 
 
-def _extremum(plain: Callable[..., Any], symbolic: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """`max` and `min` of sizes are sizes, and no branch."""
+def _extremum(
+    plain: Callable[..., Any], symbolic: Callable[[Any, Any], Any], order: str, certain: Certain
+) -> Callable[..., Any]:
+    """`max` and `min` of sizes are sizes, and no branch: one of the two, where it is known which. torch would
+    carry the other along, and take minutes over what comes of a dozen of them.
+    """
+
+    def extremum(one: Any, other: Any) -> Any:
+        texts = size_text(one), size_text(other)
+        if "" not in texts:
+            if certain(f"{texts[0]} {order} {texts[1]}"):
+                return one
+            if certain(f"{texts[1]} {order} {texts[0]}"):
+                return other
+        return symbolic(one, other)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         several = args[0] if len(args) == 1 and isinstance(args[0], list | tuple) else args
         of_sizes = all(isinstance(a, torch.SymInt) or type(a) is int for a in several)
         if kwargs or not of_sizes or not any(isinstance(a, torch.SymInt) for a in several):
             return plain(*args, **kwargs)
-        return functools.reduce(symbolic, several)
+        return functools.reduce(extremum, several)
 
     return call
 
@@ -181,10 +196,13 @@ def _range(*args: Any) -> Any:
     return range(start, start + count * step, step)
 
 
-BUILTINS: Final[Mapping[str, Callable[..., Any]]] = {
-    "int": _int, "max": _extremum(max, torch.sym_max), "min": _extremum(min, torch.sym_min),
-    "len": _len, "range": _range,
-}  # fmt: skip
+def builtins_on_sizes(certain: Certain) -> Mapping[str, Callable[..., Any]]:
+    """Python's functions as they are called while a model is traced."""
+    return {
+        "int": _int, "len": _len, "range": _range,
+        "max": _extremum(max, torch.sym_max, ">=", certain),
+        "min": _extremum(min, torch.sym_min, "<=", certain),
+    }  # fmt: skip
 
 
 # ---- pooling

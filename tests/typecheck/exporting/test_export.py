@@ -16,13 +16,14 @@ import torch
 from torch import Tensor, nn
 
 from anyshape.constraints.dims import sym
-from anyshape.constraints.formula import eq, ge, le
+from anyshape.constraints.formula import eq, free_symbols, ge, le
 from anyshape.constraints.formula_text import parse_formula
 from anyshape.constraints.spec_text import parse_spec
 from anyshape.solver.boxes import Box, Root
 from anyshape.typecheck import Exported, ExportError, TargetError, check, export
 from anyshape.typecheck.exporting import export as exporting
 from anyshape.typecheck.exporting import same_graph, tracing
+from anyshape.typecheck.exporting.broadcasting import unsure
 from anyshape.typecheck.exporting.example_inputs import arguments
 from anyshape.typecheck.exporting.example_sizes import example_sizes
 from anyshape.typecheck.exporting.program_checks import symbols_of
@@ -435,12 +436,56 @@ def test_sizes_stay_free(case: Case) -> None:
 
 
 def test_builtins_are_pythons_own_for_all_but_sizes() -> None:
-    largest, integer = tracing.BUILTINS["max"], tracing.BUILTINS["int"]
+    builtins = tracing.builtins_on_sizes(unsure)
+    largest, integer = builtins["max"], builtins["int"]
     assert largest([5], key=abs) == largest([5]) == largest(iter([5, 3])) == largest(5, 3) == 5
     assert largest([], default=7) == 7 and largest("ab") == "b" and largest([-5, 3], key=abs) == -5
     assert (integer(), integer("12"), integer("ff", 16), integer(2.7)) == (0, 12, 255, 2)
     with pytest.raises(TypeError):
         largest()
+
+
+class Same(nn.Module):
+    """Padded so that a layer halves its sizes, as TensorFlow does it: by a maximum that is never 0."""
+
+    def __init__(self, layers: int, least: int) -> None:
+        super().__init__()
+        self.layers, self.least = nn.ModuleList(nn.Conv1d(2, 2, 3, 2) for _ in range(layers)), least
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            n = x.shape[-1]
+            more = max((math.ceil(n / 2) - 1) * 2 + 3 - n, n // 8 * self.least)
+            x = layer(nn.functional.pad(x, (more // 2, more - more // 2)))
+        return x
+
+
+@pytest.mark.parametrize("layers, least, compared", [(5, 0, 0), (1, 1, 1)])
+def test_a_maximum_is_one_of_two_where_it_is_known_which(layers: int, least: int, compared: int) -> None:
+    model = Same(layers, least)
+    found = export(model, "x: float32[b, 2, n]")
+    assert not wrong(found, model, "x: float32[b, 2, n]", [{"b": 2, "n": n} for n in range(1, 40)])
+    functions = [node.target for node in found.program.graph.nodes]
+    assert functions.count(torch.sym_max) == compared
+
+
+class Greatest(nn.Module):
+    """Goes the way that its data and its sizes say."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        place = int(x.argmax())
+        if place < 3:
+            return x + 1
+        if place < x.shape[0] - 2:
+            return x * 2
+        return x if x.shape[0] > 9 else x - 1
+
+
+def test_ways_that_the_data_choose_are_told_by_sizes_alone() -> None:
+    report = check(Greatest(), "x: [n]")
+    assert {name for way in report.ways for name in free_symbols(way)} == {"n"}
+    with pytest.raises(ExportError, match="data-dependent"):
+        export(Greatest(), "x: [n]")
 
 
 class Causal(nn.Module):
