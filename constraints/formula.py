@@ -98,13 +98,17 @@ def compare(op: Operator, term: Dim) -> Formula:
     constant = sum(c for mono, c in term.terms if not mono)
     divisor = gcd(*(c for mono, c in term.terms if mono))
     if op == ">=":
-        reduced = term if divisor == 1 else _term((term - constant) // divisor + constant // divisor)
-        return _of_remainder(reduced) or Compare(op, reduced)
-    if constant % divisor:
+        reduced = term if divisor == 1 else (term - constant) // divisor + constant // divisor
+    elif constant % divisor:
         return op == "!="
-    if term.terms[0][1] < 0:
-        divisor = -divisor
-    return Compare(op, _remainder_form(term if divisor == 1 else _term(term // divisor)))
+    else:
+        divisor = -divisor if term.terms[0][1] < 0 else divisor
+        reduced = term if divisor == 1 else term // divisor
+    if isinstance(reduced, int):  # it is one wherever it is, which only the division has shown
+        return compare(op, reduced)
+    if op == ">=":
+        return _of_remainder(reduced) or Compare(op, reduced)
+    return Compare(op, _remainder_form(reduced))
 
 
 def _of_remainder(term: Term) -> Compare | None:
@@ -133,11 +137,6 @@ def _remainder_form(term: Term) -> Term:
                 remainder = dividend % divisor
                 return remainder if isinstance(remainder, Term) else term
     return term
-
-
-def _term(dim: Dim) -> Term:
-    assert isinstance(dim, Term), dim
-    return dim
 
 
 def eq(a: Dim, b: Dim) -> Formula:

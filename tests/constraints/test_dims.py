@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from collections import Counter
 from collections.abc import Callable, Mapping
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
@@ -38,6 +40,7 @@ from anyshape.constraints.dims import (
     symbols,
     total,
 )
+from anyshape.constraints.formula import eq, ge, ne
 from anyshape.constraints.syntax import parse_dim
 
 NAMES = ("a", "b", "h")
@@ -589,3 +592,17 @@ def test_long_sums_and_wide_divisions_are_not_quadratic() -> None:
     assert (2 * long) // 2 == long
     assert (long * h) // h == long
     assert divide(h**90, h - sum(many[:4])) == (0, h**90)
+
+
+def test_a_term_that_only_a_division_shows_to_be_a_number() -> None:
+    """`((-a) % 4 + a - 4 * ⌈a/4⌉) * (b + 1)` is 0, which its monomials do not say one by one."""
+    w, h = sym("w"), sym("h")
+    x, y = 2 * ((w // 2) % 2) + w, 2 * ((h // 2) % 2) + h
+    a, b, c = x // 4, (y - 4) // 16, (x - 4) // 16
+    m = (-a) % 4
+    terms = Counter[Any]()
+    for part in (4 * m * b, -16 * b * c, 4 * a * b, 4 * m, -16 * b, -16 * c, 4 * a, -16):
+        terms.update(dict(coefficients(part)))
+    term = Term(tuple(sorted(terms.items(), key=lambda term: (-len(term[0]), str(term[0])))), True)
+    assert {evaluate(term, {"w": i, "h": j}) for i in range(20) for j in range(20)} == {0}
+    assert (eq(term, 0), ne(term, 0), ge(term, 0)) == (True, False, True)
