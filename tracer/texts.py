@@ -25,6 +25,8 @@ _KEEPS = (
 _LOGS = frozenset(
     "warn warning warning_once warn_once info info_once debug error exception critical log print".split()
 )
+_ASSERTS = frozenset({"_assert", "_check"})
+"""Functions of torch's that raise an exception with a text, or do nothing with it."""
 _FOR_PEOPLE = frozenset("_pytest logging loguru rich tqdm traceback warnings".split())
 """Packages whose texts are for people to read: pytest writes one of what each `assert` compares."""
 
@@ -60,7 +62,56 @@ def _is_kept(code: CodeType, offset: int) -> bool:
         if instruction.opname == "RAISE_VARARGS":
             return False
         if instruction.opname == "POP_TOP":
-            return _LOGS.isdisjoint(code.co_names)
+            return _LOGS.isdisjoint(code.co_names) and _called(code, offset) not in _ASSERTS
+        if instruction.opname == "STORE_FAST":
+            return not _only_raises(code, instruction.offset)
         if instruction.opname.startswith(_KEEPS):
             return True
     return True
+
+
+def _called(code: CodeType, offset: int) -> str:
+    """What the statement at this place begins with, where that is a name, or an attribute of one: for a call
+    the function.
+    """
+    name, is_open = "", True
+    for instruction in dis.get_instructions(code):
+        if instruction.offset >= offset:
+            break
+        what = instruction.opname
+        if what == "POP_TOP" or what.startswith(("STORE_", "RETURN_")) or instruction.opcode in _JUMPS:
+            name, is_open = "", True
+        elif is_open and what.startswith("LOAD_") and (not name or what in _MEMBERS):
+            name = str(instruction.argval)
+        elif name:
+            is_open = False
+    return name
+
+
+def _only_raises(code: CodeType, offset: int) -> bool:
+    """Does every way on from here end in an exception, with nothing kept but in local variables?"""
+    instructions = [*dis.get_instructions(code)]
+    place = {instruction.offset: at for at, instruction in enumerate(instructions)}
+    waiting, seen = [place[offset]], set[int]()
+    while waiting:
+        at = waiting.pop()
+        if at in seen or at == len(instructions):
+            continue
+        seen.add(at)
+        instruction = instructions[at]
+        name = instruction.opname
+        if name in ("RAISE_VARARGS", "RERAISE"):
+            continue
+        if name == "POP_TOP" or name.startswith(("RETURN_", "YIELD_")):
+            return False
+        if name.startswith("STORE_") and name != "STORE_FAST":
+            return False
+        if instruction.opcode in _JUMPS:
+            waiting.append(place[instruction.argval])
+        if name not in ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"):
+            waiting.append(at + 1)
+    return True
+
+
+_JUMPS = frozenset({*dis.hasjrel, *dis.hasjabs})
+_MEMBERS = frozenset({"LOAD_ATTR", "LOAD_METHOD"})

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from ..dims import Dim, maximum
 from ..formula import Formula, all_of, any_of, divides, eq, ge, ne, negate
 from ..language import Context, Layout, Shape, Tensor
+from ..rows import place_of
 from .common import axis, broadcast, category, contiguous_strides, rank_is, strides_of
 from .linalg import linear
 
@@ -48,7 +49,8 @@ def scaled_dot_product_attention(
     (*_, length, e), (*_, s, e_key), (*_, s_value, v) = query.shape, key.shape, value.shape
     may_be_empty = [eq(d, 0) for d in (length, *value.shape) if not c.at_least(d, 1)]
     empty = any_of(may_be_empty)
-    flash = _is_flash(c, query, key, value, attn_mask, dropout_p, enable_gqa)
+    rowed = any(place_of(tensor.shape) is not None for tensor in (query, key, value))
+    flash = False if rowed else _is_flash(c, query, key, value, attn_mask, dropout_p, enable_gqa)
 
     def require(formula: Formula, reason: str) -> None:
         c.require(any_of((empty, formula)), reason)
@@ -74,8 +76,9 @@ def scaled_dot_product_attention(
     shape = (*batch, length, v)
     known = attn_mask is None or attn_mask.dtype == "bool"
     known = known and all(strides_of(t) is not None for t in (query, key, value))
+    known = not rowed and (known or flash is False)
     return Tensor(
-        shape, dtype, _attention_layout(c, query, shape, flash if known or flash is False else None)
+        shape, dtype, _attention_layout(c, query, shape, flash if known else None)
     )
 
 

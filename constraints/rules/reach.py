@@ -159,9 +159,13 @@ def truth(named: Named) -> Reach | None:
 
 
 def attended(named: Named) -> Reach | None:
-    """Products of the last two dims. A mask may need a certain rank, and groups are counted in other dims."""
+    """Products of the last two dims. A mask may need a certain rank, and groups are counted in other dims. So
+    may a key and a value that are not as long as each other, which the fused kernel takes at rank 4.
+    """
+    key, value = named["key"].shape, named["value"].shape
+    spelt = all((place_of(shape) or 0) < len(shape) - 2 for shape in (key, value))
     plain = named.get("attn_mask") is None and not named.get("enable_gqa")
-    return Reach(trailing=2, broadcasts=True) if plain else None
+    return Reach(trailing=2, broadcasts=True) if plain and (not spelt or key[-2] == value[-2]) else None
 
 
 def linear(named: Named) -> Reach | None:

@@ -314,6 +314,40 @@ def text_of_an_error(x: Tensor) -> Tensor:
     return x
 
 
+def text_of_an_assertion(x: Tensor) -> Tensor:
+    torch._assert(x.shape[0] % 2 == 0, f"{x.shape[0]} is odd")
+    return x.view(2, -1)
+
+
+def text_of_an_error_in_steps(x: Tensor) -> Tensor:
+    """As einops writes it: the text goes through variables, and into an exception alone."""
+    try:
+        return x.view(-1, 3)
+    except RuntimeError as error:
+        message = f"not {x.shape[0]}"
+        if x.shape[0] > 4:
+            message += f", of {x.shape}"
+        else:
+            message = message + "!"
+        raise ValueError(message + f"\n{error}") from None
+
+
+def text_that_is_kept(x: Tensor) -> Tensor:
+    """One of two ways on does not raise."""
+    message = f"{x.shape[0]}"
+    if x.shape[0] > 3:
+        raise ValueError(message)
+    return x.view(int(message), -1)
+
+
+def text_beside_an_assertion(x: Tensor) -> Tensor:
+    """What is asserted does not depend on a text; what is given to another function may."""
+    torch._assert(x.shape[0] > 0, f"{x.shape[0]} is empty")
+    kept: list[str] = []
+    kept.append(f"{x.shape[0]}")
+    return x.view(2, -1) if kept == ["2"] else x.view(3, -1)
+
+
 def product_by_numpy(x: Tensor) -> Tensor:
     return x.reshape(int(numpy.prod(x.shape[1:])), -1) + x.new_zeros(numpy.prod(x.shape) // 2, 1)
 
@@ -492,6 +526,10 @@ PROGRAMS: list[tuple[Callable[..., Any], str, int]] = [
     (written_expanded, "x: [a, b]; y: [c, d]", 4),
     (view_of_expanded, "x: [a, b]; y: [c, d]", 4),
     (text_of_an_error, "x: [a]", 4),
+    (text_of_an_assertion, "x: [a]", 6),
+    (text_of_an_error_in_steps, "x: [a]", 7),
+    (text_that_is_kept, "x: [a]", 5),
+    (text_beside_an_assertion, "x: [a]", 4),
     (product_by_numpy, "x: [a, b]", 5),
     (text_of_a_refusal, "x: [a]; y: [b]", 4),
     (positions_in_a_grid, "x: [a]; table: [n]", 4),
@@ -515,7 +553,10 @@ PROGRAMS: list[tuple[Callable[..., Any], str, int]] = [
 ]
 
 
-APPROXIMATE = (written_positions, text_of_a_size, text_of_a_refusal, times_a_quotient)
+APPROXIMATE = (
+    written_positions, text_of_a_size, text_of_a_refusal, text_that_is_kept, text_beside_an_assertion,
+    times_a_quotient,
+)  # fmt: skip
 """Programs with a finding `approximate`: elements written one by one are not followed, nor are texts, nor is
 which of two floats is greater that are one but for rounding.
 """
