@@ -83,7 +83,7 @@ def main() -> None:
         before = time.time() - 3600 * options.older if options.older is not None else 0.0
         _measure([row for row in chosen if options.fresh or not _is_measured(row, before)], options.seconds)
     outcomes = [_read(_file(row)) for row in rows if _file(row).exists()]
-    PAGE.write_text(page(outcomes))
+    PAGE.write_text(page(outcomes, [row.name for row in rows if not _file(row).exists()]))
     print(f"{PAGE}: {len(outcomes)} models")
 
 
@@ -126,14 +126,16 @@ def _failed(result: Any) -> Outcome:
 # ---- the page
 
 
-def page(outcomes: Sequence[Outcome]) -> str:
-    """The page, in Markdown."""
+def page(outcomes: Sequence[Outcome], missing: Sequence[str] = ()) -> str:
+    """The page, in Markdown, with the names of models that it misses."""
     measured = [o for o in outcomes if not o.failure and not o.unexportable]
     lines = [ABOUT, *_summary(measured), "", *_table(measured), "", *_details(measured), ""]
     lines += _list("Not exported by torch at fixed sizes, either", ((o, o.unexportable) for o in outcomes))
     lines += _list("Not measured", ((o, o.failure) for o in outcomes))
     text = re.sub(r"/\S*/(?=tests/)|/\S*/site-packages/", "", "\n".join(lines))  # files by their own names
-    return re.sub(r"/\S*/lib/[^\s;]*", "…", text)  # one that is cut off
+    text = re.sub(r"/\S*/lib/[^\s;]*", "…", text)  # one that is cut off
+    text = re.sub(r"(?m)([;(] ?)/[\w./-]*$", r"\1…", text)
+    return text + (f"\nNobody has measured {', '.join(missing)} yet.\n" if missing else "")
 
 
 def _summary(outcomes: Sequence[Outcome]) -> list[str]:

@@ -271,8 +271,11 @@ class _Exporting:
         yield from self._sizes((*self.domain, *self.wanted, *given, *usual))
 
     def _fill(self, sizes: Mapping[str, int]) -> str:
-        """What inputs of these sizes have to hold for the model to run."""
+        """What inputs have to hold for the model to run, at these sizes or at smaller ones, which cost less.
+        """
         failed = ""
+        known = sizes, self.report.runs_at or sizes
+        sizes = min(known, key=lambda at: example_inputs.elements(self.spec, at))
         for fill in example_inputs.FILLS:
             try:
                 example_inputs.run(self.model, example_inputs.arguments(self.model, self.spec, sizes, fill))
