@@ -11,6 +11,7 @@ import __future__
 import contextlib
 import inspect
 import linecache
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -462,7 +463,9 @@ def _compiled(edit: Rewritten, like: CodeType) -> CodeType:
         raise CannotApply("the text has changed since")
     changed = "\n" * first + part[:start] + edit.text + part[stop:]
     try:
-        code: CodeType = compile(changed, edit.file, "exec", like.co_flags & _FUTURES, dont_inherit=True)
+        with warnings.catch_warnings():  # of a text that nobody has written
+            warnings.simplefilter("ignore", SyntaxWarning)
+            code: CodeType = compile(changed, edit.file, "exec", like.co_flags & _FUTURES, dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         raise CannotApply(str(error)) from error
     return code

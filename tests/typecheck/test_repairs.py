@@ -288,3 +288,14 @@ def test_a_text_that_does_not_parse_is_not_applied() -> None:
     with pytest.raises(CannotApply), applied(model, edit):
         pass
     assert type(model).forward.__code__ is code
+
+
+def asserted(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    torch._assert(x.shape[0] >= 2, f"at least two, not {x.shape[0]}")
+    return x * y
+
+
+def test_texts_that_are_tried_warn_of_nothing(recwarn: pytest.WarningsRecorder) -> None:
+    """Some are nonsense, such as an index of a message; nobody has written them."""
+    assert check(asserted, "x: [a, b]; y: [a, c]", repairs=True).verdict == "refined"
+    assert [w.category for w in recwarn if w.category is SyntaxWarning] == []
