@@ -12,6 +12,7 @@ import itertools
 import sys
 from collections.abc import Iterator
 from types import CodeType, FrameType
+from typing import Final, NamedTuple
 
 from .origins import is_inner
 
@@ -19,27 +20,40 @@ REFUSALS = (RuntimeError, IndexError, ValueError)
 """What torch raises where it refuses shapes."""
 
 
+JUMPS: Final = frozenset({*dis.hasjrel, *dis.hasjabs})
+
+
+class _Handler(NamedTuple):
+    """A stretch of bytecode, as offsets, that an `except` covers, and where that begins."""
+
+    start: int
+    end: int
+    names: tuple[str, ...] | None
+    """Of what it catches."""
+    target: int
+
+
 @functools.cache
-def _handlers(code: CodeType) -> tuple[tuple[int, int, tuple[str, ...] | None], ...]:
-    """Stretches of bytecode, as offsets, that an `except` covers, with the names of what it catches.
+def _handlers(code: CodeType) -> tuple[_Handler, ...]:
+    """What an `except` covers.
 
     None stands for everything, or for what cannot be read off the code. A `finally` raises again and catches
     nothing, and so does a `with`, but for `contextlib.suppress`.
     """
     instructions = list(dis.get_instructions(code))
     places = {instruction.offset: place for place, instruction in enumerate(instructions)}
-    found: list[tuple[int, int, tuple[str, ...] | None]] = []
+    found: list[_Handler] = []
     for entry in dis.Bytecode(code).exception_entries:  # type: ignore[attr-defined]
         handler = instructions[places[entry.target] :]
         if handler[0].opname != "PUSH_EXC_INFO":
             continue
         if handler[1].opname == "WITH_EXCEPT_START":
             if "suppress" in code.co_names:
-                found.append((entry.start, entry.end, None))
+                found.append(_Handler(entry.start, entry.end, None, entry.target))
             continue
         caught = _caught(handler[1:])
         if caught != ():
-            found.append((entry.start, entry.end, caught))
+            found.append(_Handler(entry.start, entry.end, caught, entry.target))
     return tuple(found)
 
 
@@ -81,15 +95,60 @@ def tells_apart(outermost: CodeType, *errors: type[Exception]) -> bool:
     return False
 
 
+def is_swallowed(frame: FrameType | None, outermost: CodeType) -> bool:
+    """Does a frame of the user's, from this one up to `outermost`, catch exceptions and go on?"""
+    while frame is not None and frame.f_code is not outermost:
+        if not is_inner(frame.f_code.co_filename) and _goes_on(frame.f_code, frame.f_lasti):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _goes_on(code: CodeType, offset: int) -> bool:
+    """Does a handler that is in force at this place do anything but raise an exception in its turn?"""
+    return any(not only_raises(code, handler.target) for handler in _covering(code, offset))
+
+
+def _covering(code: CodeType, offset: int) -> Iterator[_Handler]:
+    """The handlers in force at this place."""
+    return (handler for handler in _handlers(code) if handler.start <= offset < handler.end)
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def only_raises(code: CodeType, offset: int) -> bool:
+    """Does every way on from here end in an exception, with nothing kept but in local variables?"""
+    instructions = [*dis.get_instructions(code)]
+    place = {instruction.offset: at for at, instruction in enumerate(instructions)}
+    waiting, seen = [place[offset]], set[int]()
+    while waiting:
+        at = waiting.pop()
+        if at in seen or at == len(instructions):
+            continue
+        seen.add(at)
+        instruction = instructions[at]
+        name = instruction.opname
+        if name in ("RAISE_VARARGS", "RERAISE"):
+            waiting += [place[handler.target] for handler in _covering(code, instruction.offset)]
+            continue
+        if name == "POP_TOP" or name.startswith(("RETURN_", "YIELD_")):
+            return False
+        if name.startswith("STORE_") and name != "STORE_FAST":
+            return False
+        if instruction.opcode in JUMPS:
+            waiting.append(place[instruction.argval])
+        if name not in ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"):
+            waiting.append(at + 1)
+    return True
+
+
 def _in_force(outermost: CodeType) -> Iterator[tuple[FrameType, tuple[str, ...] | None]]:
     """The handlers that stand around the call that is being made, innermost first, with what they catch."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code is not outermost:
         code, offset = frame.f_code, frame.f_lasti
         if not is_inner(code.co_filename):
-            for start, end, names in _handlers(code):
-                if start <= offset < end:
-                    yield frame, names
+            for handler in _covering(code, offset):
+                yield frame, handler.names
         frame = frame.f_back
 
 

@@ -6,8 +6,9 @@ A view begins where the tensor does that it is a view of, or at the element that
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any, Final
 
 from ..constraints.dims import Dim, Term
@@ -34,8 +35,10 @@ _WITHIN: Final = frozenset("select narrow slice getitem".split())
 _ANYWHERE: Final = frozenset(
     "as_strided diagonal real imag view_as_real view_as_complex hsplit vsplit dsplit".split()
 )
-VIEWS: Final = _SAME_START | _PERHAPS | _PARTS | _WITHIN | _ANYWHERE | {"unbind"}
-"""Operators whose results lie in the memory of their first argument."""
+_EACH: Final = frozenset({"meshgrid", "broadcast_tensors"})
+"""Operators of several tensors, each of whose results lies in the memory of the one at its place."""
+VIEWS: Final = _SAME_START | _PERHAPS | _PARTS | _WITHIN | _ANYWHERE | _EACH | {"unbind"}
+"""Operators whose results lie in the memory of their first argument, or of one argument each."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +65,7 @@ class View(Memory):
     def _within(self, result: Tensor) -> Dim | None:
         """Where the result begins in the tensor."""
         op, input, strides = self.node.op, self.input, strides_of(self.input)
-        if op in _SAME_START or (op in _PERHAPS and result.numel == input.numel):
+        if op in _SAME_START or op in _EACH or (op in _PERHAPS and result.numel == input.numel):
             return 0
         if strides is None or place_of(input.shape) is not None:
             return None
@@ -88,7 +91,7 @@ class View(Memory):
 
 
 def is_view(op: str, arguments: Mapping[str, Any]) -> bool:
-    """Do the results lie in the memory of the first argument? What tensors pick does not."""
+    """Do the results lie in the memory of arguments? What tensors pick does not."""
     if op not in VIEWS:
         return False
     index = arguments.get("index") if op == "getitem" else ()
@@ -96,11 +99,17 @@ def is_view(op: str, arguments: Mapping[str, Any]) -> bool:
     return all(part is None or isinstance(part, int | Term | Slice | Ellipses) for part in parts)
 
 
-def remember(node: Node, source: Any, value: Any, results: Any) -> None:
-    """Notes of the results of a view, as the program gets them, that they lie in the memory of its input."""
-    if isinstance(source, SymbolicTensor) and isinstance(value, Tensor):
-        parts = results if isinstance(results, list | tuple) else (results,)
-        values = tuple(part.value if isinstance(part, SymbolicTensor) else None for part in parts)
-        for place, part in enumerate(parts):
-            if isinstance(part, SymbolicTensor) and part is not source:
-                part.memory = View(source.memory, value, node, place, values)
+def remember(node: Node, given: Sequence[Any], value: Any, results: Any) -> None:
+    """Notes of the results of a view, as the program gets them, that they lie in the memory of its input: the
+    first of what is given, which was of this value.
+    """
+    parts = results if isinstance(results, list | tuple) else (results,)
+    values = tuple(part.value if isinstance(part, SymbolicTensor) else None for part in parts)
+    sources: Iterable[tuple[Any, Any]] = repeat((given[0] if given else None, value))
+    if node.op in _EACH:
+        several = given[0] if len(given) == 1 and isinstance(given[0], list | tuple) else given
+        sources = ((source, getattr(source, "value", None)) for source in several)
+    for place, (part, (source, before)) in enumerate(zip(parts, sources, strict=False)):
+        both = isinstance(source, SymbolicTensor) and isinstance(part, SymbolicTensor)
+        if both and part is not source and isinstance(before, Tensor):
+            part.memory = View(source.memory, before, node, place, values)

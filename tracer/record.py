@@ -518,7 +518,7 @@ class Recording(Ledger):
             raise AnotherSource(module)
 
     def writes(self, frame: FrameType) -> None:
-        if not self._over and matters(frame):
+        if not self._over and matters(frame, Recording.run.__code__):
             self._approximate("what becomes of a text with or about a size is not followed")
 
     def _approximate(self, reason: str) -> None:
@@ -710,7 +710,7 @@ class Recording(Ledger):
         call = Call(self, spelling, args, kwargs)
         found = self.generator.known.repeated.get(call.key)
         if found is not None and not self.loops.ended:
-            return self._repeat(found, call, args[0] if args else None)
+            return self._repeat(found, call, args)
         op = canonical(spelling)
         if op in COUNTED and (several := COUNTED[op](args, kwargs)) is not None:
             return several
@@ -764,10 +764,10 @@ class Recording(Ledger):
             op, tuple([(k, self._argument(v, ids)) for k, v in arguments.items()]), tuple(results), origin
         )
         if is_view(op, arguments):
-            remember(self.nodes[index], args[0] if args else None, before_call, lifted)
+            remember(self.nodes[index], args, before_call, lifted)
         return lifted
 
-    def _repeat(self, found: Answered, call: Call, source: Any) -> Any:
+    def _repeat(self, found: Answered, call: Call, args: tuple[Any, ...]) -> Any:
         """Writes the node of a call down whose rule has answered before."""
         self.generator.node = index = len(self.nodes)
         self.nodes.append(_COMING)
@@ -776,7 +776,7 @@ class Recording(Ledger):
         lifted = self._lift(value, found.op, {}, results)
         self.nodes[index] = Node(found.op, found.arguments_of(call.operands), tuple(results), origin)
         if found.is_view:
-            remember(self.nodes[index], source, call.values[0], lifted)
+            remember(self.nodes[index], args, call.values[0], lifted)
         return lifted
 
     def _require_no_clash(

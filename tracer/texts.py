@@ -9,7 +9,9 @@ from __future__ import annotations
 import dis
 import functools
 from types import CodeType, FrameType
+from typing import Literal
 
+from .handlers import JUMPS, is_swallowed, only_raises
 from .origins import is_inner
 
 _KEEPS = (
@@ -45,29 +47,32 @@ def _is_looked_up(code: CodeType, offset: int) -> bool:
 _WRITING = frozenset({"LOAD_CONST", "FORMAT_VALUE", "BUILD_STRING"})
 
 
-def matters(frame: FrameType) -> bool:
-    """May what the program does depend on the text that is being made in this frame?"""
+def matters(frame: FrameType, outermost: CodeType) -> bool:
+    """May what the program does depend on the text that is being made in this frame, called from the one that
+    runs `outermost`? On that of an exception only what catches it may.
+    """
     package = str(frame.f_globals.get("__name__")).partition(".")[0]
     if package in _FOR_PEOPLE or is_inner(frame.f_code.co_filename):
         return False
-    return _is_kept(frame.f_code, frame.f_lasti)
+    becomes = _becomes(frame.f_code, frame.f_lasti)
+    return becomes == "kept" or (becomes == "raised" and is_swallowed(frame, outermost))
 
 
 @functools.lru_cache(maxsize=1 << 10)
-def _is_kept(code: CodeType, offset: int) -> bool:
-    """Does the text go anywhere but into an exception that is raised, or a line of a log?"""
+def _becomes(code: CodeType, offset: int) -> Literal["kept", "raised", "told"]:
+    """Does the text go into an exception that is raised, into a line of a log, or elsewhere?"""
     for instruction in dis.get_instructions(code):
         if instruction.offset < offset:
             continue
-        if instruction.opname == "RAISE_VARARGS":
-            return False
+        if instruction.opname in ("RAISE_VARARGS", "STORE_FAST"):
+            return "raised" if only_raises(code, instruction.offset) else "kept"
         if instruction.opname == "POP_TOP":
-            return _LOGS.isdisjoint(code.co_names) and _called(code, offset) not in _ASSERTS
-        if instruction.opname == "STORE_FAST":
-            return not _only_raises(code, instruction.offset)
+            if not _LOGS.isdisjoint(code.co_names):
+                return "told"
+            return "raised" if _called(code, offset) in _ASSERTS else "kept"
         if instruction.opname.startswith(_KEEPS):
-            return True
-    return True
+            return "kept"
+    return "kept"
 
 
 def _called(code: CodeType, offset: int) -> str:
@@ -79,7 +84,7 @@ def _called(code: CodeType, offset: int) -> str:
         if instruction.offset >= offset:
             break
         what = instruction.opname
-        if what == "POP_TOP" or what.startswith(("STORE_", "RETURN_")) or instruction.opcode in _JUMPS:
+        if what == "POP_TOP" or what.startswith(("STORE_", "RETURN_")) or instruction.opcode in JUMPS:
             name, is_open = "", True
         elif is_open and what.startswith("LOAD_") and (not name or what in _MEMBERS):
             name = str(instruction.argval)
@@ -88,30 +93,4 @@ def _called(code: CodeType, offset: int) -> str:
     return name
 
 
-def _only_raises(code: CodeType, offset: int) -> bool:
-    """Does every way on from here end in an exception, with nothing kept but in local variables?"""
-    instructions = [*dis.get_instructions(code)]
-    place = {instruction.offset: at for at, instruction in enumerate(instructions)}
-    waiting, seen = [place[offset]], set[int]()
-    while waiting:
-        at = waiting.pop()
-        if at in seen or at == len(instructions):
-            continue
-        seen.add(at)
-        instruction = instructions[at]
-        name = instruction.opname
-        if name in ("RAISE_VARARGS", "RERAISE"):
-            continue
-        if name == "POP_TOP" or name.startswith(("RETURN_", "YIELD_")):
-            return False
-        if name.startswith("STORE_") and name != "STORE_FAST":
-            return False
-        if instruction.opcode in _JUMPS:
-            waiting.append(place[instruction.argval])
-        if name not in ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"):
-            waiting.append(at + 1)
-    return True
-
-
-_JUMPS = frozenset({*dis.hasjrel, *dis.hasjabs})
 _MEMBERS = frozenset({"LOAD_ATTR", "LOAD_METHOD"})

@@ -348,6 +348,58 @@ def text_beside_an_assertion(x: Tensor) -> Tensor:
     return x.view(2, -1) if kept == ["2"] else x.view(3, -1)
 
 
+def text_that_is_caught(x: Tensor) -> Tensor:
+    message = f"{x.shape[0]}"
+    try:
+        raise KeyError(message)
+    except KeyError as error:
+        return x.view(2, -1) if error.args[0] == "2" else x.view(3, -1)
+
+
+def _refuse(size: int) -> None:
+    raise KeyError(f"{size}")
+
+
+def text_that_a_caller_catches(x: Tensor) -> Tensor:
+    try:
+        _refuse(x.shape[0])
+    except KeyError as error:
+        if error.args[0] == "2":
+            return x.view(2, -1)
+    return x.view(3, -1)
+
+
+def text_that_is_caught_in_a_loop(x: Tensor) -> Tensor:
+    for part in (2, 3):
+        try:
+            raise KeyError(f"{x.shape[0] - part}")
+        except KeyError as error:
+            if error.args[0] == "0":
+                continue
+    return x.view(2, -1)
+
+
+def written_under_a_grid(x: Tensor, table: Tensor) -> Tensor:
+    positions = torch.arange(x.shape[0])
+    rows, _ = torch.meshgrid(positions, positions, indexing="ij")
+    positions += 3
+    return table[rows]
+
+
+def written_under_what_is_broadcast(x: Tensor, table: Tensor) -> Tensor:
+    positions = torch.arange(x.shape[0])
+    wide, _ = torch.broadcast_tensors(positions, x.new_zeros(2, 1))
+    positions += 2
+    return table[wide]
+
+
+def written_pieces(x: Tensor, table: Tensor) -> Tensor:
+    positions = torch.arange(x.shape[0])
+    first, _ = positions.split([1, x.shape[0] - 1])
+    first += 5
+    return table[positions]
+
+
 def product_by_numpy(x: Tensor) -> Tensor:
     return x.reshape(int(numpy.prod(x.shape[1:])), -1) + x.new_zeros(numpy.prod(x.shape) // 2, 1)
 
@@ -530,6 +582,12 @@ PROGRAMS: list[tuple[Callable[..., Any], str, int]] = [
     (text_of_an_error_in_steps, "x: [a]", 7),
     (text_that_is_kept, "x: [a]", 5),
     (text_beside_an_assertion, "x: [a]", 4),
+    (text_that_is_caught, "x: [a]", 6),
+    (text_that_a_caller_catches, "x: [a]", 6),
+    (text_that_is_caught_in_a_loop, "x: [a]", 6),
+    (written_under_a_grid, "x: [a]; table: [n]", 7),
+    (written_under_what_is_broadcast, "x: [a]; table: [n]", 7),
+    (written_pieces, "x: [a]; table: [n]", 7),
     (product_by_numpy, "x: [a, b]", 5),
     (text_of_a_refusal, "x: [a]; y: [b]", 4),
     (positions_in_a_grid, "x: [a]; table: [n]", 4),
@@ -555,7 +613,8 @@ PROGRAMS: list[tuple[Callable[..., Any], str, int]] = [
 
 APPROXIMATE = (
     written_positions, text_of_a_size, text_of_a_refusal, text_that_is_kept, text_beside_an_assertion,
-    times_a_quotient,
+    times_a_quotient, text_that_is_caught, text_that_a_caller_catches, text_that_is_caught_in_a_loop,
+    written_under_a_grid, written_under_what_is_broadcast, written_pieces,
 )  # fmt: skip
 """Programs with a finding `approximate`: elements written one by one are not followed, nor are texts, nor is
 which of two floats is greater that are one but for rounding.
