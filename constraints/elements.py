@@ -460,8 +460,9 @@ def indexed_elements(tensor: Tensor, items: tuple[Any, ...]) -> Elements:
     """
     elements = tensor.elements
     if not isinstance(elements, Affine):
-        whole = all(item is None or item is Dots or item == Slice() for item in items)
-        return elements if whole or not isinstance(elements, Span) else replace(elements, attained=False)
+        if all(map(_is_whole, items)) or not isinstance(elements, Span):
+            return elements
+        return replace(elements, attained=False)
     steps = {axis % tensor.rank: step for axis, step in elements.steps}
     spoken = sum(i is not None and i is not Dots for i in items)
     if Dots in items:
@@ -506,8 +507,17 @@ def _getitem(named: Named, result: Tensor) -> Elements:
     if found is not UNTRACKED:
         return found
     # A mask of data is true at any place for some data.
-    masked = all(item.dtype == "bool" and item.elements is None for item in _tensors(items))
+    masked = all(_is_whole(item) or _is_mask_of_data(item) for item in items)
     return _repeated(named, result) if masked else _some(named, result)
+
+
+def _is_whole(item: object) -> bool:
+    """Does an item of an index leave out nothing?"""
+    return item is None or item is Dots or item == Slice()
+
+
+def _is_mask_of_data(item: object) -> bool:
+    return isinstance(item, Tensor) and item.dtype == "bool" and item.elements is None
 
 
 def _slice(named: Named, result: Tensor) -> Elements:

@@ -233,10 +233,16 @@ def as_often_as_told(x: Tensor) -> Tensor:
     return TABLE[torch.arange(x.shape[0]).repeat_interleave(torch.tensor([0]))]
 
 
+def every_so_many(x: Tensor) -> Tensor:
+    return TABLE[torch.arange(2 * x.shape[0])[:: x.shape[0]]]
+
+
 TABLE = torch.zeros(4)
 
 
-@pytest.mark.parametrize("program", [first_of_two_rows, chosen_places, half_of_a_row, as_often_as_told])
+@pytest.mark.parametrize(
+    "program", [first_of_two_rows, chosen_places, half_of_a_row, as_often_as_told, every_so_many]
+)
 def test_a_part_need_not_have_the_extremes_of_the_whole(program: Callable[[Tensor], Tensor]) -> None:
     """Nothing is refused for positions that are perhaps not among those that are taken."""
     report = check(program, "x: [a]")
