@@ -511,6 +511,16 @@ def _getitem(named: Named, result: Tensor) -> Elements:
     return _repeated(named, result) if masked else _some(named, result)
 
 
+def _scattered(named: Named, result: Tensor) -> Elements:
+    """Written to place i is element i: those that are written, and no others."""
+    index, source = named["index"], named["src"] if "src" in named else named.get("value")
+    if result.rank != 1 or index.shape != result.shape or index.elements != Affine(0, ((-1, 1),)):
+        return UNTRACKED
+    if named.get("reduce") is not None or (isinstance(source, Tensor) and source.shape != result.shape):
+        return UNTRACKED
+    return _operand(source, result)
+
+
 def _is_whole(item: object) -> bool:
     """Does an item of an index leave out nothing?"""
     return item is None or item is Dots or item == Slice()
@@ -612,6 +622,7 @@ ELEMENTS: Mapping[str, ElementLaw] = {
         _some(named, result) if isinstance(named.get("repeats"), Tensor) else _repeated(named, result)
     ),
     **dict.fromkeys("index_select gather take_along_dim".split(), _some),
+    "scatter": _scattered,
     **dict.fromkeys(("T", "t"), _moved(lambda named, rank: tuple(range(rank))[::-1])),
     **dict.fromkeys("flip roll mT movedim".split(), _repeated),
     "add": _add(1),
@@ -648,6 +659,10 @@ ELEMENTS: Mapping[str, ElementLaw] = {
 
 DRAWN = frozenset("rand randn normal empty".split())
 """What makes data of sizes."""
+
+
+TAKING = frozenset("getitem index_select gather take_along_dim masked_select".split())
+"""What gives some of the elements of its first argument, as its other arguments say."""
 
 
 # A mask that the program itself makes of constants: `torch.ones(b, t).bool()` is true everywhere.
@@ -766,12 +781,14 @@ def with_elements(op: str, named: Named, result: Any) -> Any:
         return result
     if several and op in PIECES:
         return tuple(map(_holding, result, PIECES[op](named, result)))
-    sources = list(_tensors(named.values()))
+    template = named.get("input") if op in MADE else None
+    sources = [t for t in _tensors(named.values()) if t is not template]
     if op in DRAWN and result.dtype not in INTEGRAL:
         return result
     law = ELEMENTS.get(op)
     if any(elements_of(t) is None for t in sources):
-        return result
+        one = _taken_from(op, named)
+        return result if one is None else replace(result, elements=Affine(one))
     if (several or law is None) and all(t.dtype == "bool" and _is_data(t) for t in sources):
         return result  # places in a mask
     if several:
@@ -780,6 +797,14 @@ def with_elements(op: str, named: Named, result: Any) -> Any:
     if isinstance(found, Span) and any(map(_is_data, sources)):
         found = replace(found, by_data=True)
     return Tensor(result.shape, result.dtype, result.layout, found)
+
+
+def _taken_from(op: str, named: Named) -> Dim | None:
+    """What all elements are that a call takes from among those of its first argument, where these are all
+    the same: that data decide which of them are taken makes no difference.
+    """
+    one = _one_dim(named.get("input")) if op in TAKING else None
+    return one if isinstance(one, int) else None
 
 
 def _is_data(tensor: Tensor) -> bool:

@@ -27,6 +27,7 @@ from .language import (
     Context,
     Dyn,
     Generated,
+    Layout,
     Note,
     Refused,
     Slice,
@@ -34,12 +35,25 @@ from .language import (
     Value,
     tensors,
 )
-from .lifting import Named, Reach, fitted, has_row, into_first, is_stray, opened, prepared, restored, shaped
+from .lifting import (
+    Named,
+    Reach,
+    fitted,
+    has_row,
+    into_first,
+    is_stray,
+    number_of_elements,
+    opened,
+    prepared,
+    restored,
+    shaped,
+)
 from .memory import require_apart
 from .opnames import IGNORED, SYNONYMS, is_in_place, parameters
 from .places import Places
 from .program import Argument, Program, Ref, parts_of
 from .rows import Deeper
+from .stored import SPARSE_LAYOUTS, Stored
 from .system import Domain
 from .validity import Valid
 
@@ -83,6 +97,8 @@ class Rule:
     """How far from either end of a shape the rule looks, by the named arguments; None where it needs all of
     it. It matters to tensors of unknown rank alone.
     """
+    of_sparse: Rule | None = None
+    """The rule for calls of which an argument is sparse, if such calls are known."""
 
     @classmethod
     def of(cls, function: RuleFunction) -> Rule:
@@ -170,6 +186,10 @@ class Rules(Mapping[str, Rule]):
         known = {op: replace(self._rules[op], reach=f) for op, f in reach.items() if op in self._rules}
         return self + known
 
+    def taking_sparse(self, rules: Mapping[str, RuleFunction]) -> Rules:
+        """The same rules, of which some take sparse tensors, too, by these functions."""
+        return self + {op: replace(self._rules[op], of_sparse=Rule.of(f)) for op, f in rules.items()}
+
     def or_else(self, elsewhere: Callable[[str], Rule | None]) -> Rules:
         """The same rules, and for other operators those that `elsewhere` finds."""
         return Rules(self._rules, elsewhere)
@@ -209,6 +229,7 @@ class Generator:
     _free: Free = field(default_factory=Free)
     _columns: Columns = field(default_factory=Columns)
     _places: Places = field(default_factory=Places)
+    _stored: Stored = field(default_factory=Stored)
     _valid: Valid = field(default_factory=Valid)
     _fresh: int = 0
     """How many sizes data have decided, those included that were taken back: no name is given twice."""
@@ -321,8 +342,19 @@ class Generator:
             return trues
         known = self._trues.get(id(mask))
         if known is None:
-            known = self._trues[id(mask)] = mask, self.fresh("true", 0, mask.numel)
+            most = number_of_elements(self, mask) if has_row(mask) else mask.numel
+            known = self._trues[id(mask)] = mask, self.fresh("true", 0, most)
         return known[1]
+
+    def stored(self, tensor: Tensor) -> Dim:
+        self._asked = True
+        count = self._stored.of(tensor)
+        if count is None:
+            self._stored.learn(tensor, count := self.fresh("stored", 0, tensor.numel))
+        return count
+
+    def is_data(self, dim: Dim) -> bool:
+        return not symbols(dim).isdisjoint(self.said.unbacked)
 
     def element(self, tensor: Tensor) -> Dim:
         """The one element of a tensor of integers: what sizes say, or a number that the data decides, of one
@@ -426,8 +458,14 @@ class Generator:
         except BadCall as error:
             self._no_rule(op, error)
             return _anonymous(args, kwargs), None
-        if any(map(_is_unknown, named.values())):
-            return named, Dyn
+        if any(map(_is_special, named.values())):
+            if any(map(_is_unknown, named.values())):
+                return named, Dyn
+            rule = None if inplace else rule.of_sparse
+            if rule is None:
+                self.said.notes.append(Note("no-rule", f"{op} has no rule for sparse tensors", self.node))
+                return named, None
+            named = rule.bind(args, parameters(base, kwargs))
         named = {key: self._numbers(value, key in SIZES) for key, value in named.items()}
         if base == "arange":
             named = {key: _element(value) for key, value in named.items()}
@@ -474,6 +512,7 @@ class Generator:
         result, free = self._free.follow(self, op, named, result)
         result, counted = self._counts.follow(self, op, named, result)
         self._valid.follow(op, named, result)
+        self._stored.follow(op, named, result)
         made = self._columns.follow(op, named, result)
         self._asked |= counted or free or made or placed
         return result
@@ -578,6 +617,15 @@ def _element(value: Value) -> Value:
     if isinstance(value, Tensor) and value.rank == 0 and isinstance(value.elements, Affine):
         return value.elements.start
     return value
+
+
+def _is_special(value: Any) -> bool:
+    """Is it, or does it hold, what nothing is known of, or a sparse tensor?"""
+    if type(value) is tuple or type(value) is Slice:
+        return any(map(_is_special, parts_of(value)))
+    return value is Dyn or (
+        type(value) is Tensor and value.layout is not Layout.CONTIGUOUS and value.layout in SPARSE_LAYOUTS
+    )
 
 
 def _is_unknown(value: Any) -> bool:

@@ -18,6 +18,12 @@ class Layout(Enum):
 
     CONTIGUOUS = "contiguous"
     UNKNOWN = "unknown"
+    COO = "sparse_coo"
+    """Sparse: elements and their places, several of which may be one."""
+    COALESCED = "coalesced sparse_coo"
+    """Likewise, in order and each place once."""
+    CSR = "sparse_csr"
+    """Sparse: elements row by row, with their columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +189,12 @@ class Context(Protocol):
 
     def trues(self, mask: Tensor) -> Dim:
         """How many elements of a mask are true, which the data decides; of one mask always the same."""
+
+    def stored(self, tensor: Tensor) -> Dim:
+        """How many elements of a sparse tensor are stored, of one tensor always the same."""
+
+    def is_data(self, dim: Dim) -> bool:
+        """Do the data decide the size?"""
 
     def at_least(self, dim: Dim, bound: int) -> bool:
         """Is dim >= bound for every input in the declared domain? False also where intervals cannot tell."""

@@ -671,6 +671,12 @@ class _Scout(Context):
     def trues(self, mask: Tensor) -> Term:
         return sym("true_")
 
+    def stored(self, tensor: Tensor) -> Term:
+        return sym("stored_")
+
+    def is_data(self, dim: Dim) -> bool:
+        return self._g.is_data(dim)
+
     def at_least(self, dim: Dim, bound: int) -> bool:
         return self._g.at_least(dim, bound)
 

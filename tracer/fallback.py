@@ -16,6 +16,7 @@ from ..constraints.dims import Dim, evaluate
 from ..constraints.formula import free_symbols, holds
 from ..constraints.language import Dyn, Layout, Note, Tensor, Value
 from ..constraints.rows import sizes
+from ..constraints.stored import is_sparse
 from .numbers import Size
 from .real_tensors import value_of
 from .symbolic import SymbolicTensor
@@ -93,10 +94,12 @@ def _dims_of(leaf: Any) -> tuple[Dim, ...]:
 def _concrete(value: Any, example: Mapping[str, int]) -> Any:
     """Arguments on the meta device, at an example of the sizes."""
     if isinstance(value, SymbolicTensor):
-        if not isinstance(value.value, Tensor):
-            raise TypeError("an argument of unknown shape")
+        if not isinstance(value.value, Tensor) or is_sparse(value.value):
+            raise TypeError("an argument of unknown shape, or sparse")
         return torch.empty(sizes(value.value.shape, example), dtype=value.dtype, device="meta")
     if isinstance(value, torch.Tensor):
+        if value.layout is not torch.strided:
+            raise TypeError("an argument that is sparse")
         return value.to("meta")
     if type(value) is Size:
         return evaluate(value.term, example)
@@ -113,6 +116,8 @@ def _concrete(value: Any, example: Mapping[str, int]) -> Any:
 
 def _match(one: Any, two: Any, first: Mapping[str, int], second: Mapping[str, int], terms: list[Dim]) -> Any:
     if isinstance(one, torch.Tensor) and isinstance(two, torch.Tensor) and one.dim() == two.dim():
+        if one.layout is not torch.strided:
+            return Dyn
         dims: list[Dim] = []
         for a, b in zip(one.shape, two.shape, strict=True):
             same = [t for t in terms if evaluate(t, first) == a and evaluate(t, second) == b]

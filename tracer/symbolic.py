@@ -20,13 +20,14 @@ import torch
 
 from ..constraints.dims import Dim
 from ..constraints.elements import whether_some
-from ..constraints.formula import Formula, all_of, any_of, eq, ge, ne
+from ..constraints.formula import Formula, all_of, any_of, eq, ge, le, ne
 from ..constraints.language import UNTRACKED, Dynamic, Layout, Tensor
 from ..constraints.lifting import are_equal, number_of_elements, opened, reached, spelt_out
 from ..constraints.program import Ref
 from ..constraints.rows import place_of, rank_of
 from ..constraints.rules.common import contiguous_strides
 from ..constraints.rules.sizes import sym_is_contiguous
+from ..constraints.stored import is_sparse
 from .numbers import Size, dim_of, size
 from .spread import Spread, destination, is_written_out
 from .texts import is_key
@@ -383,6 +384,8 @@ def numel(run: Recording, x: SymbolicTensor) -> Any:
 
 def stride(run: Recording, x: SymbolicTensor, dim: int | None = None) -> Any:
     value = ranked(run, x)
+    if is_sparse(value):
+        run.give_up("a sparse tensor is asked for strides")
     if value.layout is Layout.UNKNOWN:
         run.generator.approximate("the strides of a value whose layout is not known are taken as contiguous")
     found = value.layout if isinstance(value.layout, tuple) else contiguous_strides(value.shape)
@@ -400,7 +403,33 @@ def is_contiguous(run: Recording, x: SymbolicTensor, memory_format: Any = torch.
     """Do the elements lie in this order, sizes of 1 aside?"""
     if memory_format is torch.contiguous_format and known(run, x).layout is Layout.CONTIGUOUS:
         return True
+    if is_sparse(known(run, x)):
+        run.give_up("a sparse tensor is asked for strides")
     return run.truth(sym_is_contiguous(run.generator, ranked(run, x), str(memory_format)))
+
+
+def layout_of(run: Recording, x: SymbolicTensor) -> torch.layout:
+    """`torch.strided`, or how a sparse tensor is stored."""
+    layout = known(run, x).layout
+    if layout is Layout.CSR:
+        return torch.sparse_csr
+    return torch.sparse_coo if layout in (Layout.COO, Layout.COALESCED) else torch.strided
+
+
+def is_coalesced(run: Recording, x: SymbolicTensor) -> bool:
+    """Is each place stored once? Of one element, it is."""
+    value = known(run, x)
+    if not is_sparse(value):
+        run.give_up("a dense tensor is asked for what it stores")
+    return value.layout is Layout.COALESCED or run.truth(le(run.generator.stored(value), 1))
+
+
+def stored(run: Recording, x: SymbolicTensor) -> Any:
+    """How many elements of a sparse tensor are stored."""
+    value = known(run, x)
+    if not is_sparse(value):
+        run.give_up("a dense tensor is asked for what it stores")
+    return size(run, run.generator.stored(value))
 
 
 def item(run: Recording, x: SymbolicTensor) -> Any:
@@ -484,6 +513,9 @@ def _nothing(run: Recording, x: SymbolicTensor, *args: Any, **kwargs: Any) -> No
 ATTRIBUTES: dict[str, Callable[..., Any]] = {
     "shape": shape,
     "ndim": rank,
+    "layout": layout_of,
+    "is_sparse": lambda run, x: layout_of(run, x) is torch.sparse_coo,
+    "is_sparse_csr": lambda run, x: layout_of(run, x) is torch.sparse_csr,
     "grad": _nothing,
     "grad_fn": _nothing,
     "is_leaf": lambda run, x: True,
@@ -538,6 +570,8 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "tolist": tolist,
     "__bool__": truth,
     "is_nonzero": truth,
+    "is_coalesced": is_coalesced,
+    "_nnz": stored,
     "__int__": as_int,
     "__index__": index,
     "__float__": lambda run, x: float(item(run, x)),
@@ -551,7 +585,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
 
 PLAIN_ATTRIBUTES = frozenset(
     """
-    dtype device layout requires_grad is_cuda is_cpu is_meta is_sparse is_sparse_csr is_quantized is_nested
+    dtype device requires_grad is_cuda is_cpu is_meta is_quantized is_nested
     is_mkldnn is_xpu is_mps is_ipu is_xla is_vulkan is_maia is_mtia output_nr _version
     _backward_hooks name retains_grad
     """.split()

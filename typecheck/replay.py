@@ -291,12 +291,14 @@ def values_kept(target: Any, *, parameters: bool) -> Iterator[None]:
     model = target if isinstance(target, torch.nn.Module) else torch.nn.Module()
     with torch.no_grad():
         tensors = (*model.buffers(), *(model.parameters() if parameters else ()))
-        saved = [(t, t.clone()) for t in tensors if t.device.type != "meta"]
+        saved = [(t, t.clone(), t._version) for t in tensors if t.device.type != "meta"]
     try:
         yield
     finally:
         with torch.no_grad():
-            for tensor, content in saved:
-                # Not by the version of the tensor: batch_norm updates its running means behind its back.
-                if not torch.equal(tensor, content):
+            for tensor, content, version in saved:
+                # Not by the version of the tensor: batch_norm updates its running means behind its back. Of
+                # sparse tensors torch compares no elements.
+                dense = tensor.layout is torch.strided
+                if not torch.equal(tensor, content) if dense else tensor._version != version:
                     tensor.copy_(content)

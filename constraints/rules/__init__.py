@@ -32,6 +32,7 @@ from . import (
     resize,
     rnn,
     sizes,
+    sparse,
     spectral,
     storage,
     window,
@@ -64,6 +65,7 @@ FAMILIES: Final = (
     resize.RULES,
     rnn.RULES,
     sizes.SIZE_RULES,
+    sparse.RULES,
     spectral.RULES,
     storage.RULES,
     window.RULES,
@@ -71,4 +73,4 @@ FAMILIES: Final = (
 """A table per family; no operator is in two of them."""
 
 _all: Rules = reduce(lambda rules, family: rules | family, FAMILIES, Rules({}))
-default_rules: Final[Rules] = _all.reaching(REACH)
+default_rules: Final[Rules] = _all.reaching(REACH).taking_sparse(sparse.OF_SPARSE)

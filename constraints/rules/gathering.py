@@ -8,6 +8,7 @@ from typing import Any
 from ..dims import Dim, minimum
 from ..formula import Formula, all_of, any_of, eq, ge, le, lt, ne
 from ..language import Context, Number, Shape, Tensor, product
+from ..rows import rank_of
 from .common import axis, broadcast, contiguous_strides, is_floating, rank_is
 from .common import axis as axis_of
 from .indexing import same_dtype
@@ -265,10 +266,11 @@ def nonzero(c: Context, input: Tensor, as_tuple: bool = False) -> Tensor | tuple
 
     A column of the result lies in memory as one.
     """
-    size = c.trues(input) if input.dtype == "bool" else c.fresh("nonzero", 0, input.numel)
+    rank = rank_of(input.shape)
+    size = c.trues(input if input.dtype == "bool" else Tensor(input.shape, "bool"))
     if as_tuple:
         return (Tensor((size,), "int64"),) * max(input.rank, 1)
-    shape = (size, input.rank)
+    shape = (size, rank)
     return Tensor(shape, "int64", laid_out(shape, (1, size)))
 
 

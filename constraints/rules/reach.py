@@ -18,13 +18,12 @@ from . import elementwise, lists
 from .whole import ELEMENTWISE, FEW
 
 POINTWISE: Final = frozenset(elementwise.RULES) - frozenset(
-    "to clamp lerp masked_fill float_power_ _prelu_kernel prelu glu copy_ fill_ equal allclose isin "
-    "log_sigmoid_forward rrelu_with_noise "
-    "rrelu_with_noise_functional square_ detach_ zero_ type_as polar".split()
+    "to clamp lerp masked_fill float_power_ _prelu_kernel prelu glu copy_ fill_ equal isin rrelu_with_noise "
+    "rrelu_with_noise_functional square_ detach_ zero_ type_as".split()
 ) | frozenset(
     "dropout alpha_dropout native_dropout bernoulli alias contiguous lift_fresh zeros_like "
     "ones_like empty_like full_like rand_like randn_like randint_like poisson logit alias_copy "
-    "lift_fresh_copy normal binomial broadcast_tensors".split()
+    "lift_fresh_copy normal binomial broadcast_tensors dist".split()
 ) | ELEMENTWISE
 """Operators of which each element of the result is made from one element of each operand."""
 
@@ -69,7 +68,8 @@ def converted(named: Named) -> Reach | None:
 def paired(named: Named) -> Reach | None:
     """A loss of two tensors of one shape; it has others laws for different ones, and weights."""
     alike = named["input"].shape == named["target"].shape
-    return Reach(of="") if alike and named.get("weight") is None else None
+    weighted = named.get("weight") is not None or named.get("pos_weight") is not None
+    return Reach(of="") if alike and not weighted else None
 
 
 def two_dims(reach: Reach | None) -> Reach | None:
@@ -317,6 +317,40 @@ def contracted(named: Named) -> Reach | None:
     return Reach(trailing=len(parts[0][2]), broadcasts=True)
 
 
+def placed(named: Named) -> Reach | None:
+    """The rank is a size of the result; of one tensor for each dim, their number."""
+    return None if named.get("as_tuple") else Reach(ignores="input")
+
+
+def kept(named: Named) -> Reach | None:
+    """Three dims, if the others may be seen as one."""
+    return Reach(leading=3) if named["input"].layout is Layout.CONTIGUOUS else None
+
+
+def tolerant(named: Named) -> Reach | None:
+    """A matrix; tolerances in tensors have dims of their own."""
+    tolerances = (named.get(name) for name in ("tol", "rcond", "atol", "rtol"))
+    return None if any(isinstance(one, Tensor) for one in tolerances) else Reach(trailing=2)
+
+
+def compared(named: Named) -> Reach | None:
+    """Along `dim`, counted from the end, of two tensors that are broadcast."""
+    found = along("dim")(named)
+    return None if found is None or found.leading else replace(found, broadcasts=True)
+
+
+def in_intervals(named: Named) -> Reach | None:
+    """Along `dim`, where the intervals are all of one length."""
+    found = by_default(-1, along("dim"))(named)
+    return None if found is None or named.get("x") is not None else replace(found, of="y")
+
+
+def ranked(named: Named) -> Reach | None:
+    """Along `dim`, or over everything; of several values of `q` the result has a dim more."""
+    several = isinstance(named.get("q"), Tensor) and named["q"].shape != ()
+    return None if several else reducing(named)
+
+
 def windowed(named: Named) -> Reach | None:
     """Along `dimension`; `torch.nn.functional.unfold`, of the same name, takes images."""
     return along("dimension")(named) if named.get("size") is not None else None
@@ -370,6 +404,18 @@ _KINDS: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
     "elements": lambda named: Reach(),
     "indices": lambda named: Reach(of="indices"),
     "few": lambda named: Reach(few=True),
+    "placed": placed,
+    "kept": kept,
+    "tolerant": tolerant,
+    "compared": compared,
+    "compared_last": by_default(-1, compared),
+    "vectors_in_batches": lambda named: two_dims(by_default(-1, compared)(named)),
+    "in_intervals": in_intervals,
+    "ranked": ranked,
+    "equality": lambda named: Reach(apart=True, of=""),
+    "typed": lambda named: Reach(ignores="other"),
+    "sought": lambda named: Reach(of="elements", ignores="test_elements"),
+    "of_vectors": lambda named: Reach(trailing=1) if not {"dim1", "dim2"} & named.keys() else None,
     "linear": linear,
     "last": last(1),
     "last_two": last(2),
@@ -445,20 +491,34 @@ REACH: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
         **_table(
             into_input="copy_ copy",
             into_other="expand_as",
-            elements="embedding one_hot view_as_real view_as_real_copy uniform normal_functional exponential "
+            elements="zero_ detach_ _standard_gamma embedding one_hot view_as_real view_as_real_copy uniform "
+            "normal_functional exponential "
             "cauchy log_normal geometric random bucketize normal_ _local_scalar_dense "
             "fake_quantize_per_tensor_affine fake_quantize_per_tensor_affine_cachemask "
             "fake_quantize_per_tensor_affine_cachemask_backward",
             indices="aten_embedding",
-            filled="clamp lerp masked_fill",
+            filled="clamp lerp masked_fill fill_",
+            equality="equal",
+            placed="nonzero argwhere",
+            kept="local_response_norm",
+            tolerant="linalg_matrix_rank linalg_pinv pinverse",
+            typed="type_as",
+            sought="isin",
+            compared="cosine_similarity",
+            compared_last="pairwise_distance",
+            vectors_in_batches="linalg_vecdot",
+            in_intervals="trapezoid trapz cumulative_trapezoid",
+            ranked="quantile nanquantile",
+            of_vectors="diag_embed",
             into_itself="float_power_ bernoulli_",
             linear="linear",
             last="view_as_complex view_as_complex_copy linalg_vander",
             last_two="tril triu mT mH adjoint det _linalg_det linalg_slogdet slogdet _linalg_slogdet logdet "
-            "inverse linalg_inv_ex linalg_cholesky linalg_cholesky_ex cholesky cholesky_inverse linalg_eig "
-            "linalg_eigh _linalg_eigh linalg_eigvals _linalg_eigvals linalg_eigvalsh linalg_svd _linalg_svd "
-            "svd linalg_svdvals linalg_qr qr matrix_exp matrix_power linalg_lu_factor linalg_lu_factor_ex "
-            "linalg_lu _lu_with_info linalg_ldl_factor linalg_ldl_factor_ex geqrf linalg_diagonal",
+            "inverse linalg_inv_ex linalg_cholesky linalg_cholesky_ex cholesky cholesky_inverse "
+            "linalg_eig linalg_eigh _linalg_eigh linalg_eigvals _linalg_eigvals linalg_eigvalsh "
+            "linalg_svd _linalg_svd svd linalg_svdvals linalg_qr qr linalg_cond matrix_exp "
+            "matrix_power linalg_lu_factor linalg_lu_factor_ex linalg_lu _lu_with_info "
+            "linalg_ldl_factor linalg_ldl_factor_ex geqrf linalg_diagonal",
             last_three="pixel_shuffle pixel_unshuffle",
             averaged="adaptive_avg_pool2d",
             products="matmul cdist rmatmul",
@@ -477,14 +537,14 @@ REACH: Final[Mapping[str, Callable[[Named], Reach | None]]] = {
             listed=" ".join(op for op, rule in lists.RULES.items() if rule.function.__name__ == "of_all"),
             truth="all any",
             converted="to",
-            paired="binary_cross_entropy",
-            melting="item _is_all_true _is_any_true",
-            first_two="hsplit vsplit fliplr",
+            paired="binary_cross_entropy binary_cross_entropy_with_logits soft_margin_loss",
+            melting="histc diagflat item _is_all_true _is_any_true",
+            first_two="prelu dropout2d hsplit vsplit fliplr",
             first_three="dsplit channel_shuffle native_channel_shuffle",
             along_first_axis="flipud msort",
             along_axis="fake_quantize_per_channel_affine fake_quantize_per_channel_affine_cachemask "
             "fake_quantize_per_channel_affine_cachemask_backward",
-            along_last_two="fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_hfft2 fft_ihfft2",
+            along_last_two="linalg_matrix_norm fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_hfft2 fft_ihfft2",
             along_given="fft_fftn fft_ifftn fft_rfftn fft_irfftn fft_hfftn fft_ihfftn",
             along_more="count_nonzero",
             normed="norm linalg_vector_norm",

@@ -59,33 +59,28 @@ _WHOLE: Final[Mapping[str, str]] = {
         sym_constrain_range_for_size""",
     "all dims change their order": "T numpy_T",
     "the rank is a size of the result, or the number of results": """
-        nonzero argwhere nonzero_numpy nonzero_static _shape_as_tensor gradient histogramdd
+        nonzero_numpy nonzero_static _shape_as_tensor gradient histogramdd
         _histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors""",
-    "each dim of one operand is joined with the dim of another at the same place": "kron equal allclose",
+    "each dim of one operand is joined with the dim of another at the same place": "kron",
     "dims of several operands stand side by side": """
         inner tensordot index index_put _unsafe_masked_index _unsafe_masked_index_put_accumulate
         embedding_renorm _dim_arange""",
     "one operand has a dim less than another, so that the rest stands at different places": """
         select_scatter diagonal_scatter cross_entropy cross_entropy_loss nll_loss nll_loss_nd nll_loss_forward
         nll_loss2d_forward segment_reduce index_copy linalg_householder_product orgqr ormqr
-        bilinear _trilinear
-        gaussian_nll_loss multilabel_soft_margin_loss diag_embed diagflat
+        bilinear _trilinear gaussian_nll_loss multilabel_soft_margin_loss
         torch_nn::_linear_cross_entropy_batch_chunked
         torch_nn::_linear_cross_entropy_batch_chunked_no_reduction""",
     "a vector and a batch of them, or of matrices, are told apart by the ranks": """
         _linalg_solve_ex linalg_solve linalg_solve_ex linalg_ldl_solve linalg_lstsq linalg_lu_solve lu_solve
         linalg_solve_triangular triangular_solve cholesky_solve linalg_tensorinv linalg_tensorsolve lu_unpack
-        linalg_norm linalg_cond linalg_matrix_norm linalg_matrix_rank linalg_pinv pinverse nuclear_norm
-        frobenius_norm cross linalg_cross linalg_vecdot searchsorted _linalg_check_errors _masked_softmax
-        _scaled_dot_product_attention_math _cdist_forward cosine_similarity pairwise_distance
-        triplet_margin_loss""",
+        linalg_norm nuclear_norm frobenius_norm cross linalg_cross searchsorted _linalg_check_errors
+        _masked_softmax _scaled_dot_product_attention_math _cdist_forward triplet_margin_loss""",
     "several operands broadcast into one of them, whose shape is not that of the result": """
-        masked_scatter slice_scatter put binary_cross_entropy_with_logits soft_margin_loss margin_ranking_loss
-        sum_to_size _grad_sum_to_size dist prelu _prelu_kernel polar isin type_as fill_ zero_ detach_
-        log_sigmoid_forward rrelu_with_noise rrelu_with_noise_functional""",
+        masked_scatter slice_scatter put margin_ranking_loss sum_to_size _grad_sum_to_size _prelu_kernel
+        rrelu_with_noise rrelu_with_noise_functional""",
     "a channel is where the rank says": """
-        native_group_norm _weight_norm _weight_norm_interface norm_except_dim local_response_norm dropout2d
-        dropout3d""",
+        native_group_norm _weight_norm _weight_norm_interface norm_except_dim dropout3d""",
     "the memory, and not the shape, decides": """
         as_strided as_strided_copy as_strided_scatter new_empty_strided _reshape_alias _reshape_alias_copy
         fill_diagonal_ new new_tensor resize resize_as set prims::as_strided prims::as_strided_scatter
@@ -94,10 +89,12 @@ _WHOLE: Final[Mapping[str, str]] = {
         _chunk_cat flatten_dense_tensors unflatten_dense_tensors pad_sequence _pad_enum
         _pad_packed_sequence""",
     "the elements are counted, and which of them is told in the shape of the input": """
-        _unique _unique2 _unique_consecutive histc histogram quantile nanquantile trapezoid trapz
-        cumulative_trapezoid""",
-    "data are drawn in the shape of parameters": "_sample_dirichlet _standard_gamma",
+        _unique _unique2 _unique_consecutive histogram""",
+    "data are drawn in the shape of parameters": "_sample_dirichlet",
     "functions run on parts of tensors": "row stack_rows carried cond while_loop scan map associative_scan",
+    "sparse tensors are known as matrices": """
+        _convert_indices_from_coo_to_csr sparse_coo_tensor sparse_csr_tensor _sparse_mm to_dense to_sparse
+        to_sparse_csr coalesce indices _indices values _values crow_indices col_indices""",
     "a kernel of another device, or of quantized models, in graphs of known ranks": """
         _efficient_attention_forward _flash_attention_forward _flash_attention_backward
         _scaled_dot_product_cudnn_attention_backward _scaled_dot_product_efficient_attention_backward

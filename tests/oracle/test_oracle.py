@@ -117,8 +117,11 @@ SPECIMENS = {
 }
 """Of each family an entry, and the operator whose rule it is given a wrong one of."""
 
-ELSEWHERE = {"gpu_attention": ON_CUDA}
-"""Families that torch on a CPU cannot judge; tests/rules holds them to torch's functions for shapes."""
+ELSEWHERE = {
+    "gpu_attention": ON_CUDA,
+    "sparse": "the oracle's samples are dense: tests/rules/test_sparse.py runs programs",
+}
+"""Families that the samples on a CPU cannot judge, and why; tests/rules holds them to torch otherwise."""
 
 CANNOT = {
     *((family, lenient) for family in "control creation histograms prims random sizes storage".split()),

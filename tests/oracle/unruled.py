@@ -37,8 +37,8 @@ ENTERED: Final = ("torch.functional", "torch.nn.functional", "torch._lowrank", "
 REASONS: Final[dict[str, str]] = {
     "sparse or nested tensors": """
         *sparse* *coo* *_csr* *_csc* *_bsr* *_bsc* *nested* *jagged* *padded_dense* to_padded_tensor
-        _coalesce* coalesce is_coalesced _dimI _dimV dense_dim _indices* indices indices_copy _values* values
-        values_copy ccol_indices* col_indices* crow_indices* row_indices* _nnz _to_dense to_dense* _spdiags
+        _coalesce* _dimI _dimV dense_dim _indices_* indices_copy _values_* values_copy ccol_indices*
+        col_indices_* crow_indices_* row_indices* _to_dense to_dense_* _spdiags
         _spsolve dsmm hsmm hspmm saddmm smm spmm sspaddmm _cslt_* matmul_backward native_norm
     """,
     "quantised tensors": """

@@ -257,6 +257,7 @@ CASES = [
     Case("fill_", torch.Tensor.fill_, (T("a b"), T(""))),
     Case("fill_", torch.Tensor.fill_, (T("a b"), T("1"))),
     Case("fill", torch.fill, (T("a b c", permute=P), 1.0)),
+    Case("detach_", torch.Tensor.detach_, (T("a b c"),)),
     Case("zero_", torch.Tensor.zero_, (T("a b c", permute=P),)),
     Case("zero", torch.ops.aten.zero, (T("a b c", permute=P),)),
     Case("log_sigmoid_forward", torch.ops.aten.log_sigmoid_forward, (T("a b c", permute=P),)),

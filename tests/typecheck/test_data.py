@@ -217,6 +217,69 @@ def test_sizes_are_followed_through_elements(program: Program) -> None:
     agrees(program)
 
 
+# --- constants of which the data take some -----------------------------------------------------------------
+
+
+def room_for(ids: Tensor, x: Tensor) -> Tensor:
+    """Fits where the greatest of the ids is 0."""
+    return x.view(-1, int(ids.max()) + 1)[:, :1] + x.new_zeros(int(ids.max()) + 1)
+
+
+def one_graph(x: Tensor, p: Tensor) -> Tensor:
+    return room_for(p.new_zeros(x.shape[0])[p % x.shape[0]], x)
+
+
+def one_graph_selected(x: Tensor, p: Tensor) -> Tensor:
+    batch = torch.zeros_like(p)
+    return room_for(batch.index_select(0, p % p.shape[0]), x) + room_for(batch.gather(0, p % p.shape[0]), x)
+
+
+def one_graph_scattered(x: Tensor, p: Tensor) -> Tensor:
+    places = torch.arange(x.shape[0])
+    return room_for(torch.arange(x.shape[0]).scatter_(0, places, p.new_zeros(x.shape[0])), x)
+
+
+def pairs_of_graphs(x: Tensor, p: Tensor) -> Tensor:
+    return room_for(p.new_ones(x.shape[0])[p % x.shape[0]], x)
+
+
+TAKEN: list[Program] = [
+    (f, "x: float32[n]; p: int64[k]", 4)
+    for f in (one_graph, one_graph_selected, one_graph_scattered, pairs_of_graphs)
+]
+
+
+@named(TAKEN)
+def test_constants_stay_what_they_are_whichever_the_data_take(program: Program) -> None:
+    agrees(program)
+
+
+def written_before(x: Tensor, p: Tensor) -> Tensor:
+    batch = p.new_zeros(x.shape[0])
+    batch[p % x.shape[0]] = p
+    return room_for(batch[p % x.shape[0]], x)
+
+
+def scattered_in_part(x: Tensor, p: Tensor) -> Tensor:
+    places = torch.arange(x.shape[0] - 1)
+    return room_for(torch.arange(x.shape[0]).scatter_(0, places, p.new_zeros(x.shape[0])), x)
+
+
+def scattered_elsewhere(x: Tensor, p: Tensor) -> Tensor:
+    places = torch.zeros_like(torch.arange(x.shape[0]))
+    return room_for(torch.arange(x.shape[0]).scatter_(0, places, p.new_zeros(x.shape[0])), x)
+
+
+WRITTEN_OVER = (written_before, scattered_in_part, scattered_elsewhere)
+
+
+@named([(f, "x: float32[n]; p: int64[k]", 4) for f in WRITTEN_OVER])
+def test_constants_that_were_written_over_are_none(program: Program) -> None:
+    target, inputs, _ = program
+    assert check(target, inputs).verdict == "unknown"
+
+
+
 def first_of_two_rows(x: Tensor) -> Tensor:
     return TABLE[torch.arange(2 * x.shape[0]).view(2, -1)[0]] + x
 
