@@ -17,6 +17,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
+from . import subscripts
 from .dims import Apply, Dim, Term, ceildiv, lone_atom, maximum, minimum
 from .formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
 from .language import (
@@ -28,6 +29,7 @@ from .language import (
     Ratio,
     Slice,
     Span,
+    Subscripts,
     Tensor,
     Truths,
     product,
@@ -47,6 +49,8 @@ def extremes(tensor: Tensor) -> Span | None:
     An affine function over a box is extreme at a corner: each axis adds step * (n - 1) to one of the two.
     """
     found = elements_of(tensor)
+    if isinstance(found, Subscripts):
+        return Span(found.added, maximum(*found.shape) - 1 + found.added, attained=False, by_data=True)
     if not isinstance(found, Affine):
         return found if isinstance(found, Span) else None
     low = high = found.start
@@ -661,6 +665,8 @@ DRAWN = frozenset("rand randn normal empty".split())
 """What makes data of sizes."""
 
 
+SHAPED_AS = frozenset("expand_as view_as reshape_as type_as".split())
+"""What takes a shape, or a dtype, of its other argument, and nothing else."""
 TAKING = frozenset("getitem index_select gather take_along_dim masked_select".split())
 """What gives some of the elements of its first argument, as its other arguments say."""
 
@@ -750,10 +756,12 @@ def _compared(op: str, left: Any, right: Any) -> Truths | None:
     if b is None and a is not None:
         op, left, b = MIRRORED[op], right, a
     span = extremes(left) if isinstance(left, Tensor) and left.dtype == "int64" else None
-    if b is None or span is None or not span.attained or op in ("eq", "ne"):
+    if b is None or span is None or op in ("eq", "ne"):
         return None
     low, high = COMPARISONS[op](span.low, b), COMPARISONS[op](span.high, b)
-    return Truths(low, high) if op in ("lt", "le") else Truths(high, low)
+    found = Truths(low, high) if op in ("lt", "le") else Truths(high, low)
+    certain = found.every is True or found.some is False
+    return found if span.attained or certain else None
 
 
 def _joined(
@@ -766,7 +774,15 @@ def _joined(
 
 
 def with_elements(op: str, named: Named, result: Any) -> Any:
-    """The result with what is known of its elements, where sizes alone decide them."""
+    """The result with what is known of its elements, where sizes alone decide them, or bound them."""
+    places = subscripts.follow(op, named, result)
+    if places is None:
+        places = subscripts.found(op, named, result)
+    if places is not None:
+        return places
+    given = isinstance(result, Tensor) and any(result is value for value in named.values())
+    if given and result.elements is not None:
+        result = replace(result, elements=None)  # a rule has given an argument back as it was
     if isinstance(result, Tensor) and result.dtype == "bool":
         truths = _truths(op, named, result)
         if truths is not None:
@@ -781,7 +797,7 @@ def with_elements(op: str, named: Named, result: Any) -> Any:
         return result
     if several and op in PIECES:
         return tuple(map(_holding, result, PIECES[op](named, result)))
-    template = named.get("input") if op in MADE else None
+    template = named.get("input") if op in MADE else named.get("other") if op in SHAPED_AS else None
     sources = [t for t in _tensors(named.values()) if t is not template]
     if op in DRAWN and result.dtype not in INTEGRAL:
         return result
@@ -809,7 +825,8 @@ def _taken_from(op: str, named: Named) -> Dim | None:
 
 def _is_data(tensor: Tensor) -> bool:
     """Does the data decide the elements, within bounds perhaps?"""
-    return tensor.elements is None or (isinstance(tensor.elements, Span) and tensor.elements.by_data)
+    known = tensor.elements
+    return known is None or isinstance(known, Subscripts) or (isinstance(known, Span) and known.by_data)
 
 
 def _holding(part: Tensor, elements: Elements) -> Tensor:
@@ -872,6 +889,11 @@ def _hot(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
         yield named["input"], classes, False
 
 
+def _margins(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
+    if named["input"].shape:
+        yield named["target"], named["input"].shape[-1], False
+
+
 def _classes(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
     """Classes of a loss, but for the one that it ignores."""
     input, target, ignored = named["input"], named["target"], named.get("ignore_index", -100)
@@ -910,13 +932,14 @@ INDICES: Mapping[str, Callable[[Named], Iterator[tuple[Tensor, Dim, bool]]]] = {
     **dict.fromkeys("embedding_bag _embedding_bag".split(), _bags),
     "embedding_renorm": _renormed,
     **dict.fromkeys(
-        "index_select gather take_along_dim scatter scatter_add scatter_reduce index_add index_copy "
+        "index_select gather scatter scatter_add scatter_reduce index_add index_copy "
         "index_reduce".split(),
         _along_dim,
     ),
     "index_fill": lambda named: ((index, size, True) for index, size, _ in _along_dim(named)),
     **dict.fromkeys(("take", "put"), _flat),
     "one_hot": _hot,
+    "multi_margin_loss": _margins,
     **dict.fromkeys("cross_entropy nll_loss cross_entropy_loss nll_loss_nd".split(), _classes),
     **dict.fromkeys("getitem setitem index index_put".split(), _items),
 }

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from math import inf, isqrt
 from typing import TypeAlias
 
-from .dims import Apply, Atom, Dim, Mono, Symbol
+from .dims import Apply, Atom, Dim, Mono, Symbol, Term, lone, symbols
 from .formula import Compare, Formula, conjuncts, ge
 
 Bound: TypeAlias = "int | float"
@@ -197,7 +197,26 @@ class Bounds:
         if _interval(dim, self.ranges, self._atoms)[0] >= bound:
             return True
         varying, constant = _split(dim.terms)
-        return varying in self._sums and self._sums[varying] + constant >= bound
+        if varying in self._sums and self._sums[varying] + constant >= bound:
+            return True
+        whole = _without_quotient(dim)
+        return whole is not None and self.at_least(whole[0], whole[1] * (bound - 1) + 1)
+
+
+def _without_quotient(dim: Term) -> tuple[Dim, int] | None:
+    """Another dim and a number k >= 1, such that `k*dim >= other`: in place of a quotient `p//k`, of whose
+    symbols the dim speaks elsewhere, too, stands what it is at least, `(p - k + 1)/k`; `p/k` where it is
+    subtracted. None where there is no such quotient.
+    """
+    for mono, coefficient in dim.terms:
+        if len(mono) == 1 and isinstance(atom := mono[0], Apply) and atom.op == "//":
+            dividend, divisor = atom.args
+            if isinstance(divisor, int) and divisor > 0 and isinstance(dividend, Term):
+                rest = dim - coefficient * lone(atom)
+                if not symbols(rest).isdisjoint(symbols(dividend)):
+                    least = dividend - (divisor - 1) if coefficient > 0 else dividend
+                    return divisor * rest + coefficient * least, divisor
+    return None
 
 
 def _split(terms: tuple[tuple[Mono, int], ...]) -> tuple[tuple[tuple[Mono, int], ...], int]:

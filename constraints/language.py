@@ -49,6 +49,16 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
+class Subscripts:
+    """Places in a shape, which the data decide: number i along the last axis is an index of dim i, to which
+    so much has been added.
+    """
+
+    shape: Shape
+    added: int
+
+
+@dataclass(frozen=True, slots=True)
 class Ratio:
     """Elements that are all the same fraction of sizes, as floats tell it that were rounded so many times."""
 
@@ -72,7 +82,7 @@ class Untracked(Enum):
 
 
 UNTRACKED: Final = Untracked.UNTRACKED
-Elements: TypeAlias = "Affine | Span | Ratio | Truths | Untracked | None"
+Elements: TypeAlias = "Affine | Span | Subscripts | Ratio | Truths | Untracked | None"
 """What is known of the elements of an index tensor; None for elements that are the user's data."""
 
 

@@ -134,8 +134,8 @@ SIZES = MappingProxyType(
     {
         f"{module}.{name}": f"sym_{name.removeprefix('_sym_').removeprefix('sym_').strip('_')}"
         for module, names in {
-            "_operator": "abs add and_ eq floordiv ge gt index le lt mod mul ne neg not_ or_ pos pow sub"
-            " truediv",
+            "_operator": "abs add and_ eq floordiv ge gt index le lshift lt mod mul ne neg not_ or_ pos pow"
+            " rshift sub truediv",
             "builtins": "abs float int max min pow round",
             "math": "ceil floor log2 sqrt trunc",
             "torch": "sym_float sym_int sym_ite sym_max sym_min sym_not sym_sum _sym_sqrt",

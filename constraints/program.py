@@ -24,6 +24,7 @@ from .language import (
     Ratio,
     Slice,
     Span,
+    Subscripts,
     Tensor,
     Truths,
     Untracked,
@@ -192,6 +193,8 @@ def pack(value: Any) -> Any:
             return {"affine": [pack(start), [list(step) for step in steps]]}
         case Span(low, high, attained, by_data):
             return {"span": [pack(low), pack(high), attained, by_data]}
+        case Subscripts(shape, added):
+            return {"subscripts": [[pack(d) for d in shape], added]}
         case Ratio(numerator, denominator, roundings):
             return {"ratio": [pack(numerator), denominator, roundings]}
         case Truths(some, every):
@@ -237,6 +240,8 @@ def unpack(data: Any) -> Any:
             return Affine(_dim(body[0]), tuple((integer(axis), integer(step)) for axis, step in body[1]))
         case "span":
             return Span(_dim(body[0]), _dim(body[1]), truth(body[2]), truth(body[3]))
+        case "subscripts":
+            return Subscripts(tuple(map(_dim, body[0])), integer(body[1]))
         case "ratio":
             return Ratio(_dim(body[0]), integer(body[1]), integer(body[2]))
         case "truths":
@@ -271,7 +276,7 @@ def _tensor(body: Any) -> Tensor:
     layout, dtype, elements = body["layout"], body["dtype"], unpack(body.get("elements"))
     shape = tuple(map(_dim, body["shape"]))
     strides = Layout(layout) if isinstance(layout, str) else tuple(map(_dim, layout))
-    if not isinstance(elements, Affine | Span | Ratio | Truths | Untracked | None):
+    if not isinstance(elements, Affine | Span | Subscripts | Ratio | Truths | Untracked | None):
         raise IllFormed(f"elements of a tensor were expected, not {elements!r}")
     if isinstance(strides, tuple) and len(strides) != len(shape):
         raise IllFormed(f"{len(shape)} sizes have {len(strides)} strides")

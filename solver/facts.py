@@ -57,13 +57,19 @@ def facts(judge: Judge, domain: Domain, accepted: Formula, exact: bool = True) -
 
 
 def _worth_telling(domain: Domain, accepted: Formula) -> tuple[str, ...]:
-    """The symbols; of those of rows what the accepted set says something of alone, and their ranks."""
+    """The symbols; of those of rows what the accepted set says something of alone, and their ranks; and the
+    ranks of rows that it says nothing of.
+    """
     if not domain.rows:
         return domain.symbols
+    named = free_symbols(accepted)
+    related = any(map(is_relation, named))
+    free = {str(rank(row)) for row in domain.rows if not any(belongs(name, (row,)) for name in named)}
     alone = {min(names) for f in conjuncts(accepted) if len(names := free_symbols(f)) == 1}
     alone = {name for name in alone if not is_relation(name)}
     long = {str(rank(row)) for row in domain.rows if any(belongs(name, (row,)) for name in alone)}
-    return tuple(name for name in domain.symbols if name in alone | long or not belongs(name, domain.rows))
+    wanted = alone | long | (set() if related else free)
+    return tuple(name for name in domain.symbols if name in wanted or not belongs(name, domain.rows))
 
 
 def fact(

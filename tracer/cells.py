@@ -17,7 +17,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from ..constraints.dims import Dim
-from ..constraints.language import UNTRACKED, Affine, Elements, Layout, Span, Tensor
+from ..constraints.language import UNTRACKED, Affine, Elements, Layout, Span, Subscripts, Tensor
 from ..constraints.program import Ref
 from .sequences import physical
 
@@ -235,6 +235,8 @@ def _of_elements(elements: Elements) -> tuple[Any, tuple[Dim, ...]]:
             return ("affine", steps), (start,)
         case Span(low, high, attained, by_data):
             return ("span", attained, by_data), (low, high)
+        case Subscripts(shape, added):
+            return ("subscripts", len(shape), added), shape
     return elements, ()
 
 
@@ -250,6 +252,8 @@ def with_sizes(fixed: Any, dims: Sequence[Dim]) -> Tensor:
             elements = Affine(next(rest), steps)
         case ("span", attained, by_data):
             elements = Span(next(rest), next(rest), attained, by_data)
+        case ("subscripts", count, added):
+            elements = Subscripts(tuple(itertools.islice(rest, count)), added)
     return Tensor(shape, dtype, strides, elements)
 
 

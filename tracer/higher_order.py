@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -92,6 +93,16 @@ def entered(recording: Recording) -> Iterator[None]:
         HigherOrderOperator.__call__ = call  # type: ignore[method-assign]
         scans.generic_associative_scan = generic_scan  # type: ignore[attr-defined]
         hop_utils._hop_compile_and_call = compile_and_call
+
+
+@contextlib.contextmanager
+def uncompiled() -> Iterator[None]:
+    """What the program has given to `torch.compile` runs as it is."""
+    if "torch._dynamo" not in sys.modules:
+        yield
+        return
+    with torch.compiler.set_stance("force_eager"):
+        yield
 
 
 @contextlib.contextmanager

@@ -3,6 +3,8 @@
 A law is guessed from two states, one iteration apart, and checked against the state that any iteration
 leaves. What it says may grow less: where it turns out that strides differ from what it said of them, it says
 nothing of them; nor of a number that goes on in no way that is understood, which then may not be looked at.
+Of a number that grows in some iterations by more than in others, as a count of what has been found does, it
+says between what it lies.
 """
 
 from __future__ import annotations
@@ -38,6 +40,31 @@ class Things:
 
 
 @dataclass(frozen=True, slots=True)
+class Growth:
+    """A number that is `start` before iteration `first`, and from each to the next grows by so much, at least
+    and at most.
+    """
+
+    start: Dim
+    first: int
+    least: int
+    most: int
+
+    def between(self, k: Dim) -> tuple[Dim, Dim]:
+        """What it is before iteration k, at least and at most."""
+        return self.start + self.least * (k - self.first), self.start + self.most * (k - self.first)
+
+    def bounds(self, n: Dim) -> tuple[Dim, Dim]:
+        """What it is before any iteration up to n, at least and at most."""
+        (low, high), start = self.between(n), self.start
+        return (start if self.least >= 0 else low), (start if self.most <= 0 else high)
+
+    def also(self, step: int) -> Growth:
+        """It may grow by this, too."""
+        return replace(self, least=min(self.least, step), most=max(self.most, step))
+
+
+@dataclass(frozen=True, slots=True)
 class Law:
     """What a cell is before iteration k: its dims, with k in them, and what it holds."""
 
@@ -50,6 +77,8 @@ class Law:
     """A list that grows: `dims` are how many equal elements stand side by side, `children` one of each."""
     weak: bool = False
     """A tensor whose strides, or elements, are not said."""
+    grows: Growth | None = None
+    """How a number goes on of which `dims` say nothing."""
 
     def seen(self, found: Cell) -> Cell:
         """A cell as far as the law speaks of it."""
@@ -131,33 +160,74 @@ def gathered(cell: Cell, known: Knowledge) -> Cell:
     return replace(cell, dims=tuple(n for n, _ in found), children=tuple(one for _, one in found))
 
 
-def check(
-    law: Law, found: Cell, k: str, value: Dim, things: Things, known: Knowledge
-) -> tuple[Law, Cell]:
-    """The law, if it says of k = value what was found, or one that says less, if that does; and what was
-    found, as the law sees it.
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Whether a state is what a law says of k = value, or another law that says less."""
 
-    Raises Unlike where there is no such law.
-    """
-    found = law.seen(found)
-    if law.cell.fixed != found.fixed and weakened(law.cell).fixed[:-1] == weakened(found).fixed[:-1]:
-        cell = weakened(law.cell, found.fixed[-1] is not None)
-        law = replace(law, dims=law.dims[: len(cell.dims)], cell=cell, weak=True)
+    k: str
+    first: int
+    value: Dim
+    things: Things
+    known: Knowledge
+    numbers: Mapping[int, Dim]
+    """By the identity of the law of each number that grows, what stands for it before the iteration."""
+    made: bool = False
+    """Was the state made what the law says, and not by an iteration?"""
+
+    def __call__(self, law: Law, found: Cell) -> tuple[Law, Cell]:
+        """The law, if it says what was found, or one that says less, if that does; and what was found, as the
+        law sees it.
+
+        Raises Unlike where there is no such law.
+        """
         found = law.seen(found)
-    if law.cell.fixed != found.fixed or not things.same(law.cell.itself, found.itself):
-        raise Unlike(found.trail)
-    if law.by_runs:
-        found = gathered(found, known)
-    expected = law.at(k, value)
-    if (len(expected), len(law.children)) != (len(found.dims), len(found.children)):
-        raise Unlike(found.trail)
-    pairs_of_dims = enumerate(zip(expected, found.dims, strict=True))
-    if other := {i for i, (a, b) in pairs_of_dims if a is not None and not known.equal(a, b)}:
-        law = law.saying_nothing_of(other)
-        found = law.seen(found)
-    pairs = zip(law.children, found.children, strict=True)
-    checked = [check(child, member, k, value, things, known) for child, member in pairs]
-    children = tuple(child for child, _ in checked)
-    if any(a is not b for a, b in zip(children, law.children, strict=True)):
-        law = replace(law, children=children)
-    return law, replace(found, children=tuple(member for _, member in checked))
+        if law.cell.fixed != found.fixed and weakened(law.cell).fixed[:-1] == weakened(found).fixed[:-1]:
+            cell = weakened(law.cell, found.fixed[-1] is not None)
+            law = replace(law, dims=law.dims[: len(cell.dims)], cell=cell, weak=True)
+            found = law.seen(found)
+        if law.cell.fixed != found.fixed or not self.things.same(law.cell.itself, found.itself):
+            raise Unlike(found.trail)
+        if law.by_runs:
+            found = gathered(found, self.known)
+        expected = law.at(self.k, self.value)
+        if (len(expected), len(law.children)) != (len(found.dims), len(found.children)):
+            raise Unlike(found.trail)
+        if law.grows is not None:
+            law = self._growing(law, law.grows, self.numbers[id(law)], found)
+        pairs_of_dims = enumerate(zip(expected, found.dims, strict=True))
+        if other := {i for i, (a, b) in pairs_of_dims if a is not None and not self.known.equal(a, b)}:
+            law = self._grown(law, found) or law.saying_nothing_of(other)
+            found = law.seen(found)
+        pairs = zip(law.children, found.children, strict=True)
+        checked = [self(child, member) for child, member in pairs]
+        children = tuple(child for child, _ in checked)
+        if any(a is not b for a, b in zip(children, law.children, strict=True)):
+            law = replace(law, children=children)
+        return law, replace(found, children=tuple(member for _, member in checked))
+
+    def _grown(self, law: Law, found: Cell) -> Law | None:
+        """The law of a number that has not grown as it should, but by another number."""
+        if self.made or law.cell.fixed != ("int",):
+            return None
+        (before,), (expected,) = law.at(self.k, self.value - 1), law.at(self.k, self.value)
+        assert before is not None and expected is not None
+        usual, step = self._step(before, expected), self._step(before, found.dims[0])
+        if usual is None or step is None:
+            return None
+        (start,) = law.at(self.k, self.first)
+        assert start is not None
+        return replace(law, dims=(None,), grows=Growth(start, self.first, usual, usual).also(step))
+
+    def _growing(self, law: Law, growth: Growth, before: Dim, found: Cell) -> Law:
+        """The law of a number that grows, by as much as it has here at least. Raises Unlike where it does not
+        stand for what it should.
+        """
+        step = self._step(before, found.dims[0])
+        if step is None or (self.made and step != 0):
+            raise Unlike(found.trail)
+        grown = growth if self.made else growth.also(step)
+        return law if grown == growth else replace(law, grows=grown)
+
+    def _step(self, before: Dim, after: Dim) -> int | None:
+        step = self.known.simplified(after) - self.known.simplified(before)
+        return step if isinstance(step, int) else None

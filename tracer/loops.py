@@ -56,7 +56,7 @@ from . import control, higher_order, merging, sequences
 from .cells import LASTING, Cell, Place, alike, runs, with_sizes
 from .families import Body, Families, Gathered
 from .heap import Function, Unseen, function_of, look, walk
-from .laws import AsWritten, Knowledge, Law, Things, Unlike, check, guess
+from .laws import AsWritten, Check, Growth, Knowledge, Law, Things, Unlike, guess
 from .ledger import Mark, Position
 from .numbers import Real, size
 from .origins import here, is_inner, is_of_package
@@ -104,6 +104,12 @@ class Loop:
         self._ways: list[list[bool]] = []
         self._looked_at = 0
         self._things = Things({}, {})
+        self._numbers: dict[int, Dim] = {}
+        """By the identity of the law of each number that grows, what stands for it."""
+        self._within: list[Formula] = []
+        """Between what these numbers lie."""
+        self._end_of_law: Dim = 0
+        """The law holds before iterations up to this one."""
         self._maker: FrameType | None = frame
         self._frames: tuple[FrameType, ...] = ()
         self._elements: Iterator[Any] | None = None
@@ -193,7 +199,7 @@ class Loop:
             yield from self._element(i, Stage.ITSELF)
         if self._last and not run.truth(ge(n, first + 1)):
             return self._end()
-        n = n - self._last
+        n = self._end_of_law = n - self._last
         if run.judged(ge(n, first + 1)) is not Answer.NEVER:
             law, found, calls = yield from self._guess(n, first)
             self._things = Things(start.value, law.cell.value)
@@ -205,8 +211,8 @@ class Loop:
                 begun = run.position
                 self._make(law, found, sym(k), carry=True)
                 mark = run.mark()
-                run.assume(ge(sym(k), first))
-                run.assume(le(sym(k), n - 1))
+                for known in self._every_iteration(n, first):
+                    run.assume(known)
                 yield from self._element(sym(k), Stage.ALL)
                 weaker, found = self._check(law, sym(k) + 1, run)
                 if weaker is not law:
@@ -254,10 +260,11 @@ class Loop:
         except Unseen as reason:
             self.fail(f"{reason} cannot be seen")
 
-    def _check(self, law: Law, value: Dim, known: Knowledge) -> tuple[Law, Cell]:
+    def _check(self, law: Law, value: Dim, known: Knowledge, made: bool = False) -> tuple[Law, Cell]:
         """Looks whether the state is the law's, or that of a law that says less."""
         found = self._look()
-        return self._attempt(lambda: check(law, found, self.index, value, self._things, known))
+        check = Check(self.index, self._first, value, self._things, known, self._numbers, made)
+        return self._attempt(lambda: check(law, found))
 
     def _attempt(self, compare: Callable[[], T]) -> T:
         try:
@@ -273,9 +280,10 @@ class Loop:
 
         To carry is to give each tensor that an iteration leaves to the next a node of its own.
         """
+        self._numbers, self._within = {}, []
         self._write(law, found, value, carry)
         self._grow(law, found, value)
-        if self._check(law, value, AsWritten(self.run))[0] is not law:
+        if self._check(law, value, AsWritten(self.run), made=True)[0] is not law:
             self.fail("the state cannot be made what it should be")
 
     def _write(self, law: Law, cell: Cell, value: Dim, carry: bool) -> None:
@@ -283,11 +291,22 @@ class Loop:
             self._write(child, member, value, carry)
         if law.by_runs:
             return
-        dims = tuple(self._unknown() if d is None else d for d in law.at(self.index, value))
+        if law.grows is not None:
+            dims: tuple[Dim, ...] = (self._number(law, law.grows, value),)
+        else:
+            dims = tuple(self._unknown() if d is None else d for d in law.at(self.index, value))
         if dims != cell.dims or law.cell.fixed != cell.fixed:
             self._put(cell, self._made(law, law.seen(cell), dims, carry))
         elif carry and cell.ref != law.cell.ref:
             cell.value.ref = self._carried(law.cell, cell.value.value)
+
+    def _number(self, law: Law, growth: Growth, value: Dim) -> Term:
+        """Stands for a number that grows, which is for the data to say."""
+        number = self.run.generator.fresh("count", *growth.bounds(self._end_of_law))
+        low, high = growth.between(value)
+        self._within += [ge(number, low), le(number, high)]
+        self._numbers[id(law)] = number
+        return number
 
     def _unknown(self) -> Term:
         """Stands for a number that may not be looked at."""
@@ -386,6 +405,11 @@ class Loop:
             run.branch(condition)
         run.iterations.append(Iteration(self.index, first, n, start.nodes, run.position.nodes))
 
+    def _every_iteration(self, n: Dim, first: int) -> tuple[Formula, ...]:
+        """What is known of the number of the iteration that stands for all, and of numbers that grow."""
+        k = sym(self.index)
+        return ge(k, first), le(k, n - 1), *self._within
+
     def _for_all(self, formula: Formula, n: Dim, first: int, of: Constraint) -> Formula:
         """The formula for all k with first <= k <= n - 1, of which there may be none.
 
@@ -393,8 +417,11 @@ class Loop:
         these there is one: no case is left to tell apart.
         """
         run, k = self.run, self.index
-        if k in free_symbols(formula) and not free_symbols(formula).isdisjoint(self._data):
-            return self._certain(formula, n, first, of)
+        if not free_symbols(formula).isdisjoint(self._data):
+            if run.judged(formula, self._every_iteration(n, first)) is Answer.ALWAYS:
+                return True
+            if k in free_symbols(formula):
+                return self._certain(formula, n, first, of)
         none: Formula = run.judged(le(n, first)) is not Answer.NEVER and le(n, first)
         before = rewrite(formula, {k: first - 1})
         whole: Formula | None
@@ -411,8 +438,7 @@ class Loop:
 
     def _certain(self, formula: Formula, n: Dim, first: int, of: Constraint) -> Formula:
         """What holds in any case is required of nothing."""
-        k = sym(self.index)
-        if self.run.judged(formula, (ge(k, first), le(k, n - 1))) is Answer.ALWAYS:
+        if self.run.judged(formula, self._every_iteration(n, first)) is Answer.ALWAYS:
             return True
         self.fail(f"{of.reason}: not understood for all iterations")
 

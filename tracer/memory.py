@@ -17,17 +17,22 @@ from ..constraints.language import Affine, Ellipses, Slice, Tensor, Value
 from ..constraints.memory import strides_of
 from ..constraints.program import Node
 from ..constraints.rows import place_of
+from ..constraints.rules.elementwise import CONVERSIONS
 from .symbolic import Memory, SymbolicTensor
 
 _SAME_START: Final = frozenset(
     """
     alias detach view view_as expand expand_as broadcast_to permute transpose t T mT H mH adjoint movedim
-    moveaxis swapaxes swapdims squeeze unsqueeze unflatten unfold
+    moveaxis swapaxes swapdims squeeze unsqueeze unflatten unfold atleast_1d atleast_2d atleast_3d
     """.split()
 )
-_PERHAPS: Final = frozenset(
-    "reshape reshape_as contiguous flatten ravel to type_as float double half long".split()
+_PERHAPS: Final = CONVERSIONS.keys() | frozenset(
+    """
+    reshape reshape_as contiguous flatten ravel to type type_as cpu to_dense conj resolve_conj resolve_neg
+    positive dropout alpha_dropout feature_dropout feature_alpha_dropout dropout1d dropout2d dropout3d
+    """.split()
 )
+"""What gives back the tensor itself, or a view of it, where that is what is asked for."""
 _PARTS: Final = frozenset(
     "split split_with_sizes chunk tensor_split unsafe_chunk unsafe_split unsafe_split_with_sizes".split()
 )

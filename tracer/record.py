@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from types import BuiltinFunctionType, CodeType, FrameType, ModuleType
 from typing import Any, Literal, NoReturn
 
+import numpy
 import torch
 from torch.overrides import TorchFunctionMode
 
@@ -50,13 +51,14 @@ from ..constraints.rows import Deeper, deepened
 from ..constraints.rules.reach import POINTWISE
 from ..constraints.spec import Declared, Spec
 from ..constraints.system import Answer, Condition, End, Oracle, Path, System
+from . import autocast
 from .alone import alone
 from .caches import forgetting
 from .chosen_modules import chosen_modules
 from .fallback import estimated, leaves
 from .guesses import without_idle
 from .handlers import is_guarded, tells_apart
-from .higher_order import entered
+from .higher_order import entered, uncompiled
 from .integers import ARRAYS
 from .keys import MOST, beside
 from .ledger import Ledger
@@ -74,6 +76,7 @@ from .spread import SpeltOut, Spread
 from .stand_ins import AnotherSource, calls_builtins, sources_of, symbolic_builtins
 from .symbolic import ABOUT_DATA, OPERATOR_ATTRIBUTES, QUESTIONS, RowSizes, Sizes, SymbolicTensor, answer
 from .texts import matters
+from .writes import LENDING, RESHAPING, Writes, is_assigned
 
 MAX_PATHS = 1024
 MANY_PATHS = 32
@@ -250,6 +253,8 @@ class Subject:
     names: ModuleNames
     parameters: Mapping[int, str]
     """Names of parameters and buffers, by identity."""
+    tensors: tuple[torch.Tensor, ...]
+    """The parameters and buffers."""
     sources: tuple[ModuleType, ...]
     """The Python modules that its code lives in."""
     nothing: Known = field(default_factory=Known)
@@ -258,6 +263,7 @@ class Subject:
     @classmethod
     def of(cls, target: Callable[..., Any], modules: Modules | None = None) -> Subject:
         names: dict[int, str] = {}
+        owned: list[torch.Tensor] = []
         device: torch.device | None = None
         modules = submodules(target) if modules is None else modules
         held: list[tuple[str, Mapping[str, torch.Tensor | None]]]
@@ -267,10 +273,11 @@ class Subject:
             for name, tensor in tensors.items():
                 if tensor is not None:
                     names.setdefault(id(tensor), f"{path}.{name}" if path else name)
+                    owned.append(tensor)
                     device = device or tensor.device
         device = device or torch.device("cpu")
         sources = tuple(sources_of(target, modules))
-        return cls(target, device, ModuleNames(target, modules), names, sources)
+        return cls(target, device, ModuleNames(target, modules), names, tuple(owned), sources)
 
 
 def _over(*args: Any) -> NoReturn:
@@ -373,6 +380,7 @@ class Recording(Ledger):
                 forgetting(self.subject.sources),
                 chosen_modules(self),
                 symbolic_builtins(self.subject.sources, self.loops.ranges),
+                uncompiled(),
                 self.calls.followed(),
                 _Mode(self),
             ):
@@ -707,6 +715,8 @@ class Recording(Ledger):
         self.loops.raise_failure()
         if self.spread is not None:
             self.spread = self.spread.after(spelling, args, kwargs, caller())
+        if torch.is_autocast_enabled(self.device.type):
+            args, kwargs = autocast.cast(self, canonical(spelling), args, kwargs)
         call = Call(self, spelling, args, kwargs)
         found = self.generator.known.repeated.get(call.key)
         if found is not None and not self.loops.ended:
@@ -810,8 +820,9 @@ class Recording(Ledger):
 
     def _check_written(self, op: str, tensor: SymbolicTensor, before: Tensor | Dynamic) -> None:
         """Loops take tensors for values: which of two that are equal stands where is not followed."""
-        if self.loops.summarising and isinstance(before, Tensor) and before.elements not in (None, UNTRACKED):
-            self.give_up(f"{op} writes into a tensor of indices")
+        told = isinstance(before, Tensor) and before.elements not in (None, UNTRACKED)
+        if told and id(tensor) in self.loops.met:
+            self.give_up(f"{op} writes into a tensor of indices, one of several")
         if _other_sizes(before, tensor.value) and (self.loops.summarising or id(tensor) in self.loops.met):
             self.give_up(f"{op} changes the shape of a tensor in place")
 
@@ -977,7 +988,7 @@ def _spelled(func: Any) -> tuple[str, str]:
     """The name of a torch function, and how its operator is spelt."""
     if isinstance(func, torch._ops.OpOverload):
         return func.__name__, func._schema.name
-    name: str = func._qualified_op_name if hasattr(func, "_qualified_op_name") else func.__name__
+    name: str = getattr(func, "_qualified_op_name", "") or getattr(func, "__name__", "") or func.name
     # torch's own functions in C++ are those of ATen, also where a Python function has the same name.
     return name, f"aten.{name}" if type(func) is BuiltinFunctionType else name
 
@@ -1022,13 +1033,20 @@ def _other_sizes(before: Tensor | Dynamic, after: Tensor | Dynamic) -> bool:
 
 def _index(index: Any) -> Any:
     """An index as `getitem` takes it, where a list arrives as a tuple: a list that is the whole index, as one
-    item.
+    item; arrays as tensors.
 
     torch takes a list for a tuple of items where one of them is no number.
     """
+    if type(index) is tuple:
+        return tuple(map(_index_of_array, index))
+    index = _index_of_array(index)
     if isinstance(index, list | range) and all(isinstance(i, int) or type(i) is Size for i in index):
         return (tuple(index),)
     return index
+
+
+def _index_of_array(index: Any) -> Any:
+    return torch.from_numpy(index) if type(index) is numpy.ndarray else index
 
 
 def _written(op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -1048,27 +1066,32 @@ class _Mode(TorchFunctionMode):
     def __init__(self, run: Recording) -> None:
         super().__init__()
         self.run = run
-        self.owned = frozenset(run.subject.parameters)
-        self.counters: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
-        """What was written into of the model's, and what it was."""
+        self.writes = Writes(run.subject.tensors)
 
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)  # type: ignore[no-untyped-call]
-        with torch.no_grad():
-            for counter, before in self.counters.values():
-                counter.copy_(before)
+        self.writes.undo()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """What the model's elements are has no bearing on shapes: nothing is written into its tensors. Only
+        numbers are, since a model may read them: of a counter of batches, how many there were.
+        """
         kwargs = kwargs or {}
         if self.run.overwritten:
             args, kwargs = self._since(args), self._since(kwargs)
         if _is_symbolic(args) or (kwargs and _is_symbolic(kwargs.values())):
             return self.run.call(func, args, kwargs)
-        if self._writes_to_model(func, args):
-            if args[0].dim() or args[0].is_meta:
-                return args[0]
-            self.counters.setdefault(id(args[0]), (args[0], args[0].detach().clone()))
-        if getattr(func, "__name__", "") in ABOUT_DATA and args and args[0].is_meta:
+        name = getattr(func, "__name__", "")
+        if written := self.writes.written(func, args, kwargs):
+            if is_assigned(func) or name in RESHAPING:
+                self.writes.keep(written, elements=False)
+            elif any(tensor.dim() or tensor.is_meta for tensor in written):
+                return kwargs.get("out", args[0])
+            else:
+                self.writes.keep(written)
+        if name in LENDING and self.writes.sharing(args[0]):
+            return func(args[0].clone(), *args[1:], **kwargs)
+        if name in ABOUT_DATA and args and args[0].is_meta:
             return self.run.call(func, (self.run.lifted(args[0]), *args[1:]), kwargs)
         return func(*args, **kwargs)
 
@@ -1081,14 +1104,6 @@ class _Mode(TorchFunctionMode):
             return {key: self._since(part) for key, part in value.items()}
         known = self.run.overwritten.get(id(value))
         return value if known is None else known[1]
-
-    def _writes_to_model(self, func: Any, args: Any) -> bool:
-        """An in-place operator on a parameter or a buffer has no bearing on shapes and would leave a trace.
-        Only numbers are written, since a model may read them: of a counter of batches, how many there were.
-        """
-        name = getattr(func, "__name__", "")
-        in_place = name == "__setitem__" or is_in_place(name) or name.startswith("__i")
-        return in_place and bool(args) and id(args[0]) in self.owned
 
 
 # Functions of torch that make a tensor of two numbers.

@@ -474,7 +474,7 @@ def truth(run: Recording, x: SymbolicTensor) -> bool:
     value = known(run, x)
     if value.elements is UNTRACKED:
         return run.guess("a condition on elements that sizes decide is taken for one on data")
-    condition = None if run.constants_written else whether_some(value)
+    condition = whether_some(value)
     return run.coin() if condition is None else run.truth(condition)
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from ..constraints.dims import Term, evaluate
 from ..constraints.formula import And, Compare, Or, holds
 from ..constraints.generate import Rules, generate
-from ..constraints.language import Affine, Layout, Ratio, Slice, Span, Tensor, Truths
+from ..constraints.language import Affine, Layout, Ratio, Slice, Span, Subscripts, Tensor, Truths
 from ..constraints.program import IllFormed, Node, Origin, Program
 from ..constraints.spec import Spec
 from ..constraints.spec_text import Inputs, SpecError, parse_spec, write_spec
@@ -185,6 +185,8 @@ def _value_at(value: Any, values: Mapping[str, int]) -> Any:
             )
         case Affine(start, _):
             return replace(value, start=_value_at(start, values))
+        case Subscripts(shape, _):
+            return replace(value, shape=_value_at(shape, values))
         case Span(low, high, _):
             return replace(value, low=_value_at(low, values), high=_value_at(high, values))
         case Ratio(numerator, _, _):

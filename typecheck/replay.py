@@ -91,6 +91,8 @@ class Replayer:
                 real = _attempt(self.target, self.spec, values, REAL, _real_mode, fill)
             if isinstance(real, Ran if accepted else Refused):
                 break
+        if isinstance(real, Failed) and not accepted and _NO_KERNEL in real.reason:
+            return Refused(REAL, real.reason.partition(": ")[2], real.reason.partition(": ")[0], real.origin)
         return fake if isinstance(real, Failed) else real
 
     def _moderate(self, values: Mapping[str, int]) -> bool:
@@ -218,13 +220,19 @@ _CARRIED = "to have same metadata"
 """What torch says of a loop whose body returns another shape than it was given."""
 
 
+_NO_KERNEL: Final = "not implemented for '"
+"""What torch says of a dtype that an operator does not take. Fake tensors take all."""
+
+
 def _is_other(error: Exception) -> bool:
     """Was it raised for another reason than sizes: missing data, a missing kernel, missing memory?"""
+    import torch
     from torch._subclasses import fake_tensor
 
     if type(error).__module__ == "torch._dynamo.exc":  # a higher-order operator's functions, compiled
         return type(error).__name__ != "TorchRuntimeError" and _CARRIED not in str(error)
     others = (
+        torch.linalg.LinAlgError,  # type: ignore[attr-defined]
         NotImplementedError,
         RecursionError,
         fake_tensor.DataDependentOutputException,
@@ -282,18 +290,22 @@ def _uncompiled() -> Iterator[None]:
 
 @contextlib.contextmanager
 def values_kept(target: Any, *, parameters: bool) -> Iterator[None]:
-    """What a run writes into buffers (running means, counters) is undone, and into parameters if asked for.
+    """What a run writes into buffers (running means, counters) and parameters is undone; `parameters`: also
+    what is written into parameters by no call that says so.
 
     Among fake tensors, too: a call with only real ones among its operands (`self.count += 1`) really runs.
     """
     import torch
+
+    from ..tracer.writes import Undone
 
     model = target if isinstance(target, torch.nn.Module) else torch.nn.Module()
     with torch.no_grad():
         tensors = (*model.buffers(), *(model.parameters() if parameters else ()))
         saved = [(t, t.clone(), t._version) for t in tensors if t.device.type != "meta"]
     try:
-        yield
+        with Undone((*model.buffers(), *model.parameters())):
+            yield
     finally:
         with torch.no_grad():
             for tensor, content, version in saved:

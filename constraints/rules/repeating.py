@@ -61,7 +61,7 @@ def expand_as(c: Context, input: Tensor, other: Tensor) -> Tensor:
     return expand(c, input, *other.shape)
 
 
-def broadcast_to(c: Context, input: Tensor, size: Shape = (), shape: Shape = ()) -> Tensor:
+def broadcast_to(c: Context, input: Tensor, *size: Any, shape: Shape = ()) -> Tensor:
     """`[*d] -> [*size]`"""
     return expand(c, input, *(size or shape))
 

@@ -10,7 +10,7 @@ import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from ..dims import Dim, Term, maximum, minimum, square_root, total
 from ..formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
@@ -191,6 +191,16 @@ def sym_pow(c: Context, a: Scalar, b: Scalar) -> Scalar:
     return Number("float")
 
 
+def sym_lshift(c: Context, a: Scalar, b: Scalar) -> Scalar:
+    """`a, b -> a * 2**b`"""
+    return a * 2**b if is_dim(a) and isinstance(b, int) and b >= 0 else unknown(c, f"{a} << {b}")
+
+
+def sym_rshift(c: Context, a: Scalar, b: Scalar) -> Scalar:
+    """`a, b -> a // 2**b`"""
+    return a // 2**b if is_dim(a) and isinstance(b, int) and b >= 0 else unknown(c, f"{a} >> {b}")
+
+
 def sym_truediv(c: Context, a: Scalar, b: Scalar) -> Scalar:
     """`a, b -> a / b`, a float"""
     _divisor(c, b.over if isinstance(b, Quotient) else b)
@@ -338,6 +348,10 @@ def is_condition(value: object) -> bool:
     )
 
 
+def _masks_the_last_bits(b: Scalar) -> TypeGuard[int]:
+    return isinstance(b, int) and not isinstance(b, bool) and b >= 0 and not b & (b + 1)
+
+
 def logic(of_formulas: Callable[[Any], Formula], of_ints: Callable[[int, int], int]) -> Callable[..., Any]:
     """`and`, `or`; of integers, bit by bit"""
 
@@ -347,6 +361,8 @@ def logic(of_formulas: Callable[[Any], Formula], of_ints: Callable[[int, int], i
             return of_formulas((a, b))
         if isinstance(a, int) and isinstance(b, int):
             return of_ints(a, b)
+        if of_ints is operator.and_ and isinstance(a, Term) and _masks_the_last_bits(b):
+            return a % (b + 1)
         absorbing = of_formulas((True, False))
         if absorbing in (a, b) and (is_condition(a) or is_condition(b)):
             return absorbing
@@ -463,6 +479,8 @@ ARITHMETIC: dict[str, Callable[..., Any]] = {
     "mod": binary(operator.mod, divides=True),
     "truediv": sym_truediv,
     "pow": sym_pow,
+    "lshift": sym_lshift,
+    "rshift": sym_rshift,
     "neg": unary(operator.neg),
     "pos": unary(operator.pos),
     "abs": sym_abs,

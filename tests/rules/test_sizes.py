@@ -52,6 +52,8 @@ PYTHON: dict[str, Callable[..., Any]] = {
     "sym_floordiv": operator.floordiv,
     "sym_mod": operator.mod,
     "sym_pow": operator.pow,
+    "sym_lshift": operator.lshift,
+    "sym_rshift": operator.rshift,
     "sym_neg": operator.neg,
     "sym_pos": operator.pos,
     "sym_abs": abs,
@@ -69,6 +71,8 @@ PYTHON: dict[str, Callable[..., Any]] = {
 }
 OPERANDS: dict[str, list[tuple[Any, ...]]] = {
     "sym_pow": [(n - 2, 3), (n, 0), (2, 5)],
+    "sym_lshift": [(n - 3, 2), (m, 0), (7, 1)],
+    "sym_rshift": [(n - 3, 2), (m, 0), (7, 1)],
     "sym_sum": [((n, m, 3),), ((),)],
     **{
         f"sym_{name}": [(n - 3,), (m,), (7,)]
@@ -349,3 +353,10 @@ def test_a_fraction_of_fractions_is_rounded_twice() -> None:
     half, _ = run("sym_truediv", n, 4)
     result, _ = run("sym_truediv", 5 * n, half)
     assert evaluate(run("sym_floor", result)[0], {"n": 3}) == 20
+
+
+def test_masks_of_the_last_bits_are_remainders() -> None:
+    for mask in (0, 1, 3, 7):
+        result, generator = run("sym_and", n, mask)
+        assert result == n % (mask + 1) and not generator.said.notes
+    assert isinstance(run("sym_and", n, 2)[0], Number)

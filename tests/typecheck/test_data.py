@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy
 import pytest
 import torch
 import torch.nn.functional as F
@@ -782,3 +783,192 @@ def test_data_may_be_padded_with_any_number(value: complex) -> None:
         return torch.constant_pad_nd(x, (1, 2), value)
 
     assert check(padded, f"x: {dtype}[n]").verdict == "proved"
+
+
+# --- counts of what a loop finds -------------------------------------------------------------------------
+
+
+def kept(x: Tensor) -> Tensor:
+    out, n = torch.zeros_like(x), 0
+    for place in torch.argsort(x):
+        if x[place] > 0:
+            out[n] = x[place]
+            n += 1
+    return out[:n]
+
+
+def by_one_or_two(x: Tensor) -> Tensor:
+    out, n = x.new_zeros(2 * x.shape[0]), 0
+    for i in range(x.shape[0]):
+        if x[i] > 0:
+            n += 2
+        else:
+            n += 1
+        out[n - 1] = 1
+    return out
+
+
+def from_behind(x: Tensor) -> Tensor:
+    n = x.shape[0]
+    out = x.new_zeros(n)
+    for i in range(x.shape[0]):
+        if x[i] > 0:
+            n -= 1
+            out[n] = 1
+    return out[n:]
+
+
+def two_counts(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    n, m, out = 0, 0, x.new_zeros(x.shape[0])
+    for i in range(x.shape[0]):
+        if x[i] > 0:
+            n += 1
+        else:
+            m += 1
+    return out[:n], out[m:], x.new_zeros(n + m)
+
+
+def asked_for_its_count(x: Tensor) -> Tensor:
+    n = 0
+    for i in range(x.shape[0]):
+        if x[i] > 0:
+            n += 1
+        if n > 1:
+            x = x * 2
+    return x.new_zeros(n)
+
+
+COUNTING: list[Program] = [
+    (f, "x: [n]", 5) for f in (kept, by_one_or_two, from_behind, two_counts, asked_for_its_count)
+]
+
+
+@named(COUNTING)
+def test_counts_lie_between_what_each_iteration_may_add(program: Program) -> None:
+    report = agrees(program)
+    assert not report.stats["paths"] > 8, "the loop is summarised"
+
+
+def one_place_too_few(x: Tensor) -> Tensor:
+    out, n = x.new_zeros(x.shape[0] - 1), 0
+    for i in range(x.shape[0]):
+        if x[i] > 0:
+            out[n] = x[i]
+            n += 1
+    return out[:n]
+
+
+def by_two_in_too_few_places(x: Tensor) -> Tensor:
+    out, n = x.new_zeros(2 * x.shape[0] - 1), 0
+    for i in range(x.shape[0]):
+        if x[i] > 0:
+            n += 2
+        else:
+            n += 1
+        out[n - 1] = 1
+    return out
+
+
+def as_many_as_divide(x: Tensor) -> Tensor:
+    n = 0
+    for i in range(x.shape[0]):
+        if x[i] > 0:
+            n += 1
+    return x.view(n, -1)
+
+
+def begun_anew(x: Tensor) -> Tensor:
+    out, n = x.new_zeros(x.shape[0] - 1), 0
+    for i in range(x.shape[0]):
+        if x[i] > 0:
+            n += 1
+        else:
+            n = 0
+    return out[n:].view(1, -1) + out[n]
+
+
+TOO_FAR = (one_place_too_few, by_two_in_too_few_places, as_many_as_divide, begun_anew)
+
+
+@named([(f, "x: [n]", 5) for f in TOO_FAR])
+def test_counts_that_data_may_let_grow_too_far(program: Program) -> None:
+    target, inputs, _ = program
+    assert check(target, inputs).verdict == "unknown"
+
+
+# --- the places that nonzero finds -----------------------------------------------------------------------
+
+
+def around_each_place(x: Tensor) -> Tensor:
+    places, padded = x.nonzero(), F.pad(x, (1, 1, 1, 1))
+    total = padded.sum() * 0
+    for place in places:
+        shifted = place + 1
+        assert 1 <= shifted[0] < x.shape[0] + 1 and shifted[1] <= x.shape[1]
+        total = total + padded[shifted[0] - 1 : shifted[0] + 2, shifted[1]].sum()
+    return total + padded[places[:, 0] + 2, places[:, 1]].sum()
+
+
+def of_each_dim(x: Tensor) -> Tensor:
+    rows, columns = (x > 0).nonzero(as_tuple=True)
+    assert not (rows >= x.shape[0]).any() and not (columns < 0).any()
+    return x[rows, columns] + x.t()[columns, rows]
+
+
+@named([(around_each_place, "x: [n, m]", 3), (of_each_dim, "x: [n, m]", 3)])
+def test_places_lie_in_the_shape_in_which_they_were_found(program: Program) -> None:
+    agrees(program)
+
+
+def in_another_shape(x: Tensor) -> Tensor:
+    places = x.nonzero()
+    return x[places[:, 1], places[:, 0]]
+
+
+def one_further(x: Tensor) -> Tensor:
+    places = x.nonzero() + 1
+    return x[places[:, 0], places[:, 1] - 1]
+
+
+def overwritten(x: Tensor) -> Tensor:
+    places = x.nonzero()
+    places[:] = 7
+    assert (places[:, 0] < x.shape[0]).all()
+    return x
+
+
+def of_a_square(x: Tensor) -> Tensor:
+    places = x.nonzero()
+    assert (places[0] < x.shape[0]).all() or x.shape[0] < x.shape[1]
+    return x
+
+
+@named([(f, "x: [n, m]", 3) for f in (in_another_shape, one_further, overwritten, of_a_square)])
+def test_places_are_not_taken_to_lie_elsewhere(program: Program) -> None:
+    """What is accepted does not run with all data, and it is told."""
+    target, inputs, _ = program
+    report = check(target, inputs)
+    told = {finding.code for finding in report.findings} & {"approximate", "raises"}
+    assert report.verdict == "unknown" or told
+
+
+# --- positions in the shape of data, and from elsewhere --------------------------------------------------
+
+LOW = "n % 8 == 0 or n % 8 == 1 or n % 8 == 2"
+POSITIONS: list[tuple[Callable[..., Any], str, str]] = [
+    (lambda x: torch.zeros(4)[torch.arange(x.shape[0]).expand_as(x)], "x: [n]", "n <= 4"),
+    (lambda x: torch.zeros(4)[torch.arange(x.shape[0]).view_as(x)], "x: [n]", "n <= 4"),
+    (lambda x: torch.zeros(4).gather(0, torch.arange(x.shape[0]).reshape_as(x)), "x: [n]", "n <= 4"),
+    (lambda x: x[numpy.array([True, False, True])], "x: [n]", "n == 3"),
+    (lambda x: x[:, numpy.arange(3)], "x: [m, n]", "3 <= n"),
+    (lambda x: F.multi_margin_loss(x, torch.arange(x.shape[0])), "x: [m, n]", "m <= n"),
+    (lambda x: torch.take_along_dim(x, torch.tensor([[3]]), 1), "x: [m, n]", "True"),
+    (lambda x: x[: x.shape[0] // 2][: x.shape[0] // 4].view(-1, 2), "x: [n]", f"{LOW} or n % 8 == 3"),
+    (lambda x: x.new_zeros(x.shape[0]).broadcast_to(2, x.shape[0]).reshape(3, -1), "x: [n]", "n % 3 == 0"),
+]
+
+
+@pytest.mark.parametrize("target, inputs, accepted", POSITIONS)
+def test_positions(target: Callable[..., Any], inputs: str, accepted: str) -> None:
+    report = agrees((target, inputs, 7))
+    assert str(report.accepts) == accepted

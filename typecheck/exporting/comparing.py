@@ -108,11 +108,23 @@ class Comparison:
             if not self.more:
                 self.wrong = f"at {show(sizes)} it raises {actual.error}"
             return False
-        if not _equal(expected, actual) and _equal(expected, self._run(self.model, sizes)):
+        again = expected if _equal(expected, actual) else self._run(self.model, sizes)
+        if not _equal(again, actual) and _equal(expected, again) and not _equal(self._slowly(sizes), actual):
             self.wrong = f"at {show(sizes)} the results differ"
             return False
         self.same.append(sizes)
         return True
+
+    def _slowly(self, sizes: Mapping[str, int]) -> Any:
+        """What the model returns without the fast path of torch's attention, which no trace takes: in rows
+        that are masked altogether the two return other numbers.
+        """
+        enabled = torch.backends.mha.get_fastpath_enabled()
+        torch.backends.mha.set_fastpath_enabled(False)
+        try:
+            return self._run(self.model, sizes)
+        finally:
+            torch.backends.mha.set_fastpath_enabled(enabled)
 
     def _run(self, target: Any, sizes: Mapping[str, int]) -> Any:
         """What is returned, or what was raised."""

@@ -1,0 +1,65 @@
+"""Between what the places lie that `nonzero` finds: column i, or number i of a row, is an index of dim i.
+
+So a program may look around each of them, `x.pad(k)[p[0] + k]` for `p` in `x.nonzero()`, and assert of each
+that it lies inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from .dims import Dim, Term
+from .language import Slice, Span, Subscripts, Tensor, Value
+
+Named = Mapping[str, Any]
+
+
+def found(op: str, named: Named, result: Value) -> Value | None:
+    """The places that a call finds, with what is known of them; None where it finds none."""
+    input = named.get("input")
+    if op not in FINDING or not isinstance(input, Tensor) or not input.shape:
+        return None
+    if isinstance(result, tuple):
+        return tuple(_column(t, n, 0) for t, n in zip(result, input.shape, strict=False))
+    return _places(result, Subscripts(input.shape, 0))
+
+
+def follow(op: str, named: Named, result: Value) -> Value | None:
+    """The result of a call on such places, with what is known of it; None where the call is given none."""
+    places = [t.elements for t in named.values() if isinstance(t, Tensor) and type(t.elements) is Subscripts]
+    if not places:
+        return None
+    input = named.get("input")
+    if not isinstance(input, Tensor) or not isinstance(known := input.elements, Subscripts):
+        return result
+    match op, named:
+        case "getitem", {"index": tuple((Slice() as rows, int(column)))} if rows == Slice():
+            return _column(result, known.shape[column], known.added)
+        case "getitem" | "select", {"index": int(column)} if input.rank == 1:
+            return _column(result, known.shape[column], known.added)
+        case "getitem" | "select", {"index": int() | Term() | Tensor(dtype="int64") | Slice()}:
+            rowwise = named.get("dim", 0) == 0 and input.rank == 2
+            return _places(result, known) if rowwise else result
+        case "index_select", {"dim": 0}:
+            return _places(result, known)
+        case "add" | "sub", {"other": int(number)} if named.get("alpha", 1) == 1:
+            return _places(result, replace(known, added=known.added + (number if op == "add" else -number)))
+    return _places(result, known) if op in KEEPING else result
+
+
+def _places(result: Value, known: Subscripts) -> Value:
+    if not isinstance(result, Tensor) or result.dtype != "int64" or result.shape[-1:] != (len(known.shape),):
+        return result
+    return replace(result, elements=known)
+
+
+def _column(result: Value, size: Dim, added: int) -> Value:
+    """Indices of a dim of this size, to each of which has been added so much."""
+    assert isinstance(result, Tensor)
+    return replace(result, elements=Span(added, size - 1 + added, attained=False, by_data=True))
+
+
+FINDING: Final = frozenset("nonzero argwhere nonzero_numpy".split())
+KEEPING: Final = frozenset("clone contiguous detach alias".split())
