@@ -19,7 +19,12 @@ Named = Mapping[str, Any]
 def found(op: str, named: Named, result: Value) -> Value | None:
     """The places that a call finds, with what is known of them; None where it finds none."""
     input = named.get("input")
-    if op not in FINDING or not isinstance(input, Tensor) or not input.shape:
+    if not isinstance(input, Tensor) or not input.shape:
+        return None
+    several = isinstance(result, tuple)
+    if op in (ALONG if several else SINGLE) and input.elements is None:
+        return _along(named.get("dim", ALONG[op]), input, result)
+    if op not in FINDING:
         return None
     if isinstance(result, tuple):
         return tuple(_column(t, n, 0) for t, n in zip(result, input.shape, strict=False))
@@ -49,6 +54,19 @@ def follow(op: str, named: Named, result: Value) -> Value | None:
     return _places(result, known) if op in KEEPING else result
 
 
+def _along(dim: Any, input: Tensor, result: Value) -> Value | None:
+    """Indices along a dim, of all elements where none is named: the result, or the second of two."""
+    if dim is not None and not (type(dim) is int and -input.rank <= dim < input.rank):
+        return None
+    size = input.numel if dim is None else input.shape[dim]
+    if isinstance(result, Tensor):
+        return _column(result, size, 0)
+    match result:
+        case (values, Tensor(dtype="int64") as indices):
+            return (values, _column(indices, size, 0))
+    return None
+
+
 def _places(result: Value, known: Subscripts) -> Value:
     if not isinstance(result, Tensor) or result.dtype != "int64" or result.shape[-1:] != (len(known.shape),):
         return result
@@ -62,4 +80,10 @@ def _column(result: Value, size: Dim, added: int) -> Value:
 
 
 FINDING: Final = frozenset("nonzero argwhere nonzero_numpy".split())
+ALONG: Final[Mapping[str, int | None]] = {
+    **dict.fromkeys("argmax argmin max min median nanmedian".split()),
+    **dict.fromkeys("argsort sort topk kthvalue mode cummax cummin".split(), -1),
+}
+SINGLE: Final = frozenset("argmax argmin argsort".split())
+"""What tells of elements where they are along a dim, with the dim that it looks along where none is given."""
 KEEPING: Final = frozenset("clone contiguous detach alias".split())

@@ -6,10 +6,11 @@ import contextlib
 import functools
 import linecache
 import os
+import re
 import sys
 import traceback
 from types import CodeType, FrameType
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import torch
 
@@ -164,6 +165,16 @@ def of_error(error: BaseException, names: ModuleNames) -> Origin:
 
 REFUSALS = (RuntimeError, ValueError, AssertionError, IndexError, ZeroDivisionError, OverflowError)
 """What an eager run raises for the sake of sizes; anything else is a defect of the program."""
+
+
+_MISCALL: Final = re.compile(r"[\w>]\(\) (missing \d+ required|takes (from )?\d+ )")
+
+
+def is_miscall(error: BaseException) -> bool:
+    """Has the program called a function with too many arguments, or too few? `f(*x.unbind(0))` may: how many
+    there are is a size.
+    """
+    return type(error) is TypeError and _MISCALL.search(str(error)) is not None and not is_ours(error)
 
 
 def is_defect(error: BaseException) -> bool:

@@ -67,7 +67,7 @@ from .memory import View, is_view, remember
 from .merging import Calls, MergedCall
 from .model_state import ModelState, Modules, submodules
 from .numbers import DataNeeded, Real, Size, size
-from .origins import REFUSALS, ModuleNames, caller, here, is_defect, is_ours, of_error
+from .origins import REFUSALS, ModuleNames, caller, here, is_defect, is_miscall, is_ours, of_error
 from .plans import NotSummarised, Plans
 from .real_tensors import dtype_name, value_of
 from .repeats import Answered, Call, Slot
@@ -399,8 +399,9 @@ class Recording(Ledger):
             end = End(how, who + told, of_error(error, self.names))
         except Exception as error:  # noqa: BLE001 (the target is the user's code)
             # Whatever else a user's program raises is told, with its line, as no matter of sizes.
+            how = "raised" if is_miscall(error) else "gave-up"
             who = "the recorder failed: " if is_ours(error) else ""
-            end = End("gave-up", f"{who}{type(error).__name__}: {error}", of_error(error, self.names))
+            end = End(how, f"{who}{type(error).__name__}: {error}", of_error(error, self.names))
         finally:
             failure = self.loops.finish()
         if failure is not None:
@@ -755,7 +756,7 @@ class Recording(Ledger):
             arguments = {**arguments, "counts": counts}
         results: list[int] = []
         if "out" in named:
-            result = self._into(result, named["out"])
+            result = self._into(op, result, named["out"])
         before_writing = written.value if isinstance(written, SymbolicTensor) else None
         lifted = self._lift(result, op, ids, results, written)
         if isinstance(written, SymbolicTensor) and not results and isinstance(written.value, Tensor):
@@ -826,14 +827,24 @@ class Recording(Ledger):
         if _other_sizes(before, tensor.value) and (self.loops.summarising or id(tensor) in self.loops.met):
             self.give_up(f"{op} changes the shape of a tensor in place")
 
-    def _into(self, value: Value, out: Value) -> Value:
-        """A result as it stands in `out=`: of its dtype, and laid out as it was where its sizes stay."""
+    def _into(self, op: str, value: Value, out: Value) -> Value:
+        """A result as it stands in `out=`: of its dtype, and laid out as it was where its sizes stay.
+
+        Operators of which each element stands alone convert their result; others do not, or not all of them.
+        """
         if isinstance(value, tuple) and isinstance(out, tuple):
             wanted = f"{len(value)} results are written into an `out=` of {len(out)}"
             self.generator.require(len(value) == len(out), wanted)
-            return tuple(map(self._into, value, out)) if len(value) == len(out) else value
+            both = zip(value, out, strict=False)
+            return tuple(self._into(op, *pair) for pair in both) if len(value) == len(out) else value
         if isinstance(value, Tensor) and isinstance(out, Tensor):
             layout = out.layout if out.shape == value.shape else Layout.UNKNOWN
+            if value.dtype is not None and out.dtype is not None and value.dtype != out.dtype:
+                told = f"a result of {value.dtype} in an `out=` of {out.dtype}"
+                if not torch.can_cast(getattr(torch, value.dtype), getattr(torch, out.dtype)):
+                    self.generator.require(False, told)
+                elif op not in POINTWISE:
+                    self.generator.approximate(f"whether {op} leaves {told} is not known")
             return dataclasses.replace(value, dtype=out.dtype, layout=layout)
         return value
 
@@ -1091,6 +1102,8 @@ class _Mode(TorchFunctionMode):
                 self.writes.keep(written)
         if name in LENDING and self.writes.sharing(args[0]):
             return func(args[0].clone(), *args[1:], **kwargs)
+        if name in _MAKING and _elements(args, kwargs) > _LARGE:
+            self.run.give_up(f"a constant of {_elements(args, kwargs)} elements is made")
         if name in ABOUT_DATA and args and args[0].is_meta:
             return self.run.call(func, (self.run.lifted(args[0]), *args[1:]), kwargs)
         return func(*args, **kwargs)
@@ -1104,6 +1117,17 @@ class _Mode(TorchFunctionMode):
             return {key: self._since(part) for key, part in value.items()}
         known = self.run.overwritten.get(id(value))
         return value if known is None else known[1]
+
+
+_MAKING = frozenset("zeros ones empty full rand randn arange range linspace".split())
+_LARGE = 1 << 30
+"""Constants of more elements are not made: they come of numbers that are tried for a size."""
+
+
+def _elements(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """How many elements a call makes of numbers, at most."""
+    sizes = kwargs.get("size", args[0] if args and isinstance(args[0], list | tuple) else args)
+    return math.prod(max(n, 1) for n in sizes if isinstance(n, int) and not isinstance(n, bool))
 
 
 # Functions of torch that make a tensor of two numbers.

@@ -157,7 +157,7 @@ def _attempt(
     from ..tracer.claims import checked
     from ..tracer.model_state import ModelState, submodules
     from ..tracer.named_axes import refusals
-    from ..tracer.origins import REFUSALS, ModuleNames, of_error
+    from ..tracer.origins import REFUSALS, ModuleNames, is_miscall, of_error
     from ..tracer.record import bind
     from ..tracer.stand_ins import sources_of
 
@@ -181,6 +181,8 @@ def _attempt(
             return Failed(told, isinstance(error, RecursionError), of_error(error, ModuleNames(target)))
         return Refused(how, str(error).strip(), type(error).__name__, of_error(error, ModuleNames(target)))
     except Exception as error:  # noqa: BLE001 (the user's program may raise anything; it is told)
+        if is_miscall(error):
+            return Refused(how, str(error), type(error).__name__, of_error(error, ModuleNames(target)))
         return Failed(f"{type(error).__name__}: {error}", True, of_error(error, ModuleNames(target)))
     finally:
         state.restore()

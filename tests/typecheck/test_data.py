@@ -24,7 +24,7 @@ from anyshape.constraints.language import product
 from anyshape.constraints.spec_text import parse_spec
 from anyshape.typecheck import TargetError, check
 
-REFUSALS = (RuntimeError, ValueError, AssertionError, IndexError, ZeroDivisionError)
+REFUSALS = (RuntimeError, ValueError, AssertionError, IndexError, ZeroDivisionError, TypeError)
 DRAWS = 6
 Program = tuple[Callable[..., Any], str, int]
 
@@ -964,6 +964,12 @@ POSITIONS: list[tuple[Callable[..., Any], str, str]] = [
     (lambda x: F.multi_margin_loss(x, torch.arange(x.shape[0])), "x: [m, n]", "m <= n"),
     (lambda x: torch.take_along_dim(x, torch.tensor([[3]]), 1), "x: [m, n]", "True"),
     (lambda x: x[: x.shape[0] // 2][: x.shape[0] // 4].view(-1, 2), "x: [n]", f"{LOW} or n % 8 == 3"),
+    (lambda x: x[x.argmax()] + x.sum(), "x: [n]", "True"),
+    (lambda x: x[x.abs().sum(1).topk(2).indices], "x: [m, n]", "2 <= m"),
+    (lambda x: x.gather(1, x.max(1, keepdim=True)[1]), "x: [m, n]", "True"),
+    (lambda x: torch.zeros(7, 3)[x.expand(-1, 7).argmax(-1)], "x: [m, 1]", "True"),
+    (lambda x: torch.mul(x, 2, out=torch.empty(0, dtype=torch.int64)), "x: [n]", "False"),
+    (lambda x: (lambda a, b: a + b)(*x.chunk(2, 1)), "x: [m, n]", "n == 3 or n % 2 == 0"),
     (lambda x: x.new_zeros(x.shape[0]).broadcast_to(2, x.shape[0]).reshape(3, -1), "x: [n]", "n % 3 == 0"),
 ]
 
@@ -972,3 +978,9 @@ POSITIONS: list[tuple[Callable[..., Any], str, str]] = [
 def test_positions(target: Callable[..., Any], inputs: str, accepted: str) -> None:
     report = agrees((target, inputs, 7))
     assert str(report.accepts) == accepted
+
+
+def test_the_greatest_of_others_may_be_no_index() -> None:
+    report = check(lambda x, y: y[x.topk(2).indices], "x: [n]; y: [m]")
+    assert "approximate" in {finding.code for finding in report.findings}
+    assert check(lambda i: torch.zeros(4)[i.max()], "i: int64[n]").verdict == "proved"
