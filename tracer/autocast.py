@@ -54,13 +54,13 @@ def cast(
         run.generator.approximate(f"the dtypes that autocast chooses within {op} are not followed")
         return args, kwargs
     if op in LOWER:
-        wanted = torch.get_autocast_dtype(run.device.type)
+        wanted = torch.get_autocast_dtype(run.kernels)
     elif op in PRECISE or op.startswith(("fft_", "linalg_")):
         wanted = torch.float32
     elif op in WIDEST:
         found: set[torch.dtype] = set()
         _mapped((args, kwargs), lambda tensor: found.add(tensor.dtype))
-        wanted = torch.float32 if torch.float32 in found else torch.get_autocast_dtype(run.device.type)
+        wanted = torch.float32 if torch.float32 in found else torch.get_autocast_dtype(run.kernels)
     else:
         return args, kwargs
     args, kwargs = _mapped((args, kwargs), lambda t: t if t.dtype == wanted else t.to(wanted))

@@ -22,7 +22,6 @@ from dataclasses import dataclass, field
 from types import BuiltinFunctionType, CodeType, FrameType, ModuleType
 from typing import Any, Literal, NoReturn
 
-import numpy
 import torch
 from torch.overrides import TorchFunctionMode
 
@@ -308,6 +307,8 @@ class Recording(Ledger):
         super().__init__(spec.domain, oracle, generator)
         self.subject, self.spec = subject, spec
         self.device, self.names = subject.device, subject.names
+        self.kernels = "cpu" if subject.device.type == "meta" else subject.device.type
+        """The type of the device whose kernels run the program; of a model without data the CPU."""
         self.loops = Loops(self, plans)
         self.calls = Calls(self, isinstance(subject.target, torch.nn.Module))
         self.decided = decided
@@ -716,7 +717,7 @@ class Recording(Ledger):
         self.loops.raise_failure()
         if self.spread is not None:
             self.spread = self.spread.after(spelling, args, kwargs, caller())
-        if torch.is_autocast_enabled(self.device.type):
+        if torch.is_autocast_enabled(self.kernels):
             args, kwargs = autocast.cast(self, canonical(spelling), args, kwargs)
         call = Call(self, spelling, args, kwargs)
         found = self.generator.known.repeated.get(call.key)
@@ -1057,7 +1058,9 @@ def _index(index: Any) -> Any:
 
 
 def _index_of_array(index: Any) -> Any:
-    return torch.from_numpy(index) if type(index) is numpy.ndarray else index
+    """An array of NumPy's, which need not be there, as a tensor."""
+    kind = type(index)
+    return torch.from_numpy(index) if (kind.__module__, kind.__name__) == ("numpy", "ndarray") else index
 
 
 def _written(op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

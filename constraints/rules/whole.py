@@ -51,12 +51,12 @@ _WHOLE: Final[Mapping[str, str]] = {
         prims::empty_permuted prims::empty_strided prims::full prims::iota prims::maximum_value
         prims::minimum_value prims::normal prims::scalar_tensor prims::uniform
         sym_size sym_numel sym_stride sym_is_contiguous sym_storage_offset sym_add sym_sub sym_mul
-        sym_floordiv sym_mod sym_truediv sym_pow sym_neg sym_pos sym_abs sym_max sym_min sym_sum sym_float
-        sym_int sym_index sym_trunc sym_floor sym_ceil sym_round sym_sqrt sym_log2 sym_eq sym_ne sym_lt sym_le
-        sym_gt sym_ge sym_and sym_or sym_not sym_ite _assert_scalar _assert_async _assert_tensor_metadata
-        _check _check_is_size _functional_assert_async _functional_assert_scalar
-        _functional_sym_constrain_range _functional_sym_constrain_range_for_size sym_constrain_range
-        sym_constrain_range_for_size""",
+        sym_floordiv sym_lshift sym_rshift sym_mod sym_truediv sym_pow sym_neg sym_pos sym_abs sym_max
+        sym_min sym_sum sym_float sym_int sym_index sym_trunc sym_floor sym_ceil sym_round sym_sqrt
+        sym_log2 sym_eq sym_ne sym_lt sym_le sym_gt sym_ge sym_and sym_or sym_not sym_ite
+        _assert_scalar _assert_async _assert_tensor_metadata _check _check_is_size
+        _functional_assert_async _functional_assert_scalar _functional_sym_constrain_range
+        _functional_sym_constrain_range_for_size sym_constrain_range sym_constrain_range_for_size""",
     "all dims change their order": "T numpy_T",
     "the rank is a size of the result, or the number of results": """
         nonzero_numpy nonzero_static _shape_as_tensor gradient histogramdd

@@ -87,6 +87,13 @@ def test_regions_are_as_eager_runs_have_them(target: Callable[..., Any]) -> None
         assert report.accepts.holds(n=n) == runs, report.to_text()
 
 
+def test_models_without_data_have_the_regions_of_the_cpu() -> None:
+    with torch.device("meta"):
+        model = Layers()
+    report = check(model, "x: [n, 4]")
+    assert report.verdict == "refined" and str(report.accepts) == "2 <= n"
+
+
 def test_what_is_not_followed_is_told() -> None:
     def recurrent(x: Tensor) -> Tensor:
         with lower():
