@@ -142,6 +142,9 @@ class _Node:
     def wrap_int(self, value: int) -> _Node:
         return _Node(value)
 
+    def wrap_bool(self, value: bool) -> _Node:
+        return _Node(value)
+
     def clone(self) -> _Node:
         return self
 
@@ -171,6 +174,8 @@ _NODE_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "le": lambda a, b: a <= b,
     "gt": lambda a, b: a > b,
     "ge": lambda a, b: a >= b,
+    "sym_and": lambda a, b: a and b,
+    "sym_or": lambda a, b: a or b,
     "sym_min": lambda a, b: smaller(a, b),
     "sym_max": lambda a, b: larger(a, b),
 }
@@ -205,6 +210,11 @@ def size(run: Run, dim: Dim) -> Any:
     """A dim as the program sees it: an `int`, or a Size."""
     dim = dim if isinstance(dim, int) else run.simplified(dim)
     return dim if isinstance(dim, int) else Size(run, dim)
+
+
+def returned(value: torch.SymInt) -> Any:
+    """The number behind a size that torch's C++ code has handed on."""
+    return value.node.number if isinstance(value.node, _Node) else value
 
 
 def dim_of(value: Any) -> Dim | None:

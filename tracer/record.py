@@ -65,7 +65,7 @@ from .loops import Loop, Loops
 from .memory import View, is_view, remember
 from .merging import Calls, MergedCall
 from .model_state import ModelState, Modules, submodules
-from .numbers import DataNeeded, Real, Size, size
+from .numbers import DataNeeded, Real, Size, returned, size
 from .origins import REFUSALS, ModuleNames, caller, here, is_defect, is_miscall, is_ours, of_error
 from .plans import NotSummarised, Plans
 from .real_tensors import dtype_name, value_of
@@ -877,6 +877,8 @@ class Recording(Ledger):
             return value.value
         if value is None or type(value) in (bool, int, float, str, complex):
             return value
+        if type(value) is torch.SymInt:  # as torch's engine of derivatives hands sizes on
+            value = returned(value)
         if type(value) is Size:
             self._no_ended(value.term)
             return value.term
