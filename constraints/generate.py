@@ -20,6 +20,7 @@ from .equations import Equations
 from .formula import And, Compare, Formula, Or, all_of, eq, free_symbols, ge, implies, le, negate
 from .free import Free
 from .intervals import Bounds
+from .kernels import require_kernel
 from .known import Known, exactly
 from .language import (
     Affine,
@@ -237,6 +238,8 @@ class Generator:
     """The last call, by the names of its arguments."""
     _masks_written: bool = False
     """May constants be other than they were made?"""
+    on_cpu: bool = False
+    """Do the CPU's kernels run the program? They do not take all dtypes."""
     repeatable: bool = False
     """Was nothing else said of the last call but its result?"""
     _asked: bool = False
@@ -504,6 +507,8 @@ class Generator:
     def _applied(self, rule: Rule, op: str, named: dict[str, Any]) -> Value:
         require_in_range(self, op, named)
         require_exact(self, op, named)
+        if self.on_cpu:
+            require_kernel(self, op, named)
         result = with_elements(op, named, rule(self, named))
         result = self.simplified(result) if self.equations else result
         if any(result is given for given in named.values()):

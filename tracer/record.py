@@ -309,6 +309,7 @@ class Recording(Ledger):
         self.device, self.names = subject.device, subject.names
         self.kernels = "cpu" if subject.device.type == "meta" else subject.device.type
         """The type of the device whose kernels run the program; of a model without data the CPU."""
+        self.generator.on_cpu = self.kernels == "cpu"
         self.loops = Loops(self, plans)
         self.calls = Calls(self, isinstance(subject.target, torch.nn.Module))
         self.decided = decided
