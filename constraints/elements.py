@@ -156,10 +156,22 @@ def _add(sign: int) -> Callable[[Named, Tensor], Elements]:
         alpha = named.get("alpha", 1)
         if not isinstance(alpha, int):
             return UNTRACKED
-        sides = [_operand(named[name], result) for name in ("input", "other")]
-        return _sum(sides[0], _scaled(sides[1], sign * alpha))
+        input, other = (_operand(named[name], result) for name in ("input", "other"))
+        other = _scaled(other, sign * alpha)
+        found = _sum(input, other)
+        return _between(input, other, result) if found is UNTRACKED else found
 
     return add
+
+
+def _between(a: Elements, b: Elements, result: Tensor) -> Elements:
+    """Between what a sum of integers lies; which of them meet which is not known."""
+    if result.dtype not in INTEGRAL:
+        return UNTRACKED
+    one, other = (extremes(replace(result, elements=side)) for side in (a, b))
+    if one is None or other is None:
+        return UNTRACKED
+    return Span(one.low + other.low, one.high + other.high, attained=False)
 
 
 def _operand(value: Any, result: Tensor) -> Elements:

@@ -21,9 +21,8 @@ def found(op: str, named: Named, result: Value) -> Value | None:
     input = named.get("input")
     if not isinstance(input, Tensor) or not input.shape:
         return None
-    several = isinstance(result, tuple)
-    if op in (ALONG if several else SINGLE) and input.elements is None:
-        return _along(named.get("dim", ALONG[op]), input, result)
+    if op in EXTREME and input.elements is None:
+        return _along(named.get("dim"), input, result)
     if op not in FINDING:
         return None
     if isinstance(result, tuple):
@@ -55,16 +54,10 @@ def follow(op: str, named: Named, result: Value) -> Value | None:
 
 
 def _along(dim: Any, input: Tensor, result: Value) -> Value | None:
-    """Indices along a dim, of all elements where none is named: the result, or the second of two."""
+    """Indices along a dim, of all elements where none is named."""
     if dim is not None and not (type(dim) is int and -input.rank <= dim < input.rank):
         return None
-    size = input.numel if dim is None else input.shape[dim]
-    if isinstance(result, Tensor):
-        return _column(result, size, 0)
-    match result:
-        case (values, Tensor(dtype="int64") as indices):
-            return (values, _column(indices, size, 0))
-    return None
+    return _column(result, input.numel if dim is None else input.shape[dim], 0)
 
 
 def _places(result: Value, known: Subscripts) -> Value:
@@ -80,10 +73,6 @@ def _column(result: Value, size: Dim, added: int) -> Value:
 
 
 FINDING: Final = frozenset("nonzero argwhere nonzero_numpy".split())
-ALONG: Final[Mapping[str, int | None]] = {
-    **dict.fromkeys("argmax argmin max min median nanmedian".split()),
-    **dict.fromkeys("argsort sort topk kthvalue mode cummax cummin".split(), -1),
-}
-SINGLE: Final = frozenset("argmax argmin argsort".split())
-"""What tells of elements where they are along a dim, with the dim that it looks along where none is given."""
+EXTREME: Final = frozenset("argmax argmin".split())
+"""What tells where along a dim an element is."""
 KEEPING: Final = frozenset("clone contiguous detach alias".split())
