@@ -1125,7 +1125,7 @@ class _Mode(TorchFunctionMode):
         return value if known is None else known[1]
 
 
-_MAKING = frozenset("zeros ones empty full rand randn arange range linspace".split())
+_MAKING = frozenset("zeros ones empty full rand randn".split())
 _LARGE = 1 << 30
 """Constants of more elements are not made: they come of numbers that are tried for a size."""
 

@@ -28,6 +28,7 @@ from anyshape.constraints.spec_text import parse_spec
 from anyshape.constraints.system import System
 from anyshape.solver.decide import Oracle
 from anyshape.tracer.record import TargetError, record
+from anyshape.typecheck import check
 
 
 def trace(target: Callable[..., Any], inputs: str, *assume: str, **options: Any) -> System:
@@ -660,3 +661,13 @@ def test_a_refusal_that_the_program_catches() -> None:
     """A `try` around a call is decided by the rule's requirement, as in an eager run."""
     system = trace(swallows, "x: [b]")
     assert all(runs(system, b=b) == eager(swallows, "x: [b]", b=b) for b in range(1, 9))
+
+
+def test_constants_that_would_fill_the_memory_are_not_made() -> None:
+    """Numbers that are tried for a size may be large; those of `arange` say no such thing."""
+
+    def powers(x: Tensor) -> Tensor:
+        return x + torch.ones(2 ** math.floor(math.log2(x.shape[0])))
+
+    assert check(powers, "x: [t]", budget_s=5.0).verdict == "unknown"
+    assert check(lambda x: x + torch.arange(0, 100_000, 50_000), "x: [t]").verdict == "refined"
