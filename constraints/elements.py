@@ -788,8 +788,6 @@ def _joined(
 def with_elements(op: str, named: Named, result: Any) -> Any:
     """The result with what is known of its elements, where sizes alone decide them, or bound them."""
     places = subscripts.follow(op, named, result)
-    if places is None:
-        places = subscripts.found(op, named, result)
     if places is not None:
         return places
     given = isinstance(result, Tensor) and any(result is value for value in named.values())

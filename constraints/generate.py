@@ -28,7 +28,6 @@ from .language import (
     Context,
     Dyn,
     Generated,
-    Layout,
     Note,
     Refused,
     Slice,
@@ -54,7 +53,7 @@ from .opnames import IGNORED, SYNONYMS, is_in_place, parameters
 from .places import Places
 from .program import Argument, Program, Ref, parts_of
 from .rows import Deeper
-from .stored import SPARSE_LAYOUTS, Stored
+from .stored import Stored, is_sparse
 from .system import Domain
 from .validity import Valid
 
@@ -628,9 +627,7 @@ def _is_special(value: Any) -> bool:
     """Is it, or does it hold, what nothing is known of, or a sparse tensor?"""
     if type(value) is tuple or type(value) is Slice:
         return any(map(_is_special, parts_of(value)))
-    return value is Dyn or (
-        type(value) is Tensor and value.layout is not Layout.CONTIGUOUS and value.layout in SPARSE_LAYOUTS
-    )
+    return value is Dyn or is_sparse(value)
 
 
 def _is_unknown(value: Any) -> bool:

@@ -12,7 +12,8 @@ SPARSE_LAYOUTS: Final = (Layout.COO, Layout.COALESCED, Layout.CSR)
 
 
 def is_sparse(value: Value) -> bool:
-    return type(value) is Tensor and value.layout in SPARSE_LAYOUTS
+    lies = value.layout if type(value) is Tensor else Layout.CONTIGUOUS
+    return lies is not Layout.CONTIGUOUS and lies in SPARSE_LAYOUTS
 
 
 class Stored:

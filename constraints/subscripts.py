@@ -16,7 +16,7 @@ from .language import Slice, Span, Subscripts, Tensor, Value
 Named = Mapping[str, Any]
 
 
-def found(op: str, named: Named, result: Value) -> Value | None:
+def _found(op: str, named: Named, result: Value) -> Value | None:
     """The places that a call finds, with what is known of them; None where it finds none."""
     input = named.get("input")
     if not isinstance(input, Tensor) or not input.shape:
@@ -31,10 +31,12 @@ def found(op: str, named: Named, result: Value) -> Value | None:
 
 
 def follow(op: str, named: Named, result: Value) -> Value | None:
-    """The result of a call on such places, with what is known of it; None where the call is given none."""
+    """The result of a call that finds such places, or is given them, with what is known of it; None where it
+    is another.
+    """
     places = [t.elements for t in named.values() if isinstance(t, Tensor) and type(t.elements) is Subscripts]
     if not places:
-        return None
+        return _found(op, named, result)
     input = named.get("input")
     if not isinstance(input, Tensor) or not isinstance(known := input.elements, Subscripts):
         return result

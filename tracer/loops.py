@@ -418,10 +418,10 @@ class Loop:
         """
         run, k = self.run, self.index
         if not free_symbols(formula).isdisjoint(self._data):
-            if run.judged(formula, self._every_iteration(n, first)) is Answer.ALWAYS:
-                return True
             if k in free_symbols(formula):
                 return self._certain(formula, n, first, of)
+            if run.judged(formula, self._every_iteration(n, first)) is Answer.ALWAYS:
+                return True
         none: Formula = run.judged(le(n, first)) is not Answer.NEVER and le(n, first)
         before = rewrite(formula, {k: first - 1})
         whole: Formula | None

@@ -14,6 +14,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from ..constraints.opnames import is_in_place
+from .fallback import leaves
 
 RESHAPING: Final = frozenset(
     """
@@ -34,16 +35,8 @@ def destinations(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> It
     """The tensors into which a call of a function of torch's writes, as far as its name says so."""
     name = getattr(func, "__name__", "")
     in_place = name == "__setitem__" or is_in_place(name) or name.startswith("__i") or is_assigned(func)
-    for target in (args[:1] if in_place else ()), kwargs.get("out"):
-        yield from _tensors(target)
-
-
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    if isinstance(value, list | tuple):
-        for part in value:
-            yield from _tensors(part)
-    elif isinstance(value, torch.Tensor):
-        yield value
+    given = args[:1] if in_place else (), kwargs.get("out")
+    return (leaf for leaf in leaves(given) if isinstance(leaf, torch.Tensor))
 
 
 class Writes:

@@ -276,6 +276,8 @@ def _uncompiled() -> Iterator[None]:
         return
     from torch._higher_order_ops import utils
 
+    from ..tracer.higher_order import uncompiled
+
     compile_and_call = utils._hop_compile_and_call
 
     def compiled(*args: Any, **kwargs: Any) -> Any:
@@ -284,7 +286,7 @@ def _uncompiled() -> Iterator[None]:
 
     utils._hop_compile_and_call = compiled
     try:
-        with torch.compiler.set_stance("force_eager"):
+        with uncompiled():
             yield
     finally:
         utils._hop_compile_and_call = compile_and_call

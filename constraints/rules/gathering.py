@@ -266,11 +266,10 @@ def nonzero(c: Context, input: Tensor, as_tuple: bool = False) -> Tensor | tuple
 
     A column of the result lies in memory as one.
     """
-    rank = rank_of(input.shape)
     size = c.trues(input if input.dtype == "bool" else Tensor(input.shape, "bool"))
     if as_tuple:
         return (Tensor((size,), "int64"),) * max(input.rank, 1)
-    shape = (size, rank)
+    shape = (size, rank_of(input.shape))
     return Tensor(shape, "int64", laid_out(shape, (1, size)))
 
 
