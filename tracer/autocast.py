@@ -5,12 +5,10 @@ the widest.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
-
-from .symbolic import SymbolicTensor
+from torch.utils import _pytree as pytree
 
 if TYPE_CHECKING:
     from .record import Recording
@@ -32,15 +30,20 @@ PRECISE: Final = frozenset(
     cosine_embedding_loss nll_loss nll_loss_nd cross_entropy cross_entropy_loss hinge_embedding_loss
     poisson_nll_loss margin_ranking_loss soft_margin_loss triplet_margin_loss multi_margin_loss ctc_loss
     kl_div multilabel_margin_loss
+    linalg_cond linalg_matrix_rank linalg_inv_ex linalg_solve linalg_cholesky linalg_cholesky_ex linalg_svd
+    linalg_svdvals linalg_eig linalg_eigvals linalg_eigh linalg_eigvalsh linalg_qr linalg_lstsq
+    linalg_tensorinv linalg_tensorsolve linalg_householder_product
+    fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_fftn
+    fft_ifftn fft_rfftn fft_irfftn
     """.split()
 )
-"""Computed in float32, as is what torch.fft and torch.linalg have."""
+"""Computed in float32."""
 WIDEST: Final = frozenset("cat stack index_copy".split())
 """Computed in float32, if one of the operands is."""
 NOT_FOLLOWED: Final = frozenset(
     """
     lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell bilinear chain_matmul inner
-    tensordot einsum pad interpolate
+    linalg_multi_dot tensordot einsum pad interpolate
     """.split()
 )
 """Made of several operators, each with its own dtype."""
@@ -55,23 +58,21 @@ def cast(
         return args, kwargs
     if op in LOWER:
         wanted = torch.get_autocast_dtype(run.kernels)
-    elif op in PRECISE or op.startswith(("fft_", "linalg_")):
+    elif op in PRECISE:
         wanted = torch.float32
     elif op in WIDEST:
-        found: set[torch.dtype] = set()
-        _mapped((args, kwargs), lambda tensor: found.add(tensor.dtype))
+        found = {leaf.dtype for leaf in pytree.tree_leaves((args, kwargs)) if _is_cast(leaf)}
         wanted = torch.float32 if torch.float32 in found else torch.get_autocast_dtype(run.kernels)
     else:
         return args, kwargs
-    args, kwargs = _mapped((args, kwargs), lambda t: t if t.dtype == wanted else t.to(wanted))
+
+    def one(leaf: Any) -> Any:
+        return leaf.to(wanted) if _is_cast(leaf) and leaf.dtype != wanted else leaf
+
+    args, kwargs = pytree.tree_map(one, (args, kwargs))
     return args, kwargs
 
 
-def _mapped(value: Any, function: Callable[[Any], Any]) -> Any:
-    """The value with each tensor in it mapped that autocast would cast: of floats, but no double ones."""
-    if type(value) is tuple or type(value) is list:
-        return type(value)(_mapped(part, function) for part in value)
-    if type(value) is dict:
-        return {key: _mapped(part, function) for key, part in value.items()}
-    tensor = isinstance(value, torch.Tensor | SymbolicTensor)
-    return function(value) if tensor and value.is_floating_point() and value.dtype != torch.float64 else value
+def _is_cast(leaf: Any) -> bool:
+    """Is it a tensor that autocast would cast: of floats, but no double ones?"""
+    return isinstance(leaf, torch.Tensor) and leaf.is_floating_point() and leaf.dtype != torch.float64

@@ -87,6 +87,42 @@ def test_regions_are_as_eager_runs_have_them(target: Callable[..., Any]) -> None
         assert report.accepts.holds(n=n) == runs, report.to_text()
 
 
+HALVES: dict[str, Callable[[Tensor], Tensor]] = {
+    "norm": torch.linalg.norm,
+    "vector_norm": torch.linalg.vector_norm,
+    "matrix_norm": torch.linalg.matrix_norm,
+    "matrix_power": lambda x: torch.linalg.matrix_power(x, 2),
+    "svd": lambda x: torch.linalg.svd(x)[0],
+    "qr": lambda x: torch.linalg.qr(x)[1],
+    "inverse": torch.linalg.inv,
+    "fft": torch.fft.fft,
+    "fftshift": torch.fft.fftshift,
+    "prod": torch.prod,
+    "cdist": lambda x: torch.cdist(x, x),
+    "mse": lambda x: torch.nn.functional.mse_loss(x, x),
+    "prelu": lambda x: torch.nn.functional.prelu(x, x[0, :1]),
+    "softmax": lambda x: x.softmax(0),
+    "vecdot": lambda x: torch.linalg.vecdot(x, x),
+    "stack": lambda x: torch.stack([x, x.float()]),
+    "stack of halves": lambda x: torch.stack([x, x]),
+}
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_the_dtypes_in_a_region_are_those_of_torch(name: str) -> None:
+    call = HALVES[name]
+    with lower():
+        expected = call(torch.eye(3).to(HALF)).dtype
+
+    def target(x: Tensor) -> Tensor:
+        with lower():
+            result = call(x)
+        assert result.dtype is expected
+        return result
+
+    assert check(target, "x: bfloat16[3, 3]", replay=False).verdict == "proved"
+
+
 def test_models_without_data_have_the_regions_of_the_cpu() -> None:
     with torch.device("meta"):
         model = Layers()
