@@ -48,7 +48,7 @@ def _comparison(op: Operator, term: Term, index: str, low: Dim, high: Dim) -> Fo
     two points is zero everywhere. `!= 0`, with an integer a, means that the only i with a*i = -c, which is
     q = -c // a if a*q = -c, lies outside.
     """
-    split = _affine(term, index)
+    split = affine(term, index)
     if split is None:
         return None
     a, c = split
@@ -60,7 +60,7 @@ def _comparison(op: Operator, term: Term, index: str, low: Dim, high: Dim) -> Fo
     return all_of(compare(op, a * end + c) for end in (low, high))
 
 
-def _affine(term: Term, index: str) -> tuple[Dim, Dim] | None:
+def affine(term: Term, index: str) -> tuple[Dim, Dim] | None:
     """a and c with term = a*index + c, neither of them with the index in it."""
     for mono, _ in term.terms:
         times = sum(index in atom.symbols for atom in mono)

@@ -84,3 +84,22 @@ def test_an_example_that_raises_is_caught_at_its_line() -> None:
     with pytest.raises(ZeroDivisionError) as raised:
         run("p.md", "text\n\n```python runs\n1 / 0\n```\n")
     assert raised.traceback[-1].lineno == 3  # counted from 0
+
+
+PACKAGES = ("constraints", "solver", "tracer", "typecheck")
+
+
+@pytest.mark.parametrize("folder", PACKAGES)
+def test_every_file_has_its_line_in_the_architecture(folder: str) -> None:
+    own = {path.name for path in (ROOT / folder).glob("*.py")} - {"__init__.py", "__main__.py"}
+    assert own - named_files() == set()
+
+
+def test_the_architecture_names_files_that_there_are() -> None:
+    folders = [ROOT / folder for folder in (*PACKAGES, "tests", "benchmarks")]
+    there = {path.name for folder in folders for path in folder.rglob("*.py")}
+    assert named_files() - there == set()
+
+
+def named_files() -> set[str]:
+    return {*re.findall(r"`(?:\w+/)*(\w+\.py)`", (ROOT / "docs" / "architecture.md").read_text())}

@@ -147,7 +147,18 @@ class Cell:
     itself: Any = None
     """The thing, where it has an identity."""
 
+    @property
+    def held(self) -> Any:
+        """The value or the thing."""
+        return self.value if self.itself is None else self.itself
 
+    @property
+    def movable(self) -> bool:
+        """Is it a value, or a real tensor, which is as good as one where many are gathered?"""
+        return self.plain or (self.fixed[0] == REAL and not self.children)
+
+
+REAL: Final = "real tensor"
 REPEATED: Final = ("repeated",)
 SEQUENCES: Final = (("sequence", list), ("sequence", tuple))
 """What the cells of lists and tuples that may grow have as their fixed part."""

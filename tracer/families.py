@@ -10,13 +10,15 @@ known. No more is claimed, so what is proved of any such numbers holds of the pr
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ..constraints.dims import Dim, Term, substitute, sym, symbols
-from ..constraints.formula import Formula, all_of, free_symbols, le, rewrite
+from ..constraints.dims import Apply, Dim, Term, lone_atom, substitute, sym, symbols
+from ..constraints.formula import Formula, all_of, any_of, conjuncts, eq, free_symbols, ge, le, rewrite
 from ..constraints.program import Node
-from .cells import Cell, sizes_of, with_sizes
+from ..constraints.projection import forgetting
+from .cells import REAL, Cell, alike, sizes_of, weakened, with_sizes
+from .heap import look
 from .numbers import size
 from .origins import here
 from .sequences import Repeated, another
@@ -35,8 +37,18 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True)
+class Way:
+    """What one way through the body gives to each of several lists."""
+
+    cells: tuple[Cell, ...]
+    data: tuple[str, ...]
+    known: Formula
+    """What holds where the program goes this way."""
+
+
+@dataclass(frozen=True, slots=True)
 class Gathered:
-    """What another iteration has given, or another way through the body."""
+    """What another iteration gives to a list."""
 
     place: Dim
     cell: Cell
@@ -59,22 +71,53 @@ class Families:
         """Lets go of the run."""
         del self.run
 
-    def gathered(self, body: Body, one: Cell, others: Iterable[Gathered]) -> Repeated | None:
-        """A list of n elements as `one` is of iteration k; None where it does not stand for the others."""
-        if not one.plain:
+    def alike(self, some: Sequence[Cell], others: Sequence[Cell]) -> bool:
+        """Are these values equal, one by one?"""
+        pairs = zip(map(self._symbolic, some), map(self._symbolic, others), strict=True)
+        return all(alike(a, b, self.run.simplified) for a, b in pairs)
+
+    def joined(self, k: str, n: Dim, ways: Sequence[Way]) -> tuple[Body, tuple[Cell, ...]] | None:
+        """What iteration k gives to each list, whichever way it goes; None where they differ in more than
+        sizes. A size that is not the same in all ways is a symbol: one for all that are the same in each way.
+        """
+        if not all(cell.movable for way in ways for cell in way.cells):
             return None
-        for name in body.data:
+        lists = [*zip(*(map(self._symbolic, way.cells) for way in ways), strict=True)]
+        if len(ways) == 1:
+            return self._body(k, n, ways[0].data), tuple(cell for (cell,) in lists)
+        join = _Join(self.run, k, ways)
+        cells = tuple(map(join, lists))
+        if None in cells:
+            return None
+        return self._body(k, n, tuple(join.made)), tuple(cell for cell in cells if cell is not None)
+
+    def _symbolic(self, cell: Cell) -> Cell:
+        """A real tensor is one of those that are like it."""
+        return look(self.run, self.run.lifted(cell.itself)) if cell.fixed[0] == REAL else cell
+
+    def _body(self, k: str, n: Dim, data: tuple[str, ...]) -> Body:
+        body = Body(k, n, data)
+        for name in data:
             if name not in self._places:
-                self._bodies[name], self._places[name] = body, (name, sym(body.k))
-        if not all(self._is_member(body, one, other) for other in others):
-            return None
-        named = _data_in(one)
+                self._bodies[name], self._places[name] = body, (name, sym(k))
+        return body
+
+    def stands_for(self, body: Body, one: Cell, others: Iterable[Gathered]) -> bool:
+        """Is what other iterations give as `one` is, which the body gives?"""
+        return all(self._is_member(body, one, replace(g, cell=self._symbolic(g.cell))) for g in others)
+
+    def gathered(self, body: Body, one: Cell) -> Repeated:
+        """A list of n elements as `one` is of iteration k."""
+        named = _symbols_in(one)
         data = [name for name in body.data if name in named]
+        if not data and body.k not in named:
+            return Repeated.each(self.run, body.n, one.value)
         made: dict[Any, Any] = {}
 
         def at(k: Dim) -> Any:
-            sizes = {d: self._member(d, {body.k: k}) for d in data}
-            key = self.run.simplified(k), *sizes.values()
+            place = self.run.simplified(k)
+            sizes = {body.k: place, **{d: self._member(d, {body.k: k}) for d in data}}
+            key = *sizes.values(),
             if key not in made:
                 made[key] = self._element(one, sizes)
             return made[key]
@@ -84,29 +127,50 @@ class Families:
     # ---- members
 
     def _is_member(self, body: Body, one: Cell, other: Gathered) -> bool:
-        """Is the other element what `one` is at its place? More may be known of its sizes.
-
-        The sizes that the body makes itself come up in the same order; what it was given has its place.
-        """
+        """Is the other element what `one` is at its place? More may be known of its sizes."""
         run, unbacked = self.run, self.run.generator.said.unbacked
-        own = [sym(name) for name in other.data if name not in self._places]
-        made = [name for name in body.data if self._places[name][0] == name]
-        if len(own) != len(made):
+        pairs = [*_pairs(one, other.cell)]
+        if None in pairs:
             return False
-        sizes: dict[str, Dim] = dict(zip(made, own, strict=True))
-        sizes.update((d, self._member(d, {body.k: other.place})) for d in body.data if d not in sizes)
-        for a, b in _pairs(one, other.cell):
-            if b is None or not run.equal(substitute(a, sizes), b):
+        sizes = self._sizes_at(body, other, [pair for pair in pairs if pair is not None])
+        for pair in pairs:
+            assert pair is not None
+            if not run.equal(substitute(pair[0], sizes), pair[1]):
                 return False
-        if not all(run.certain(rewrite(unbacked[name], sizes)) for name in made):
+        own = [name for name in body.data if self._places[name][0] == name and name in sizes]
+        if not all(run.certain(rewrite(unbacked[name], sizes)) for name in own):
             return False
-        for name in made if other.place != sym(body.k) else ():
+        for name in own:
             self._keep(name, other.place, sizes[name])
         return True
 
+    def _sizes_at(self, body: Body, other: Gathered, pairs: Iterable[tuple[Dim, Dim]]) -> dict[str, Dim]:
+        """The sizes of another iteration by the names that they have in the body.
+
+        What the body was given has its place, and what it makes itself may be known from another list. What
+        stands alone is what stands there; the others come up in the same order.
+        """
+        sizes: dict[str, Dim] = {body.k: other.place}
+        for name in body.data:
+            at = self._at(name, {body.k: other.place})
+            if at[0] != name:
+                sizes[name] = self._member(name, {body.k: other.place})
+            elif at in self._members:
+                sizes[name] = self._members[at]
+        for a, b in pairs:
+            if (name := _alone(a)) in body.data:
+                sizes.setdefault(name, b)
+        made = [name for name in body.data if self._places[name][0] == name]
+        own = [name for name in other.data if self._places.get(name, (name,))[0] in (name, *made)]
+        if len(own) == len(made):
+            for name, size in zip(made, map(sym, own), strict=True):
+                sizes.setdefault(name, size)
+        return sizes
+
     def _keep(self, family: str, place: Dim, size: Dim) -> None:
-        self._places[_alone(size)] = family, place
         self._members[family, place] = size
+        if name := _alone(size):
+            self._places[name] = family, place
 
     def _at(self, name: str, moved: Mapping[str, Dim]) -> tuple[str, Dim]:
         """The family of a symbol, and a place of it that is moved."""
@@ -167,7 +231,7 @@ class Families:
             self._places[name][1] == sym(body.k) and self._bodies[family].n == body.n
             for name, family in families.items()
         )
-        alone = all(_alone(dim) or symbols(dim).isdisjoint(data) for dim in _dims(one))
+        alone = all(_alone(dim) in data or symbols(dim).isdisjoint((body.k, *data)) for dim in _dims(one))
         if not whole or not alone:
             return None
         return self._element(one, {name: self._greatest_of(family) for name, family in families.items()})
@@ -199,16 +263,99 @@ def _dims(cell: Cell) -> Iterator[Dim]:
         yield from _dims(child)
 
 
-def _data_in(cell: Cell) -> frozenset[str]:
+def _symbols_in(cell: Cell) -> frozenset[str]:
     return frozenset().union(*map(symbols, _dims(cell)))
 
 
-def _pairs(one: Cell, other: Cell) -> Iterator[tuple[Dim, Dim | None]]:
+def _pairs(one: Cell, other: Cell) -> Iterator[tuple[Dim, Dim] | None]:
     """The sizes of one thing beside those of another; None where there is no such other."""
+    if one.fixed != other.fixed and one.fixed[0] == "tensor":
+        other = weakened(other, one.fixed[-1] is not None)
     same = one.fixed == other.fixed and len(one.dims) == len(other.dims)
     if not same or len(one.children) != len(other.children):
-        yield 0, None
+        yield None
         return
     yield from zip(one.dims, other.dims, strict=True)
     for a, b in zip(one.children, other.children, strict=True):
         yield from _pairs(a, b)
+
+
+class _Join:
+    """One cell for several, where a size that differs is a symbol."""
+
+    def __init__(self, run: Recording, k: str, ways: Sequence[Way]) -> None:
+        self.run, self._k, self._ways = run, k, ways
+        self._data = frozenset(name for way in ways for name in way.data)
+        self._symbols: dict[tuple[Dim, ...], Dim] = {}
+        self.made: list[str] = []
+
+    def __call__(self, cells: Sequence[Cell]) -> Cell | None:
+        """None where they differ in more than sizes."""
+        if any(cell.ref is not None for cell in cells):
+            return self._tensor(cells)
+        first = cells[0]
+        if any(c.fixed != first.fixed or len(c.children) != len(first.children) for c in cells):
+            return None
+        dims = tuple(self._size(d, None) for d in zip(*(cell.dims for cell in cells), strict=True))
+        found = [self(parts) for parts in zip(*(cell.children for cell in cells), strict=True)]
+        parts = tuple(part for part in found if part is not None)
+        if len(parts) < len(found) or (dims != first.dims and first.fixed != ("int",)):
+            return None
+        return replace(first, dims=dims, children=parts, value=self._value(first, dims, parts))
+
+    def _value(self, first: Cell, dims: tuple[Dim, ...], parts: tuple[Cell, ...]) -> Any:
+        if first.fixed == ("int",):
+            return size(self.run, dims[0])
+        return tuple(part.value for part in parts) if first.fixed == ("sequence", tuple) else first.value
+
+    def _tensor(self, cells: Sequence[Cell]) -> Cell | None:
+        if any(cell.dims != cells[0].dims or cell.fixed != cells[0].fixed for cell in cells):
+            tracked = any(cell.fixed[-1] is not None for cell in cells)
+            cells = [weakened(cell, tracked) for cell in cells]
+        first = cells[0]
+        if any(cell.fixed != first.fixed for cell in cells):
+            return None
+        dims = tuple(self._size(d, 0) for d in zip(*(cell.dims for cell in cells), strict=True))
+        value = another(self.run, first.value)
+        value.value = with_sizes(first.fixed, dims)
+        value.ref = self.run.new_value(value.value)
+        arguments = (("input", first.ref),)
+        self.run.nodes.append(Node("carried", arguments, (value.ref.id,), here(self.run.names)))
+        return replace(first, dims=dims, value=value, ref=value.ref)
+
+    def _size(self, dims: tuple[Dim, ...], least: int | None) -> Dim:
+        if all(self.run.equal(dims[0], dim) for dim in dims) and symbols(dims[0]).isdisjoint(self._data):
+            return dims[0]
+        if dims not in self._symbols:
+
+            def one_of_them(own: Term) -> Formula:
+                return any_of(self._is(own, dim, way) for dim, way in zip(dims, self._ways, strict=True))
+
+            self._symbols[dims] = made = self.run.generator.fresh("either", least, None, one_of_them)
+            self.made.append(_alone(made))
+        return self._symbols[dims]
+
+    def _is(self, own: Term, dim: Dim, way: Way) -> Formula:
+        """What is known of the symbol where it is this dim, which it is where the program goes this way."""
+        varying, unbacked = {self._k, *self._data}, self.run.generator.said.unbacked
+        if symbols(dim).isdisjoint(varying):
+            return eq(own, dim)
+        known = [*conjuncts(way.known), *(part for data in way.data for part in conjuncts(unbacked[data]))]
+        if name := _alone(dim):
+            known = [rewrite(part, {name: own}) for part in known]
+        about, linked = [*_between(own, dim)], {*symbols(own), *(symbols(dim) & varying)}
+        for part in reversed(known):  # what came up later is said by what came before
+            if not linked.isdisjoint(free_symbols(part)):
+                linked |= free_symbols(part) & varying
+                about.append(part)
+        return all_of(forgetting(about, linked - symbols(own)))
+
+
+def _between(own: Dim, dim: Dim) -> tuple[Formula, ...]:
+    """What is linear of `own == dim`."""
+    match lone_atom(dim):
+        case Apply(op="min", args=args):
+            return tuple(le(own, arg) for arg in args)
+        case Apply(op="max", args=args):
+            return tuple(ge(own, arg) for arg in args)
+    return (eq(own, dim),)

@@ -35,7 +35,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import torch
 
-from .cells import REPEATED, Cell, ClassAttribute, Content, Item, Local, Member, Place, Slot, sizes_of
+from .cells import REAL, REPEATED, Cell, ClassAttribute, Content, Item, Local, Member, Place, Slot, sizes_of
+from .liveness import live
 from .numbers import Real, Run, Size
 from .origins import is_inner
 from .sequences import Handle, Lazy, Repeated, Repeating, RepeatingTuple, physical
@@ -59,13 +60,15 @@ class Unseen(Exception):
 
 
 def walk(run: Run, frames: Sequence[FrameType], called: Called) -> Cell:
-    """What the frames see, and what they call sees; its value has all things that were met, by identity.
+    """What the frames may still see, and what they call sees; its value has all things that were met, by
+    identity.
 
     Raises Unseen where there is state that cannot be looked into.
     """
     walker = _Walk(run, called)
     walker.met |= {function_of(frame.f_code) for frame in frames}
-    return walker.from_roots((n, v, Local(frame, n)) for frame in frames for n, v in frame.f_locals.items())
+    seen = ((frame, name) for frame in frames for name in frame.f_locals if name in live(frame))
+    return walker.from_roots((name, frame.f_locals[name], Local(frame, name)) for frame, name in seen)
 
 
 def walk_from(run: Run, holder: dict[str, Any], called: Called) -> Cell:
@@ -230,9 +233,13 @@ class _Walk:
         self.run = run
         self.called = called
         self.names = frozenset[str]().union(*(_names(code) for _, code in called))
-        self.numbers: dict[int, int] = {}
+        self.known_as: dict[int, tuple[str, int]] = {}
+        """What each thing that has been met is called, by identity: how it was reached first, and how many
+        others had been reached that way.
+        """
+        self.trails: collections.Counter[str] = collections.Counter()
         self.things: list[Any] = []
-        """What has been met, in order; kept here, so that nothing else takes the place of one."""
+        """What has been met; kept here, so that nothing else takes the place of one."""
         self.met: set[Function] = set()
         self.cells = 0
 
@@ -261,13 +268,17 @@ class _Walk:
         handler = _VALUES.get(type(value))
         if handler is not None:
             return handler(self, value, where)
-        number = self.numbers.setdefault(id(value), len(self.numbers))
-        if number < len(self.things):
-            return Cell(where.trail, ("again", number))
-        self.things.append(value)
+        if id(value) in self.known_as:
+            return Cell(where.trail, ("again", self.known_as[id(value)]))
+        self._meet(value, where.trail)
         handler = _THINGS.get(type(value), _Walk._other)
         found: Cell = handler(self, value, where)
         return replace(found, itself=value)
+
+    def _meet(self, thing: Any, trail: str) -> None:
+        self.known_as[id(thing)] = trail, self.trails[trail]
+        self.trails[trail] += 1
+        self.things.append(thing)
 
     def _holding(self, fixed: Any, where: _Where, parts: Iterable[Part], **rest: Any) -> Cell:
         below = where.depth + 1
@@ -355,9 +366,8 @@ class _Walk:
             return type(key), key
         if type(key) is tuple:
             return tuple, *map(self._key, key)
-        number = self.numbers.setdefault(id(key), len(self.numbers))
-        if number == len(self.things):
-            self.things.append(key)
+        if id(key) not in self.known_as:
+            self._meet(key, "a key")
         return "object", id(key)
 
     def _deque(self, value: collections.deque[Any], where: _Where) -> Cell:
@@ -395,7 +405,7 @@ class _Walk:
         return self._holding(("class", id(value)), where, parts)
 
     def _real_tensor(self, value: torch.Tensor, where: _Where) -> Cell:
-        return self._holding(("real tensor", Content.of(value)), where, _attributes(value))
+        return self._holding((REAL, Content.of(value)), where, _attributes(value))
 
     def _weak(self, value: Any, where: _Where) -> Cell:
         return self._holding(("weak",), where, [(value(), "", None)])

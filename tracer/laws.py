@@ -9,7 +9,7 @@ says between what it lies.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -75,6 +75,8 @@ class Law:
     """As it was found before iteration p, or less than that."""
     by_runs: bool = False
     """A list that grows: `dims` are how many equal elements stand side by side, `children` one of each."""
+    gathers: bool = False
+    """A list that each iteration puts one element behind, of which the law says nothing more."""
     weak: bool = False
     """A tensor whose strides, or elements, are not said."""
     grows: Growth | None = None
@@ -144,6 +146,8 @@ def guess(before: Cell, after: Cell, k: str, first: int, known: Knowledge) -> tu
     by_runs = before.fixed in SEQUENCES and len(before.children) != len(after.children)
     old, new = (gathered(before, known), gathered(after, known)) if by_runs else (before, after)
     if (len(old.dims), len(old.children)) != (len(new.dims), len(new.children)):
+        if by_runs and _has_one_more(before, after):
+            return Law((), (), before, gathers=True), after
         raise Unlike(before.trail)
     pairs = (guess(a, b, k, first, known) for a, b in zip(old.children, new.children, strict=True))
     children, seen = tuple(zip(*pairs, strict=True)) or ((), ())
@@ -151,13 +155,25 @@ def guess(before: Cell, after: Cell, k: str, first: int, known: Knowledge) -> tu
         d if known.equal(d, e) else d + (known.simplified(e) - known.simplified(d)) * (sym(k) - first)
         for d, e in zip(old.dims, new.dims, strict=True)
     )
-    return Law(dims, children, before, by_runs, weak), replace(new, children=seen)
+    return Law(dims, children, before, by_runs, weak=weak), replace(new, children=seen)
 
 
 def gathered(cell: Cell, known: Knowledge) -> Cell:
     """A list as how many equal members stand side by side, and one of each."""
     found = runs(cell.children, known.simplified)
     return replace(cell, dims=tuple(n for n, _ in found), children=tuple(one for _, one in found))
+
+
+def _has_one_more(before: Cell, after: Cell) -> bool:
+    """Has the list what it had, and one more element behind it?"""
+    old, new = before.children, after.children
+    return len(new) == len(old) + 1 and new[-1].movable and all(map(_is_still, old, new))
+
+
+def _is_still(before: Cell, found: Cell) -> bool:
+    """Does the same value stand there?"""
+    known = before.fixed, before.dims
+    return found.movable and found.held is before.held and (found.fixed, found.dims) == known
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +187,8 @@ class Check:
     known: Knowledge
     numbers: Mapping[int, Dim]
     """By the identity of the law of each number that grows, what stands for it before the iteration."""
+    filled: Mapping[int, Sequence[Any]]
+    """By the identity of the law of each list that gathers, what it was filled with before the iteration."""
     made: bool = False
     """Was the state made what the law says, and not by an iteration?"""
 
@@ -187,10 +205,15 @@ class Check:
             found = law.seen(found)
         if law.cell.fixed != found.fixed or not self.things.same(law.cell.itself, found.itself):
             raise Unlike(found.trail)
+        if law.gathers:
+            return law, self._gathering(law, found)
+        by_ones = found
         if law.by_runs:
             found = gathered(found, self.known)
         expected = law.at(self.k, self.value)
         if (len(expected), len(law.children)) != (len(found.dims), len(found.children)):
+            if law.by_runs and not self.made and by_ones.children and by_ones.children[-1].movable:
+                return Law((), (), law.cell, gathers=True), by_ones
             raise Unlike(found.trail)
         if law.grows is not None:
             law = self._growing(law, law.grows, self.numbers[id(law)], found)
@@ -204,6 +227,20 @@ class Check:
         if any(a is not b for a, b in zip(children, law.children, strict=True)):
             law = replace(law, children=children)
         return law, replace(found, children=tuple(member for _, member in checked))
+
+    def _gathering(self, law: Law, found: Cell) -> Cell:
+        """The list, if it has what it was filled with, and one more element. Raises Unlike where it has not.
+        """
+        kept, news = self.filled[id(law)], 0 if self.made else 1
+        same = all(cell.held is one for cell, one in zip(found.children, kept, strict=False))
+        if not same or len(found.children) != len(kept) + news:
+            raise Unlike(found.trail)
+        for before, cell in zip(law.cell.children, found.children, strict=False):
+            if cell.held is before.held and not _is_still(before, cell):
+                raise Unlike(cell.trail)
+        if news and not found.children[-1].movable:
+            raise Unlike(found.trail)
+        return found
 
     def _grown(self, law: Law, found: Cell) -> Law | None:
         """The law of a number that has not grown as it should, but by another number."""

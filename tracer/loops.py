@@ -29,7 +29,8 @@ import contextlib
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum, auto
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
@@ -54,7 +55,7 @@ from ..constraints.program import Iteration, Node, Ref
 from ..constraints.system import Answer
 from . import control, higher_order, merging, sequences
 from .cells import LASTING, Cell, Place, alike, runs, with_sizes
-from .families import Body, Families, Gathered
+from .families import Families, Gathered, Way
 from .heap import Function, Unseen, function_of, look, walk
 from .laws import AsWritten, Check, Growth, Knowledge, Law, Things, Unlike, guess
 from .ledger import Mark, Position
@@ -84,6 +85,21 @@ class Stage(Enum):
     ALL = auto()
 
 
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """A way through the body."""
+
+    given: dict[int, Cell]
+    """What it puts into lists that gather, by the identity of their laws."""
+    data: tuple[str, ...]
+    """The sizes that the data decide in it."""
+    turns: tuple[Turn, ...]
+
+    @property
+    def known(self) -> Formula:
+        return all_of(turn.known for turn in self.turns)
+
+
 # --- one loop --------------------------------------------------------------------------------------------
 
 
@@ -108,6 +124,10 @@ class Loop:
         """By the identity of the law of each number that grows, what stands for it."""
         self._within: list[Formula] = []
         """Between what these numbers lie."""
+        self._filled: dict[int, tuple[Any, ...]] = {}
+        """By the identity of the law of each list that gathers, what it was filled with last."""
+        self._ended: list[_Ended] = []
+        """The ways through the body."""
         self._end_of_law: Dim = 0
         """The law holds before iterations up to this one."""
         self._maker: FrameType | None = frame
@@ -216,14 +236,17 @@ class Loop:
                 yield from self._element(sym(k), Stage.ALL)
                 weaker, found = self._check(law, sym(k) + 1, run)
                 if weaker is not law:
-                    law, self._ways, self._looked_at = weaker, [[]], 0
+                    law, self._ways, self._looked_at, self._ended = weaker, [[]], 0, []
                     self._gathered[first:] = [(Stage.GUESS, ())] * (len(self._gathered) - first)
                     run.start_again(whole)
                     continue
                 nested = run.position.iterations > mark.position.iterations
                 if not self.turns and not nested and calls != run.calls_since(mark):
                     self.fail("one iteration calls what another does not")
+                given = dict(_given(law, found))
+                self._ended.append(_Ended(given, run.data_since(begun), tuple(self.turns)))
                 self._conclude(mark, begun, found, n, first)
+            self._filled = self._whole(law, n)
             self._make(law, found, n, carry=False)
             run.loops.met |= _tensors(found)
             run.loops.ended[k] = self.site
@@ -263,7 +286,7 @@ class Loop:
     def _check(self, law: Law, value: Dim, known: Knowledge, made: bool = False) -> tuple[Law, Cell]:
         """Looks whether the state is the law's, or that of a law that says less."""
         found = self._look()
-        check = Check(self.index, self._first, value, self._things, known, self._numbers, made)
+        check = Check(self.index, self._first, value, self._things, known, self._numbers, self._filled, made)
         return self._attempt(lambda: check(law, found))
 
     def _attempt(self, compare: Callable[[], T]) -> T:
@@ -282,11 +305,13 @@ class Loop:
         """
         self._numbers, self._within = {}, []
         self._write(law, found, value, carry)
-        self._grow(law, found, value)
+        self._grow(law, found, value, carry)
         if self._check(law, value, AsWritten(self.run), made=True)[0] is not law:
             self.fail("the state cannot be made what it should be")
 
     def _write(self, law: Law, cell: Cell, value: Dim, carry: bool) -> None:
+        if law.gathers:
+            return
         for child, member in zip(law.children, cell.children, strict=True):
             self._write(child, member, value, carry)
         if law.by_runs:
@@ -344,19 +369,51 @@ class Loop:
         self.run.nodes.append(Node("carried", (("input", first.ref),), (ref.id,), here(self.run.names)))
         return ref
 
-    def _grow(self, law: Law, cell: Cell, value: Dim) -> None:
+    def _grow(self, law: Law, cell: Cell, value: Dim, carry: bool) -> None:
         """Fills lists that grow, after all that they hold has been written."""
-        if not law.by_runs:
+        members: Iterable[Any]
+        if law.by_runs:
+            counts = (count for count in law.at(self.index, value) if count is not None)
+            members = _members(self.run, [*zip(counts, cell.children, strict=True)])
+        elif law.gathers:
+            if carry:
+                out_of_sight = Repeated.of(self.run, value - self._first, self._not_yet)
+                self._filled[id(law)] = *(one.held for one in law.cell.children), out_of_sight
+            members = self._filled[id(law)]
+        else:
             for child, member in zip(law.children, cell.children, strict=True):
-                self._grow(child, member, value)
+                self._grow(child, member, value, carry)
             return
-        counts = (count for count in law.at(self.index, value) if count is not None)
-        members = _members(self.run, [*zip(counts, cell.children, strict=True)])
         if isinstance(cell.value, list):
             self.run.loops.remember_list(cell.value)
             refill(cell.value, members)
         else:
             self._put(cell, RepeatingTuple(members))
+
+    def _not_yet(self, place: Dim) -> NoReturn:
+        self.fail("an iteration looks at what others have gathered")
+
+    def _whole(self, law: Law, n: Dim) -> dict[int, tuple[Any, ...]]:
+        """By the identity of the law of each list that gathers, what all iterations have filled it with."""
+        lists = [*_gathering(law)]
+        if not lists:
+            return {}
+        ways = [Way(tuple(way.given[id(one)] for one in lists), way.data, way.known) for way in self._ended]
+        data = [data for _, data in self._gathered[: self._first]]
+        others = [
+            [Gathered(i, *own) for i, own in enumerate(zip(cells, data, strict=False))]
+            for cells in (one.cell.children[-self._first :] for one in lists)
+        ]
+        filled = {}
+        for one, (whole, same) in zip(lists, self._families(n, ways, others), strict=True):
+            kept = one.cell.children[: -self._first] if same else one.cell.children
+            all_of_them = whole if same else whole.between(self._first)
+            filled[id(one)] = *(member.held for member in kept), all_of_them
+        return filled
+
+    def _is_of_sizes(self, turn: Turn) -> bool:
+        """Do sizes alone decide the branch?"""
+        return turn.formula is not None and free_symbols(turn.formula).isdisjoint(self._data)
 
     # ---- what the body has said
 
@@ -451,17 +508,16 @@ class Loop:
         stages = [(element, *made) for element, made in zip(gathered, self._gathered, strict=True)]
         members = [element for element, stage, _ in stages if stage is Stage.ITSELF]
         of_all = [element for element, stage, _ in stages if stage is Stage.ALL]
-        if of_all and any(made for _, stage, made in stages if stage is Stage.ALL):
-            return self._close_family(gathered)
         place = len(members) - self._last
         if of_all:
             members.insert(place, Repeated.each(self.run, self.count - len(members), of_all[-1]))
         with torch._C.DisableTorchFunction():
             cells = [look(self.run, element) for element in (*members, *of_all)]
-        for cell in cells[len(members) :]:
-            same = alike(cells[place].children[0], cell, self.run.simplified)
-            if not same or _mentions(cell, self.index):
-                self.fail("the elements of a list comprehension differ in shape")
+        ways = cells[len(members) :]
+        sized_by_data = any(made for _, stage, made in stages if stage is Stage.ALL)
+        same = all(alike(ways[-1], cell, self.run.simplified) for cell in ways)
+        if sized_by_data or not same or any(_mentions(cell, self.index) for cell in ways):
+            return self._close_family(gathered)
         self.run.loops.remember_list(gathered)
         refill(gathered, _members(self.run, runs(cells[: len(members)], self.run.simplified)))
 
@@ -469,28 +525,59 @@ class Loop:
         """Of elements that have a size of their own, which the data decide, the list stands for all."""
         with torch._C.DisableTorchFunction():
             cells = [look(self.run, element) for element in gathered]
-        places = {Stage.ALL: iter([sym(self.index)] * len(cells)), Stage.ITSELF: iter(self._places())}
-        found = [
-            (stage, Gathered(next(places[stage]), cell, data))
-            for cell, (stage, data) in zip(cells, self._gathered, strict=True)
-            if stage is not Stage.GUESS
-        ]
-        one = [gathered for stage, gathered in found if stage is Stage.ALL][-1]
-        body = Body(self.index, self.count, one.data)
-        whole = None
-        if not _mentions(one.cell, self.index):
-            others = [gathered for _, gathered in found if gathered is not one]
-            whole = self.run.loops.families.gathered(body, one.cell, others)
-        if whole is None:
-            self.fail("the elements of a list comprehension differ in shape")
+        places, ways, others = self._places(), [], []
+        known = (way.known for way in self._ended)
+        for cell, (stage, data) in zip(cells, self._gathered, strict=True):
+            if stage is Stage.ALL:
+                ways.append(Way((cell,), data, next(known)))
+            elif stage is Stage.ITSELF:
+                others.append(Gathered(next(places), cell, data))
+        ((whole, same),) = self._families(self.count, ways, [others])
+        first, last = others[: self._first], others[self._first :]
+        if not same:
+            whole = whole.between(len(first), len(last))
+        members = [whole] if same else [*(m.cell.held for m in first), whole, *(m.cell.held for m in last)]
         self.run.loops.remember_list(gathered)
-        refill(gathered, [whole])
+        refill(gathered, members)
 
+    def _families(
+        self, n: Dim, ways: Sequence[Way], others: Sequence[Sequence[Gathered]]
+    ) -> list[tuple[Repeated, bool]]:
+        """For each list what stands for the elements of all n iterations; and whether it does so for those
+        that other iterations have given, too.
+        """
+        families = self.run.loops.families
+        by_sizes = any(self._is_of_sizes(turn) for way in self._ended for turn in way.turns)
+        if by_sizes and any(not families.alike(ways[0].cells, way.cells) for way in ways):
+            self.fail("sizes decide which of several shapes the elements of a list have")
+        made = families.joined(self.index, n, ways)
+        if made is None:
+            self.fail("the elements that a list gathers differ in more than their shape")
+        body, cells = made
+        pairs = zip(cells, others, strict=True)
+        return [(families.gathered(body, one), families.stands_for(body, one, own)) for one, own in pairs]
 
     def _places(self) -> Iterator[Dim]:
         """Which iterations run as they are."""
         yield from range(self._first)
         yield from (self.count - behind for behind in range(self._last, 0, -1))
+
+
+def _gathering(law: Law) -> Iterator[Law]:
+    """The laws of lists that gather."""
+    if law.gathers:
+        yield law
+    for child in law.children:
+        yield from _gathering(child)
+
+
+def _given(law: Law, found: Cell) -> Iterator[tuple[int, Cell]]:
+    """What an iteration has put into the lists that gather, by the identity of their laws."""
+    if law.gathers:
+        yield id(law), found.children[-1]
+        return
+    for child, member in zip(law.children, found.children, strict=True):
+        yield from _given(child, member)
 
 
 def _members(run: Recording, found: list[tuple[Dim, Cell]]) -> Iterator[Any]:

@@ -72,6 +72,8 @@ class Plans:
         """Where shapes of unknown length are spelt out, though they are written out in a call (`spread.py`);
         everywhere, where it is None.
         """
+        self.written: set[Site] = set()
+        """Calls that make constants which loops write into, so that their elements are taken as unknown."""
         self._calls: set[Site] = set()
         """Calls whose ways are merged, or were tried to; and loops over a number of elements that are
         summarised.
@@ -118,6 +120,9 @@ class Plans:
 
     def change(self, failed: NotSummarised) -> None:
         """Another attempt: as before, if it has come out only now what the body calls, whose state counts."""
+        if isinstance(failed, Written):
+            self.written.add(failed.site)
+            return
         known = self._called.setdefault(failed.site, {})
         if isinstance(failed, Chosen) and failed.site.is_loop:  # in which others may be that have failed
             self._failed = {site: n for site, n in self._failed.items() if not site.is_loop}
@@ -128,6 +133,10 @@ class Plans:
             else:
                 self._failed[failed.site] = self._failed.get(failed.site, 0) + 1
         known.update(failed.called)
+
+
+class Written(NotSummarised):
+    """A loop writes into a constant that this call has made."""
 
 
 class Chosen(NotSummarised):

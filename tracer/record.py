@@ -17,6 +17,7 @@ import math
 import numbers
 import sys
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import BuiltinFunctionType, CodeType, FrameType, ModuleType
@@ -67,7 +68,7 @@ from .merging import Calls, MergedCall
 from .model_state import ModelState, Modules, submodules
 from .numbers import DataNeeded, Real, Size, returned, size
 from .origins import REFUSALS, ModuleNames, caller, here, is_defect, is_miscall, is_ours, of_error
-from .plans import NotSummarised, Plans
+from .plans import NotSummarised, Plans, Site, Written
 from .real_tensors import dtype_name, value_of
 from .repeats import Answered, Call, Slot
 from .sequences import COUNTED, SEVERAL, Repeated, counted, iterate, joined, lazy, physical, settled, times
@@ -320,6 +321,8 @@ class Recording(Ledger):
         self._made: list[Decision] = []
         self.overwritten: dict[int, tuple[torch.Tensor, SymbolicTensor]] = {}
         """Real tensors that the program has written into, each with what stands for it since, by identity."""
+        self._constants: dict[int, tuple[weakref.ref[torch.Tensor], Site]] = {}
+        """By identity, constants that the program has made, and the call that made each."""
         self.constants_written = False
         """Has a tensor of constants been written into? Then so may others, of which it is a view."""
         self.turns: list[Condition] = []
@@ -933,7 +936,11 @@ class Recording(Ledger):
         without data.
         """
         if self.loops.summarising:
-            self.give_up("a loop writes into a tensor of constants")
+            reason = "a loop writes into a tensor of constants"
+            constant, site = self._constants.get(id(tensor), (None, None))
+            if constant is not None and constant() is tensor and site is not None:
+                raise self.loops.fails(Written(site, reason, {}))
+            self.give_up(reason)
         symbolic = SymbolicTensor(self, value, ref, tensor.dtype)
         self.overwritten[id(tensor)] = tensor, symbolic
         return symbolic
@@ -942,6 +949,14 @@ class Recording(Ledger):
         """A real tensor on the meta device, which has no data, as one of which no data are known."""
         _, known, ref = self.real_tensor(tensor)
         return SymbolicTensor(self, known, ref, tensor.dtype)
+
+    def made(self, tensor: torch.Tensor, frame: FrameType) -> torch.Tensor:
+        """A constant that the program has made, in this frame."""
+        site = Site(frame.f_code, frame.f_lasti)
+        if site in self.loops.plans.written:
+            return self.lifted(tensor)
+        self._constants[id(tensor)] = weakref.ref(tensor), site
+        return tensor
 
     def _ref(self, tensor: torch.Tensor) -> Ref:
         _, tensor = self.overwritten.get(id(tensor), (tensor, tensor))
@@ -1112,7 +1127,8 @@ class _Mode(TorchFunctionMode):
             self.run.give_up(f"a constant of {_elements(args, kwargs)} elements is made")
         if name in ABOUT_DATA and args and args[0].is_meta:
             return self.run.call(func, (self.run.lifted(args[0]), *args[1:]), kwargs)
-        return func(*args, **kwargs)
+        result = func(*args, **kwargs)
+        return self.run.made(result, sys._getframe(1)) if name in _MAKING else result
 
     def _since(self, value: Any) -> Any:
         """The arguments, with what stands for real tensors that were written into."""
@@ -1125,7 +1141,7 @@ class _Mode(TorchFunctionMode):
         return value if known is None else known[1]
 
 
-_MAKING = frozenset("zeros ones empty full rand randn".split())
+_MAKING = frozenset("zeros ones empty full rand randn zeros_like ones_like full_like empty_like".split())
 _LARGE = 1 << 30
 """Constants of more elements are not made: they come of numbers that are tried for a size."""
 

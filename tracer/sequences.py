@@ -29,10 +29,12 @@ import torch
 from ..constraints.dims import Dim, Term, ceildiv, maximum, minimum, total
 from ..constraints.formula import all_of, eq, ge, lt
 from ..constraints.generate import anew
-from ..constraints.language import Layout, Tensor
+from ..constraints.language import UNTRACKED, Layout, Tensor
 from ..constraints.lifting import reached
+from ..constraints.program import Node
 from ..constraints.rows import place_of
 from .numbers import Size, dim_of, size
+from .origins import here
 from .symbolic import Sizes, SymbolicTensor
 
 if TYPE_CHECKING:
@@ -284,6 +286,11 @@ class Repeated(SymbolicTensor):
             return made[place]
 
         return cls.of(run, count, at, True, one, lambda: another(run, one))
+
+    def between(self, first: int, last: int = 0) -> Repeated:
+        """The elements but for so many in front and behind."""
+        count = self.count - first - last
+        return Repeated.of(self.run, count, lambda k: self.at(k + first), self.alike, self.one)
 
     @property
     def value(self) -> NoReturn:  # type: ignore[override]
@@ -567,6 +574,9 @@ def counted(
     counts: tuple[Dim, ...] = ()
     if op in ("cat", "stack") and args and type(args[0]) in SEVERAL:
         members = physical(args[0])
+        if op == "cat":
+            at = args[1] if builtins.len(args) > 1 else kwargs.get("dim", 0)
+            members = tuple(_side_by_side(m, at) for m in members)
         of = [m.one if type(m) is Repeated else m for m in members]
         if all(isinstance(one, torch.Tensor) and (op == "stack" or not _has_row(one)) for one in of):
             members = tuple(m for m in members if type(m) is not Repeated or run.truth(ge(m.count, 1)))
@@ -592,6 +602,31 @@ def _padded(value: Any) -> tuple[list[Any], tuple[Dim, ...]] | None:
     first = member.at(0).value
     alike = isinstance(first, Tensor) and first.rank == longest.value.rank > 0
     return ([longest], (member.count,)) if alike and first.shape[1:] == longest.value.shape[1:] else None
+
+
+def _side_by_side(member: Any, dim: Any) -> Any:
+    """For many tensors of different sizes, one like all of them one behind the other, if they are of one size
+    but for that dim.
+    """
+    if type(member) is not Repeated or member.alike:
+        return member
+    run = member.run
+    longest = member.most() if run.truth(ge(member.count, 1)) else None
+    if type(longest) is not SymbolicTensor or not isinstance(longest.value, Tensor) or _has_row(longest):
+        return member
+    first, whole = member.at(0).value, longest.value
+    if type(dim) is not int or not -whole.rank <= dim < whole.rank:
+        return member
+    at = dim % whole.rank
+    both = [(*t.shape[:at], *t.shape[at + 1 :]) for t in (first, whole)]
+    if both[0] != both[1]:
+        return member
+    size_there = run.generator.fresh("total", 0, member.count * whole.shape[at])
+    shape = (*whole.shape[:at], size_there, *whole.shape[at + 1 :])
+    value = Tensor(shape, whole.dtype, elements=None if whole.elements is None else UNTRACKED)
+    ref = run.new_value(value)
+    run.nodes.append(Node("carried", (("input", longest.ref),), (ref.id,), here(run.names)))
+    return SymbolicTensor(run, value, ref, longest.dtype)
 
 
 def _has_row(x: torch.Tensor) -> bool:

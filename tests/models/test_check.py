@@ -20,7 +20,6 @@ APPROXIMATE = {
     "hf_t5_encoder": "buckets of relative positions go through a logarithm before they are indices",
     "hf_t5": "buckets of relative positions go through a logarithm before they are indices",
     "diffusers_autoencoder_kl": "a view of a tensor whose layout depends on the kernel",
-    "monai_swin_unetr": "a view of a tensor whose layout depends on the kernel",
 }
 
 

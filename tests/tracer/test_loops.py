@@ -658,13 +658,6 @@ def on_data(x: Tensor) -> Tensor:
     return h
 
 
-def data_decides_the_size(x: Tensor) -> Tensor:
-    outs = []
-    for t in range(x.size(1)):
-        outs.append(x[:, t][x[:, t] > 0])
-    return torch.cat(outs)
-
-
 RANGES = [
     Case(from_one, refuses=True),
     Case(every_second, refuses=True),
@@ -699,7 +692,6 @@ RANGES = [
     Case(refuses_all, refuses=True),
     Case(tries),
     Case(on_data),
-    Case(data_decides_the_size, summarised=False),
 ]
 
 
@@ -1165,6 +1157,129 @@ def written_places(x: Tensor) -> Tensor:
     return x[0, places[0]]
 
 
+def appended(x: Tensor) -> Tensor:
+    values, places = [], []
+    for row in x:
+        mask = row > 0
+        values.append(row[mask])
+        places.append(torch.nonzero(mask).squeeze(1))
+    most = max(len(v) for v in values)
+    y = x.new_zeros(x.size(0), most)
+    for k, (value, place) in enumerate(zip(values, places, strict=True)):
+        y[k, : len(place)] = value
+    return y
+
+
+def appended_behind_others(x: Tensor) -> list[Tensor]:
+    found = [x[0, 1:2], x[0]]
+    for row in x:
+        found.append(row[row > 0])
+    return [row.new_zeros(6)[: row.size(0)] + row for row in found]
+
+
+def nothing_or_places(x: Tensor) -> Tensor:
+    """An iteration of either kind gives to both lists equally much."""
+    boxes, scores = [], []
+    for row in x:
+        places = torch.nonzero(row > 0).squeeze(1)
+        if places.numel() == 0:
+            boxes.append(torch.zeros(0, 4))
+            scores.append(torch.zeros(0))
+        else:
+            boxes.append(torch.zeros(places.size(0), 4))
+            scores.append(row[places])
+    for box, score in zip(boxes, scores, strict=True):
+        _ = box * score.unsqueeze(1)
+    return torch.cat(boxes) @ torch.zeros(4, 2)
+
+
+def at_most_two(x: Tensor) -> Tensor:
+    found = []
+    for row in x:
+        kept = row[row > 0]
+        if kept.size(0) > 2:
+            kept = kept[:2]
+        found.append(kept)
+    return pad_sequence(found, batch_first=True)[:, :2] @ torch.zeros(max(len(row) for row in found), 1)
+
+
+def a_growing_tuple(x: Tensor) -> list[Tensor]:
+    found: tuple[Tensor, ...] = ()
+    for row in x:
+        found = found + (row[row > 0],)  # noqa: RUF005
+    return [a * b for a, b in zip(found, found, strict=True)]
+
+
+def data_decide_the_size(x: Tensor) -> Tensor:
+    outs = []
+    for t in range(x.size(1)):
+        outs.append(x[:, t][x[:, t] > 0])
+    return torch.cat(outs)[: x.numel()]
+
+
+def together_with_others(x: Tensor) -> Tensor:
+    return torch.cat([x[0]] + kept(x) + [x[-1]])[: x.numel() + 12]  # noqa: RUF005
+
+
+def pairs_of_one_kind(x: Tensor) -> Tensor:
+    found = []
+    for row in x:
+        mask = row > 0
+        found.append((row[mask], mask))
+    values, masks = [v for v, _ in found], [m for _, m in found]
+    return torch.cat(values).sum() + torch.cat(masks).float() @ torch.ones(x.numel())
+
+
+def suppressed(x: Tensor) -> list[Tensor]:
+    """As detectors do: a loop over what was found, in a loop over images."""
+    found = []
+    for row in x:
+        places, chosen, count = torch.nonzero(row > 0).squeeze(1), torch.zeros(6, dtype=torch.long), 0
+        for place in places:
+            if row[place] > 0.5:
+                last = place
+                chosen[count] = last
+                count += 1
+        found.append(row[chosen[:count]])
+    return [row.new_zeros(6)[: row.size(0)] + row for row in found]
+
+
+def appended_beside_another(x: Tensor) -> list[Tensor]:
+    some, others = [], []
+    for row in x:
+        some.append(row[row > 0])
+        others.append(row[row < 0])
+    return [a + b for a, b in zip(some, others, strict=True)]
+
+
+def one_way_gives_other_sizes(x: Tensor) -> list[Tensor]:
+    some, others = [], []
+    for row in x:
+        some.append(row[row > 0])
+        others.append(row[:3] if row.sum() > 2 else row[row > 0])
+    return [a + b for a, b in zip(some, others, strict=True)]
+
+
+def two_of_either_way(x: Tensor) -> Tensor:
+    found = []
+    for row in x:
+        found.append(row[:3] if row.sum() > 2 else row[:4])
+    return found[0] + found[1]
+
+
+def two_totals(x: Tensor) -> Tensor:
+    return torch.cat(kept(x)) + torch.cat(kept(-x))
+
+
+def behind_a_start(x: Tensor) -> Tensor:
+    """The element at place k + 1 is of iteration k."""
+    some, others = [x[0]], []
+    for row in x:
+        some.append(row[row > 0])
+        others.append(row[row > 0])
+    return some[1] + others[1]
+
+
 def rows_of_data(n: int) -> Iterator[Tensor]:
     """Rows of which none, one, two or all elements are positive, in every combination."""
     for counts in itertools.product((0, 1, 2, 6), repeat=n):
@@ -1173,7 +1288,8 @@ def rows_of_data(n: int) -> Iterator[Tensor]:
 
 @pytest.mark.parametrize("target", [
     padded, padded_behind, filled, side_by_side, twice, of_every_second, narrowed_twice, one_way_or_another,
-    sizes_of_ends, one_mask_twice,
+    sizes_of_ends, one_mask_twice, appended, appended_behind_others, nothing_or_places, at_most_two,
+    a_growing_tuple, data_decide_the_size, together_with_others, pairs_of_one_kind, suppressed,
 ], ids=lambda f: f.__name__)  # fmt: skip
 def test_lists_of_what_the_data_have_sized(target: Any) -> None:
     report = check(target, "x: [n, 6]", budget_s=60)
@@ -1186,7 +1302,8 @@ def test_lists_of_what_the_data_have_sized(target: Any) -> None:
 @pytest.mark.parametrize("target", [
     each_beside_the_last, each_beside_the_next, each_beside_the_first, beside_another, most_of_some,
     most_of_others, first_kept_otherwise, stacked, padded_squares, two_masks, two_masks_that_are_appended,
-    two_masks_in_pairs, kept_by_masks, two_numbers, written_places,
+    two_masks_in_pairs, kept_by_masks, two_numbers, written_places, appended_beside_another,
+    one_way_gives_other_sizes, two_of_either_way, two_totals, behind_a_start,
 ], ids=lambda f: f.__name__)  # fmt: skip
 def test_lists_that_fail_for_some_data(target: Any) -> None:
     """Some data are refused from three rows on, so that it is proved of no more than of others."""

@@ -1,0 +1,81 @@
+"""Which variables of a running function may still be read: the classic backward analysis over its bytecode.
+
+A variable is live before an instruction if on some way from there it is read before it is written. What
+another holds cannot make a difference any more.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import itertools
+from collections.abc import Mapping
+from types import CodeType, FrameType
+from typing import Any, Final
+
+from .sequences import instructions
+
+_ENDS: Final = frozenset(
+    """
+    RETURN_VALUE RETURN_CONST RAISE_VARARGS RERAISE JUMP_FORWARD JUMP_BACKWARD JUMP_BACKWARD_NO_INTERRUPT
+    INTERPRETER_EXIT
+    """.split()
+)
+"""Instructions that the next one does not follow."""
+_JUMPS: Final = frozenset((*dis.hasjrel, *dis.hasjabs))
+_WRITES: Final = frozenset(("STORE_FAST", "STORE_FAST_STORE_FAST"))
+_INSPECT: Final = frozenset("locals vars dir eval exec _getframe currentframe".split())
+"""Functions that may read any variable of who calls them."""
+
+
+def live(frame: FrameType) -> frozenset[str]:
+    """The variables that may be read from here on, by the instruction itself to begin with."""
+    return _live_before(frame.f_code).get(frame.f_lasti, frozenset(frame.f_locals))
+
+
+@functools.lru_cache(maxsize=512)
+def _live_before(code: CodeType) -> Mapping[int, frozenset[str]]:
+    """By offset. Empty where nothing is known, as where variables are read by other means.
+
+    What functions share that are defined in it is live everywhere.
+    """
+    if _INSPECT & {*code.co_names}:
+        return {}
+    steps, always = instructions(code), {*code.co_cellvars, *code.co_freevars}
+    if "super" in code.co_names:  # which reads the first argument
+        always.update(code.co_varnames[:1])
+    follow = _following(code)
+    before = dict.fromkeys(steps, frozenset(always))
+    changed = True
+    while changed:
+        changed = False
+        for at in reversed(steps):
+            reads, writes = _accesses(steps[at])
+            after = frozenset[str]().union(*(before[n] for n in follow[at]))
+            found = before[at] | reads | (after - writes)
+            if found != before[at]:
+                before[at], changed = found, True
+    return before
+
+
+def _accesses(step: dis.Instruction) -> tuple[frozenset[str], frozenset[str]]:
+    """What an instruction reads, and what it writes for certain. One that does both is taken to read both."""
+    if "FAST" not in step.opname:
+        return frozenset(), frozenset()
+    names = frozenset(step.argval if isinstance(step.argval, tuple) else (step.argval,))
+    return (frozenset(), names) if step.opname in _WRITES else (names, frozenset())
+
+
+def _following(code: CodeType) -> Mapping[int, frozenset[int]]:
+    """By offset, where the program may be after the instruction."""
+    steps = instructions(code)
+    caught: Any = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
+    found = {}
+    for (at, step), behind in itertools.zip_longest(steps.items(), itertools.islice(steps, 1, None)):
+        follow = {entry.target for entry in caught if entry.start <= at < entry.end}
+        if step.opname not in _ENDS and behind is not None:
+            follow.add(behind)
+        if step.opcode in _JUMPS:
+            follow.add(step.argval)
+        found[at] = frozenset(follow & steps.keys())
+    return found
