@@ -7,8 +7,8 @@ Each model of `tests/models` (with `--catalogue` those of the catalogue, as far 
 installed) is exported both ways in a process of its own, and both programs are run next to the model at the
 ends of their ranges. Results are kept in `build/bench_export/`, and what is there is not measured again
 unless `--fresh` says so, or `--older HOURS` of what was measured before that: with it, a measurement of
-everything goes on where it was stopped. `benchmarks/export.md` is written from all of them; `--table` does
-only that.
+everything goes on where it was stopped. `docs/data/exports.json` has the last result of each model, whoever
+measured it, and `benchmarks/export.md` is written from that; `--table` does only that.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ from zoo.row import Row  # noqa: E402
 from anyshape.typecheck import export  # noqa: E402
 
 RESULTS = HERE.parent / "build" / "bench_export"
+DATA = HERE.parent / "docs" / "data" / "exports.json"
 PAGE = HERE / "export.md"
 OWN = tuple(
     Row(e.name, "torch", e.build, e.inputs, e.probe, e.assume) for e in ZOO if e.verdict != "refuted"
@@ -82,8 +83,16 @@ def main() -> None:
     if not options.table:
         before = time.time() - 3600 * options.older if options.older is not None else 0.0
         _measure([row for row in chosen if options.fresh or not _is_measured(row, before)], options.seconds)
-    outcomes = [_read(_file(row)) for row in rows if _file(row).exists()]
-    PAGE.write_text(page(outcomes, [row.name for row in rows if not _file(row).exists()]))
+    data = json.loads(DATA.read_text())
+    kept = {one["name"]: _outcome(one) for one in data["models"]}
+    rows = (*OWN, *CATALOGUE)
+    kept |= {row.name: _outcome(json.loads(_file(row).read_text())) for row in rows if _file(row).exists()}
+    outcomes = [kept[row.name] for row in rows if row.name in kept]
+    measured = [o for o in outcomes if not o.failure and not o.unexportable]
+    if all(o.spec_exports is not None for o in measured):
+        data["plain"] = [sum(not o.spec_exports for o in measured), len(measured)]
+    DATA.write_text(json.dumps({**data, "models": [*map(_brief, outcomes)]}, indent=0) + "\n")
+    PAGE.write_text(page(outcomes, data["plain"], [row.name for row in rows if row.name not in kept]))
     print(f"{PAGE}: {len(outcomes)} models")
 
 
@@ -95,10 +104,21 @@ def _is_measured(row: Row, since: float) -> bool:
     return _file(row).exists() and _file(row).stat().st_mtime >= since
 
 
-def _read(file: Path) -> Outcome:
-    data = json.loads(file.read_text())
-    sides = {side: Side(**{k: _tuple(v) for k, v in data[side].items()}) for side in ("ours", "torch")}
+def _outcome(data: dict[str, Any]) -> Outcome:
+    sides = {
+        side: Side(**{k: _tuple(v) for k, v in data[side].items()}) for side in ("ours", "torch") if side in data
+    }
     return Outcome(**{**data, **sides})
+
+
+def _brief(one: Outcome | Side) -> dict[str, Any]:
+    """As plain data, without what is as it is by default."""
+    found = {}
+    for field in fields(one):
+        value = getattr(one, field.name)
+        if value != field.default:
+            found[field.name] = _brief(value) if isinstance(value, Side) else value
+    return found
 
 
 def _tuple(value: Any) -> Any:
@@ -126,10 +146,12 @@ def _failed(result: Any) -> Outcome:
 # ---- the page
 
 
-def page(outcomes: Sequence[Outcome], missing: Sequence[str] = ()) -> str:
-    """The page, in Markdown, with the names of models that it misses."""
+def page(outcomes: Sequence[Outcome], plain: Sequence[int], missing: Sequence[str] = ()) -> str:
+    """The page, in Markdown, with the names of models that it misses. `plain`: of how many models torch took
+    the spec alone, when all were measured last.
+    """
     measured = [o for o in outcomes if not o.failure and not o.unexportable]
-    lines = [ABOUT, *_summary(measured), "", *_table(measured), "", *_details(measured), ""]
+    lines = [ABOUT, *_summary(measured, plain), "", *_table(measured), "", *_details(measured), ""]
     lines += _list("Not exported by torch at fixed sizes, either", ((o, o.unexportable) for o in outcomes))
     lines += _list("Not measured", ((o, o.failure) for o in outcomes))
     text = re.sub(r"/\S*/(?=tests/)|/\S*/site-packages/", "", "\n".join(lines))  # files by their own names
@@ -138,7 +160,7 @@ def page(outcomes: Sequence[Outcome], missing: Sequence[str] = ()) -> str:
     return text + (f"\nNobody has measured {', '.join(missing)} yet.\n" if missing else "")
 
 
-def _summary(outcomes: Sequence[Outcome]) -> list[str]:
+def _summary(outcomes: Sequence[Outcome], plain: Sequence[int]) -> list[str]:
     count = len(outcomes)
     sides = {"anyshape": [o.ours for o in outcomes], "torch's loop": [o.torch for o in outcomes]}
     lines = [
@@ -158,9 +180,8 @@ def _summary(outcomes: Sequence[Outcome]) -> list[str]:
     for what, holds in told.items():
         found = [sum(map(holds, side)) for side in sides.values()]
         lines.append(f"| {what} | {' | '.join(f'{n} ({100 * n // max(count, 1)} %)' for n in found)} |")
-    plain = sum(not o.spec_exports for o in outcomes)
     told_of_plain = "with `report.dynamic_shapes`, and nothing else of ours but the example"
-    return [*lines, "", f"Plain `torch.export.export` {told_of_plain}: {plain} of {count}."]
+    return [*lines, "", f"Plain `torch.export.export` {told_of_plain}: {plain[0]} of {plain[1]}."]
 
 
 def _table(outcomes: Iterable[Outcome]) -> list[str]:

@@ -78,7 +78,8 @@ class Outcome:
     unexportable: str = ""
     verdict: str = ""
     accepts: str = ""
-    spec_exports: str = ""  # torch.export with `report.dynamic_shapes`, nothing else: an error, or nothing
+    spec_exports: str | None = None
+    """torch.export with `report.dynamic_shapes`, nothing else: an error, or nothing; None: no one has asked."""
     ours: Side = Side()
     torch: Side = Side()
 

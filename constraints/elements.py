@@ -790,8 +790,8 @@ def with_elements(op: str, named: Named, result: Any) -> Any:
     places = subscripts.follow(op, named, result)
     if places is not None:
         return places
-    given = isinstance(result, Tensor) and any(result is value for value in named.values())
-    if given and result.elements is not None:
+    known = type(result) is Tensor and result.elements is not None
+    if known and any(result is value for value in named.values()):
         result = replace(result, elements=None)  # a rule has given an argument back as it was
     if isinstance(result, Tensor) and result.dtype == "bool":
         truths = _truths(op, named, result)
@@ -807,12 +807,14 @@ def with_elements(op: str, named: Named, result: Any) -> Any:
         return result
     if several and op in PIECES:
         return tuple(map(_holding, result, PIECES[op](named, result)))
-    template = named.get("input") if op in MADE else named.get("other") if op in SHAPED_AS else None
-    sources = [t for t in _tensors(named.values()) if t is not template]
+    input = named.get("input")
+    template = input if op in MADE else named.get("other") if op in SHAPED_AS else None
     if op in DRAWN and result.dtype not in INTEGRAL:
         return result
+    on_data = type(input) is Tensor and input is not template and elements_of(input) is None
     law = ELEMENTS.get(op)
-    if any(elements_of(t) is None for t in sources):
+    sources = [] if on_data else [t for t in _tensors(named.values()) if t is not template]
+    if on_data or any(elements_of(t) is None for t in sources):
         one = _taken_from(op, named)
         return result if one is None else replace(result, elements=Affine(one))
     if (several or law is None) and all(t.dtype == "bool" and _is_data(t) for t in sources):

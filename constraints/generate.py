@@ -7,8 +7,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import repeat
+from operator import is_
 from types import MappingProxyType
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 from .collector import collector_at_rest
 from .columns import Columns
@@ -159,10 +161,14 @@ class Rules(Mapping[str, Rule]):
         self._elsewhere = elsewhere
 
     def __getitem__(self, name: str) -> Rule:
-        rule = self._rules.get(name) or self._elsewhere(name)
+        rule: Rule | None = self.get(name)
         if rule is None:
             raise KeyError(name)
         return rule
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The rule of an operator, or the default."""
+        return self._rules.get(name) or self._elsewhere(name) or default
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self.get(name) is not None
@@ -460,7 +466,8 @@ class Generator:
         except BadCall as error:
             self._no_rule(op, error)
             return _anonymous(args, kwargs), None
-        if any(map(_is_special, named.values())):
+        shaped = {key: value for key, value in named.items() if not _is_inert(value)}
+        if any(map(_is_special, shaped.values())):
             if any(map(_is_unknown, named.values())):
                 return named, Dyn
             rule = None if inplace else rule.of_sparse
@@ -468,13 +475,15 @@ class Generator:
                 self.said.notes.append(Note("no-rule", f"{op} has no rule for sparse tensors", self.node))
                 return named, None
             named = rule.bind(args, parameters(base, kwargs))
-        named = {key: self._numbers(value, key in SIZES) for key, value in named.items()}
+            shaped = named.copy()
+        for key, value in shaped.items():
+            named[key] = self._numbers(value, key in SIZES)
         if base == "arange":
             named = {key: _element(value) for key, value in named.items()}
         if writes or base == "setitem":
-            self._written(next(iter(named.values())))
-        self._written(named.get("out"))
-        rowed = bool(self.domain.rows) and any(map(has_row, named.values()))
+            self.written(next(iter(named.values())))
+        self.written(named.get("out"))
+        rowed = bool(self.domain.rows) and any(map(has_row, map(named.get, shaped)))
         if not rowed:
             self._indexed = base, named
         key = op, self.given, *named, *map(exactly, named.values())
@@ -510,7 +519,7 @@ class Generator:
             require_kernel(self, op, named)
         result = with_elements(op, named, rule(self, named))
         result = self.simplified(result) if self.equations else result
-        if any(result is given for given in named.values()):
+        if any(map(is_, repeat(result), named.values())):
             result = anew(result)  # another tensor, of which other things may be known
         result, placed = self._places.follow(op, named, result, self.bounds.certain)
         result, free = self._free.follow(self, op, named, result)
@@ -550,7 +559,7 @@ class Generator:
             return {**given, reach.into: opened(self, named[reach.into])}, fit
         return given if fit is result else {**given, reach.into: named[reach.into]}, fit
 
-    def _written(self, target: Value) -> None:
+    def written(self, target: Value) -> None:
         """A mask that is written into, which others may be views of, makes masks count anew; so do integers
         that are counts.
         """
@@ -593,15 +602,15 @@ class Generator:
         if isinstance(target, tuple) and isinstance(result, tuple) and len(target) == len(result):
             return tuple(self._in_place(op, *pair) for pair in zip(target, result, strict=True))
         if isinstance(target, Tensor) and isinstance(result, Tensor):
-            same: Formula = len(target.shape) == len(result.shape) and all_of(
-                eq(a, b) for a, b in zip(target.shape, result.shape, strict=True)
-            )
-            self.require(
-                same, f"{op} writes a result of shape {_show(result)} into a tensor of shape {_show(target)}"
-            )
+            if target.shape != result.shape:
+                same: Formula = len(target.shape) == len(result.shape) and all_of(
+                    eq(a, b) for a, b in zip(target.shape, result.shape, strict=True)
+                )
+                shapes = f"a result of shape {_show(result)} into a tensor of shape {_show(target)}"
+                self.require(same, f"{op} writes {shapes}")
             if target.dtype and result.dtype and category(result.dtype) > category(target.dtype):
                 self.refuse(f"{op} writes {result.dtype} into a tensor of {target.dtype}")
-            return replace(target, elements=result.elements)
+            return Tensor(target.shape, target.dtype, target.layout, result.elements)
         return result
 
 
@@ -621,6 +630,16 @@ def _element(value: Value) -> Value:
     if isinstance(value, Tensor) and value.rank == 0 and isinstance(value.elements, Affine):
         return value.elements.start
     return value
+
+
+def _is_inert(value: Any) -> bool:
+    """Is it a number, a word or several numbers, of which there is nothing to ask?"""
+    kind = type(value)
+    return kind in _INERT or (kind is tuple and _NUMBERS.issuperset(map(type, value)))
+
+
+_NUMBERS: Final = frozenset({int})
+_INERT: Final = frozenset({int, float, bool, str, type(None)})
 
 
 def _is_special(value: Any) -> bool:

@@ -100,6 +100,10 @@ class Tensor:
     layout: Layout | tuple[Dim, ...] = Layout.CONTIGUOUS
     elements: Elements = None
 
+    def __hash__(self) -> int:
+        """Of the shape alone, which is quick: few tensors differ in the rest only."""
+        return hash(self.shape)
+
     @property
     def rank(self) -> int:
         return len(self.shape)

@@ -366,29 +366,35 @@ def _spell_out(g: Generator, tensor: Tensor) -> None:
 
 def as_shape(value: Any) -> Tensor | None:
     """A tensor, or sizes among which stands a row (`torch.zeros(x.shape)`) as one of these sizes."""
-    if isinstance(value, tuple):
-        return Tensor(value) if any(isinstance(d, Term) and row_of(d) is not None for d in value) else None
-    return value if isinstance(value, Tensor) else None
+    if type(value) is tuple and not _NUMBERS.issuperset(map(type, value)):
+        return Tensor(value) if any(type(d) is Term and row_of(d) is not None for d in value) else None
+    return value if type(value) is Tensor else None
+
+
+_NUMBERS: Final = frozenset({int})
 
 
 def _tensors(named: Named) -> Iterator[Tensor]:
     for value in named.values():
-        if (shape := as_shape(value)) is not None:
-            yield shape
-        else:
-            yield from tensors(value)
+        if type(value) is Tensor:
+            yield value
+        elif type(value) is tuple:
+            if (shape := as_shape(value)) is not None:
+                yield shape
+            else:
+                yield from tensors(value)
 
 
 def _mapped(named: Named, change: Callable[[Tensor], Tensor]) -> dict[str, Any]:
     """Arguments with each tensor, and each tuple of sizes, that has a row changed."""
 
     def walk(value: Any) -> Any:
-        shape = as_shape(value)
-        if shape is None:
-            return tuple(map(walk, value)) if isinstance(value, tuple) else value
-        if place_of(shape.shape) is None:
+        if type(value) is Tensor:
+            return value if place_of(value.shape) is None else change(value)
+        if type(value) is not tuple or _NUMBERS.issuperset(map(type, value)):
             return value
-        return change(shape) if isinstance(value, Tensor) else change(shape).shape
+        shape = as_shape(value)
+        return tuple(map(walk, value)) if shape is None else change(shape).shape
 
     return {name: walk(value) for name, value in named.items()}
 
@@ -615,7 +621,7 @@ def _refused_at(
     longest = max((*known.values(), *(_limit(g, name) for name in others))) + 2
     for ranks in combinations(range(longest + 1), repeat=len(others)):
         given = _at(named, {**known, **dict(zip(others, ranks, strict=True))})
-        for dim in {d for tensor in _tensors(given) for d in tensor.shape}:
+        for dim in {d for tensor in _tensors(given) for d in tensor.shape if type(d) is Term}:
             if is_dim(str(dim)) and str(dim) not in g.bounds.ranges:
                 g.bounds.learn(ge(dim, 1))
         try:
@@ -654,7 +660,7 @@ class _Scout(Context):
         self._g = g
 
     def require(self, formula: Formula, reason: str) -> None:
-        if self._g.bounds.certain(negate(formula)):
+        if formula is not True and self._g.bounds.certain(negate(formula)):
             raise Refused(reason)
 
     def refuse(self, reason: str) -> NoReturn:

@@ -30,12 +30,15 @@ def _found(op: str, named: Named, result: Value) -> Value | None:
     return _places(result, Subscripts(input.shape, 0))
 
 
+def _has_subscripts(value: Value) -> bool:
+    return type(value) is Tensor and type(value.elements) is Subscripts
+
+
 def follow(op: str, named: Named, result: Value) -> Value | None:
     """The result of a call that finds such places, or is given them, with what is known of it; None where it
     is another.
     """
-    places = [t.elements for t in named.values() if isinstance(t, Tensor) and type(t.elements) is Subscripts]
-    if not places:
+    if not any(map(_has_subscripts, named.values())):
         return _found(op, named, result)
     input = named.get("input")
     if not isinstance(input, Tensor) or not isinstance(known := input.elements, Subscripts):

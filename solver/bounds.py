@@ -284,7 +284,8 @@ class Known:
 
     def _plain(self, compare: Compare) -> Formula:
         """The comparison with defined symbols replaced, and products that rules rewrite."""
-        plain = _rewritten(compare, self.equal)
+        defined = not self.equal.keys().isdisjoint(names_of(compare))
+        plain = _rewritten(compare, self.equal) if defined else compare
         if not self._rules or not isinstance(plain, Compare):
             return plain
         term = _reduced(plain.term, [*self._rules.values()])

@@ -48,16 +48,14 @@ class ModelState:
         dicts = [now for _, now, _ in self._modules] + [c for c in held if isinstance(c, dict)]
         self._held = [*dicts, *(c for c in held if not isinstance(c, dict)), *map(dict.values, dicts)]
         """Each module's attributes and each container, and views of the values of those that are dicts."""
-        self._before = self._members()
-
-    def _members(self) -> tuple[list[int], list[Any]]:
+        self._lengths, self._members = [*map(len, self._held)], [*chain.from_iterable(self._held)]
         """How much there is in each module and container, and what it is."""
-        return [*map(len, self._held)], [*chain.from_iterable(self._held)]
 
     def _is_same(self) -> bool:
         """By identity, for tensors have no truth to compare."""
-        (lengths, members), (before, were) = self._members(), self._before
-        return lengths == before and all(map(operator.is_, members, were)) and not any(self._empty)
+        if [*map(len, self._held)] != self._lengths or any(self._empty):
+            return False
+        return all(map(operator.is_, chain.from_iterable(self._held), self._members))
 
     def restore(self) -> list[str]:
         """Puts every attribute back; returns the names of those that the run had changed."""

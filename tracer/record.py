@@ -751,9 +751,14 @@ class Recording(Ledger):
         if isinstance(written, SymbolicTensor):
             self._require_no_clash(op, written, arguments, (*args, *kwargs.values()))
         self._raise_if_caught(before, *_errors(op, values))
-        if generator.repeatable and not counts and written is None and (slots := call.slots) is not None:
+        answered = None
+        writes = written is not None
+        if generator.repeatable and not counts and (slots := call.slots) is not None and (
+            not writes or call.writes_data(written)
+        ):
             told = tuple([(k, self._argument(v, slots)) for k, v in arguments.items()])
-            generator.known.repeated[call.key] = Answered.of(op, told, result, is_view(op, arguments))
+            answered = Answered.of(op, told, result, is_view(op, arguments), writes)
+            generator.known.repeated[call.key] = answered
         if result is None:
             result = estimated(self, func, args, kwargs)
         if counts and isinstance(result, Tensor):
@@ -767,18 +772,16 @@ class Recording(Ledger):
         if isinstance(written, SymbolicTensor) and not results and isinstance(written.value, Tensor):
             # Some elements were written over (`x[i] = v`), in a way that is not followed.
             written.value = dataclasses.replace(written.value, elements=written.value.elements and UNTRACKED)
-        if isinstance(written, SymbolicTensor):
-            written.is_written()
         if op == "setitem" and isinstance(written, torch.Tensor) and not isinstance(written, SymbolicTensor):
             _, known, ref = self.real_tensor(written)
             self._overwrite(written, dataclasses.replace(known, elements=known.elements and UNTRACKED), ref)
-        if isinstance(before_writing, Tensor):
-            self.constants_written |= before_writing.dtype == "bool" or before_writing.elements is not None
         if before_writing is not None:
-            self._check_written(op, written, before_writing)
-        self.nodes[index] = Node(
-            op, tuple([(k, self._argument(v, ids)) for k, v in arguments.items()]), tuple(results), origin
-        )
+            self._has_written(op, written, before_writing)
+        if answered is not None:
+            node_arguments = answered.arguments_of(call.operands)
+        else:
+            node_arguments = tuple([(k, self._argument(v, ids)) for k, v in arguments.items()])
+        self.nodes[index] = Node(op, node_arguments, tuple(results), origin)
         if is_view(op, arguments):
             remember(self.nodes[index], args, before_call, lifted)
         return lifted
@@ -789,11 +792,23 @@ class Recording(Ledger):
         self.nodes.append(_COMING)
         origin, value = here(self.names), anew(found.result)
         results: list[int] = []
-        lifted = self._lift(value, found.op, {}, results)
+        written = args[0] if found.writes else None
+        if written is not None:
+            self.generator.written(call.values[0])
+        lifted = self._lift(value, found.op, {}, results, written)
+        if written is not None:
+            self._has_written(found.op, written, call.values[0])
         self.nodes[index] = Node(found.op, found.arguments_of(call.operands), tuple(results), origin)
         if found.is_view:
             remember(self.nodes[index], args, call.values[0], lifted)
         return lifted
+
+    def _has_written(self, op: str, written: SymbolicTensor, before: Any) -> None:
+        """A call has written into the tensor, whose value was this before."""
+        written.is_written()
+        if isinstance(before, Tensor):
+            self.constants_written |= before.dtype == "bool" or before.elements is not None
+        self._check_written(op, written, before)
 
     def _require_no_clash(
         self, op: str, written: SymbolicTensor, arguments: Mapping[str, Any], given: tuple[Any, ...]
@@ -873,14 +888,15 @@ class Recording(Ledger):
 
     def _lower(self, value: Any, ids: dict[int, Ref]) -> Any:
         """A Python value as a rule sees it; `ids` remembers which values are tensors of the program."""
-        if type(value) in ARRAYS:
+        kind = type(value)
+        if kind in _NUMBERS or kind is complex:
+            return value
+        if kind in ARRAYS:
             value = value.lowered()
         if isinstance(value, SymbolicTensor):
             self._no_ended(value.value)
             ids[id(value.value)] = value.ref
             return value.value
-        if value is None or type(value) in (bool, int, float, str, complex):
-            return value
         if type(value) is torch.SymInt:  # as torch's engine of derivatives hands sizes on
             value = returned(value)
         if type(value) is Size:
@@ -896,7 +912,7 @@ class Recording(Ledger):
             ids[id(known)] = ref
             return known
         if isinstance(value, list | tuple):
-            return tuple(self._lower(v, ids) for v in value)
+            return tuple([self._lower(v, ids) for v in value])
         if type(value) is Real:
             return Number("float")
         if isinstance(value, torch.dtype):

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ..constraints.language import Value
+from ..constraints.dtypes import category
+from ..constraints.language import Tensor, Value
 from ..constraints.program import Argument, Ref
 from .numbers import Size
 from .symbolic import Sizes, SymbolicTensor
@@ -39,13 +40,15 @@ class Answered:
     """Which arguments have slots."""
     is_view: bool
     """Do its results lie in the memory of its first argument?"""
+    writes: bool
+    """Does it write its result into its first argument?"""
 
     @classmethod
     def of(
-        cls, op: str, arguments: tuple[tuple[str, Any], ...], result: Value, is_view: bool
+        cls, op: str, arguments: tuple[tuple[str, Any], ...], result: Value, is_view: bool, writes: bool
     ) -> Answered:
         filled = tuple([i for i, (_, a) in enumerate(arguments) if _has_slot(a)])
-        return cls(op, arguments, result, filled, is_view)
+        return cls(op, arguments, result, filled, is_view, writes)
 
     def arguments_of(self, operands: list[Ref]) -> tuple[tuple[str, Argument], ...]:
         """The arguments of the same call of other tensors."""
@@ -92,8 +95,8 @@ class Call:
                 key.append(a)
             elif kind in _PLAIN or (kind is tuple and _INTEGERS.issuperset(map(type, a))):  # as a stride
                 key.append((kind, a))
-            elif (met := real.get(id(a))) is not None:
-                _, known, ref = met
+            elif kind in _TENSORS:
+                _, known, ref = real.get(id(a)) or run.real_tensor(a)
                 operands.append(ref)
                 values.append(known)
                 key.append(known)
@@ -112,6 +115,13 @@ class Call:
             return None
         slots = {id(value): Slot(place) for place, value in enumerate(self.values)}
         return slots if len(slots) == len(self.values) else None
+
+    def writes_data(self, written: Any) -> bool:
+        """Does it write into its one operand, a tensor of the program, the elements of which are data?"""
+        one = self.values[0] if len(self.values) == 1 else None
+        if type(written) is not SymbolicTensor or type(one) is not Tensor or one.elements is not None:
+            return False
+        return one.dtype is not None and category(one.dtype) >= 2
 
     def _told(self, run: Recording, value: Any) -> object:
         """What tells an argument from others: `1`, `1.0` and `True` are equal, and not the same. What is not
@@ -141,6 +151,7 @@ class Call:
         return object()
 
 
+_TENSORS = frozenset[type]({torch.Tensor, torch.nn.Parameter})
 _INTEGERS = frozenset({int})
 _ITSELF = frozenset({int, str, type(None)})
 """What is told from all else by itself."""

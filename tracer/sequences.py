@@ -543,6 +543,7 @@ _TYPE_OFFSET = object.__basicsize__ - ctypes.sizeof(ctypes.c_void_p)
 
 
 SEVERAL = (Repeating, RepeatingTuple)
+_KINDS = frozenset[type](SEVERAL)
 
 
 def times(run: Recording, members: Sequence[Any], count: Term) -> Any:
@@ -569,7 +570,7 @@ def counted(
     For `cat`, `stack` and `pad_sequence`, of each how many there are; for all other operators, and for `cat`
     of tensors of unknown rank, there are as many as numbers say.
     """
-    if not any(type(a) in SEVERAL for a in (*args, *kwargs.values())):
+    if _KINDS.isdisjoint(map(type, args)) and _KINDS.isdisjoint(map(type, kwargs.values())):
         return args, kwargs, ()
     counts: tuple[Dim, ...] = ()
     if op in ("cat", "stack") and args and type(args[0]) in SEVERAL:

@@ -60,6 +60,8 @@ def per_axis(c: Context, value: PerAxis, spatial: int, name: str) -> Shape:
 def positive(c: Context, values: Iterable[Dim], name: str) -> None:
     """Every value is at least 1."""
     for value in values:
+        if type(value) is int and value > 0:
+            continue
         if (holds := ge(value, 1)) is False:
             c.refuse(f"{name} must be at least 1, not {value}")
         c.require(holds, f"{name} must be at least 1, not {value}")
@@ -125,17 +127,20 @@ def _both_sides(c: Context, padding: PerAxis, spatial: int) -> Shape:
     """Padding per side, which may not be negative -> padding of both sides."""
     sides = per_axis(c, padding, spatial, "padding")
     for side in sides:
-        c.require(ge(side, 0), f"padding must not be negative, as {side} is")
-    return tuple(2 * side for side in sides)
+        if type(side) is not int or side < 0:
+            c.require(ge(side, 0), f"padding must not be negative, as {side} is")
+    return tuple([2 * side for side in sides])
 
 
 def _grouped(c: Context, weight: Tensor, bias: Tensor | None, groups: Dim, outputs: Dim) -> None:
     """What weight, bias and groups ask of each other; torch wants a group to hold at least one filter."""
     positive(c, (groups,), "groups")
-    c.require(
-        all_of((ge(weight.shape[0], groups), divides(groups, weight.shape[0]))),
-        f"the first dimension of weight, {weight.shape[0]}, must be a positive multiple of groups = {groups}",
-    )
+    first = weight.shape[0]
+    if groups != 1 or type(first) is not int or first < 1:
+        c.require(
+            all_of((ge(first, groups), divides(groups, first))),
+            f"the first dimension of weight, {first}, must be a positive multiple of groups = {groups}",
+        )
     if bias is not None:
         rank_is(c, bias, "bias", 1)
         c.require(eq(bias.shape[0], outputs), f"bias has {bias.shape[0]} elements for {outputs} channels")
@@ -165,15 +170,17 @@ def _convolve(
     batch, channels, sizes = split(c, input, spatial)
     outputs, inputs, *kernel = weight.shape
     _grouped(c, weight, bias, groups, outputs)
-    channels = same_dim(
-        c,
-        channels,
-        inputs * groups,
-        f"input has {channels} channels, but {weight} takes {inputs * groups}"
-        + (f" ({inputs} for each of {groups} groups)" if groups != 1 else ""),
-    )
+    if channels != inputs * groups:
+        channels = same_dim(
+            c,
+            channels,
+            inputs * groups,
+            f"input has {channels} channels, but {weight} takes {inputs * groups}"
+            + (f" ({inputs} for each of {groups} groups)" if groups != 1 else ""),
+        )
     for k in kernel:
-        c.require(any_of((ge(k, 1), eq(channels, 0))), f"a kernel size is {k}")
+        if type(k) is not int or k < 1:
+            c.require(any_of((ge(k, 1), eq(channels, 0))), f"a kernel size is {k}")
     for n, k, p, d in zip(sizes, kernel, around, dilations, strict=True):
         c.require(
             ge(n, d * (k - 1) + 1 - p),

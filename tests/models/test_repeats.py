@@ -45,6 +45,34 @@ class Aliases(nn.Module):
         return a, b, c, d, e, f, *g, x[..., None] * y[None, ..., 0]
 
 
+class Writes(nn.Module):
+    """Equal calls that write: into tensors of their own, into views and what they are views of, into masks
+    and into places.
+    """
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        a, b, c = x + 1, x + 2, x.clone()
+        part = a[:1]
+        a.relu_()
+        doubled = part * 2
+        b.relu_()
+        c.relu_()
+        c.relu_()
+        chained = (x + 1).relu_().add_(1).add_(1)
+        flat = c.view(-1)
+        flat.relu_()
+        c.relu_()
+        c.t_()
+        some, others = x > 0, x > 0
+        some.logical_not_()
+        kept = x[some], x[others.logical_not_()]
+        places, same = torch.arange(x.shape[0]), torch.arange(x.shape[0])
+        places.mul_(1)
+        rows = x[places], x[same.mul_(1)]
+        return a, b, c, doubled, chained, flat, *kept, *rows
+
+
+WRITES = Entry("writes", Writes, "x: float32[a, 2]", None, "refined")
 ALIASES = Entry("aliases", Aliases, "x: float32[a, 2]; y: float32[b, 2]", None, "refined")
 
 
@@ -69,7 +97,7 @@ def both(entry: Entry) -> tuple[System, System]:
     return recorded(entry, model), without
 
 
-@pytest.mark.parametrize("entry", [ALIASES, *ZOO], ids=lambda e: e.name)
+@pytest.mark.parametrize("entry", [ALIASES, WRITES, *ZOO], ids=lambda e: e.name)
 def test_a_model_is_recorded_alike(entry: Entry) -> None:
     kept, without = both(entry)
     assert kept == without
