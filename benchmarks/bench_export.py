@@ -105,9 +105,8 @@ def _is_measured(row: Row, since: float) -> bool:
 
 
 def _outcome(data: dict[str, Any]) -> Outcome:
-    sides = {
-        side: Side(**{k: _tuple(v) for k, v in data[side].items()}) for side in ("ours", "torch") if side in data
-    }
+    known = [side for side in ("ours", "torch") if side in data]
+    sides = {side: Side(**{k: _tuple(v) for k, v in data[side].items()}) for side in known}
     return Outcome(**{**data, **sides})
 
 

@@ -79,7 +79,7 @@ class Outcome:
     verdict: str = ""
     accepts: str = ""
     spec_exports: str | None = None
-    """torch.export with `report.dynamic_shapes`, nothing else: an error, or nothing; None: no one has asked."""
+    """torch.export with `report.dynamic_shapes`, nothing else: an error, or nothing; None is not known."""
     ours: Side = Side()
     torch: Side = Side()
 

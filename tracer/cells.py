@@ -154,8 +154,17 @@ class Cell:
 
     @property
     def movable(self) -> bool:
-        """Is it a value, or a real tensor, which is as good as one where many are gathered?"""
-        return self.plain or (self.fixed[0] == REAL and not self.children)
+        """Is it a value, or a thing that is as good as one while nothing else holds it: a real tensor, or a
+        list or a dict of such?
+        """
+        if self.plain or self.fixed[0] == REAL:
+            return self.plain or not self.children
+        holds = self.fixed == SEQUENCES[0] or (self.fixed[0] == "dict" and _is_plain_dict(*self.fixed))
+        return holds and all(child.movable for child in self.children)
+
+
+def _is_plain_dict(_: str, kind: type, keys: tuple[Any, ...], default: Any) -> bool:
+    return kind is dict and default is None and all(key[0] in (str, int) for key in keys)
 
 
 REAL: Final = "real tensor"

@@ -9,19 +9,19 @@ known. No more is claimed, so what is proved of any such numbers holds of the pr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ..constraints.dims import Apply, Dim, Term, lone_atom, substitute, sym, symbols
 from ..constraints.formula import Formula, all_of, any_of, conjuncts, eq, free_symbols, ge, le, rewrite
 from ..constraints.program import Node
 from ..constraints.projection import forgetting
-from .cells import REAL, Cell, alike, sizes_of, weakened, with_sizes
+from .cells import REAL, REPEATED, Cell, alike, sizes_of, weakened, with_sizes
 from .heap import look
 from .numbers import size
 from .origins import here
-from .sequences import Repeated, another
+from .sequences import Repeated, Repeating, RepeatingTuple, another
 
 if TYPE_CHECKING:
     from .record import Recording
@@ -76,16 +76,22 @@ class Families:
         pairs = zip(map(self._symbolic, some), map(self._symbolic, others), strict=True)
         return all(alike(a, b, self.run.simplified) for a, b in pairs)
 
-    def joined(self, k: str, n: Dim, ways: Sequence[Way]) -> tuple[Body, tuple[Cell, ...]] | None:
+    def joined(
+        self, k: str, n: Dim, ways: Sequence[Way], iteration: str = ""
+    ) -> tuple[Body, tuple[Cell, ...]] | None:
         """What iteration k gives to each list, whichever way it goes; None where they differ in more than
         sizes. A size that is not the same in all ways is a symbol: one for all that are the same in each way.
+
+        Where not each iteration gives something, its number is another, and k is the place in the list.
         """
-        if not all(cell.movable for way in ways for cell in way.cells):
+        varying = {iteration or k, *(name for way in ways for name in way.data)}
+        given = [cell for way in ways for cell in way.cells]
+        if not all(cell.movable and _is_made_anew(cell, varying) for cell in given):
             return None
         lists = [*zip(*(map(self._symbolic, way.cells) for way in ways), strict=True)]
-        if len(ways) == 1:
+        if len(ways) == 1 and not iteration:
             return self._body(k, n, ways[0].data), tuple(cell for (cell,) in lists)
-        join = _Join(self.run, k, ways)
+        join = _Join(self.run, iteration or k, ways, {iteration})
         cells = tuple(map(join, lists))
         if None in cells:
             return None
@@ -93,7 +99,9 @@ class Families:
 
     def _symbolic(self, cell: Cell) -> Cell:
         """A real tensor is one of those that are like it."""
-        return look(self.run, self.run.lifted(cell.itself)) if cell.fixed[0] == REAL else cell
+        if cell.fixed[0] == REAL:
+            return look(self.run, self.run.lifted(cell.itself))
+        return cell if cell.plain else replace(cell, children=tuple(map(self._symbolic, cell.children)))
 
     def _body(self, k: str, n: Dim, data: tuple[str, ...]) -> Body:
         body = Body(k, n, data)
@@ -110,7 +118,7 @@ class Families:
         """A list of n elements as `one` is of iteration k."""
         named = _symbols_in(one)
         data = [name for name in body.data if name in named]
-        if not data and body.k not in named:
+        if not data and body.k not in named and one.plain:
             return Repeated.each(self.run, body.n, one.value)
         made: dict[Any, Any] = {}
 
@@ -218,9 +226,10 @@ class Families:
         dims = tuple(substitute(dim, sizes) for dim in one.dims)
         if one.fixed == ("int",):
             return size(run, dims[0])
-        if one.fixed == ("sequence", tuple):
-            return tuple(self._element(child, sizes) for child in one.children)
-        return one.value
+        parts = [self._element(child, sizes) for child in one.children]
+        if one.fixed == REPEATED:
+            return Repeated.each(run, dims[0], parts[0])
+        return _holding(one, parts)
 
     def _most(self, body: Body, data: Sequence[str], one: Cell) -> Any:
         """The element with the greatest of all sizes in the place of its own; None where it is not known that
@@ -248,6 +257,31 @@ class Families:
             found = self._greatest[family] = _alone(greatest)
             self._members = {key: of for key, of in self._members.items() if key[0] != family}
         return sym(found)
+
+
+def _holding(one: Cell, parts: Sequence[Any]) -> Any:
+    """The same value with other parts."""
+    match one.fixed:
+        case ("sequence", kind):
+            several = any(type(part) is Repeated for part in parts)
+            make = {list: Repeating, tuple: RepeatingTuple}.get(kind, kind) if several else kind
+            return getattr(make, "_make", make)(parts)
+        case ("dict", _, keys, _):
+            return {key: part for (_, key), part in zip(keys, parts, strict=True)}
+        case ("slice",):
+            return slice(*parts)
+    return one.value
+
+
+def _is_made_anew(one: Cell, varying: Collection[str]) -> bool:
+    """Can the value be made with other sizes, as far as it has any of these?"""
+    known = one.ref is not None or one.fixed in (("int",), ("slice",), REPEATED) or one.fixed[0] in _HOLDING
+    if not known and not _symbols_in(one).isdisjoint(varying):
+        return False
+    return all(_is_made_anew(child, varying) for child in one.children)
+
+
+_HOLDING: Final = ("sequence", "dict")
 
 
 def _alone(dim: Dim) -> str:
@@ -283,9 +317,10 @@ def _pairs(one: Cell, other: Cell) -> Iterator[tuple[Dim, Dim] | None]:
 class _Join:
     """One cell for several, where a size that differs is a symbol."""
 
-    def __init__(self, run: Recording, k: str, ways: Sequence[Way]) -> None:
+    def __init__(self, run: Recording, k: str, ways: Sequence[Way], unknown: Collection[str]) -> None:
         self.run, self._k, self._ways = run, k, ways
-        self._data = frozenset(name for way in ways for name in way.data)
+        self._data = frozenset((*unknown, *(name for way in ways for name in way.data)))
+        """What a size is joined for that it depends on."""
         self._symbols: dict[tuple[Dim, ...], Dim] = {}
         self.made: list[str] = []
 
@@ -301,12 +336,8 @@ class _Join:
         parts = tuple(part for part in found if part is not None)
         if len(parts) < len(found) or (dims != first.dims and first.fixed != ("int",)):
             return None
-        return replace(first, dims=dims, children=parts, value=self._value(first, dims, parts))
-
-    def _value(self, first: Cell, dims: tuple[Dim, ...], parts: tuple[Cell, ...]) -> Any:
-        if first.fixed == ("int",):
-            return size(self.run, dims[0])
-        return tuple(part.value for part in parts) if first.fixed == ("sequence", tuple) else first.value
+        value = size(self.run, dims[0]) if first.fixed == ("int",) else first.value
+        return replace(first, dims=dims, children=parts, value=value)
 
     def _tensor(self, cells: Sequence[Cell]) -> Cell | None:
         if any(cell.dims != cells[0].dims or cell.fixed != cells[0].fixed for cell in cells):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from ..constraints.dims import Dim, substitute, sym, symbols
-from .cells import SEQUENCES, Cell, runs, weakened
+from .cells import REAL, SEQUENCES, Cell, runs, weakened
 
 
 class Unlike(Exception):
@@ -77,6 +77,8 @@ class Law:
     """A list that grows: `dims` are how many equal elements stand side by side, `children` one of each."""
     gathers: bool = False
     """A list that each iteration puts one element behind, of which the law says nothing more."""
+    perhaps: bool = False
+    """A list that gathers, but not in each iteration."""
     weak: bool = False
     """A tensor whose strides, or elements, are not said."""
     grows: Growth | None = None
@@ -172,8 +174,10 @@ def _has_one_more(before: Cell, after: Cell) -> bool:
 
 def _is_still(before: Cell, found: Cell) -> bool:
     """Does the same value stand there?"""
-    known = before.fixed, before.dims
-    return found.movable and found.held is before.held and (found.fixed, found.dims) == known
+    same = found.held is before.held and (found.fixed, found.dims) == (before.fixed, before.dims)
+    if not found.movable or not same or len(found.children) != len(before.children):
+        return False
+    return all(map(_is_still, before.children, found.children))
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,19 +210,21 @@ class Check:
         if law.cell.fixed != found.fixed or not self.things.same(law.cell.itself, found.itself):
             raise Unlike(found.trail)
         if law.gathers:
-            return law, self._gathering(law, found)
+            return self._gathering(law, found), found
         by_ones = found
         if law.by_runs:
             found = gathered(found, self.known)
         expected = law.at(self.k, self.value)
         if (len(expected), len(law.children)) != (len(found.dims), len(found.children)):
-            if law.by_runs and not self.made and by_ones.children and by_ones.children[-1].movable:
-                return Law((), (), law.cell, gathers=True), by_ones
+            if self._may_gather(law, by_ones):
+                return Law((), (), law.cell, gathers=True, perhaps=not law.by_runs), by_ones
             raise Unlike(found.trail)
         if law.grows is not None:
             law = self._growing(law, law.grows, self.numbers[id(law)], found)
         pairs_of_dims = enumerate(zip(expected, found.dims, strict=True))
         if other := {i for i, (a, b) in pairs_of_dims if a is not None and not self.known.equal(a, b)}:
+            if law.by_runs and self._may_gather(law, by_ones):
+                return Law((), (), law.cell, gathers=True), by_ones
             law = self._grown(law, found) or law.saying_nothing_of(other)
             found = law.seen(found)
         pairs = zip(law.children, found.children, strict=True)
@@ -228,19 +234,31 @@ class Check:
             law = replace(law, children=children)
         return law, replace(found, children=tuple(member for _, member in checked))
 
-    def _gathering(self, law: Law, found: Cell) -> Cell:
-        """The list, if it has what it was filled with, and one more element. Raises Unlike where it has not.
+    def _may_gather(self, law: Law, found: Cell) -> bool:
+        """May it be a list that gathers? What it is filled with then is looked at when it is."""
+        return not self.made and law.cell.fixed in SEQUENCES and len(found.children) >= len(law.cell.children)
+
+    def _gathering(self, law: Law, found: Cell) -> Law:
+        """The law, if the list has what it was filled with, and one more element; or that it has perhaps one
+        more. Raises Unlike where it has not.
         """
-        kept, news = self.filled[id(law)], 0 if self.made else 1
-        same = all(cell.held is one for cell, one in zip(found.children, kept, strict=False))
-        if not same or len(found.children) != len(kept) + news:
+        kept, cells = self.filled[id(law)], found.children
+        same = all(cell.held is one for cell, one in zip(cells, kept, strict=False))
+        news = len(cells) - len(kept)
+        if not same or news not in ((0,) if self.made else (0, 1)):
             raise Unlike(found.trail)
-        for before, cell in zip(law.cell.children, found.children, strict=False):
+        for before, cell in zip(law.cell.children, cells, strict=False):
             if cell.held is before.held and not _is_still(before, cell):
                 raise Unlike(cell.trail)
-        if news and not found.children[-1].movable:
+        if news and not self._is_new(cells[-1]):
             raise Unlike(found.trail)
-        return found
+        return law if news or self.made or law.perhaps else replace(law, perhaps=True)
+
+    def _is_new(self, cell: Cell) -> bool:
+        """Is it a value, or a thing that the iteration has made, and put nowhere else?"""
+        own = cell.itself is None or cell.fixed[0] == REAL
+        met = id(cell.itself) in self.things.before or id(cell.itself) in self.things.at_start
+        return cell.movable and (own or not met) and (cell.plain or all(map(self._is_new, cell.children)))
 
     def _grown(self, law: Law, found: Cell) -> Law | None:
         """The law of a number that has not grown as it should, but by another number."""

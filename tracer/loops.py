@@ -29,11 +29,11 @@ import contextlib
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, TypeVar
 
 import torch
 
@@ -71,6 +71,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_Filled: TypeAlias = tuple[int, tuple[Any, ...]]
+"""What a list is filled with, behind the identity of its law."""
 MAX_WAYS: Final = 8
 """How many ways through a body are looked at."""
 MANY: Final = 5
@@ -94,10 +96,6 @@ class _Ended:
     data: tuple[str, ...]
     """The sizes that the data decide in it."""
     turns: tuple[Turn, ...]
-
-    @property
-    def known(self) -> Formula:
-        return all_of(turn.known for turn in self.turns)
 
 
 # --- one loop --------------------------------------------------------------------------------------------
@@ -243,7 +241,7 @@ class Loop:
                 nested = run.position.iterations > mark.position.iterations
                 if not self.turns and not nested and calls != run.calls_since(mark):
                     self.fail("one iteration calls what another does not")
-                given = dict(_given(law, found))
+                given = dict(_given(law, found, {key: len(kept) for key, kept in self._filled.items()}))
                 self._ended.append(_Ended(given, run.data_since(begun), tuple(self.turns)))
                 self._conclude(mark, begun, found, n, first)
             self._filled = self._whole(law, n)
@@ -377,7 +375,8 @@ class Loop:
             members = _members(self.run, [*zip(counts, cell.children, strict=True)])
         elif law.gathers:
             if carry:
-                out_of_sight = Repeated.of(self.run, value - self._first, self._not_yet)
+                count = self._number(law, self._filling, value) if law.perhaps else value - self._first
+                out_of_sight = Repeated.of(self.run, count, self._not_yet)
                 self._filled[id(law)] = *(one.held for one in law.cell.children), out_of_sight
             members = self._filled[id(law)]
         else:
@@ -393,23 +392,62 @@ class Loop:
     def _not_yet(self, place: Dim) -> NoReturn:
         self.fail("an iteration looks at what others have gathered")
 
+    @property
+    def _filling(self) -> Growth:
+        """How a list grows that perhaps gathers."""
+        return Growth(0, self._first, 0, 1)
+
     def _whole(self, law: Law, n: Dim) -> dict[int, tuple[Any, ...]]:
-        """By the identity of the law of each list that gathers, what all iterations have filled it with."""
-        lists = [*_gathering(law)]
-        if not lists:
-            return {}
-        ways = [Way(tuple(way.given[id(one)] for one in lists), way.data, way.known) for way in self._ended]
+        """By the identity of the law of each list that gathers, what all iterations have filled it with.
+
+        Lists that the same ways put elements into have equally many.
+        """
+        alike: dict[tuple[bool, tuple[bool, ...]], list[Law]] = {}
+        for one in _gathering(law):
+            by_ways = tuple(id(one) in way.given for way in self._ended)
+            alike.setdefault((one.perhaps, by_ways), []).append(one)
+        filled: dict[int, tuple[Any, ...]] = {}
+        for (perhaps, by_ways), lists in alike.items():
+            ways = [
+                Way(tuple(way.given[id(one)] for one in lists), way.data, self._known(way, n))
+                for way, gives in zip(self._ended, by_ways, strict=True)
+                if gives
+            ]
+            filled.update(self._some(lists, ways, n) if perhaps else self._one_each(lists, ways, n))
+        return filled
+
+    def _known(self, way: _Ended, n: Dim) -> Formula:
+        """What holds in an iteration that goes this way."""
+        return all_of((*self._every_iteration(n, self._first), *(turn.known for turn in way.turns)))
+
+    def _one_each(self, lists: Sequence[Law], ways: Sequence[Way], n: Dim) -> Iterator[_Filled]:
+        """Of lists that each iteration puts an element into."""
         data = [data for _, data in self._gathered[: self._first]]
         others = [
             [Gathered(i, *own) for i, own in enumerate(zip(cells, data, strict=False))]
             for cells in (one.cell.children[-self._first :] for one in lists)
         ]
-        filled = {}
         for one, (whole, same) in zip(lists, self._families(n, ways, others), strict=True):
             kept = one.cell.children[: -self._first] if same else one.cell.children
             all_of_them = whole if same else whole.between(self._first)
-            filled[id(one)] = *(member.held for member in kept), all_of_them
-        return filled
+            yield id(one), (*(member.held for member in kept), all_of_them)
+
+    def _some(self, lists: Sequence[Law], ways: Sequence[Way], n: Dim) -> Iterator[_Filled]:
+        """Of lists that the data decide which iterations put an element into."""
+        run = self.run
+        if any(self._is_of_sizes(turn) for way in self._ended for turn in way.turns):
+            self.fail("sizes decide how many elements a list has")
+        if not ways:
+            yield from ((id(one), tuple(member.held for member in one.cell.children)) for one in lists)
+            return
+        count = run.generator.fresh("count", 0, n - self._first)
+        made = run.loops.families.joined(run.index("kept"), count, ways, self.index)
+        if made is None:
+            self.fail("the elements that a list gathers differ in more than their shape")
+        body, cells = made
+        for one, cell in zip(lists, cells, strict=True):
+            several = run.loops.families.gathered(body, cell)
+            yield id(one), (*(member.held for member in one.cell.children), several)
 
     def _is_of_sizes(self, turn: Turn) -> bool:
         """Do sizes alone decide the branch?"""
@@ -526,7 +564,7 @@ class Loop:
         with torch._C.DisableTorchFunction():
             cells = [look(self.run, element) for element in gathered]
         places, ways, others = self._places(), [], []
-        known = (way.known for way in self._ended)
+        known = (self._known(way, self._end_of_law) for way in self._ended)
         for cell, (stage, data) in zip(cells, self._gathered, strict=True):
             if stage is Stage.ALL:
                 ways.append(Way((cell,), data, next(known)))
@@ -571,13 +609,16 @@ def _gathering(law: Law) -> Iterator[Law]:
         yield from _gathering(child)
 
 
-def _given(law: Law, found: Cell) -> Iterator[tuple[int, Cell]]:
-    """What an iteration has put into the lists that gather, by the identity of their laws."""
+def _given(law: Law, found: Cell, before: Mapping[int, int]) -> Iterator[tuple[int, Cell]]:
+    """What an iteration has put into the lists that gather, by the identity of their laws; `before`: how many
+    members each had.
+    """
     if law.gathers:
-        yield id(law), found.children[-1]
+        if len(found.children) > before[id(law)]:
+            yield id(law), found.children[-1]
         return
     for child, member in zip(law.children, found.children, strict=True):
-        yield from _given(child, member)
+        yield from _given(child, member, before)
 
 
 def _members(run: Recording, found: list[tuple[Dim, Cell]]) -> Iterator[Any]:

@@ -586,7 +586,21 @@ def counted(
     if op == "pad_sequence" and args and (longest := _padded(args[0])) is not None:
         args, counts = (longest[0], *args[1:]), longest[1]
     plain = tuple(settled(a) if type(a) in SEVERAL else a for a in args)
+    if op in _JOINING and args and type(args[0]) in SEVERAL:
+        _take_tensors(run, plain[0])
     return plain, {k: settled(v) if type(v) in SEVERAL else v for k, v in kwargs.items()}, counts
+
+
+_JOINING = frozenset("cat stack hstack vstack dstack column_stack block_diag pad_sequence".split())
+"""Operators that take tensors, and nothing else, as the members of a list."""
+
+
+def _take_tensors(run: Recording, members: Iterable[Any]) -> None:
+    """torch takes what stands for many members to be a tensor, and has not looked at them."""
+    for place, member in enumerate(members):
+        if not isinstance(member, torch.Tensor):
+            told = f"expected Tensor as element {place} in argument 0, but got {type(member).__name__}"
+            run.give_up(f"TypeError: {told}")
 
 
 def _padded(value: Any) -> tuple[list[Any], tuple[Dim, ...]] | None:

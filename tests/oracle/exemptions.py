@@ -64,7 +64,6 @@ EXEMPTIONS = (
     Exemption("_foreach_zero", "shape", RETURNS_NOTHING, r"_foreach_zero_\.default"),
     Exemption("addbmm", "refuses", "torch enlarges the tensor that it writes the sum into", "in-place"),
     Exemption("addbmm", "accepts", "fractional factors of integers, of which there are none", "Float can't"),
-    Exemption("arange", "accepts", "a step that the dtype of `out=` rounds to 0", "step must be nonzero"),
     Exemption("arange", "approximate", "an end that no float is equal to is taken as it is written", "3.1"),
     Exemption("as_strided*", "approximate", STORAGE),
     Exemption("core ATen", "approximate", STORAGE, "sym_storage_offset"),

@@ -658,7 +658,17 @@ def on_data(x: Tensor) -> Tensor:
     return h
 
 
+def every_second_gathered(x: Tensor) -> Tensor:
+    """A size decides how many there are, and not the data."""
+    out = []
+    for t in range(x.size(1)):
+        if t % 2 == 0:
+            out.append(x[:, t])
+    return torch.cat(out, -1) + x[:, ::2].flatten(1)
+
+
 RANGES = [
+    Case(every_second_gathered, "x: [b, n, 2]", summarised=False),
     Case(from_one, refuses=True),
     Case(every_second, refuses=True),
     Case(every_second_pair, refuses=True),
@@ -1280,6 +1290,155 @@ def behind_a_start(x: Tensor) -> Tensor:
     return some[1] + others[1]
 
 
+def described(x: Tensor) -> list[Tensor]:
+    found = []
+    for row in x:
+        mask = row > 0
+        found.append({"places": torch.nonzero(mask), "values": row[mask], "label": "row"})
+    return [one["values"] * one["places"][:, 0] for one in found]
+
+
+def sorted_rows(x: Tensor) -> list[Tensor]:
+    found = []
+    for row in x:
+        found.append(row[row > -9].sort())
+    return [one.values * one.indices for one in found]
+
+
+def in_pairs(x: Tensor) -> list[Tensor]:
+    found = []
+    for row in x:
+        found.append([row[row > 0], row])
+    return [some.sum() + whole for some, whole in found]
+
+
+def of_some_rows(x: Tensor) -> tuple[list[Tensor], Tensor]:
+    """Not every iteration gives something, but to both lists or to none."""
+    values, places = [], []
+    for row in x:
+        mask = row > 0
+        if not mask.any():
+            continue
+        values.append(row[mask])
+        places.append(torch.nonzero(mask)[:, 0])
+    together = torch.cat(values) if values else x[0, :0]
+    return [value * place for value, place in zip(values, places, strict=True)], together[: x.numel()]
+
+
+def numbers_of_some_rows(x: Tensor) -> list[Tensor]:
+    found = []
+    for i, row in enumerate(x):
+        if row.sum() > 0:
+            found.append(i)
+    return [x[i] for i in found]
+
+
+def up_to_some_rows(x: Tensor) -> list[Tensor]:
+    found = []
+    for i, row in enumerate(x):
+        if row.sum() > 0:
+            found.append(x[: i + 1])
+    return [part.sum(0) + x[0] for part in found]
+
+
+def as_many_as_some(x: Tensor) -> Tensor:
+    found = []
+    for row in x:
+        if row.sum() > 0:
+            found.append(row)
+    return x[: len(found)] + x.new_zeros(len(found), 6)
+
+
+def chosen_places(x: Tensor) -> Tensor:
+    out = []
+    for row in x:
+        kept = []
+        for i in torch.nonzero(row > 0)[:, 0]:
+            if row[i] > 0.5:
+                kept.append(i)
+        out.append(row[torch.stack(kept)] if kept else row[:0])
+    return torch.cat(out)
+
+
+def of_other_rows(x: Tensor) -> list[Tensor]:
+    some, others = [], []
+    for row in x:
+        mask = row > 0
+        if mask.any():
+            some.append(row[mask])
+        if row.sum() > 1:
+            others.append(row[mask])
+    return [a * b for a, b in zip(some, others, strict=False)]
+
+
+def more_than_some(x: Tensor) -> Tensor:
+    found = []
+    for row in x:
+        if row.sum() > 0:
+            found.append(row)
+    return x[: len(found)] + x
+
+
+def numbers_behind_some_rows(x: Tensor) -> list[Tensor]:
+    found = []
+    for i, row in enumerate(x):
+        if row.sum() > 0:
+            found.append(i + 1)
+    return [x[i] for i in found]
+
+
+def beside_what_is_up_to_some(x: Tensor) -> list[Tensor]:
+    found = []
+    for i, row in enumerate(x):
+        if row.sum() > 0:
+            found.append(x[: i + 1])
+    return [part + x for part in found]
+
+
+def two_sorted(x: Tensor) -> Tensor:
+    found = []
+    for row in x:
+        found.append(row[row > 0].sort())
+    return found[0].values + found[1].values
+
+
+def two_slices(x: Tensor) -> Tensor:
+    found = []
+    for row in x:
+        found.append(slice(0, row[row > 0].shape[0]))
+    return x[0][found[0]] + x[0][found[1]]
+
+
+def two_pairs(x: Tensor) -> Tensor:
+    found = []
+    for row in x:
+        found.append([row[row > 0], row])
+    return found[0][0] + found[1][0]
+
+
+def one_dict(x: Tensor) -> list[Tensor]:
+    """It is the same in every iteration, and holds what the last has put into it."""
+    found, one = [], {"row": x[0]}
+    for row in x:
+        one["row"] = row[row > 0]
+        found.append(one)
+    return [x[0] + each["row"] for each in found]
+
+
+def stacks_pairs(x: Tensor) -> Any:
+    found = []
+    for row in x:
+        found.append((row[row > 0], row))
+    return torch.stack(found) if found else 0  # type: ignore[arg-type]
+
+
+def test_what_stands_for_many_need_not_be_tensors() -> None:
+    report = check(stacks_pairs, "x: [n, 6]", ["0 <= n"], budget_s=10)
+    assert report.verdict == "unknown"
+    told = [finding.message for finding in report.findings]
+    assert "TypeError: expected Tensor as element 0 in argument 0, but got tuple" in told, told
+
+
 def rows_of_data(n: int) -> Iterator[Tensor]:
     """Rows of which none, one, two or all elements are positive, in every combination."""
     for counts in itertools.product((0, 1, 2, 6), repeat=n):
@@ -1289,7 +1448,9 @@ def rows_of_data(n: int) -> Iterator[Tensor]:
 @pytest.mark.parametrize("target", [
     padded, padded_behind, filled, side_by_side, twice, of_every_second, narrowed_twice, one_way_or_another,
     sizes_of_ends, one_mask_twice, appended, appended_behind_others, nothing_or_places, at_most_two,
-    a_growing_tuple, data_decide_the_size, together_with_others, pairs_of_one_kind, suppressed,
+    a_growing_tuple, data_decide_the_size, together_with_others, pairs_of_one_kind, suppressed, described,
+    sorted_rows, in_pairs, of_some_rows, numbers_of_some_rows, up_to_some_rows, as_many_as_some,
+    chosen_places,
 ], ids=lambda f: f.__name__)  # fmt: skip
 def test_lists_of_what_the_data_have_sized(target: Any) -> None:
     report = check(target, "x: [n, 6]", budget_s=60)
@@ -1303,7 +1464,8 @@ def test_lists_of_what_the_data_have_sized(target: Any) -> None:
     each_beside_the_last, each_beside_the_next, each_beside_the_first, beside_another, most_of_some,
     most_of_others, first_kept_otherwise, stacked, padded_squares, two_masks, two_masks_that_are_appended,
     two_masks_in_pairs, kept_by_masks, two_numbers, written_places, appended_beside_another,
-    one_way_gives_other_sizes, two_of_either_way, two_totals, behind_a_start,
+    one_way_gives_other_sizes, two_of_either_way, two_totals, behind_a_start, of_other_rows, more_than_some,
+    numbers_behind_some_rows, beside_what_is_up_to_some, two_sorted, two_slices, two_pairs, one_dict,
 ], ids=lambda f: f.__name__)  # fmt: skip
 def test_lists_that_fail_for_some_data(target: Any) -> None:
     """Some data are refused from three rows on, so that it is proved of no more than of others."""
