@@ -3,8 +3,8 @@
 A law is guessed from two states, one iteration apart, and checked against the state that any iteration
 leaves. What it says may grow less: where it turns out that strides differ from what it said of them, it says
 nothing of them; nor of a number that goes on in no way that is understood, which then may not be looked at.
-Of a number that grows in some iterations by more than in others, as a count of what has been found does, it
-says between what it lies.
+Of a number that grows in some iterations by more than in others, as a count of what has been found does, or
+by as much as the data say, it says between what it lies.
 """
 
 from __future__ import annotations
@@ -47,21 +47,30 @@ class Growth:
 
     start: Dim
     first: int
-    least: int
-    most: int
+    least: int | None
+    most: int | None
+    """None where there is no bound."""
 
-    def between(self, k: Dim) -> tuple[Dim, Dim]:
+    def between(self, k: Dim) -> tuple[Dim | None, Dim | None]:
         """What it is before iteration k, at least and at most."""
-        return self.start + self.least * (k - self.first), self.start + self.most * (k - self.first)
+        steps = k - self.first
+        low, high = (None if by is None else self.start + by * steps for by in (self.least, self.most))
+        return low, high
 
-    def bounds(self, n: Dim) -> tuple[Dim, Dim]:
+    def bounds(self, n: Dim) -> tuple[Dim | None, Dim | None]:
         """What it is before any iteration up to n, at least and at most."""
-        (low, high), start = self.between(n), self.start
-        return (start if self.least >= 0 else low), (start if self.most <= 0 else high)
+        low, high = self.between(n)
+        rises, falls = self.least is not None and self.least >= 0, self.most is not None and self.most <= 0
+        return self.start if rises else low, self.start if falls else high
 
-    def also(self, step: int) -> Growth:
+    def also(self, least: int | None, most: int | None) -> Growth:
         """It may grow by this, too."""
-        return replace(self, least=min(self.least, step), most=max(self.most, step))
+        lows, highs = (self.least, least), (self.most, most)
+        return replace(
+            self,
+            least=None if None in lows else min(low for low in lows if low is not None),
+            most=None if None in highs else max(high for high in highs if high is not None),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +128,9 @@ class Knowledge(Protocol):
     def equal(self, a: Dim, b: Dim) -> bool:
         """Are the two certainly equal?"""
 
+    def between(self, dim: Dim) -> tuple[int | None, int | None] | None:
+        """Between what numbers a dim lies that only the data decide; None for another dim."""
+
 
 @dataclass(frozen=True, slots=True)
 class AsWritten:
@@ -132,13 +144,24 @@ class AsWritten:
     def equal(self, a: Dim, b: Dim) -> bool:
         return a == b or self.simplified(a) == self.simplified(b)
 
+    def between(self, dim: Dim) -> tuple[int | None, int | None] | None:
+        return self.known.between(dim)
 
-def guess(before: Cell, after: Cell, k: str, first: int, known: Knowledge) -> tuple[Law, Cell]:
+
+def guess(
+    before: Cell, after: Cell, k: str, first: int, known: Knowledge, data: frozenset[str]
+) -> tuple[Law, Cell]:
     """The law of which `before` is the state for k = first, and `after` the one for first + 1; and the latter
     as the law sees it.
 
-    A number d that has become e is d + (e - d) * (k - first) before iteration k.
+    A number d that has become e is d + (e - d) * (k - first) before iteration k. One that has grown by a size
+    that the data decided in the iteration grows by another in each.
     """
+    if before.fixed == after.fixed == ("int",):
+        step = known.simplified(after.dims[0]) - known.simplified(before.dims[0])
+        by = known.between(step) if symbols(step) & data else None
+        if by is not None:
+            return Law((None,), (), before, grows=Growth(before.dims[0], first, *by)), after
     weak = before.fixed != after.fixed
     if weak:
         tracked = before.fixed[-1] is not None, after.fixed[-1] is not None
@@ -151,7 +174,7 @@ def guess(before: Cell, after: Cell, k: str, first: int, known: Knowledge) -> tu
         if by_runs and _has_one_more(before, after):
             return Law((), (), before, gathers=True), after
         raise Unlike(before.trail)
-    pairs = (guess(a, b, k, first, known) for a, b in zip(old.children, new.children, strict=True))
+    pairs = (guess(a, b, k, first, known, data) for a, b in zip(old.children, new.children, strict=True))
     children, seen = tuple(zip(*pairs, strict=True)) or ((), ())
     dims = tuple(
         d if known.equal(d, e) else d + (known.simplified(e) - known.simplified(d)) * (sym(k) - first)
@@ -271,18 +294,19 @@ class Check:
             return None
         (start,) = law.at(self.k, self.first)
         assert start is not None
-        return replace(law, dims=(None,), grows=Growth(start, self.first, usual, usual).also(step))
+        return replace(law, dims=(None,), grows=Growth(start, self.first, *usual).also(*step))
 
     def _growing(self, law: Law, growth: Growth, before: Dim, found: Cell) -> Law:
         """The law of a number that grows, by as much as it has here at least. Raises Unlike where it does not
         stand for what it should.
         """
         step = self._step(before, found.dims[0])
-        if step is None or (self.made and step != 0):
+        if step is None or (self.made and step != (0, 0)):
             raise Unlike(found.trail)
-        grown = growth if self.made else growth.also(step)
+        grown = growth if self.made else growth.also(*step)
         return law if grown == growth else replace(law, grows=grown)
 
-    def _step(self, before: Dim, after: Dim) -> int | None:
+    def _step(self, before: Dim, after: Dim) -> tuple[int | None, int | None] | None:
+        """By how much it has grown, at least and at most; None where sizes decide that."""
         step = self.known.simplified(after) - self.known.simplified(before)
-        return step if isinstance(step, int) else None
+        return (step, step) if isinstance(step, int) else self.known.between(step)

@@ -259,8 +259,8 @@ class Loop:
         run.assume(ge(n, first + 1))
         yield from self._element(first, Stage.GUESS)
         after = self._look()
-        law, found = self._attempt(lambda: guess(before, after, self.index, first, run))
         calls, data = run.calls_since(mark), frozenset(run.data_since(mark.position))
+        law, found = self._attempt(lambda: guess(before, after, self.index, first, run, data))
         run.erase(mark)
         run.forget(mark)
         return self._attempt(lambda: law.without(data)), found, calls
@@ -325,9 +325,12 @@ class Loop:
 
     def _number(self, law: Law, growth: Growth, value: Dim) -> Term:
         """Stands for a number that grows, which is for the data to say."""
-        number = self.run.generator.fresh("count", *growth.bounds(self._end_of_law))
         low, high = growth.between(value)
-        self._within += [ge(number, low), le(number, high)]
+        varies = self.index in symbols(value)
+        known = growth.bounds(self._end_of_law) if varies else (low, high)
+        number = self.run.generator.fresh("count", *known)
+        self._within += [] if low is None else [ge(number, low)]
+        self._within += [] if high is None else [le(number, high)]
         self._numbers[id(law)] = number
         return number
 

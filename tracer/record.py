@@ -30,6 +30,7 @@ from ..constraints.collector import collector_at_rest
 from ..constraints.dims import Dim, Term, evaluate, symbols
 from ..constraints.formula import Formula, all_of, eq, free_symbols, ge, le, negate
 from ..constraints.generate import BadRules, Generator, Rules, anew
+from ..constraints.intervals import interval
 from ..constraints.known import Known
 from ..constraints.language import (
     UNTRACKED,
@@ -504,6 +505,14 @@ class Recording(Ledger):
             if isinstance(equal, bool) or self._branch(equal, value):
                 return value
         return self.give_up(f"{term} is needed as a number; {MAX_VALUES} values of it were tried")
+
+    def between(self, dim: Dim) -> tuple[int | None, int | None] | None:
+        """Between what numbers a dim lies that only the data decide; None for another dim."""
+        names = symbols(dim)
+        if not names or not names <= self.generator.said.unbacked.keys():
+            return None
+        low, high = interval(dim, self.generator.bounds.ranges)
+        return None if low == -math.inf else int(low), None if high == math.inf else int(high)
 
     def divisor(self, term: Term) -> Dim:
         """Where the ways of calls are merged, a divisor of few values is a number on each way: it is easy to

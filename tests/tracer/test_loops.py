@@ -1360,6 +1360,46 @@ def chosen_places(x: Tensor) -> Tensor:
     return torch.cat(out)
 
 
+def all_in_all(x: Tensor) -> Tensor:
+    """Each row adds as many as the data say, six at most."""
+    found = []
+    for row in x:
+        found.append(row[row > 0])
+    count = sum(len(each) for each in found)
+    return x.new_zeros(x.numel())[:count] + x.new_zeros(count)
+
+
+def one_behind_the_other(x: Tensor) -> Tensor:
+    out, at = x.new_zeros(x.numel()), 0
+    for row in x:
+        kept = row[row > 0]
+        out[at : at + kept.shape[0]] = kept
+        at += kept.shape[0]
+    return out[:at] + x.new_zeros(at)
+
+
+def two_at_least(x: Tensor) -> Tensor:
+    at = 0
+    for row in x:
+        at += 2 + row[row > 0].shape[0]
+    return x.new_zeros(at)[: 2 * x.shape[0]] + x.new_zeros(2 * x.shape[0])
+
+
+def more_than_all(x: Tensor) -> Tensor:
+    at = 0
+    for row in x:
+        at += row[row > 0].shape[0]
+    return x.new_zeros(at) + x.new_zeros(x.shape[0])
+
+
+def one_too_many(x: Tensor) -> Tensor:
+    """Not every row adds six."""
+    at = 0
+    for row in x:
+        at += row[row > 0].shape[0]
+    return x.new_zeros(at)[: 6 * x.shape[0]] + x.flatten()
+
+
 def of_other_rows(x: Tensor) -> list[Tensor]:
     some, others = [], []
     for row in x:
@@ -1450,7 +1490,7 @@ def rows_of_data(n: int) -> Iterator[Tensor]:
     sizes_of_ends, one_mask_twice, appended, appended_behind_others, nothing_or_places, at_most_two,
     a_growing_tuple, data_decide_the_size, together_with_others, pairs_of_one_kind, suppressed, described,
     sorted_rows, in_pairs, of_some_rows, numbers_of_some_rows, up_to_some_rows, as_many_as_some,
-    chosen_places,
+    chosen_places, all_in_all, one_behind_the_other, two_at_least,
 ], ids=lambda f: f.__name__)  # fmt: skip
 def test_lists_of_what_the_data_have_sized(target: Any) -> None:
     report = check(target, "x: [n, 6]", budget_s=60)
@@ -1466,6 +1506,7 @@ def test_lists_of_what_the_data_have_sized(target: Any) -> None:
     two_masks_in_pairs, kept_by_masks, two_numbers, written_places, appended_beside_another,
     one_way_gives_other_sizes, two_of_either_way, two_totals, behind_a_start, of_other_rows, more_than_some,
     numbers_behind_some_rows, beside_what_is_up_to_some, two_sorted, two_slices, two_pairs, one_dict,
+    more_than_all, one_too_many,
 ], ids=lambda f: f.__name__)  # fmt: skip
 def test_lists_that_fail_for_some_data(target: Any) -> None:
     """Some data are refused from three rows on, so that it is proved of no more than of others."""
