@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch._C import DispatchKey
 from torch.export import ExportedProgram
 from torch.fx.experimental import _config
-from torch.fx.experimental.symbolic_shapes import ShapeEnv, ShapeGuardPythonPrinter
+from torch.fx.experimental.symbolic_shapes import DimConstraints, ShapeEnv, ShapeGuardPythonPrinter
 from torch.overrides import TorchFunctionMode
 
 from ...constraints.program import Origin
@@ -77,6 +77,7 @@ def traced(
         open_broadcasts(either),
         _modes(either),
         _noting_lines(ModuleNames(module)) as noted,
+        unsolved_constraints(),
         _config.patch(backed_size_oblivious=oblivious),  # type: ignore[attr-defined]
     ):
         program = torch.export.export(
@@ -327,6 +328,27 @@ def _squeezed(input: torch.Tensor, dim: Any = None) -> torch.Tensor | None:
 
 
 # ---- recurrent networks
+
+
+@contextlib.contextmanager
+def unsolved_constraints() -> Iterator[None]:
+    """While this lasts torch goes without the constraints on one size that sympy cannot solve.
+
+    torch solves them to see whether a dim would have to be a number, and to suggest other dims. For some it
+    asks for what sympy has not (`(h + 1)//2 == 16`), in an order of symbols that differs from run to run, and
+    falls over it. What the program takes its guards say, which are read whatever torch makes of them.
+    """
+    solve = DimConstraints.solve
+
+    def solving(self: DimConstraints) -> None:
+        with contextlib.suppress(NotImplementedError):
+            solve(self)
+
+    DimConstraints.solve = solving  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        DimConstraints.solve = solve  # type: ignore[method-assign]
 
 
 @contextlib.contextmanager

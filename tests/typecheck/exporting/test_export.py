@@ -783,3 +783,24 @@ def test_a_condition_as_python() -> None:
     assert "L['x'].size()[0] == L['y'].size()[0]" in found.checks or eq(sym("b"), sym("c")) == found.accepts
     assert parse_formula(str(found.accepts)) == found.accepts
     assert math.isfinite(len(found.tried))
+
+
+class EverySecond(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x[:, ::2].view(x.shape[0], 16) + 1
+
+
+def test_what_sympy_cannot_solve_is_no_obstacle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch falls over such a constraint, or does not, by the order in which symbols come out of a set."""
+
+    def unsolved(*args: Any) -> None:
+        raise NotImplementedError
+
+    monkeypatch.setattr("sympy.solvers.inequalities.reduce_inequalities", unsolved)
+    found = export(EverySecond(), "x: float32[b, h]")
+    assert (found.exact, found.given_up, len(found.attempts)) == (True, (), 1)
+    for b, h in ((1, 31), (2, 31), (3, 32)):
+        assert found.program.module()(torch.zeros(b, h)).shape == (b, 16)
+    for h in (30, 33):
+        with pytest.raises((AssertionError, RuntimeError)):
+            found.program.module()(torch.zeros(2, h))
