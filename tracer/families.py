@@ -340,7 +340,10 @@ class _Join:
         return replace(first, dims=dims, children=parts, value=value)
 
     def _tensor(self, cells: Sequence[Cell]) -> Cell | None:
-        if any(cell.dims != cells[0].dims or cell.fixed != cells[0].fixed for cell in cells):
+        """Only sizes are joined: strides, and what is known of elements, are kept where they are the same."""
+        rank = len(weakened(cells[0]).dims)
+        varies = any(not symbols(dim).isdisjoint(self._data) for dim in cells[0].dims[rank:])
+        if varies or any(cell.dims != cells[0].dims or cell.fixed != cells[0].fixed for cell in cells):
             tracked = any(cell.fixed[-1] is not None for cell in cells)
             cells = [weakened(cell, tracked) for cell in cells]
         first = cells[0]

@@ -405,12 +405,12 @@ class Loop:
 
         Lists that the same ways put elements into have equally many.
         """
-        alike: dict[tuple[bool, tuple[bool, ...]], list[Law]] = {}
+        together: dict[tuple[bool, tuple[bool, ...]], list[Law]] = {}
         for one in _gathering(law):
             by_ways = tuple(id(one) in way.given for way in self._ended)
-            alike.setdefault((one.perhaps, by_ways), []).append(one)
+            together.setdefault((one.perhaps, by_ways), []).append(one)
         filled: dict[int, tuple[Any, ...]] = {}
-        for (perhaps, by_ways), lists in alike.items():
+        for (perhaps, by_ways), lists in together.items():
             ways = [
                 Way(tuple(way.given[id(one)] for one in lists), way.data, self._known(way, n))
                 for way, gives in zip(self._ended, by_ways, strict=True)

@@ -1465,6 +1465,22 @@ def one_dict(x: Tensor) -> list[Tensor]:
     return [x[0] + each["row"] for each in found]
 
 
+def places_before_some_rows(x: Tensor) -> list[Tensor]:
+    """They are 1 - i and -i, of which the least is no index from the seventh row on."""
+    found = []
+    for i, row in enumerate(x):
+        if row.sum() > 0:
+            found.append(torch.arange(2) - i)
+    return [x[0][places] for places in found]
+
+
+def test_what_is_known_of_elements_is_not_joined() -> None:
+    report = check(places_before_some_rows, "x: [n, 6]", ["3 <= n", "n <= 12"], budget_s=10)
+    assert any(finding.code == "approximate" for finding in report.findings), report.findings
+    with pytest.raises(IndexError):
+        places_before_some_rows(torch.ones(12, 6))
+
+
 def stacks_pairs(x: Tensor) -> Any:
     found = []
     for row in x:
