@@ -53,7 +53,7 @@ from .lifting import (
 from .memory import require_apart
 from .opnames import IGNORED, SYNONYMS, is_in_place, parameters
 from .places import Places
-from .program import Argument, Program, Ref, parts_of
+from .program import Argument, Program, Ref, is_numbers, parts_of
 from .rows import Deeper
 from .stored import Stored, is_sparse
 from .system import Domain
@@ -634,11 +634,9 @@ def _element(value: Value) -> Value:
 
 def _is_inert(value: Any) -> bool:
     """Is it a number, a word or several numbers, of which there is nothing to ask?"""
-    kind = type(value)
-    return kind in _INERT or (kind is tuple and _NUMBERS.issuperset(map(type, value)))
+    return type(value) in _INERT or is_numbers(value)
 
 
-_NUMBERS: Final = frozenset({int})
 _INERT: Final = frozenset({int, float, bool, str, type(None)})
 
 

@@ -22,7 +22,7 @@ from .formula import Formula, all_of, any_of, eq, free_symbols, ge, le, negate
 from .known import exactly
 from .language import Context, Layout, Refused, Shape, Slice, Tensor, Value, product, tensors
 from .parts import Part, Row, count, depth, dim_at, rank
-from .program import parts_of
+from .program import is_numbers, parts_of
 from .relations import Relation, relation
 from .rows import DEEPEST, Deeper, as_dim, has_rows, is_dim, names, place_of, rank_of, row_of
 
@@ -366,12 +366,9 @@ def _spell_out(g: Generator, tensor: Tensor) -> None:
 
 def as_shape(value: Any) -> Tensor | None:
     """A tensor, or sizes among which stands a row (`torch.zeros(x.shape)`) as one of these sizes."""
-    if type(value) is tuple and not _NUMBERS.issuperset(map(type, value)):
+    if type(value) is tuple and not is_numbers(value):
         return Tensor(value) if any(type(d) is Term and row_of(d) is not None for d in value) else None
     return value if type(value) is Tensor else None
-
-
-_NUMBERS: Final = frozenset({int})
 
 
 def _tensors(named: Named) -> Iterator[Tensor]:
@@ -391,7 +388,7 @@ def _mapped(named: Named, change: Callable[[Tensor], Tensor]) -> dict[str, Any]:
     def walk(value: Any) -> Any:
         if type(value) is Tensor:
             return value if place_of(value.shape) is None else change(value)
-        if type(value) is not tuple or _NUMBERS.issuperset(map(type, value)):
+        if type(value) is not tuple or is_numbers(value):
             return value
         shape = as_shape(value)
         return tuple(map(walk, value)) if shape is None else change(shape).shape

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from .dims import Dim, Term
 from .formula import And, Compare, Formula, Or, all_of, any_of
@@ -161,6 +161,14 @@ def refs(argument: Argument) -> Iterator[Ref]:
         yield argument
     for part in parts_of(argument):
         yield from refs(part)
+
+
+_NUMBERS: Final = frozenset({int})
+
+
+def is_numbers(argument: Any) -> bool:
+    """Is it a tuple of numbers alone, as a stride is?"""
+    return type(argument) is tuple and _NUMBERS.issuperset(map(type, argument))
 
 
 def parts_of(argument: Any) -> tuple[Any, ...]:
