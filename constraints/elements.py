@@ -17,6 +17,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
+from msgspec import structs
+
 from . import subscripts
 from .dims import Apply, Dim, Term, ceildiv, lone_atom, maximum, minimum
 from .formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
@@ -168,7 +170,7 @@ def _between(a: Elements, b: Elements, result: Tensor) -> Elements:
     """Between what a sum of integers lies; which of them meet which is not known."""
     if result.dtype not in INTEGRAL:
         return UNTRACKED
-    one, other = (extremes(replace(result, elements=side)) for side in (a, b))
+    one, other = (extremes(structs.replace(result, elements=side)) for side in (a, b))
     if one is None or other is None:
         return UNTRACKED
     return Span(one.low + other.low, one.high + other.high, attained=False)
@@ -741,7 +743,7 @@ def _truths(op: str, named: Named, result: Tensor) -> Truths | None:
     """What sizes say of the elements of a mask; None where data decide them, or it is not known how."""
     tensors = [*_tensors(named.values())]
     if op in MADE:
-        return _truths_of(replace(result, elements=ELEMENTS[op](named, result)))
+        return _truths_of(structs.replace(result, elements=ELEMENTS[op](named, result)))
     if op in KEPT and len(tensors) == 1:
         found = _truths_of(tensors[0])
         return None if found is None or (op in PARTS and found.some != found.every) else found
@@ -792,16 +794,16 @@ def with_elements(op: str, named: Named, result: Any) -> Any:
         return places
     known = type(result) is Tensor and result.elements is not None
     if known and any(result is value for value in named.values()):
-        result = replace(result, elements=None)  # a rule has given an argument back as it was
+        result = structs.replace(result, elements=None)  # a rule has given an argument back as it was
     if isinstance(result, Tensor) and result.dtype == "bool":
         truths = _truths(op, named, result)
         if truths is not None:
             some, every = truths.some, truths.every
             same = isinstance(some, bool) and some == every
-            return replace(result, elements=Affine(int(some is True)) if same else truths)
+            return structs.replace(result, elements=Affine(int(some is True)) if same else truths)
         sources = [*_tensors(named.values())]
         decided = bool(sources) and not any(map(_is_data, sources))
-        return replace(result, elements=UNTRACKED) if decided else result
+        return structs.replace(result, elements=UNTRACKED) if decided else result
     several = isinstance(result, tuple) and any(isinstance(r, Tensor) and r.dtype in FOLLOWED for r in result)
     if not several and (not isinstance(result, Tensor) or result.dtype not in FOLLOWED):
         return result
@@ -816,7 +818,7 @@ def with_elements(op: str, named: Named, result: Any) -> Any:
     sources = [] if on_data else [t for t in _tensors(named.values()) if t is not template]
     if on_data or any(elements_of(t) is None for t in sources):
         one = _taken_from(op, named)
-        return result if one is None else replace(result, elements=Affine(one))
+        return result if one is None else structs.replace(result, elements=Affine(one))
     if (several or law is None) and all(t.dtype == "bool" and _is_data(t) for t in sources):
         return result  # places in a mask
     if several:
@@ -843,13 +845,13 @@ def _is_data(tensor: Tensor) -> bool:
 
 def _holding(part: Tensor, elements: Elements) -> Tensor:
     """One of several results, with elements of which this is known."""
-    return replace(part, elements=elements) if part.dtype in FOLLOWED else part
+    return structs.replace(part, elements=elements) if part.dtype in FOLLOWED else part
 
 
 def _untracked(part: Any) -> Any:
     """One of several results, of which nothing is followed."""
     follows = isinstance(part, Tensor) and part.dtype in FOLLOWED and part.elements is None
-    return replace(part, elements=UNTRACKED) if follows else part
+    return structs.replace(part, elements=UNTRACKED) if follows else part
 
 
 def _tensors(values: Any) -> Iterator[Tensor]:

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from msgspec import structs
+
 from .counts import COUNTED, NEGATING, REARRANGING
 from .dims import Term
 from .elements import COMPARISONS, one_value
@@ -60,7 +62,7 @@ class Free:
             case Span(_, _, True) as span:
                 given = [*tensors((*named.values(),))]
                 if any(map(self._within, given)):
-                    result = replace(result, elements=replace(span, attained=False))
+                    result = structs.replace(result, elements=replace(span, attained=False))
                 return result, any(t.dtype == "bool" or id(t) in self._tensors for t in given)
         return result, False
 
@@ -74,7 +76,7 @@ class Free:
         if op in SUMMING and border is not None and border.value == 0 and isinstance(axis, int):
             if span.high != input.shape[axis]:
                 return None
-            result = replace(result, elements=replace(span, high=border.shape[axis]))
+            result = structs.replace(result, elements=replace(span, high=border.shape[axis]))
             self._sums[id(result)] = result, border
             return result
         _, of = self._sums.get(id(input), (input, None))

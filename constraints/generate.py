@@ -12,6 +12,8 @@ from operator import is_
 from types import MappingProxyType
 from typing import Any, Final, NoReturn, TypeAlias
 
+from msgspec import structs
+
 from .collector import collector_at_rest
 from .columns import Columns
 from .counts import Counts
@@ -285,7 +287,7 @@ class Generator:
             if isinstance(layout, tuple):
                 layout = tuple(map(self.equations.simplify, layout))
             same = shape == value.shape and layout == value.layout
-            return value if same else replace(value, shape=shape, layout=layout)
+            return value if same else structs.replace(value, shape=shape, layout=layout)
         if isinstance(value, tuple):
             return tuple(map(self.simplified, value))
         return self.equations.simplify(value) if isinstance(value, Term) else value

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, Literal, NoReturn, Protocol, TypeAlias
 
+from msgspec import Struct
+
 from .dims import Dim, Term
 from .formula import Formula
 from .rows import row_of
@@ -86,8 +88,7 @@ Elements: TypeAlias = "Affine | Span | Subscripts | Ratio | Truths | Untracked |
 """What is known of the elements of an index tensor; None for elements that are the user's data."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(Struct, frozen=True):
     """A tensor as far as shapes go.
 
     `dtype` is torch's name without the prefix (`float32`), None where it is not known. `layout` is the

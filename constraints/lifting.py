@@ -17,6 +17,8 @@ from itertools import product as combinations
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
+from msgspec import structs
+
 from .dims import Dim, Term, maximum, substitute, sym, symbols
 from .formula import Formula, all_of, any_of, eq, free_symbols, ge, le, negate
 from .known import exactly
@@ -220,7 +222,7 @@ def _with_closed_target(
     def last(tensor: Tensor) -> Tensor:
         g.require(le(rank_of(tensor.shape), target.rank), _no_wider(tensor, target))
         shape = _padded(g, tensor, target.rank).shape[1:]
-        return replace(tensor, shape=shape, layout=_relaid(tensor))
+        return structs.replace(tensor, shape=shape, layout=_relaid(tensor))
 
     return _mapped(named, last)
 
@@ -248,12 +250,14 @@ def fitted(g: Generator, named: Named, into: str, result: Value) -> Value:
     layout = result.layout if result.shape == target.shape else _relaid(result)
     if next(iter(named)) != into and any(other.shape != target.shape for other in others):
         layout = Layout.UNKNOWN  # a view of the others, expanded where they differ
-    return replace(result, shape=target.shape, layout=layout)
+    return structs.replace(result, shape=target.shape, layout=layout)
 
 
 def restored(g: Generator, named: Named, into: str, result: Value) -> Value:
     """The result with the shape of the operand `into`, which was given the row of another for a while."""
-    return replace(result, shape=opened(g, named[into]).shape) if isinstance(result, Tensor) else result
+    if not isinstance(result, Tensor):
+        return result
+    return structs.replace(result, shape=opened(g, named[into]).shape)
 
 
 def shaped(g: Generator, named: Named, into: str, result: Value) -> Value:
@@ -262,7 +266,8 @@ def shaped(g: Generator, named: Named, into: str, result: Value) -> Value:
     place = place_of(target.shape)
     if not isinstance(result, Tensor) or place is None or place_of(result.shape) is not None:
         return result
-    return replace(result, shape=(*result.shape[:place], target.shape[place], *result.shape[place + 1 :]))
+    shape = (*result.shape[:place], target.shape[place], *result.shape[place + 1 :])
+    return structs.replace(result, shape=shape)
 
 
 def _looked_at(g: Generator, tensor: Tensor, target: Tensor, reason: str) -> int:
@@ -440,7 +445,7 @@ def _replaced(tensor: Tensor, dims: Shape, value: Dim) -> Tensor:
         inner = [strides[place] * product(dims[i + 1 :]) for i in range(len(dims))]
         layout = (*strides[:place], *inner, *strides[place + 1 :])
     shape = (*tensor.shape[:place], *dims, *tensor.shape[place + 1 :])
-    return replace(tensor, shape=shape, layout=layout)
+    return structs.replace(tensor, shape=shape, layout=layout)
 
 
 def _declared(g: Generator, dims: Iterable[Dim]) -> None:
@@ -471,7 +476,7 @@ def opened(g: Generator, tensor: Tensor) -> Tensor:
         return _replaced(tensor, dims, product(dims))
     inner, taken = _taken(g, rest, len(dims))
     dims = _broadcast(g, taken, dims)
-    return replace(_replaced(tensor, (inner, *dims), inner), layout=_relaid(tensor))
+    return structs.replace(_replaced(tensor, (inner, *dims), inner), layout=_relaid(tensor))
 
 
 def _relaid(tensor: Tensor) -> Layout:
@@ -641,7 +646,7 @@ def _at(named: Named, ranks: Mapping[str, int]) -> dict[str, Any]:
             long = ranks[part.name]
             own: list[Dim] = [dim_at(part.name, i - long) for i in range(part.start, long - part.stop)]
             dims = own if len(own) > len(dims) else dims
-        return replace(_replaced(tensor, tuple(dims), product(dims)), layout=_relaid(tensor))
+        return structs.replace(_replaced(tensor, tuple(dims), product(dims)), layout=_relaid(tensor))
 
     return _mapped(named, spelt)
 
@@ -799,4 +804,4 @@ def _with_row(tensor: Tensor, row: Row) -> Tensor:
     if _row_in(tensor) == row:
         return tensor
     inner = as_dim(row)
-    return replace(_replaced(tensor, (inner,), inner), layout=_relaid(tensor))
+    return structs.replace(_replaced(tensor, (inner,), inner), layout=_relaid(tensor))

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from typing import Any, Final, TypeAlias
 
+from msgspec import Struct
+
 from .dims import Dim, Term
 from .formula import And, Compare, Formula, Or, all_of, any_of
 from .language import (
@@ -35,8 +37,7 @@ from .syntax import parse_dim
 SCHEMA = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Ref:
+class Ref(Struct, frozen=True):
     """The value with this id."""
 
     id: int
@@ -65,8 +66,7 @@ class Origin:
         return f"{self.file}:{self.line}" if self.file else self.module or "?"
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(Struct, frozen=True):
     """A value that the program starts from: what the user passes, or a parameter or buffer of the model."""
 
     id: int
@@ -75,8 +75,7 @@ class Input:
     parameter: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """One call. `results` are the ids of the leaves of what it returns, from left to right."""
 
     op: str

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from msgspec import structs
+
 from .dims import Dim, sym
 from .formula import Formula, all_of, any_of, conjuncts, free_symbols, ge, negate, rewrite
 from .language import Tensor, Value, product
@@ -77,4 +79,4 @@ def _spelt(value: Value, dims: Mapping[str, tuple[Dim, ...]]) -> Value:
     for dim in value.shape:
         row = row_of(dim)
         shape += (dim,) if row is None else dims[row[0].name]
-    return replace(value, shape=shape)
+    return structs.replace(value, shape=shape)

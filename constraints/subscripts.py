@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from msgspec import structs
+
 from .dims import Dim, Term
 from .language import Slice, Span, Subscripts, Tensor, Value
 
@@ -68,13 +70,13 @@ def _along(dim: Any, input: Tensor, result: Value) -> Value | None:
 def _places(result: Value, known: Subscripts) -> Value:
     if not isinstance(result, Tensor) or result.dtype != "int64" or result.shape[-1:] != (len(known.shape),):
         return result
-    return replace(result, elements=known)
+    return structs.replace(result, elements=known)
 
 
 def _column(result: Value, size: Dim, added: int) -> Value:
     """Indices of a dim of this size, to each of which has been added so much."""
     assert isinstance(result, Tensor)
-    return replace(result, elements=Span(added, size - 1 + added, attained=False, by_data=True))
+    return structs.replace(result, elements=Span(added, size - 1 + added, attained=False, by_data=True))
 
 
 FINDING: Final = frozenset("nonzero argwhere nonzero_numpy".split())

@@ -8,8 +8,10 @@ place of the operand's size, and whatever changes depends on it. So nothing has 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from msgspec import structs
 
 from ..constraints.dims import Dim, sym, symbols
 from ..constraints.formula import Formula, conjuncts, free_symbols, ge, negate, rewrite
@@ -210,7 +212,7 @@ class Flow:
                 return value
             shape = (*value.shape[: place[1]], sym(_PROBE), *value.shape[place[1] + 1 :])
             layout = value.layout if isinstance(value.layout, Layout) else Layout.UNKNOWN
-            return replace(value, shape=shape, layout=layout)
+            return structs.replace(value, shape=shape, layout=layout)
         if isinstance(argument, tuple):
             return tuple(self._resolve(part, place) for part in argument)
         if isinstance(argument, Slice):

@@ -7,10 +7,11 @@ finitely many places.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache, lru_cache, reduce
 from itertools import combinations, pairwise
 from math import gcd, inf, lcm
+
+from msgspec import Struct
 
 from ..constraints.dims import Apply, Atom, Dim, Symbol, Term, coefficients, evaluate, linear_parts, lone_atom
 from ..constraints.formula import And, Compare, Formula, Or, holds
@@ -24,8 +25,7 @@ here.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class IntegerSet:
+class IntegerSet(Struct, frozen=True):
     """The integers s for which bit `s % period` of a mask is set; between two cuts one mask holds.
 
     `masks[i]` is about `cuts[i-1] <= s < cuts[i]`, with infinities at both ends.

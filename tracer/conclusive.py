@@ -7,11 +7,12 @@ requirement and no branch. Python's bytecode says where an answer goes.
 from __future__ import annotations
 
 import dis
-import functools
 import itertools
 from types import CodeType, FrameType
 
 import torch
+
+from .codes import per_code
 
 
 def is_checked(frame: FrameType) -> bool:
@@ -28,7 +29,7 @@ def is_checked(frame: FrameType) -> bool:
     return found is torch._check
 
 
-@functools.lru_cache(maxsize=1 << 12)
+@per_code
 def _called_with(code: CodeType, offset: int) -> tuple[str, ...]:
     """The dotted name of what is called with the result of the comparison at the offset as its only argument;
     nothing where there is no such call.
@@ -52,6 +53,6 @@ def _called_with(code: CodeType, offset: int) -> tuple[str, ...]:
     return (str(before[-1].argval), *reversed(names))
 
 
-@functools.lru_cache(maxsize=1 << 8)
+@per_code
 def _instructions(code: CodeType) -> tuple[dis.Instruction, ...]:
     return tuple(dis.get_instructions(code))

@@ -18,6 +18,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from ..constraints.program import Origin
+from .codes import per_code
 from .origins import _NEVER_REFUSING as NEVER_REFUSING
 from .origins import is_inner, origin_at
 
@@ -125,7 +126,7 @@ def _watcher(watched: Watched, code: CodeType) -> Callable[..., Any]:
     return step
 
 
-@lru_cache(maxsize=1024)
+@per_code
 def _jumps(code: CodeType) -> dict[int, Jump]:
     """The conditional jumps of a function, by their offsets."""
     found: dict[int, Jump] = {}

@@ -6,11 +6,11 @@ at both a constant: likely, not certain, hence `approximate`. Anything else is D
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
+from msgspec import structs
 
 from ..constraints.dims import Dim, evaluate
 from ..constraints.formula import free_symbols, holds
@@ -124,7 +124,7 @@ def _match(one: Any, two: Any, first: Mapping[str, int], second: Mapping[str, in
             if not same and a != b:
                 return Dyn
             dims.append(same[0] if same else a)
-        return dataclasses.replace(value_of(one), shape=tuple(dims), layout=Layout.UNKNOWN)
+        return structs.replace(value_of(one), shape=tuple(dims), layout=Layout.UNKNOWN)
     if isinstance(one, list | tuple) and isinstance(two, list | tuple) and len(one) == len(two):
         parts = tuple(_match(a, b, first, second, terms) for a, b in zip(one, two, strict=True))
         return Dyn if any(p is Dyn for p in parts) else parts

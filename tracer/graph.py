@@ -18,6 +18,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
+from msgspec import structs
+
 from ..constraints.dims import (
     Dim,
     Symbol,
@@ -95,7 +97,7 @@ def retype(traced: Traced, spec: Spec) -> Traced:
         raise SpecError(f"the exported program has no input {extra!r}", hint=hint)
     replaced = fitting.solve()
     inputs = tuple(
-        i if i.parameter or i.name not in types else replace(i, type=types[i.name])
+        i if i.parameter or i.name not in types else structs.replace(i, type=types[i.name])
         for i in traced.program.inputs
     )
     old = [
@@ -390,7 +392,7 @@ IN_AUTOCAST: Final = "in_autocast"
 
 def in_autocast(c: Context, input: Value, dtype: str | None = None) -> Value:
     """A value that enters, is made in or leaves an autocast region: the dtype is for torch to choose."""
-    return replace(input, dtype=dtype) if isinstance(input, Tensor) else input
+    return structs.replace(input, dtype=dtype) if isinstance(input, Tensor) else input
 
 
 # ---- sizes that the trace may have written into the graph

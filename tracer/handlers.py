@@ -7,13 +7,13 @@ bytecode, the handler that is in force there; the frames of the running program 
 from __future__ import annotations
 
 import dis
-import functools
 import itertools
 import sys
 from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Final, NamedTuple
 
+from .codes import per_code
 from .origins import is_inner
 
 REFUSALS = (RuntimeError, IndexError, ValueError)
@@ -33,13 +33,15 @@ class _Handler(NamedTuple):
     target: int
 
 
-@functools.cache
+@per_code
 def _handlers(code: CodeType) -> tuple[_Handler, ...]:
     """What an `except` covers.
 
     None stands for everything, or for what cannot be read off the code. A `finally` raises again and catches
     nothing, and so does a `with`, but for `contextlib.suppress`.
     """
+    if not code.co_exceptiontable:
+        return ()
     instructions = list(dis.get_instructions(code))
     places = {instruction.offset: place for place, instruction in enumerate(instructions)}
     found: list[_Handler] = []
@@ -114,7 +116,7 @@ def _covering(code: CodeType, offset: int) -> Iterator[_Handler]:
     return (handler for handler in _handlers(code) if handler.start <= offset < handler.end)
 
 
-@functools.lru_cache(maxsize=1 << 10)
+@per_code
 def only_raises(code: CodeType, offset: int) -> bool:
     """Does every way on from here end in an exception, with nothing kept but in local variables?"""
     instructions = [*dis.get_instructions(code)]

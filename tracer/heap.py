@@ -36,6 +36,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import torch
 
 from .cells import REAL, REPEATED, Cell, ClassAttribute, Content, Item, Local, Member, Place, Slot, sizes_of
+from .codes import per_code
 from .liveness import live
 from .numbers import Real, Run, Size
 from .origins import is_inner
@@ -102,7 +103,7 @@ def function_of(code: CodeType) -> Function:
 # --- what code names -------------------------------------------------------------------------------------
 
 
-@functools.lru_cache(maxsize=4096)
+@per_code
 def _names(code: CodeType) -> frozenset[str]:
     """What the code names: variables, attributes, and texts that may name one."""
     found = {*code.co_names}
@@ -124,12 +125,12 @@ def _imported(code: CodeType, package: str) -> list[str]:
     return sorted({*found})
 
 
-@functools.lru_cache(maxsize=4096)
+@per_code
 def _imports(code: CodeType) -> tuple[str, ...]:
     return tuple(i.argval for i in dis.get_instructions(code) if i.opname == "IMPORT_NAME")
 
 
-@functools.lru_cache(maxsize=4096)
+@per_code
 def _inside(code: CodeType) -> frozenset[CodeType]:
     """The functions that are defined in the code."""
     return frozenset(c for c in code.co_consts if isinstance(c, CodeType))

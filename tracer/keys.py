@@ -10,11 +10,11 @@ equal sizes, and ask nothing.
 from __future__ import annotations
 
 import dis
-import functools
 from collections.abc import Iterable, Iterator
 from types import CodeType, FrameType
 from typing import Any
 
+from .codes import per_code
 from .origins import is_inner
 
 MOST = 64
@@ -44,7 +44,7 @@ def beside(frame: FrameType) -> Iterable[Any] | None:
     return {key if type(key) is int else id(key): key for key in _keys(_seen_by(frame))}.values()
 
 
-@functools.lru_cache(maxsize=1 << 10)
+@per_code
 def _meets_keys(code: CodeType, offset: int) -> bool:
     """Does the instruction look up a key, or might it call what does?"""
     name = dis.opname[code.co_code[offset]]

@@ -7,12 +7,12 @@ another holds cannot make a difference any more.
 from __future__ import annotations
 
 import dis
-import functools
 import itertools
 from collections.abc import Mapping
 from types import CodeType, FrameType
 from typing import Any, Final
 
+from .codes import per_code
 from .sequences import instructions
 
 _ENDS: Final = frozenset(
@@ -33,7 +33,7 @@ def live(frame: FrameType) -> frozenset[str]:
     return _live_before(frame.f_code).get(frame.f_lasti, frozenset(frame.f_locals))
 
 
-@functools.lru_cache(maxsize=512)
+@per_code
 def _live_before(code: CodeType) -> Mapping[int, frozenset[str]]:
     """By offset. Empty where nothing is known, as where variables are read by other means.
 

@@ -7,9 +7,11 @@ A view begins where the tensor does that it is a view of, or at the element that
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, Final
+
+from msgspec import structs
 
 from ..constraints.dims import Dim, Term
 from ..constraints.elements import with_elements
@@ -87,8 +89,9 @@ class View(Memory):
         start: Dim = 0
         for axis, stride in enumerate(strides):  # as many elements along each axis as lie before the first
             along = Affine(0, ((axis - len(strides), 1),))
-            ramp = replace(input, dtype="int64", elements=along)
-            found = with_elements(op, {**named, "input": ramp}, replace(result, dtype="int64", elements=None))
+            ramp = structs.replace(input, dtype="int64", elements=along)
+            bare = structs.replace(result, dtype="int64", elements=None)
+            found = with_elements(op, {**named, "input": ramp}, bare)
             if not isinstance(found, Tensor) or not isinstance(found.elements, Affine):
                 return None
             start = start + found.elements.start * stride

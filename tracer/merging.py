@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import torch
+from msgspec import structs
 
 from ..constraints.dims import Dim, sym
 from ..constraints.formula import Formula, all_of, eq, implies, negate
@@ -297,7 +298,7 @@ class MergedCall:
         given = tuple((turn.formula, turn.taken) for turn in self.turns if turn.formula is not None)
         nodes = self.run.nodes
         for place in range(start.nodes, len(nodes)) if given else ():
-            nodes[place] = replace(nodes[place], given=(*given, *nodes[place].given))
+            nodes[place] = structs.replace(nodes[place], given=(*given, *nodes[place].given))
         return value, raised
 
     def _ended(self, value: Any, error: BaseException | None) -> Way:
@@ -502,5 +503,5 @@ def _with_strides(cell: Cell) -> dict[str, Any]:
     """A tensor's cell with its strides spelt out."""
     tensor = with_sizes(cell.fixed, cell.dims)
     strides = strides_of(tensor)
-    fixed, dims = sizes_of(tensor if strides is None else replace(tensor, layout=strides))
+    fixed, dims = sizes_of(tensor if strides is None else structs.replace(tensor, layout=strides))
     return {"fixed": fixed, "dims": dims}

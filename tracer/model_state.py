@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections import OrderedDict
 from collections.abc import Iterator
-from itertools import chain, compress, filterfalse
+from itertools import chain, compress, filterfalse, islice
 from typing import Any, Final, TypeAlias
 
 import torch
@@ -36,24 +36,32 @@ class ModelState:
 
     def __init__(self, target: Any, modules: Modules | None = None) -> None:
         modules = submodules(target) if modules is None else modules
-        self._modules = [(path, now := vars(module), now.copy()) for path, module in modules]
-        """The path of a module, its attributes, and what they were."""
-        values = [*chain.from_iterable(now.values() for _, now, _ in self._modules)]
-        containers = [*compress(values, map(_CONTAINERS.__contains__, map(type, values)))]
+        self._paths = [path for path, _ in modules]
+        self._attributes = [vars(module) for _, module in modules]
+        self._lengths = [*map(len, self._attributes)]
+        self._names = [*chain.from_iterable(self._attributes)]
+        self._values = [*chain.from_iterable(map(dict.values, self._attributes))]
+        """The attributes of all modules one after another: a copy for each would be most of the work."""
+        containers = [*compress(self._values, map(_CONTAINERS.__contains__, map(type, self._values)))]
         self._filled = [(container, container.copy()) for container in filter(None, containers)]
         """Containers, and what was in them."""
         self._empty = [*filterfalse(None, containers)]
         """Containers with nothing in them, as most have."""
-        held = [now for now, _ in self._filled]
-        dicts = [now for _, now, _ in self._modules] + [c for c in held if isinstance(c, dict)]
-        self._held = [*dicts, *(c for c in held if not isinstance(c, dict)), *map(dict.values, dicts)]
-        """Each module's attributes and each container, and views of the values of those that are dicts."""
-        self._lengths, self._members = [*map(len, self._held)], [*chain.from_iterable(self._held)]
-        """How much there is in each module and container, and what it is."""
+        held = [container for container, _ in self._filled]
+        self._held = [*held, *(c.values() for c in held if isinstance(c, dict))]
+        self._sizes, self._members = [*map(len, held)], [*chain.from_iterable(self._held)]
+        """How much there is in each container, and what it is: keys, members, and the values of dicts."""
 
     def _is_same(self) -> bool:
-        """By identity, for tensors have no truth to compare."""
-        if [*map(len, self._held)] != self._lengths or any(self._empty):
+        """By identity, for tensors have no truth to compare; names are texts."""
+        if [*map(len, self._attributes)] != self._lengths or any(self._empty):
+            return False
+        if [*map(len, self._held[: len(self._filled)])] != self._sizes:
+            return False
+        if [*chain.from_iterable(self._attributes)] != self._names:
+            return False
+        values = chain.from_iterable(map(dict.values, self._attributes))
+        if not all(map(operator.is_, values, self._values)):
             return False
         return all(map(operator.is_, chain.from_iterable(self._held), self._members))
 
@@ -61,12 +69,14 @@ class ModelState:
         """Puts every attribute back; returns the names of those that the run had changed."""
         if self._is_same():
             return []
+        names, values = iter(self._names), iter(self._values)
+        before = [dict(zip(islice(names, n), islice(values, n), strict=True)) for n in self._lengths]
         changed: list[str] = []
-        for path, now, attributes in self._modules:
+        for path, now, attributes in zip(self._paths, self._attributes, before, strict=True):
             changed += [_name(path, key) for key in _put_back(now, attributes)]
-        refilled = {id(filled) for filled, before in self._filled if _refill(filled, before)}
+        refilled = {id(filled) for filled, content in self._filled if _refill(filled, content)}
         refilled |= {id(empty) for empty in self._empty if _refill(empty, ())}
-        for path, _, attributes in self._modules:
+        for path, attributes in zip(self._paths, before, strict=True):
             changed += [_name(path, key) for key, value in attributes.items() if id(value) in refilled]
         return changed
 

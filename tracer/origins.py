@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 import torch
 
 from ..constraints.program import Origin
+from .codes import per_code
 from .model_state import Modules, submodules
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -79,7 +80,7 @@ _Place: TypeAlias = tuple[int | None, int | None, int | None, int | None]
 """Where an instruction comes from: the first and the last line, the first and the last column, in bytes."""
 
 
-@functools.lru_cache(maxsize=64)
+@per_code
 def _positions(code: CodeType) -> tuple[_Place, ...]:
     """Of all instructions at once: a graph of torch.fx is one function, however many calls it has."""
     return tuple(code.co_positions())
@@ -110,15 +111,16 @@ class ModuleNames:
         modules = submodules(root) if modules is None else modules
         self._names = {id(module): name for name, module in modules}
         graphs = [(name, module) for name, module in modules if isinstance(module, torch.fx.GraphModule)]
-        self._of_code = {getattr(graph.forward, "__code__", None): name for name, graph in graphs}
-        """The paths of graphs, by their code, which each has of its own."""
+        codes = [getattr(graph.forward, "__code__", None) for _, graph in graphs]
+        self._of_code = {id(code): (code, name) for code, (name, _) in zip(codes, graphs, strict=True)}
+        """The paths of graphs, by the identity of their code, which each has of its own."""
         if len(self._of_code) < len(graphs):
             self._of_code.clear()
 
     def of_frame(self, frame: FrameType) -> str | None:
         """The path of the module whose method the frame runs."""
-        if (name := self._of_code.get(frame.f_code)) is not None:
-            return name  # its locals are all values of the graph
+        if (graph := self._of_code.get(id(frame.f_code))) is not None:
+            return graph[1]  # its locals are all values of the graph
         if not frame.f_code.co_argcount or frame.f_code.co_varnames[0] != "self":
             return None  # to ask a frame for its locals makes it keep them
         return self._names.get(id(frame.f_locals.get("self")))

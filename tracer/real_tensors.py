@@ -11,6 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from ..constraints.language import Affine, Elements, Layout, Span, Tensor
 
 SPARSE: Final = {torch.sparse_coo: Layout.COO, torch.sparse_csr: Layout.CSR}
+_STRIDED = torch.strided
 _INTEGRAL = frozenset({torch.int8, torch.int16, torch.int32, torch.int64})
 
 
@@ -22,15 +23,16 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 def value_of(tensor: torch.Tensor) -> Tensor:
     """A real tensor as a rule sees it."""
-    strided = tensor.layout is torch.strided
+    strided = tensor.layout is _STRIDED
     layout: Layout | tuple[int, ...]
     if strided:
         layout = Layout.CONTIGUOUS if tensor.is_contiguous() else tuple(tensor.stride())
     else:
         coalesced = tensor.layout is torch.sparse_coo and tensor.is_coalesced()
         layout = Layout.COALESCED if coalesced else SPARSE.get(tensor.layout, Layout.UNKNOWN)
-    elements = _elements_of(tensor) if strided and tensor.dtype in _INTEGRAL else None
-    return Tensor(tuple(tensor.shape), dtype_name(tensor.dtype), layout, elements)
+    dtype = tensor.dtype
+    elements = _elements_of(tensor) if strided and dtype in _INTEGRAL else None
+    return Tensor(tuple(tensor.shape), dtype_name(dtype), layout, elements)
 
 
 def _elements_of(tensor: torch.Tensor) -> Elements:

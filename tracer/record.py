@@ -24,6 +24,7 @@ from types import BuiltinFunctionType, CodeType, FrameType, ModuleType
 from typing import Any, Literal, NoReturn
 
 import torch
+from msgspec import structs
 from torch.overrides import TorchFunctionMode
 
 from ..constraints.collector import collector_at_rest
@@ -702,7 +703,7 @@ class Recording(Ledger):
         question = QUESTIONS.get(name)
         if question is not None and args and isinstance(args[0], SymbolicTensor):
             return question(self, *args, **kwargs)
-        if func is torch.Tensor.where:  # its tensor is not the condition
+        if func is _WHERE:  # its tensor is not the condition
             args, kwargs = (), {**dict(zip(("input", "condition", "other"), args, strict=False)), **kwargs}
         if name in _MAKES_TENSORS and not _tensor_among(args, kwargs):
             args = (self.operator("scalar_tensor", (args[0],), {"dtype": torch.int64}), *args[1:])
@@ -780,10 +781,10 @@ class Recording(Ledger):
         lifted = self._lift(result, op, ids, results, written)
         if isinstance(written, SymbolicTensor) and not results and isinstance(written.value, Tensor):
             # Some elements were written over (`x[i] = v`), in a way that is not followed.
-            written.value = dataclasses.replace(written.value, elements=written.value.elements and UNTRACKED)
+            written.value = structs.replace(written.value, elements=written.value.elements and UNTRACKED)
         if op == "setitem" and isinstance(written, torch.Tensor) and not isinstance(written, SymbolicTensor):
             _, known, ref = self.real_tensor(written)
-            self._overwrite(written, dataclasses.replace(known, elements=known.elements and UNTRACKED), ref)
+            self._overwrite(written, structs.replace(known, elements=known.elements and UNTRACKED), ref)
         if before_writing is not None:
             self._has_written(op, written, before_writing)
         if answered is not None:
@@ -801,12 +802,12 @@ class Recording(Ledger):
         self.nodes.append(_COMING)
         origin, value = here(self.names), anew(found.result)
         results: list[int] = []
-        written = args[0] if found.writes else None
-        if written is not None:
+        if found.writes:
             self.generator.written(call.values[0])
-        lifted = self._lift(value, found.op, {}, results, written)
-        if written is not None:
-            self._has_written(found.op, written, call.values[0])
+            lifted = self._lift(value, found.op, {}, results, args[0])
+            self._has_written(found.op, args[0], call.values[0])
+        else:
+            lifted = self._lift(value, found.op, {}, results)
         self.nodes[index] = Node(found.op, found.arguments_of(call.operands), tuple(results), origin)
         if found.is_view:
             remember(self.nodes[index], args, call.values[0], lifted)
@@ -874,7 +875,7 @@ class Recording(Ledger):
                     self.generator.require(False, told)
                 elif op not in POINTWISE:
                     self.generator.approximate(f"whether {op} leaves {told} is not known")
-            return dataclasses.replace(value, dtype=out.dtype, layout=layout)
+            return structs.replace(value, dtype=out.dtype, layout=layout)
         return value
 
     def _raise_if_caught(self, before: int, error: type[Exception], *others: type[Exception]) -> None:
@@ -1003,11 +1004,12 @@ class Recording(Ledger):
                 value = anew(value)
             ref = self.new_value(value)
             results.append(ref.id)
-            if isinstance(written, SymbolicTensor):
-                written.value, written.ref = value, ref
-                return written
-            if isinstance(written, torch.Tensor):
-                return self._overwrite(written, value, ref)
+            if written is not None:
+                if isinstance(written, SymbolicTensor):
+                    written.value, written.ref = value, ref
+                    return written
+                if isinstance(written, torch.Tensor):
+                    return self._overwrite(written, value, ref)
             dtype = value.dtype if value is not Dyn and value.dtype else "float32"
             return SymbolicTensor(self, value, ref, getattr(torch, dtype))
         if isinstance(value, tuple):
@@ -1030,6 +1032,7 @@ class Recording(Ledger):
 
 _COMING = Node("", (), (), Origin())
 """Holds the place of a node."""
+_WHERE = torch.Tensor.where
 _ACCESS = frozenset({"__get__", "__set__", "__delete__"})
 """What functions are called that read, write and delete attributes."""
 

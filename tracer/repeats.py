@@ -55,7 +55,8 @@ class Answered:
         arguments = [*self.arguments]
         for place in self.filled:
             name, argument = arguments[place]
-            arguments[place] = name, _filled(argument, operands)
+            filled = operands[argument.place] if type(argument) is Slot else _filled(argument, operands)
+            arguments[place] = name, filled
         return tuple(arguments)
 
 

@@ -20,11 +20,12 @@ import inspect
 import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import CodeType, FrameType, GeneratorType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import torch
+from msgspec import structs
 
 from ..constraints.dims import Dim, Term, ceildiv, maximum, minimum, total
 from ..constraints.formula import all_of, eq, ge, lt
@@ -33,6 +34,7 @@ from ..constraints.language import UNTRACKED, Layout, Tensor
 from ..constraints.lifting import reached
 from ..constraints.program import Node
 from ..constraints.rows import place_of
+from .codes import per_code
 from .numbers import Size, dim_of, size
 from .origins import here
 from .symbolic import Sizes, SymbolicTensor
@@ -161,7 +163,7 @@ def instruction(frame: FrameType) -> dis.Instruction:
     return instructions(frame.f_code)[frame.f_lasti]
 
 
-@functools.lru_cache(maxsize=512)
+@per_code
 def instructions(code: CodeType) -> dict[int, dis.Instruction]:
     """By offset in bytes."""
     return {i.offset: i for i in dis.get_instructions(code)}
@@ -305,7 +307,8 @@ class Repeated(SymbolicTensor):
 def another(run: Recording, element: Any) -> Any:
     """An element that is like this one."""
     if type(element) is SymbolicTensor:
-        tensor = SymbolicTensor(run, anew(element.value), element.ref, element.dtype)
+        value: Any = anew(element.value)
+        tensor = SymbolicTensor(run, value, element.ref, element.dtype)
         tensor.memory = element.memory
         run.loops.met[id(tensor)] = tensor
         return tensor
@@ -656,13 +659,13 @@ def joined(op: str, named: Mapping[str, Any], counts: tuple[Dim, ...], once: Ten
     """
     if op == "pad_sequence":
         ((count,), at) = counts, 0 if named.get("batch_first") else 1
-        return replace(once, shape=(*once.shape[:at], count, *once.shape[at + 1 :]))
+        return structs.replace(once, shape=(*once.shape[:at], count, *once.shape[at + 1 :]))
     tensors = [t for t in next(iter(named.values())) if isinstance(t, Tensor)]
     at = named.get("dim", 0) % once.rank
     parts = (t.shape[at] if op == "cat" and t.rank == once.rank else int(op == "stack") for t in tensors)
     size_there = total(count * part for count, part in zip(counts, parts, strict=True))
     layout = once.layout if once.layout is Layout.CONTIGUOUS else Layout.UNKNOWN
-    return replace(once, shape=(*once.shape[:at], size_there, *once.shape[at + 1 :]), layout=layout)
+    return structs.replace(once, shape=(*once.shape[:at], size_there, *once.shape[at + 1 :]), layout=layout)
 
 
 # --- what stands for Python's names ----------------------------------------------------------------------

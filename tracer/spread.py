@@ -9,13 +9,13 @@ arrive. Should something else come of them, the recording starts again, and they
 from __future__ import annotations
 
 import dis
-import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any, Final
 
 from ..constraints.opnames import canonical
+from .codes import per_code
 
 TAKE_SIZES: Final = frozenset(
     "view reshape expand broadcast_to zeros ones empty full rand randn new_zeros new_ones new_empty "
@@ -85,12 +85,12 @@ def destination(frame: FrameType) -> tuple[int, bool] | None:
     return _destination(code, frame.f_lasti) if not TAKE_SIZES.isdisjoint(code.co_names) else None
 
 
-@functools.lru_cache(maxsize=1 << 10)
+@per_code
 def _opname(code: CodeType, offset: int) -> str:
     return next((i.opname for i in dis.get_instructions(code) if i.offset == offset), "")
 
 
-@functools.lru_cache(maxsize=1 << 10)
+@per_code
 def _destination(code: CodeType, offset: int) -> tuple[int, bool] | None:
     """Follows what is on the stack: so many values lie above the list, or the tuple, with the elements."""
     instructions = _from(code, offset)

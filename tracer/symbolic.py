@@ -12,11 +12,11 @@ import operator
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
+from msgspec import structs
 
 from ..constraints.dims import Dim
 from ..constraints.elements import whether_some
@@ -188,7 +188,7 @@ class RowSizes(Sizes):
         front, behind = ([d for d in map(dim_of, part) if d is not None] for part in sizes)
         if len(front) < len(before) or len(behind) < len(after):
             return None
-        return RowSizes(self.run, replace(self.value, shape=(*front, *self.value.shape, *behind)))
+        return RowSizes(self.run, structs.replace(self.value, shape=(*front, *self.value.shape, *behind)))
 
     def __mul__(self, times: Any) -> Sizes:
         return Sizes(tuple(self._all()) * times)
@@ -256,7 +256,7 @@ class SymbolicTensor(torch.Tensor):
             if other is None or other is self or not isinstance(other.value, Tensor):
                 continue
             if other.value.elements is not None:
-                other.value = replace(other.value, elements=UNTRACKED)
+                other.value = structs.replace(other.value, elements=UNTRACKED)
 
     @staticmethod
     def __new__(cls, run: Recording, value: Tensor | Dynamic, ref: Ref, dtype: torch.dtype) -> SymbolicTensor:
@@ -271,8 +271,21 @@ class SymbolicTensor(torch.Tensor):
         self.run, self.value, self.ref = run, value, ref
         return self
 
-    def __init__(self, *args: Any) -> None:
-        pass
+    # What programs ask most, answered without the way through torch's dispatcher and the mode.
+
+    @property
+    def shape(self) -> Sizes:  # type: ignore[override]
+        return shape(self.run, self)
+
+    @property
+    def ndim(self) -> Any:  # type: ignore[override]
+        return rank(self.run, self)
+
+    def dim(self) -> Any:
+        return rank(self.run, self)
+
+    def size(self, dim: int | None = None) -> Any:
+        return one_size(self.run, self, dim)
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

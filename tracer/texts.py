@@ -7,10 +7,10 @@ are messages of errors and lines of logs, of which nothing depends. The bytecode
 from __future__ import annotations
 
 import dis
-import functools
 from types import CodeType, FrameType
 from typing import Literal
 
+from .codes import per_code
 from .handlers import JUMPS, is_swallowed, only_raises
 from .origins import is_inner
 
@@ -38,7 +38,7 @@ def is_key(frame: FrameType) -> bool:
     return _is_looked_up(frame.f_code, frame.f_lasti)
 
 
-@functools.lru_cache(maxsize=1 << 10)
+@per_code
 def _is_looked_up(code: CodeType, offset: int) -> bool:
     following = (i.opname for i in dis.get_instructions(code) if i.offset > offset)
     return next((name for name in following if name not in _WRITING), "") == "BINARY_SUBSCR"
@@ -58,7 +58,7 @@ def matters(frame: FrameType, outermost: CodeType) -> bool:
     return becomes == "kept" or (becomes == "raised" and is_swallowed(frame, outermost))
 
 
-@functools.lru_cache(maxsize=1 << 10)
+@per_code
 def _becomes(code: CodeType, offset: int) -> Literal["kept", "raised", "told"]:
     """Does the text go into an exception that is raised, into a line of a log, or elsewhere?"""
     for instruction in dis.get_instructions(code):

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from msgspec import structs
+
 from ..constraints.dims import Dim, Symbol, Term, substitute, sym, symbols
 from ..constraints.formula import Compare, Formula, all_of, conjuncts, free_symbols, ge, negate, rewrite
 from ..constraints.generate import Rules
@@ -247,5 +249,5 @@ def _definition(formula: Formula, order: Sequence[str]) -> tuple[str, Dim] | Non
 
 def _substituted(value: Value, meaning: Mapping[str, Dim]) -> Value:
     if isinstance(value, Tensor):
-        return replace(value, shape=tuple(substitute(dim, meaning) for dim in value.shape))
+        return structs.replace(value, shape=tuple(substitute(dim, meaning) for dim in value.shape))
     return substitute(value, meaning) if isinstance(value, Term) else value

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from msgspec import structs
+
 from ..constraints.dims import Dim, substitute, symbols
 from ..constraints.formula import Formula, conjuncts, free_symbols, holds
 from ..constraints.language import Tensor, Value
@@ -114,7 +116,7 @@ def _general(value: Value, way: Way) -> Value:
         len(shape) - begins,
     )
     part = as_dim((Part(way.row, 0, long - count),))
-    return replace(value, shape=(*shape[:begins], part, *shape[begins + count :]))
+    return structs.replace(value, shape=(*shape[:begins], part, *shape[begins + count :]))
 
 
 def _all_at(results: Results, way: Way) -> Results:
@@ -136,4 +138,4 @@ def _at(value: Value, way: Way) -> Value:
         else:
             missing = {str(dim_at(way.row, -i)) for i in range(long + 1, MOST + 1)}
             shape.append(substitute(dim, dict.fromkeys(symbols(dim) & missing, 1)))
-    return replace(value, shape=tuple(shape))
+    return structs.replace(value, shape=tuple(shape))

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path as File
 from typing import Any, Final
 
+from msgspec import structs
+
 from ..constraints.dims import Term, evaluate
 from ..constraints.formula import And, Compare, Or, holds
 from ..constraints.generate import Rules, generate
@@ -152,13 +154,13 @@ def _at(program: Program, values: Mapping[str, int]) -> Program:
     """The program with a number for each size."""
     return replace(
         program,
-        inputs=tuple(replace(i, type=_value_at(i.type, values)) for i in program.inputs),
+        inputs=tuple(structs.replace(i, type=_value_at(i.type, values)) for i in program.inputs),
         nodes=tuple(_node_at(node, values) for node in program.nodes),
     )
 
 
 def _node_at(node: Node, values: Mapping[str, int]) -> Node:
-    return replace(
+    return structs.replace(
         node,
         args=tuple((name, _value_at(argument, values)) for name, argument in node.args),
         given=tuple((_value_at(condition, values), truth) for condition, truth in node.given),
@@ -177,7 +179,7 @@ def _value_at(value: Any, values: Mapping[str, int]) -> Any:
         case Slice(start, stop, step):
             return Slice(*(_value_at(part, values) for part in (start, stop, step)))
         case Tensor(shape, _, layout, elements):
-            return replace(
+            return structs.replace(
                 value,
                 shape=_value_at(shape, values),
                 layout=layout if isinstance(layout, Layout) else _value_at(layout, values),
@@ -204,7 +206,7 @@ def _with_origins(system: System, change: Any) -> System:
 
 
 def _path_with_origins(path: Path, change: Any) -> Path:
-    nodes = tuple(replace(node, origin=change(node.origin)) for node in path.program.nodes)
+    nodes = tuple(structs.replace(node, origin=change(node.origin)) for node in path.program.nodes)
     return replace(
         path,
         program=replace(path.program, nodes=nodes),

@@ -18,6 +18,8 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, Final, TypeAlias
 
+from msgspec import structs
+
 from ..constraints.claims import listening
 from ..constraints.dims import Term, evaluate
 from ..constraints.language import Number, Tensor, Value
@@ -130,7 +132,7 @@ def _at(value: Value, values: Mapping[str, int]) -> Value:
     """A value at concrete sizes."""
     if isinstance(value, Tensor):
         layout = value.layout
-        return replace(
+        return structs.replace(
             value,
             shape=sizes(value.shape, values),
             layout=tuple(evaluate(d, values) for d in layout) if isinstance(layout, tuple) else layout,

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from msgspec import structs
 from oracle import core, coverage
 from oracle.exemptions import LEFT_OUT, ON_CUDA, Exemption, complaints, stale, unexpected
 from oracle.judge import ALONE, TOGETHER, Remark, Strides, build, judge, points
@@ -75,7 +76,7 @@ def longer(rule: RuleFunction, c: Context, *args: Any, **kwargs: Any) -> Any:
 
     def one_more(value: Any) -> Any:
         if isinstance(value, Tensor) and value.shape:
-            return replace(value, shape=(*value.shape[:-1], value.shape[-1] + 1))
+            return structs.replace(value, shape=(*value.shape[:-1], value.shape[-1] + 1))
         if isinstance(value, int | Term):
             return value + 1
         return tuple(map(one_more, value)) if isinstance(value, tuple) else value

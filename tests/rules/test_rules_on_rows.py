@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from rules.differential import Asked, Case, D, T, assignments, fill_in, lower
 
 from anyshape.constraints import rows
@@ -122,7 +123,7 @@ def compare(case: Case, values: dict[str, int], rowed: int | None, rules: Rules 
         if rowed not in (None, place):
             return tensor
         dims[f"t{place}"] = tensor.shape  # type: ignore[assignment]
-        return replace(tensor, shape=(rows.as_dim((Part(f"t{place}"),)),))
+        return structs.replace(tensor, shape=(rows.as_dim((Part(f"t{place}"),)),))
 
     args, kwargs = arguments(case, values, build)
     g, result, full = lifted(rules, case.op, args, kwargs, dims)
@@ -183,7 +184,7 @@ def large(case: Case, rank: int, which: int | None, size: int | None) -> Iterato
         if which not in (None, place):
             return tensor
         shape = (1,) * (rank - tensor.rank) + tensor.shape if size is None else (size,) * rank
-        return replace(tensor, shape=shape)
+        return structs.replace(tensor, shape=shape)
 
     args, kwargs = arguments(case, dict.fromkeys(case.symbols(), 3), build)
     if all(len(part) <= 6 for part in (*args, *kwargs.values()) if isinstance(part, tuple)):

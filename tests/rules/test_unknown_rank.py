@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from rules.test_rules_on_rows import cases
 
 from anyshape.constraints import rows
@@ -277,7 +278,7 @@ def chain(g: Generator, calls: list[Call], known: dict[str, Value]) -> Iterator[
             return known.get(value, value)
         name, _, dtype = (value.dtype or "").partition(":") if isinstance(value, Tensor) else ("", "", "")
         if dtype:
-            return replace(of, dtype=dtype) if isinstance(of := known[name], Tensor) else of
+            return structs.replace(of, dtype=dtype) if isinstance(of := known[name], Tensor) else of
         if isinstance(value, SizesOf):
             of = known[value.name]
             return of.shape if isinstance(of, Tensor) else ()

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
+from msgspec import structs
 from torch import nn
 from torch.export import Dim, ExportedProgram, export
 from torch.utils import _pytree as pytree
@@ -77,7 +78,7 @@ def test_an_archive_is_read_as_the_live_program_is(name: str, tmp_path: Path) ->
 
 def test_the_readers_can_disagree(tmp_path: Path) -> None:
     program = live.read(exported("unet"))
-    other = replace(program.program.nodes[3], op="other")
+    other = structs.replace(program.program.nodes[3], op="other")
     changed = replace(program.program, nodes=(*program.program.nodes[:3], other, *program.program.nodes[4:]))
     with pytest.raises(AssertionError):
         same(replace(program, program=changed), saved(exported("unet"), tmp_path))
@@ -88,7 +89,7 @@ def unplaced(program: Program) -> Program:
 
     def short(node: Node) -> Node:
         where = replace(node.origin, file=Path(node.origin.file).name, line=0)
-        return replace(node, origin=where)
+        return structs.replace(node, origin=where)
 
     return replace(program, nodes=tuple(map(short, program.nodes)))
 

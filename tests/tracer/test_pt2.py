@@ -24,6 +24,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from anyshape.constraints.dims import sym
 from anyshape.constraints.formula import eq, ge, le
@@ -94,7 +95,7 @@ def test_every_operator_has_a_rule(name: str) -> None:
 
 def test_the_oracle_fails_on_a_wrong_rule() -> None:
     def tanh(c: object, input: Tensor) -> Tensor:
-        return replace(input, shape=(*input.shape[:-1], input.shape[-1] + 1))
+        return structs.replace(input, shape=(*input.shape[:-1], input.shape[-1] + 1))
 
     _, found = disagreements(load("bert"), default_rules + {"tanh": tanh})
     assert len(found) == 1 and found[0].startswith("tanh ")
@@ -210,8 +211,8 @@ def test_dtypes_in_an_autocast_region_are_torchs_to_choose() -> None:
     """In the region a float32 weight meets a bfloat16 operand, which outside of it is refused."""
     data = document("regions")
     traced = pt2.program_of(data)
-    mixed = replace(traced.spec.inputs[0].type, dtype="bfloat16")  # type: ignore[type-var]
-    inputs = tuple(replace(i, type=mixed) if i.name == "x" else i for i in traced.program.inputs)
+    mixed = structs.replace(traced.spec.inputs[0].type, dtype="bfloat16")  # type: ignore[type-var]
+    inputs = tuple(structs.replace(i, type=mixed) if i.name == "x" else i for i in traced.program.inputs)
     (path,) = system(replace(traced, program=replace(traced.program, inputs=inputs)), default_rules).paths
     refused = [path.program.nodes[c.node].origin.line for c in path.constraints if c.formula is False]
     outside = nodes(traced, "linear")[-1].origin.line

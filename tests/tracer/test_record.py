@@ -5,7 +5,6 @@ runs.
 from __future__ import annotations
 
 import collections
-import dataclasses
 import functools
 import importlib
 import itertools
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from msgspec import structs
 from torch import Tensor, nn
 
 from anyshape.constraints.formula import holds
@@ -476,7 +476,7 @@ def test_a_wrong_rule_is_seen() -> None:
 
     def view(c: Any, input: Any, *size: Any) -> Any:
         """Requires nothing."""
-        return dataclasses.replace(input, shape=tuple(size))
+        return structs.replace(input, shape=tuple(size))
 
     spec = parse_spec("x: [b, t, c]", ())
     system, _ = record(views, spec, default_rules + {"view": view}, Oracle(spec.domain))

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from msgspec import structs
+
 from ...constraints.dims import Dim, sym
 from ...constraints.formula import ge
 from ...constraints.language import Tensor
@@ -91,5 +93,5 @@ def _with_input(spec: Spec, index: int, shape: tuple[Dim, ...], holes: Iterable[
     inputs = [*spec.inputs]
     old = inputs[index].type
     assert isinstance(old, Tensor)
-    inputs[index] = replace(inputs[index], type=replace(old, shape=shape))
+    inputs[index] = replace(inputs[index], type=structs.replace(old, shape=shape))
     return Spec(tuple(inputs), widened(spec.domain, holes))
