@@ -83,7 +83,9 @@ def _shortened(judge: Judge, domain: Domain, requirements: Iterable[Formula]) ->
     order = [n for n in (*domain.symbols, *sorted(alone.keys() - {*domain.symbols})) if n in alone]
     said = [_restated(name, domain, all_of(alone[name])) for name in order]
     kept = [*conjuncts(all_of((*said, *_factored(domain, related))))]
-    for part in kept.copy() if not judge.exhausted else ():
+    for part in kept.copy():
+        if judge.exhausted:
+            break
         if domain.rows and _relates_dims(part):
             continue
         given = (*domain.assumptions, *kept)

@@ -20,11 +20,12 @@ from __future__ import annotations
 
 import copy
 import gc
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from torch.export import ExportedProgram
 
@@ -77,6 +78,9 @@ EFFORT: Final = 300_000
 FEW: Final = 8
 """Values of a size for which a program is run one by one."""
 
+
+Again: TypeAlias = Callable[[Mapping[str, int], float], Trace]
+"""Traces the model at other sizes, within so many seconds."""
 
 _HOW: Final = (
     ("loops are scans, and no size is special", True, True),
@@ -208,6 +212,8 @@ class _Exporting:
         """The answers of `_either`."""
         self.known: dict[str, bool] = {}
         """The answers of `_surely`."""
+        self.patience = SECONDS
+        """What a second trace may take."""
 
     def exported(self) -> Exported:
         paths = paths_of(self.examined.system, self.judge, self.shapes.formula)
@@ -219,15 +225,21 @@ class _Exporting:
         loops_over_sizes = any(path.program.iterations for path in self.examined.system.paths)
         for how, oblivious, loops in _HOW if loops_over_sizes else _HOW[1:]:
 
-            def trace(sizes: Mapping[str, int], oblivious: bool = oblivious, loops: bool = loops) -> Trace:
+            def trace(
+                sizes: Mapping[str, int],
+                seconds: float = math.inf,
+                oblivious: bool = oblivious,
+                loops: bool = loops,
+            ) -> Trace:
                 given = example_inputs.arguments(self.model, self.spec, sizes, fill)
                 either, certain = (self._either, self._surely) if oblivious else (never, unsure)
                 shapes = to_torch(spec, *given, self.model)[0]
-                return traced(self.model, given, shapes, oblivious, either, certain, loops)
+                return traced(self.model, given, shapes, oblivious, either, certain, loops, seconds)
 
-            wanted = self.way, self.recorded, self.wanted
+            wanted, started = (self.way, self.recorded, self.wanted), time.monotonic()
             try:
                 found = trace(sizes)
+                self.patience = max(SECONDS, 2 * (time.monotonic() - started))
             except Exception as error:  # noqa: BLE001 (torch raises anything; it is told)
                 attempts.append(Attempt(how, sizes, f"{type(error).__name__}: {error}"))
                 continue
@@ -300,7 +312,7 @@ class _Exporting:
     def _finished(
         self,
         trace: Trace,
-        again: Callable[[Mapping[str, int]], Trace],
+        again: Again,
         sizes: Mapping[str, int],
         fill: str,
         attempts: tuple[Attempt, ...],
@@ -340,7 +352,7 @@ class _Exporting:
         )  # fmt: skip
 
     def _asked(
-        self, trace: Trace, again: Callable[[Mapping[str, int]], Trace], straight: bool
+        self, trace: Trace, again: Again, straight: bool
     ) -> tuple[Needs, list[Requirement], list[Requirement], list[Requirement]]:
         """What is known of the program, what its graph asks, what its trace asks, and what of this stays."""
         found = needs(trace, self.spec, self.wanted, self.rules, SECONDS)
@@ -355,7 +367,7 @@ class _Exporting:
     def _certain(self, found: Needs) -> bool:
         return found.certain and self.report.accepts.exact and not found.unread
 
-    def _same_ways(self, trace: Trace, again: Callable[[Mapping[str, int]], Trace]) -> None:
+    def _same_ways(self, trace: Trace, again: Again) -> None:
         """Other ways through the model are no other ways where a trace of them gives the same graph."""
         if not self.way:
             return
@@ -374,12 +386,10 @@ class _Exporting:
         self.way = [f for f in conjuncts(joined) if self.judge.ask(f, known) is not Answer.ALWAYS]
         self.recorded, self.wanted = all_of(self.way), [*self.accepted, *self.way]
 
-    def _trace_at(
-        self, sizes: Mapping[str, int], again: Callable[[Mapping[str, int]], Trace]
-    ) -> Trace | None:
-        """A trace at these sizes; None where torch cannot trace there."""
+    def _trace_at(self, sizes: Mapping[str, int], again: Again) -> Trace | None:
+        """A trace at these sizes; None where torch cannot trace there, or takes far longer than before."""
         try:
-            return again(sizes)
+            return again(sizes, self.patience)
         except Exception:  # noqa: BLE001 (torch raises anything: then there is no second trace)
             return None
 
@@ -399,9 +409,7 @@ class _Exporting:
             found.append(same_graph.described(trace.program.graph_module, at) if at else object())
         return all(graph == found[0] for graph in found)
 
-    def _few_more(
-        self, trace: Trace, again: Callable[[Mapping[str, int]], Trace], fill: str, straight: bool
-    ) -> None:
+    def _few_more(self, trace: Trace, again: Again, fill: str, straight: bool) -> None:
         """Where the model branches for a few values of a size alone, such as `t == 1`, the program is run for
         all of them. If it does what the model does, the way through the model is no longer asked for.
         """
@@ -484,7 +492,7 @@ class _Exporting:
         fixing: list[Requirement],
         asked: Sequence[Requirement],
         trace: Trace,
-        again: Callable[[Mapping[str, int]], Trace],
+        again: Again,
     ) -> list[Requirement]:
         """Without the equations that the example happened to fulfil, and what nobody knows the graph to need:
         where they do not hold, a second trace gives the same graph, so nothing in it is there for their sake.

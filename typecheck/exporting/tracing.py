@@ -6,11 +6,14 @@ import contextlib
 import functools
 import io
 import logging
+import math
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import sympy
 import torch
 import torch.nn.functional as F
 from torch._C import DispatchKey
@@ -52,13 +55,14 @@ def traced(
     either: Either = never,
     certain: Certain = unsure,
     loops: bool = False,
+    seconds: float = math.inf,
 ) -> Trace:
     """The model as torch exports it. What torch logs, prints and warns of is kept quiet, not what it raises.
 
     `oblivious`: sizes of 0 and 1 are treated like others, and Python's `int`, `max`, `min` and `len` give
     sizes. A few of torch's own functions cannot be traced so. `either`: which sizes broadcast either way.
     `certain`: what holds of all sizes, so that the larger of two may be known. `loops`: Python's loops over a
-    size become scans, as far as they can.
+    size become scans, as far as they can. Raises TimeoutError where it takes longer than `seconds`.
 
     What torch cannot decide becomes a guard, and is not left to run time
     (`prefer_deferred_runtime_asserts_over_guards`): there it loses conditions on fractions of sizes, and the
@@ -76,8 +80,10 @@ def traced(
         scans.in_force() if scans else contextlib.nullcontext(),
         open_broadcasts(either),
         _modes(either),
+        _Deadline(time.monotonic() + seconds),
         _noting_lines(ModuleNames(module)) as noted,
         unsolved_constraints(),
+        plain_quotients(),
         _config.patch(backed_size_oblivious=oblivious),  # type: ignore[attr-defined]
     ):
         program = torch.export.export(
@@ -297,6 +303,19 @@ def _each(value: Any, dimensions: int) -> list[Any]:
 # ---- squeeze
 
 
+class _Deadline(TorchFunctionMode):
+    """No call begins after it, by the monotonic clock."""
+
+    def __init__(self, until: float) -> None:
+        super().__init__()
+        self.until = until
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if time.monotonic() > self.until:
+            raise TimeoutError("the trace takes too long")
+        return func(*args, **(kwargs or {}))
+
+
 class _Squeezing(TorchFunctionMode):
     """Whether a size that `squeeze` may take away is 1 is asked before the call, as the model would ask it.
 
@@ -349,6 +368,31 @@ def unsolved_constraints() -> Iterator[None]:
         yield
     finally:
         DimConstraints.solve = solve  # type: ignore[method-assign]
+
+
+@contextlib.contextmanager
+def plain_quotients() -> Iterator[None]:
+    """While this lasts torch takes a quotient of sizes as it is once nothing is divided in it any more.
+
+    To write `a // b` without what divides both, torch has sympy simplify a/d and b/d. Dividing cancels d; the
+    search for a shorter form of what is left takes minutes where windows have padded the sizes.
+    """
+    simplify = sympy.simplify
+
+    def simplified(quotient: Any) -> Any:
+        return simplify(quotient) if _divides(quotient) else quotient
+
+    sympy.simplify = simplified
+    try:
+        yield
+    finally:
+        sympy.simplify = simplify
+
+
+def _divides(expression: sympy.Expr) -> bool:
+    """Is there a fraction, or a power with a negative exponent, among its factors?"""
+    factors = (f for term in sympy.Add.make_args(expression) for f in sympy.Mul.make_args(term))
+    return any((f.is_Rational and f.q != 1) or (f.is_Pow and f.exp.is_negative) for f in factors)
 
 
 @contextlib.contextmanager

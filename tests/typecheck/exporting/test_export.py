@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+import sympy
 import torch
 from torch import Tensor, nn
+from torch.utils._sympy.functions import FloorDiv
 
 from anyshape.constraints.dims import sym
 from anyshape.constraints.formula import eq, free_symbols, ge, le
@@ -804,3 +806,29 @@ def test_what_sympy_cannot_solve_is_no_obstacle(monkeypatch: pytest.MonkeyPatch)
     for h in (30, 33):
         with pytest.raises((AssertionError, RuntimeError)):
             found.program.module()(torch.zeros(2, h))
+
+
+def test_a_quotient_in_which_nothing_is_divided_is_not_simplified(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two sizes that have a factor in common; sympy's search for a shorter form takes minutes at times."""
+    x, y, z = sympy.symbols("x y z", integer=True, positive=True)
+    simplify, asked = sympy.simplify, list[sympy.Expr]()
+
+    def noted(quotient: sympy.Expr) -> sympy.Expr:
+        asked.append(quotient)
+        return simplify(quotient)
+
+    monkeypatch.setattr(sympy, "simplify", noted)
+    with tracing.plain_quotients():
+        assert FloorDiv(6 * x * (y + 1), 4 * (z + 1) * (y + 1)) == FloorDiv(3 * x, 2 * (z + 1))
+        assert asked == []
+        assert FloorDiv(x * y + 3 * x, x * z) == FloorDiv(y + 3, z)
+        assert len(asked) == 1
+    assert FloorDiv(6 * z * (y + 1), 4 * (x + 1) * (y + 1)) == FloorDiv(3 * z, 2 * (x + 1))
+    assert 3 * z in asked, "torch simplifies whatever is left"
+
+
+def test_a_trace_may_take_so_long_and_no_longer() -> None:
+    model, given = EverySecond(), ((torch.zeros(2, 32),), {})
+    assert tracing.traced(model, given, None, True, seconds=60).program.module()(*given[0]).shape == (2, 16)
+    with pytest.raises(TimeoutError, match="too long"):
+        tracing.traced(model, given, None, True, seconds=0)
