@@ -8,6 +8,7 @@ read again by its grammar, whose bounds on length, depth and growth hold for hos
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -101,6 +102,14 @@ def _scaled(value: Text) -> tuple[str, str]:
     if not isinstance(under, int) or under < 1 or under & (under - 1):
         raise NotRead("a fraction of fractions is rounded twice")
     return value.over, f"({under})"
+
+
+def _compared(one: Text, operator: str, other: Text) -> str:
+    """a / 2**j < b / 2**k is a*2**k < b*2**j: a division by a power of two rounds nothing."""
+    if not isinstance(one, Ratio) and not isinstance(other, Ratio):
+        return f"{_whole(one)} {operator} {_whole(other)}"
+    (a, i), (b, k) = map(_scaled, (one, other))
+    return f"{a} * {k} {operator} {b} * {i}"
 
 
 def _floor(value: Text) -> str:
@@ -390,12 +399,12 @@ class _Guard:
         return _floor(value) if how == "floor" else _ceil(value)
 
     def _comparison(self, left: ast.expr, operators: list[ast.cmpop], others: list[ast.expr]) -> str:
-        text = _whole(self.read(left))
-        for operator, other in zip(operators, others, strict=True):
+        sides, parts = [self.read(side) for side in (left, *others)], []
+        for operator, (one, other) in zip(operators, itertools.pairwise(sides), strict=True):
             if type(operator) not in _COMPARE:
                 raise NotRead(f"a guard with {type(operator).__name__}")
-            text += f" {_COMPARE[type(operator)]} {_whole(self.read(other))}"
-        return f"({text})"
+            parts.append(_compared(one, _COMPARE[type(operator)], other))
+        return f"({' and '.join(parts)})"
 
 
 def _path(node: ast.expr) -> tuple[str | int, ...]:

@@ -29,7 +29,7 @@ from torch.overrides import TorchFunctionMode
 
 from ..constraints.collector import collector_at_rest
 from ..constraints.dims import Dim, Term, evaluate, symbols
-from ..constraints.formula import Formula, all_of, eq, free_symbols, ge, le, negate
+from ..constraints.formula import Formula, all_of, eq, free_symbols, ge, holds, le, negate
 from ..constraints.generate import BadRules, Generator, Rules, anew
 from ..constraints.intervals import interval
 from ..constraints.known import Known
@@ -118,14 +118,16 @@ def record(
     *,
     max_paths: int = MAX_PATHS,
     budget_s: float = 30.0,
-    merge: bool = True,
+    ways: float | None = None,
+    along: Mapping[str, int] | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> tuple[System, list[str]]:
     """All paths of the target over the domain, and the names of model attributes that a run assigned.
 
     Raises TargetError where the spec does not fit the target's parameters, or where the target fails on every
     path for a reason that is no matter of sizes. What the oracle does not decide within the bounds on paths
-    and seconds leaves the system incomplete. Where there are many paths, the ways of calls may become one.
+    and seconds leaves the system incomplete. Where there are more paths than `ways` (32), the ways of calls
+    may become one. `along`: the one path that these sizes take, and no other.
     """
     bind(target, spec.inputs, lambda declared: declared)
     started = time.monotonic()
@@ -148,7 +150,7 @@ def record(
             )
             break
         until = started + budget_s * (1 if paths else 2)
-        run = Recording(subject, spec, rules, oracle, pending.pop(), plans, until)
+        run = Recording(subject, spec, rules, oracle, pending.pop(), plans, until, along)
         try:
             with collector_at_rest():
                 paths.append(run.run())
@@ -169,7 +171,7 @@ def record(
             plans.spelt_out = {*(plans.spelt_out or ()), found.site}
             pending, paths = [()], []
         else:
-            if merge and not plans.merging and len(paths) + len(pending) > MANY_PATHS:
+            if not plans.merging and len(paths) + len(pending) > (MANY_PATHS if ways is None else ways):
                 plans.merging = True
                 pending, paths = [()], []
         finally:
@@ -298,6 +300,7 @@ class Recording(Ledger):
         decided: tuple[Decision, ...],
         plans: Plans,
         until: float = math.inf,
+        along: Mapping[str, int] | None = None,
     ) -> None:
         generator = Generator(
             rules,
@@ -318,6 +321,8 @@ class Recording(Ledger):
         self.decided = decided
         self.until = until
         """When no new branch is taken any more, by the monotonic clock: a `while` may have no end of them."""
+        self.along = along
+        """The sizes whose way is taken; None where all ways are."""
         self.forks: list[tuple[Decision, ...]] = []
         self._over = False
         self._made: list[Decision] = []
@@ -529,7 +534,7 @@ class Recording(Ledger):
         return value
 
     def _example_of(self, term: Term) -> int:
-        example = self.oracle.example(self.known())
+        example = self.along or self.oracle.example(self.known())
         if example is None:
             self.give_up(f"{term} is needed as a number, and no example of it was found")
         return evaluate(term, {**dict.fromkeys(free_symbols(eq(term, 0)), 1), **example})
@@ -655,8 +660,9 @@ class Recording(Ledger):
         else:
             if time.monotonic() > self.until:
                 self.give_up(f"the budget ran out, after {step} branches")
-            decision = Decision(known is not Answer.NEVER, forced, value, formula)
-            if not forced:
+            taken = known is not Answer.NEVER if forced or self.along is None else self._at(formula)
+            decision = Decision(taken, forced, value, formula)
+            if not forced and self.along is None:
                 if value is None:
                     self.calls.fork()
                 self.forks.append((*self._made, Decision(False, False, value, formula)))
@@ -666,6 +672,12 @@ class Recording(Ledger):
         if loops.calls:
             self.calls.note(condition)
         return decision.taken
+
+    def _at(self, formula: Formula | None) -> bool:
+        """Does the formula hold at the sizes whose way is taken? Any way will do where the data decide."""
+        if formula is None or not free_symbols(formula) <= (along := self.along or {}).keys():
+            return True
+        return holds(formula, along)
 
     def _suppose(self, formula: Formula | None) -> bool:
         """A branch on which only a guess depends: any way that is possible."""

@@ -90,15 +90,15 @@ def examine(
     rules: Rules | None = None,
     progress: Progress | None = None,
     trying: Callable[[Source], Source] | None = None,
-    merge: bool = True,
+    ways: float | None = None,
 ) -> Examined:
     """What `check` does, with the program and its constraints; `trying` makes what examples are tried on.
 
-    Without `merge` each way through a Python program is a path, however many there are.
+    Up to so many `ways` through a Python program are paths; where there are more, those of calls are merged.
     """
     clock = Clock(progress or _silent, budget_s)
     rules = default_rules() if rules is None else rules
-    asked = question(target, inputs, assume, clock, replay=replay, rules=rules, merge=merge)
+    asked = question(target, inputs, assume, clock, replay=replay, rules=rules, ways=ways)
     found, source, spec, oracle, system, changed = (
         asked.target, asked.source, asked.spec, asked.oracle, asked.system, asked.changed,
     )  # fmt: skip
@@ -135,15 +135,15 @@ def question(
     rules: Rules,
     *,
     replay: bool = True,
-    merge: bool = True,
+    ways: float | None = None,
 ) -> Question:
-    """The part of a check that needs the program itself, and `source_of` with `merge`. Raises what `check`
+    """The part of a check that needs the program itself, and `source_of` with `ways`. Raises what `check`
     raises.
     """
     with clock.step("load"):
         spec = None if inputs is None else parse_spec(inputs, assume)
         found = resolve(target, [str(d.path[0]) for d in spec.inputs] if spec else ())
-        source = source_of(found, spec, assume, merge=merge)
+        source = source_of(found, spec, assume, ways=ways)
     with clock.turn(), clock.step("trace"):
         oracle = Oracle(source.spec.domain, Budget(clock.left))
         _has_inputs(source.spec, oracle)

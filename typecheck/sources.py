@@ -36,8 +36,8 @@ class Source(Protocol):
 class PythonSource:
     """A Python program, recorded as it runs."""
 
-    def __init__(self, target: Target, spec: Spec, merge: bool) -> None:
-        self.target, self.spec, self.merge = target.value, spec, merge
+    def __init__(self, target: Target, spec: Spec, ways: float | None) -> None:
+        self.target, self.spec, self.ways = target.value, spec, ways
         self._replayer = Replayer(self.target, spec)
 
     def system(self, rules: Rules, oracle: Oracle, clock: Clock) -> tuple[System, list[str]]:
@@ -56,7 +56,7 @@ class PythonSource:
                     rules,
                     oracle,
                     budget_s=clock.left,
-                    merge=self.merge,
+                    ways=self.ways,
                     progress=tell,
                 )
         except DoesNotFit as error:
@@ -115,9 +115,9 @@ def _read(target: Target) -> Traced:
 
 
 def source_of(
-    target: Target, spec: Spec | None, assume: str | Iterable[str], *, merge: bool = True
+    target: Target, spec: Spec | None, assume: str | Iterable[str], *, ways: float | None = None
 ) -> Source:
-    """What is asked. Without `merge` each way through a Python program is a path, however many there are."""
+    """What is asked. Up to so many `ways` through a Python program are told apart."""
     if target.kind == "recorded":
         from .recorded import RecordedSource
 
@@ -133,4 +133,4 @@ def source_of(
 
         plain = quiet if not is_annotated(target.value) else told
         target = replace(target, value=plain(target.value))
-    return PythonSource(target, spec, merge)
+    return PythonSource(target, spec, ways)

@@ -22,6 +22,7 @@ from msgspec import structs
 from torch import Tensor, nn
 
 from anyshape.constraints.formula import holds
+from anyshape.constraints.formula_text import parse_formula
 from anyshape.constraints.program import from_json, to_json
 from anyshape.constraints.rules import default_rules
 from anyshape.constraints.spec_text import parse_spec
@@ -671,3 +672,14 @@ def test_constants_that_would_fill_the_memory_are_not_made() -> None:
 
     assert check(powers, "x: [t]", budget_s=5.0).verdict == "unknown"
     assert check(lambda x: x + torch.arange(0, 100_000, 50_000), "x: [t]").verdict == "refined"
+
+
+@pytest.mark.parametrize("n, way", [(3, "n % 4 == 3"), (4, "n % 4 == 0"), (6, "n % 4 == 2")])
+def test_along_sizes_there_is_one_path(n: int, way: str) -> None:
+    def by_digits(x: Tensor) -> Tensor:
+        x = x + 1 if x.shape[0] % 2 else x * 2
+        return x.relu() if x.shape[0] // 2 % 2 else x
+
+    (path,) = trace(by_digits, "x: [n]", along={"n": n}).paths
+    at = [holds(path.premise, {"n": value}) for value in range(1, 20)]
+    assert at == [holds(parse_formula(way), {"n": value}) for value in range(1, 20)]

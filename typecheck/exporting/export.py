@@ -29,7 +29,7 @@ from typing import Any, Final, TypeAlias
 
 from torch.export import ExportedProgram
 
-from ...constraints.dims import Dim, Term, sym, symbols
+from ...constraints.dims import Dim, Term, modulo, sym, symbols
 from ...constraints.formula import (
     Compare,
     Formula,
@@ -43,15 +43,18 @@ from ...constraints.formula import (
     negate,
 )
 from ...constraints.generate import Rules
-from ...constraints.language import Fact
+from ...constraints.language import Fact, tensors
+from ...constraints.program import Node
 from ...constraints.spec import Spec
 from ...constraints.spec_text import Inputs, SpecError
-from ...constraints.system import Answer
+from ...constraints.system import Answer, Path
 from ...solver import examples
+from ...solver.decide import Oracle
 from ...solver.facts import fact
 from ...solver.judge import Budget, Judge
 from ...solver.refine import simplify
 from ...tracer.exported import GraphError
+from ...tracer.record import record
 from ..api import Examined, default_rules, examine
 from ..clock import Progress
 from ..dim_specs.dynamic_shapes import DynamicShapes, GivenUp, of_report, tree_of
@@ -75,6 +78,10 @@ TRACING: Final = 60.0
 """What second traces may take, that find out which equations of torch's are an accident."""
 EFFORT: Final = 300_000
 """Z3's resource units for the sizes of the example."""
+WAYS: Final = 128
+"""Through a model, up to which they are told apart."""
+EVEN: Final = (1024, 64, 16)
+"""Of what sizes are multiples that go the usual way, as a rule."""
 FEW: Final = 8
 """Values of a size for which a program is run one by one."""
 
@@ -178,11 +185,7 @@ def _examined(
     tell: Progress,
 ) -> Examined:
     """A graph holds one way through the model, so the ways are told apart, if there are not too many."""
-    for merge in (False, True):
-        found = examine(model, inputs, assume, budget_s=budget_s, rules=rules, progress=tell, merge=merge)
-        if not found.system.incomplete:
-            break
-    return found
+    return examine(model, inputs, assume, budget_s=budget_s, rules=rules, progress=tell, ways=WAYS)
 
 
 # ---- from the model to the program
@@ -219,10 +222,13 @@ class _Exporting:
         paths = paths_of(self.examined.system, self.judge, self.shapes.formula)
         self.inner = inner_terms(paths)
         sizes = example_sizes(self.shapes.box, self.spec, paths, self._ordinary())
+        if any(path.turns for path in self.examined.system.paths):
+            self._tell_way(sizes)
+            sizes = example_sizes(self.shapes.box, self.spec, paths, self._ordinary())
         fill = self._fill(sizes)
         attempts: list[Attempt] = []
         spec = DimSpec(tree_of(self.spec, self._varies, self._varies))
-        loops_over_sizes = any(path.program.iterations for path in self.examined.system.paths)
+        loops_over_sizes = any(map(_may_scan, self.examined.system.paths))
         for how, oblivious, loops in _HOW if loops_over_sizes else _HOW[1:]:
 
             def trace(
@@ -252,6 +258,30 @@ class _Exporting:
                 attempts.append(Attempt(how, sizes, f"{type(error).__name__}: {error}"))
         said_by_torch = "; ".join(f"{a.how}: {a.error.splitlines()[0]}" for a in attempts)
         raise ExportError(f"torch.export cannot trace {self.report.target}", said_by_torch)
+
+    def _tell_way(self, sizes: Mapping[str, int]) -> None:
+        """There are too many ways through the model to tell them apart: those of these sizes, and of sizes
+        that are multiples of a power of two, are told alone, and the best is taken.
+        """
+        known = (*self.domain, *self.accepted)
+        even = ([eq(modulo(sym(name), step), 0) for name in self.spec.domain.symbols] for step in EVEN)
+        usual = chain.from_iterable(self._sizes((*known, *multiples)) for multiples in even)
+        ways = tuple(dict.fromkeys(way for at in (*usual, sizes) if (way := self._way_of(at)) is not None))
+        shapes = of_report(replace(self.report, ways=ways)) if ways else None
+        if shapes is not None:
+            self.shapes = shapes
+            self.way = [f for f in conjuncts(shapes.way) if self.judge.ask(f, known) is not Answer.ALWAYS]
+            self.recorded, self.wanted = all_of(self.way), [*self.accepted, *self.way]
+
+    def _way_of(self, sizes: Mapping[str, int]) -> Formula | None:
+        """The sizes that take the way through the model that these sizes take."""
+        oracle = Oracle(self.spec.domain, Budget(SECONDS))
+        system, _ = record(self.model, self.spec, self.rules, oracle, budget_s=SECONDS, along=sizes)
+        (path,) = system.paths
+        names = {*self.spec.domain.symbols}
+        of_sizes = [part for part in conjuncts(path.premise) if free_symbols(part) <= names]
+        returned = path.end.how == "returned"
+        return simplify(self.judge, self.spec.domain, of_sizes) if returned else None
 
     def _either(self, one: str, other: str) -> bool:
         """Of two sizes of at least 1 that the model broadcasts: may they differ, one of them being 1?"""
@@ -531,6 +561,23 @@ class _Exporting:
             where = f" ({requirement.origin}: {requirement.origin.code})" if requirement.origin.file else ""
             reason = f"the trace holds only where {requirement.formula}: {requirement.reason}{where}"
             yield GivenUp("trace", str(requirement.formula), str(requirement.formula), reason)
+
+
+def _may_scan(path: Path) -> bool:
+    """Does it loop over a size, and could each iteration be the same graph? Not where the data decide sizes
+    anew in each.
+    """
+    decided, nodes = {name for name, _ in path.unbacked}, path.program.nodes
+
+    def sizes(some: Iterable[Node]) -> set[str]:
+        values = (path.values[id] for node in some for id in node.results)
+        shapes = (tensor.shape for value in values for tensor in tensors(value))
+        return decided & {name for shape in shapes for dim in shape for name in symbols(dim)}
+
+    loops = path.program.iterations
+    return bool(loops) and all(
+        not decided or sizes(nodes[loop.start : loop.stop]) <= sizes(nodes[: loop.start]) for loop in loops
+    )
 
 
 def _same(one: Trace, other: Trace) -> bool:

@@ -28,6 +28,7 @@ from ...tracer.caches import forgetting
 from ...tracer.origins import ModuleNames, here
 from ...tracer.stand_ins import rebound, sources_of
 from .broadcasting import Alike, Certain, Either, never, open_broadcasts, size_text, unsure
+from .data_sizes import settled_by_other_sizes
 from .example_inputs import Arguments
 from .loop_rows import same_size
 from .scans import Scans
@@ -84,6 +85,7 @@ def traced(
         _noting_lines(ModuleNames(module)) as noted,
         unsolved_constraints(),
         plain_quotients(),
+        settled_by_other_sizes(certain),
         _config.patch(backed_size_oblivious=oblivious),  # type: ignore[attr-defined]
     ):
         program = torch.export.export(
@@ -178,10 +180,11 @@ def _extremum(
         return symbolic(one, other)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        several = args[0] if len(args) == 1 and isinstance(args[0], list | tuple) else args
+        alone = len(args) == 1 and not isinstance(args[0], torch.Tensor)
+        several = [*args[0]] if alone else args
         of_sizes = all(isinstance(a, torch.SymInt) or type(a) is int for a in several)
         if kwargs or not of_sizes or not any(isinstance(a, torch.SymInt) for a in several):
-            return plain(*args, **kwargs)
+            return plain(several, **kwargs) if alone else plain(*args, **kwargs)
         return functools.reduce(extremum, several)
 
     return call

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -109,7 +110,7 @@ def branches(
     from ...tracer.record import Recording
 
     with watching(Recording.run.__code__, _progress) as runs:
-        asked = question(value, inputs, assume, clock, rules, replay=False, merge=False)
+        asked = question(value, inputs, assume, clock, rules, replay=False, ways=math.inf)
     seen = {_way(path): _conditions_seen(path, watched) for path, watched in runs if path is not None}
     found = [*_Branches(asked.system, clock, lambda sizes: _conditions_at(asked, sizes)).found(seen)]
     return _in_order(found)

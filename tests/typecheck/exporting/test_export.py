@@ -832,3 +832,91 @@ def test_a_trace_may_take_so_long_and_no_longer() -> None:
     assert tracing.traced(model, given, None, True, seconds=60).program.module()(*given[0]).shape == (2, 16)
     with pytest.raises(TimeoutError, match="too long"):
         tracing.traced(model, given, None, True, seconds=0)
+
+
+class Edges(nn.Module):
+    """With a loop at each node, there is always an edge."""
+
+    def forward(self, x: Tensor, kept: Tensor) -> Tensor:
+        edges = torch.cat([kept.nonzero()[:, 0], torch.arange(x.shape[0])])
+        return x if edges.numel() == 0 else edges + 1
+
+
+class Longest(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        found = [row.nonzero()[:, 0] for row in (x[0], x[1])]
+        return x.new_zeros(2, max(places.shape[0] for places in found))
+
+
+class Picked(nn.Module):
+    """Each row is of a size of its own, which no scan has."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.stack([row[row > 0].sum() for row in x])
+
+
+DECIDED_BY_DATA: dict[str, tuple[nn.Module, str, Callable[[], Iterable[tuple[Tensor, ...]]]]] = {
+    "a condition": (
+        Edges(), "x: float32[n, 8]; kept: bool[e]",
+        lambda: ((torch.ones(n, 8), torch.rand(e) > 0.5) for n, e in ((1, 1), (3, 1), (1, 4), (5, 9))),
+    ),
+    "the largest": (Longest(), "x: float32[2, n]", lambda: ((torch.rand(2, n) - 0.5,) for n in (1, 2, 9))),
+    "in a loop": (Picked(), "x: float32[b, n]", lambda: ((torch.randn(3, n),) for n in (1, 2, 9))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DECIDED_BY_DATA)
+def test_sizes_that_the_data_decide_export_at_the_first_try(name: str) -> None:
+    model, inputs, points = DECIDED_BY_DATA[name]
+    found = export(model, inputs)
+    assert [attempt.how for attempt in found.attempts] == ["no size is special"]
+    for given in points():
+        told, expected = found.program.module()(*given), model(*given)
+        assert told.shape == expected.shape and torch.equal(told, expected)
+
+
+def test_a_condition_that_other_sizes_leave_open_is_no_less_open() -> None:
+    """Of no nodes and no edges, and of one or several: torch cannot know, and nothing is made up."""
+
+    class Anything(nn.Module):
+        def forward(self, x: Tensor, kept: Tensor) -> Tensor:
+            edges = kept.nonzero()[:, 0]
+            return x if edges.numel() == x.shape[0] else x + 1
+
+    with pytest.raises(ExportError, match="data-dependent"):
+        export(Anything(), "x: float32[n, 8]; kept: bool[e]")
+
+
+class Digit(nn.Module):
+    """One of two ways, by a binary digit of the length."""
+
+    def __init__(self, place: int) -> None:
+        super().__init__()
+        self.place = place
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * 2 if (x.shape[0] // 2**self.place) % 2 else x + 1
+
+
+class Digits(nn.Module):
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.digits = nn.ModuleList(map(Digit, range(count)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for digit in self.digits:
+            x = digit(x)
+        return x
+
+
+def test_of_too_many_ways_the_usual_one_is_told_alone() -> None:
+    model = Digits(9)  # 512 ways
+    found = export(model, "x: float32[n]")
+    assert len(found.attempts) == 1 and found.shapes.way == parse_formula("n % 512 == 0")
+    assert found.accepts == parse_formula("n % 512 == 0") and not found.exact
+    assert [given_up.cause for given_up in found.given_up] == ["way"]
+    x = torch.rand(1024)
+    assert torch.equal(found.program.module()(x), model(x))
+    for n in (1, 256, 513):
+        with pytest.raises((AssertionError, RuntimeError)):
+            found.program.module()(torch.rand(n))
