@@ -51,9 +51,9 @@ ABOUT = """\
 
 Written by `python benchmarks/bench_export.py`. Each model is exported by `anyshape.typecheck.export`, and by
 torch itself: with a named `Dim` for each symbol, and then with the fixes that torch suggests
-(`refine_dynamic_shapes_from_suggested_fixes`), until it exports or is stuck, in at most six attempts. Both
-get the same example, whose sizes anyshape has chosen. Models that torch cannot export at fixed sizes, either,
-are listed at the end.
+(`refine_dynamic_shapes_from_suggested_fixes`), until it exports or is stuck, in at most six attempts
+and 100 s. Both get the same example, whose sizes anyshape has chosen. Models that torch cannot export at
+fixed sizes, either, are listed at the end.
 
 *At the boundary*: both programs are run next to the eager model at up to 32 sizes each, at the ends of what
 either claims to take and just beyond, one size at a time and several at once. `exact` says that the program

@@ -6,6 +6,9 @@ programs are then run next to the model, at the ends of the ranges that either o
 
 from __future__ import annotations
 
+import multiprocessing
+import resource
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -29,6 +32,9 @@ from anyshape.typecheck.exporting.example_inputs import arguments
 from anyshape.typecheck.exporting.export import Exported
 
 ATTEMPTS = 6
+PATIENCE = 100
+"""Seconds of the processor that torch's own attempts may take."""
+FORK = multiprocessing.get_context("fork")
 POINTS = 32
 LARGE = 200_000
 """Elements of all inputs together up to which a program is run."""
@@ -102,10 +108,15 @@ def measure(row: Row) -> Outcome:
     static = _exported(lambda: torch.export.export(fresh(), (), given, strict=False))
     if isinstance(static, str):
         return replace(told, unexportable=static)
-    plain = _plain(fresh(), given, report)
-    theirs, loop = _loop(fresh, spec, given)
+    plain = late = f"no answer in {PATIENCE} s"
+    theirs, loop = None, Side(1, f"stuck: {late}")
+    if _in_time(lambda: _plain(fresh(), given, report)):
+        plain = _plain(fresh(), given, report)
+        if _in_time(lambda: _loop(fresh, spec, given)):
+            theirs, loop = _loop(fresh, spec, given)
     points = _points(row, spec, report, example, theirs)
-    way = report.dynamic_shapes.way if report.dynamic_shapes else True
+    chosen = mine.shapes if isinstance(mine, Exported) else report.dynamic_shapes
+    way = chosen.way if chosen else True
     ours = Side(1, mine if isinstance(mine, str) else "", seconds=seconds)
     if isinstance(mine, Exported):
         given_up = tuple(_short(str(g)) for g in mine.given_up)
@@ -151,6 +162,21 @@ def _exported(call: Callable[[], ExportedProgram]) -> ExportedProgram | str:
         return call()
     except Exception as error:  # noqa: BLE001 (torch raises anything; it is told)
         return _short(f"{type(error).__name__}: {error}")
+
+
+def _in_time(call: Callable[[], object]) -> bool:
+    """Does it end within `PATIENCE` seconds? Tried in a process of its own: torch, interrupted in a trace, is
+    left in a state in which models fail that run otherwise.
+    """
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (PATIENCE, PATIENCE))
+        call()
+
+    child = FORK.Process(target=limited)
+    child.start()
+    child.join()
+    return child.exitcode not in (-signal.SIGXCPU, -signal.SIGKILL)
 
 
 def _plain(model: Any, given: Mapping[str, Any], report: Report) -> str:

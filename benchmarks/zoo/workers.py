@@ -87,7 +87,7 @@ def run(rows: Sequence[Row], jobs: int, limits: Limits, work: Callable[[Row], Re
 
 def _start(row: Row, limits: Limits, work: Callable[[Row], Result]) -> Worker:
     ours, theirs = FORK.Pipe(duplex=False)
-    process = FORK.Process(target=_inside, args=(row, limits, work, theirs), daemon=True)
+    process = FORK.Process(target=_inside, args=(row, limits, work, theirs))
     process.start()
     theirs.close()
     return Worker(row, process, ours, time.monotonic() + limits.seconds)
