@@ -3,7 +3,7 @@
 einx turns a description and the sizes at hand into Python code of torch's functions. It solves equations of
 sizes and writes sizes into the code, which takes numbers. So its functions are followed here by what they are
 documented to mean: in calls of torch's functions, those that einx itself would write, with sizes that need be
-no numbers. A description that is not understood here goes to einx.
+no numbers, in a recording or in a trace of torch's. A description that is not understood here goes to einx.
 
 Axes of one name have one size, which is at least 1. Of an axis in a group, `(a b)`, it follows from the size
 of the group and of the others in it.
@@ -22,8 +22,8 @@ from typing import Any, Final
 
 import torch
 
-from ..constraints.dims import Dim
-from ..constraints.formula import Formula, all_of, divides, eq, ge, le
+from ..constraints.dims import Dim, evaluate, sym
+from ..constraints.formula import Formula, all_of, divides, eq, ge, holds, le
 from ..constraints.language import Tensor, product
 from ..constraints.rows import row_of
 from .numbers import Run, Size, size
@@ -177,11 +177,49 @@ def _closes_once(word: str) -> bool:
 # ---- sizes
 
 
+class _Recorded:
+    """Sizes as a recording has them."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def dim(self, n: Any) -> Any:
+        return n.term if type(n) is Size else n
+
+    def size(self, dim: Dim) -> Any:
+        return size(self.run, dim)
+
+    def require(self, formula: Formula, reason: str) -> None:
+        self.run.require(formula, reason, _axis_size_error())
+
+
+class _Traced:
+    """Sizes as a trace of torch's has them, with a symbol for each."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self._names: dict[Any, str] = {}
+
+    def dim(self, n: Any) -> Any:
+        if type(n) is not torch.SymInt:
+            return n
+        name = self._names.setdefault(n.node.expr, f"n{len(self._names)}")
+        self.values.setdefault(name, n)
+        return sym(name)
+
+    def size(self, dim: Dim) -> Any:
+        return evaluate(dim, self.values)
+
+    def require(self, formula: Formula, reason: str) -> None:
+        if not holds(formula, self.values):
+            raise _axis_size_error()(reason)
+
+
 @dataclass(frozen=True, slots=True)
 class _Call:
     """A call whose description has been understood: an axis for each of those that `...` stands for."""
 
-    run: Run
+    view: _Recorded | _Traced
     given: tuple[_Expression, ...]
     result: _Expression
     operands: tuple[Any, ...]
@@ -192,10 +230,10 @@ class _Call:
 
     def require(self) -> None:
         for formula, reason in self.needed:
-            self.run.require(formula, reason, _axis_size_error())
+            self.view.require(formula, reason)
 
     def of_axes(self, names: Iterable[str]) -> list[Any]:
-        return [size(self.run, self.sizes[name]) for name in names]
+        return [self.view.size(self.sizes[name]) for name in names]
 
     def apart(self, place: int) -> tuple[Any, tuple[str, ...]]:
         """An operand with a dim for each of its axes, and their names."""
@@ -227,7 +265,7 @@ class _Call:
             tensor = torch.broadcast_to(torch.reshape(tensor, [*ones]), every)
         if not self.result.is_apart:
             products = (product([self.sizes[a.name] for a in group.axes]) for group in self.result.groups)
-            tensor = torch.reshape(tensor, [size(self.run, n) for n in products])
+            tensor = torch.reshape(tensor, [self.view.size(n) for n in products])
         return tensor
 
 
@@ -242,7 +280,8 @@ def _call(
     operands: tuple[Any, ...],
     parameters: Mapping[str, Any],
 ) -> _Call:
-    shapes = [*map(_shape, operands)]
+    view = _view(operands, parameters)
+    shapes = [_shape(operand, view) for operand in operands]
     if len(shapes) != len(given):
         raise _NotFollowed
     counts = _counts(given, shapes)
@@ -252,41 +291,43 @@ def _call(
         raise _NotFollowed
     pairs = zip(spread, shapes, strict=True)
     dims = [pair for e, shape in pairs for pair in zip(e.groups, shape, strict=True)]
-    sizes, needed = _solved(description, dims, _parameters(parameters, (*given, result)))
+    sizes, needed = _solved(description, dims, _parameters(parameters, (*given, result), view))
     if not {*into.names} <= sizes.keys():
         raise _NotFollowed
-    return _Call(_run(operands, parameters), spread, into, operands, sizes, needed)
+    return _Call(view, spread, into, operands, sizes, needed)
 
 
-def _run(operands: tuple[Any, ...], parameters: Mapping[str, Any]) -> Run:
+def _view(operands: tuple[Any, ...], parameters: Mapping[str, Any]) -> _Recorded | _Traced:
     values = (*operands, *parameters.values())
-    found: Run = next(v.run for v in values if type(v) in (SymbolicTensor, Size))
-    return found
+    run = next((v.run for v in values if type(v) in (SymbolicTensor, Size)), None)
+    return _Traced() if run is None else _Recorded(run)
 
 
-def _shape(operand: Any) -> Sequence[Dim]:
+def _shape(operand: Any, view: _Recorded | _Traced) -> Sequence[Dim]:
     if type(operand) is SymbolicTensor:
         if isinstance(operand.value, Tensor) and not any(row_of(dim) for dim in operand.value.shape):
             return operand.value.shape
     elif isinstance(operand, torch.Tensor):
         sizes: Any = operand.shape  # where it has been written into, they may be symbolic
-        return [n.term if type(n) is Size else n for n in sizes]
+        return [*map(view.dim, sizes)]
     elif type(operand) in (int, float, bool):
         return ()
     raise _NotFollowed
 
 
-def _parameters(given: Mapping[str, Any], expressions: Iterable[_Expression]) -> dict[str, Dim]:
+def _parameters(
+    given: Mapping[str, Any], expressions: Iterable[_Expression], view: _Recorded | _Traced
+) -> dict[str, Dim]:
     """The sizes of axes that the call tells by name; what names no axis is nothing to einx."""
     axes = {axis.name: axis for expression in expressions for axis in expression.axes}
     found = {}
     for name, value in given.items():
-        if name in _OPTIONS or type(value) not in (int, Size):
+        if name in _OPTIONS or type(value) not in (int, Size, torch.SymInt):
             raise _NotFollowed
         if name in axes:
             if axes[name].repeated:
                 raise _NotFollowed
-            found[name] = value.term if type(value) is Size else value
+            found[name] = view.dim(value)
     return found
 
 
@@ -373,7 +414,7 @@ def _elementwise(name: str, count: int | None) -> Callable[..., Any]:
             raise _NotFollowed
         numbers = [o for o in operands if not isinstance(o, torch.Tensor)]
         tensors = [o for o in operands if isinstance(o, torch.Tensor)]
-        if name not in COMPARING.values() and _matters_how_taken(numbers, tensors):
+        if numbers and name not in COMPARING.values() and _matters_how_taken(numbers, tensors):
             raise _NotFollowed
         call = _call(description, given, result, operands, parameters)
         named = {axis for expression in call.given for axis in expression.names}
@@ -526,11 +567,21 @@ def _plain() -> Mapping[tuple[str, str], Callable[..., Any]]:
     return {("einx", name): getattr(sys.modules["einx"], name) for name in _FOLLOWED}
 
 
-def _stand_in(name: str) -> Callable[..., Any]:
+def _is_recorded(value: Any) -> bool:
+    return type(value) in (SymbolicTensor, Size)
+
+
+def _is_traced(value: Any) -> bool:
+    """Is it a size of a trace, or a tensor with one?"""
+    sizes = value.shape if isinstance(value, torch.Tensor) else (value,)
+    return any(type(n) is torch.SymInt for n in sizes)
+
+
+def _stand_in(name: str, is_symbolic: Callable[[Any], bool]) -> Callable[..., Any]:
     """What stands for a function of einx: in calls with something symbolic, what is followed of them."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        symbolic = any(type(value) in (SymbolicTensor, Size) for value in (*args, *kwargs.values()))
+        symbolic = any(map(is_symbolic, (*args, *kwargs.values())))
         if symbolic and args and isinstance(args[0], str):
             with contextlib.suppress(_NotFollowed):
                 return _FOLLOWED[name](*args, **kwargs)
@@ -540,9 +591,13 @@ def _stand_in(name: str) -> Callable[..., Any]:
 
 
 FUNCTIONS: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
-    ("einx", name): _stand_in(name) for name in _FOLLOWED
+    ("einx", name): _stand_in(name, _is_recorded) for name in _FOLLOWED
 }
-"""By module and name, what stands for a function."""
+"""By module and name, what stands for a function,"""
+TRACED: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
+    ("einx", name): _stand_in(name, _is_traced) for name in _FOLLOWED
+}
+"""and what does so in a trace of torch's."""
 
 
 @functools.cache

@@ -220,7 +220,23 @@ def symbolic_builtins(
     """
     sources, stand_ins = tuple(sources), {**STAND_INS, "range": _of_type(builtins.range, ranges)}
     rebound = [(module, name) for module in sources for name in _free(module)]
-    plain = plain_functions()
+    try:
+        for module, name in rebound:
+            setattr(module, name, stand_ins[name])
+        with replaced(sources, plain_functions(), FUNCTIONS):
+            yield
+    finally:
+        for module, name in rebound:
+            delattr(module, name)
+
+
+@contextlib.contextmanager
+def replaced(
+    sources: Iterable[ModuleType],
+    plain: Mapping[tuple[str, str], Callable[..., Any]],
+    stand_ins: Mapping[tuple[str, str], Callable[..., Any]],
+) -> Iterator[None]:
+    """Functions, by module and name, are others while this lasts, in their module and in the user's."""
     named = {id(function): key for key, function in plain.items()}
     functions = [(sys.modules[home], name, (home, name)) for home, name in plain] + [
         (module, alias, named[id(value)])
@@ -228,13 +244,9 @@ def symbolic_builtins(
         for alias, value in _members(module, named)
     ]
     try:
-        for module, name in rebound:
-            setattr(module, name, stand_ins[name])
         for module, alias, key in functions:
-            setattr(module, alias, FUNCTIONS[key])
+            setattr(module, alias, stand_ins[key])
         yield
     finally:
         for module, alias, key in functions:
             setattr(module, alias, plain[key])
-        for module, name in rebound:
-            delattr(module, name)

@@ -23,10 +23,11 @@ from torch.fx.experimental.symbolic_shapes import DimConstraints, ShapeEnv, Shap
 from torch.overrides import TorchFunctionMode
 
 from ...constraints.program import Origin
+from ...tracer import named_axes
 from ...tracer.alone import alone
 from ...tracer.caches import forgetting
 from ...tracer.origins import ModuleNames, here
-from ...tracer.stand_ins import rebound, sources_of
+from ...tracer.stand_ins import rebound, replaced, sources_of
 from .broadcasting import Alike, Certain, Either, never, open_broadcasts, size_text, unsure
 from .data_sizes import settled_by_other_sizes
 from .example_inputs import Arguments
@@ -78,6 +79,7 @@ def traced(
         forgetting(sources),
         recurrent_shapes(),
         rebound(sources, builtins),
+        replaced(sources, named_axes.plain_functions(), named_axes.TRACED),
         scans.in_force() if scans else contextlib.nullcontext(),
         open_broadcasts(either),
         _modes(either),
