@@ -49,21 +49,12 @@ def is_of_package(filename: str) -> bool:
     return filename.startswith(_OUR_FOLDERS)
 
 
-_FOUND: dict[tuple[int, int, str], tuple[CodeType, Origin]] = {}
-"""Origins by code, instruction and module. By identity, for code objects are equal where equal functions
-stand in two files; each is kept alive, so that its id stays its own.
-"""
-
-
+@per_code
 def origin_at(code: CodeType, instruction: int, module: str) -> Origin:
-    """The instruction, by its offset in bytes, tells the line, and which part of it is being evaluated."""
-    found = _FOUND.get((id(code), instruction, module))
-    if found is None:
-        found = _FOUND[id(code), instruction, module] = code, _origin_at(code, instruction, module)
-    return found[1]
+    """The instruction, by its offset in bytes, tells the line, and which part of it is being evaluated.
 
-
-def _origin_at(code: CodeType, instruction: int, module: str) -> Origin:
+    Code objects are equal where equal functions stand in two files: these are two origins.
+    """
     file, place = code.co_filename, _place(code, instruction)
     line = code.co_firstlineno if place[0] is None else place[0]
     text = linecache.getline(file, line)
