@@ -333,11 +333,8 @@ def _beside(
 ) -> Side:
     """The side with what came of running its program next to the model; `taken` is what it says it takes."""
     tighter, told, elsewhere, looser = [], [], [], []
-    model = fresh()
-    for sizes in points:
-        if model.training:  # a run may leave something behind
-            model = fresh()
-        truth = eager.refusal(model, row.inputs, sizes, fake=False) is None
+    for sizes in points:  # a run may leave something behind, such as a Swin with smaller windows
+        truth = eager.refusal(fresh(), row.inputs, sizes, fake=False) is None
         if truth != runs(sizes):
             refused = elsewhere if not holds(way, sizes) else tighter if holds(taken, sizes) else told
             (refused if truth else looser).append(", ".join(f"{n}={v}" for n, v in sizes.items()))
