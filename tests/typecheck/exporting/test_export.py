@@ -24,7 +24,7 @@ from anyshape.constraints.spec_text import parse_spec
 from anyshape.solver.boxes import Box, Root
 from anyshape.typecheck import Exported, ExportError, TargetError, check, export
 from anyshape.typecheck.exporting import export as exporting
-from anyshape.typecheck.exporting import same_graph, tracing
+from anyshape.typecheck.exporting import same_graph, sympy_work, tracing
 from anyshape.typecheck.exporting.broadcasting import unsure
 from anyshape.typecheck.exporting.example_inputs import arguments
 from anyshape.typecheck.exporting.example_sizes import example_sizes
@@ -818,7 +818,7 @@ def test_a_quotient_in_which_nothing_is_divided_is_not_simplified(monkeypatch: p
         return simplify(quotient)
 
     monkeypatch.setattr(sympy, "simplify", noted)
-    with tracing.plain_quotients():
+    with sympy_work.plain_quotients():
         assert FloorDiv(6 * x * (y + 1), 4 * (z + 1) * (y + 1)) == FloorDiv(3 * x, 2 * (z + 1))
         assert asked == []
         assert FloorDiv(x * y + 3 * x, x * z) == FloorDiv(y + 3, z)

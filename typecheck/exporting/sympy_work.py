@@ -1,0 +1,56 @@
+"""What torch has sympy do while it traces a model, and what a trace goes better without."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import sympy
+from torch.fx.experimental.symbolic_shapes import DimConstraints
+
+
+@contextlib.contextmanager
+def unsolved_constraints() -> Iterator[None]:
+    """While this lasts torch goes without the constraints on one size that sympy cannot solve.
+
+    torch solves them to see whether a dim would have to be a number, and to suggest other dims. For some it
+    asks for what sympy has not (`(h + 1)//2 == 16`), in an order of symbols that differs from run to run, and
+    falls over it. What the program takes its guards say, which are read whatever torch makes of them.
+    """
+    solve = DimConstraints.solve
+
+    def solving(self: DimConstraints) -> None:
+        with contextlib.suppress(NotImplementedError):
+            solve(self)
+
+    DimConstraints.solve = solving  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        DimConstraints.solve = solve  # type: ignore[method-assign]
+
+
+@contextlib.contextmanager
+def plain_quotients() -> Iterator[None]:
+    """While this lasts torch takes a quotient of sizes as it is once nothing is divided in it any more.
+
+    To write `a // b` without what divides both, torch has sympy simplify a/d and b/d. Dividing cancels d; the
+    search for a shorter form of what is left takes minutes where windows have padded the sizes.
+    """
+    simplify = sympy.simplify
+
+    def simplified(quotient: Any) -> Any:
+        return simplify(quotient) if _divides(quotient) else quotient
+
+    sympy.simplify = simplified
+    try:
+        yield
+    finally:
+        sympy.simplify = simplify
+
+
+def _divides(expression: sympy.Expr) -> bool:
+    """Is there a fraction, or a power with a negative exponent, among its factors?"""
+    factors = (f for term in sympy.Add.make_args(expression) for f in sympy.Mul.make_args(term))
+    return any((f.is_Rational and f.q != 1) or (f.is_Pow and f.exp.is_negative) for f in factors)
