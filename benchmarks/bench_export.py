@@ -116,8 +116,18 @@ def _brief(one: Outcome | Side) -> dict[str, Any]:
     for field in fields(one):
         value = getattr(one, field.name)
         if value != field.default:
-            found[field.name] = _brief(value) if isinstance(value, Side) else value
+            found[field.name] = _brief(value) if isinstance(value, Side) else _nameless(value)
     return found
+
+
+def _nameless(value: Any) -> Any:
+    """Texts without the folders in which files lie: those of packages and tests by their own names."""
+    if isinstance(value, tuple):
+        return tuple(map(_nameless, value))
+    if not isinstance(value, str):
+        return value
+    text = re.sub(r"/\S*/(?=tests/)|/\S*/site-packages/", "", value)
+    return re.sub(r"(?<=[(\s])/[A-Za-z.][\w.-]*(/[\w.-]*)*", "…", text)  # one that is cut off
 
 
 def _tuple(value: Any) -> Any:
@@ -153,9 +163,7 @@ def page(outcomes: Sequence[Outcome], plain: Sequence[int], missing: Sequence[st
     lines = [ABOUT, *_summary(measured, plain), "", *_table(measured), "", *_details(measured), ""]
     lines += _list("Not exported by torch at fixed sizes, either", ((o, o.unexportable) for o in outcomes))
     lines += _list("Not measured", ((o, o.failure) for o in outcomes))
-    text = re.sub(r"/\S*/(?=tests/)|/\S*/site-packages/", "", "\n".join(lines))  # files by their own names
-    text = re.sub(r"/\S*/lib/[^\s;]*", "…", text)  # one that is cut off
-    text = re.sub(r"(?m)([;(] ?)/[\w./-]*$", r"\1…", text)
+    text: str = _nameless("\n".join(lines))
     return text + (f"\nNobody has measured {', '.join(missing)} yet.\n" if missing else "")
 
 
