@@ -72,7 +72,7 @@ from .numbers import DataNeeded, Real, Size, returned, size
 from .origins import REFUSALS, ModuleNames, caller, here, is_defect, is_miscall, is_ours, of_error
 from .plans import NotSummarised, Plans, Site, Written
 from .real_tensors import dtype_name, value_of
-from .repeats import Answered, Call, Slot
+from .repeats import PLAIN_TENSORS, Answered, Call, Slot
 from .sequences import COUNTED, SEVERAL, Repeated, counted, iterate, joined, lazy, physical, settled, times
 from .spread import SpeltOut, Spread
 from .stand_ins import AnotherSource, calls_builtins, sources_of, symbolic_builtins
@@ -131,8 +131,9 @@ def record(
     """
     bind(target, spec.inputs, lambda declared: declared)
     started = time.monotonic()
-    modules = submodules(target)
-    state, subject, plans = ModelState(target, modules), Subject.of(target, modules), Plans()
+    with collector_at_rest():
+        modules = submodules(target)
+        state, subject, plans = ModelState(target, modules), Subject.of(target, modules), Plans()
     plans.spelt_out = set()
     pending: list[tuple[Decision, ...]] = [()]
     paths: list[Path] = []
@@ -963,8 +964,11 @@ class Recording(Ledger):
         """
         found = self.real.get(id(tensor))
         if found is None:
-            with torch._C.DisableTorchFunction():
+            if type(tensor) in PLAIN_TENSORS:
                 known = value_of(tensor)
+            else:  # a subclass may override what is asked of it
+                with torch._C.DisableTorchFunction():
+                    known = value_of(tensor)
             name = self.subject.parameters.get(id(tensor)) or f"constant_{len(self.real)}"
             found = self.real[id(tensor)] = tensor, known, self.new_input(name, known, parameter=True)
         return found

@@ -83,9 +83,9 @@ class Call:
         self.operands, self.values = operands, values
         self.is_comparable = True
         """Is every argument of a kind that is known here?"""
-        key: list[object] = [spelling]
+        key: list[object] = [spelling, tuple(kwargs)]
         real = run.real
-        for a in args:  # as nearly all are; `_told` is for the others
+        for a in (*args, *kwargs.values()) if kwargs else args:  # `_told` is for what is rare
             kind = type(a)
             if kind is SymbolicTensor:
                 value = a.value
@@ -96,15 +96,13 @@ class Call:
                 key.append(a)
             elif kind in _PLAIN or (kind is tuple and _INTEGERS.issuperset(map(type, a))):  # as a stride
                 key.append((kind, a))
-            elif kind in _TENSORS:
+            elif kind in PLAIN_TENSORS:
                 _, known, ref = real.get(id(a)) or run.real_tensor(a)
                 operands.append(ref)
                 values.append(known)
                 key.append(known)
             else:
                 key.append(self._told(run, a))
-        for name, a in kwargs.items():
-            key.append((name, self._told(run, a)))
         self.key = tuple(key)
 
     @property
@@ -152,7 +150,7 @@ class Call:
         return object()
 
 
-_TENSORS = frozenset[type]({torch.Tensor, torch.nn.Parameter})
+PLAIN_TENSORS = frozenset[type]({torch.Tensor, torch.nn.Parameter})
 _INTEGERS = frozenset({int})
 _ITSELF = frozenset({int, str, type(None)})
 """What is told from all else by itself."""
