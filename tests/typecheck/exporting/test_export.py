@@ -9,6 +9,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ from anyshape.typecheck.exporting.example_inputs import arguments
 from anyshape.typecheck.exporting.example_sizes import example_sizes
 from anyshape.typecheck.exporting.program_checks import symbols_of
 from anyshape.typecheck.exporting.program_needs import Needs, Requirement
+from anyshape.typecheck.exporting.python_calls import builtins_on_sizes
 
 aten = torch.ops.aten
 Sizes = Mapping[str, int]
@@ -403,6 +405,30 @@ class Skips(nn.Module):
         return nn.functional.interpolate(half, scale_factor=2.0) + x
 
 
+class Squares(nn.Module):
+    """A square whose side is a root, however that is taken."""
+
+    def __init__(self, side: Callable[[int], int]) -> None:
+        super().__init__()
+        self.side = side
+
+    def forward(self, x: Tensor) -> Tensor:
+        side = self.side(x.shape[1])
+        return x.view(x.shape[0], side, x.shape[1] // side).sum(1)
+
+
+class Spaced(nn.Module):
+    """As many steps as there are rows, from one end to the other."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        steps = torch.linspace(-1.0, 2, x.shape[0]) + torch.linspace(0, 1, steps=x.shape[0])
+        return steps + torch.linspace(3, -7.5, 2 * x.shape[0] + 1, dtype=torch.float64)[: x.shape[0]]
+
+
+def root(n: int) -> int:
+    return int(sqrt(n))
+
+
 TWO = "x: [b, 3]; y: [c, 3]"
 FEW = (*grid(b=(1, 2, 3, 7), c=(1, 2, 3, 7)),)
 FREE = [
@@ -421,6 +447,14 @@ FREE = [
     Case("pooling twice", Twice(), "x: [b, 1, t]", (*grid(b=(1, 3), t=(19, 20, 21, 50, 99)),)),
     Case("windows", Windows(), "x: [b, h, w]", (*grid(b=(1, 3), h=(8, 9, 12), w=(8, 10, 16)),)),
     Case("a square", Grid(), "x: [b, n]", (*grid(b=(1, 2), n=(1, 2, 3, 4, 8, 9, 10, 25, 26)),)),
+    *[
+        Case(f"{name} of a size", Squares(side), "x: [b, n]", (*grid(b=(1, 2), n=(1, 2, 3, 4, 6, 9, 25)),))
+        for name, side in {
+            "sqrt": root, "math.sqrt": lambda n: int(math.sqrt(n)), "math.isqrt": lambda n: math.isqrt(n),
+            "a power": lambda n: int(n**0.5), "math.floor": lambda n: math.floor(math.sqrt(n)),
+        }.items()
+    ],
+    Case("linspace", Spaced(), "x: [n]", (*grid(n=(1, 2, 3, 4, 9, 50)),)),
     Case("a maximum", AtLeastOne(), "x: [b, t]", (*grid(b=(1, 4, 5, 9), t=(1, 2, 3, 4, 30)),)),
 ]
 
@@ -438,7 +472,7 @@ def test_sizes_stay_free(case: Case) -> None:
 
 
 def test_builtins_are_pythons_own_for_all_but_sizes() -> None:
-    builtins = tracing.builtins_on_sizes(unsure)
+    builtins = builtins_on_sizes(unsure)
     largest, integer = builtins["max"], builtins["int"]
     assert largest([5], key=abs) == largest([5]) == largest(iter([5, 3])) == largest(5, 3) == 5
     assert largest([], default=7) == 7 and largest("ab") == "b" and largest([-5, 3], key=abs) == -5

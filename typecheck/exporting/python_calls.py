@@ -1,0 +1,91 @@
+"""Python's functions as they are called while a model is traced: of sizes they make sizes, not numbers."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import torch
+
+from .broadcasting import Certain, size_text
+
+
+def _int(*args: Any) -> Any:
+    """`int(…)` of a fraction of sizes is another size, not a number."""
+    symbolic = len(args) == 1 and isinstance(args[0], torch.SymInt | torch.SymFloat)
+    return torch.sym_int(args[0]) if symbolic else int(*args)  # type: ignore[no-untyped-call]
+
+
+def _extremum(
+    plain: Callable[..., Any], symbolic: Callable[[Any, Any], Any], order: str, certain: Certain
+) -> Callable[..., Any]:
+    """`max` and `min` of sizes are sizes, and no branch: one of the two, where it is known which. torch would
+    carry the other along, and take minutes over what comes of a dozen of them.
+    """
+
+    def extremum(one: Any, other: Any) -> Any:
+        texts = size_text(one), size_text(other)
+        if "" not in texts:
+            if certain(f"{texts[0]} {order} {texts[1]}"):
+                return one
+            if certain(f"{texts[1]} {order} {texts[0]}"):
+                return other
+        return symbolic(one, other)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        alone = len(args) == 1 and not isinstance(args[0], torch.Tensor)
+        several = [*args[0]] if alone else args
+        of_sizes = all(isinstance(a, torch.SymInt) or type(a) is int for a in several)
+        if kwargs or not of_sizes or not any(isinstance(a, torch.SymInt) for a in several):
+            return plain(several, **kwargs) if alone else plain(*args, **kwargs)
+        return functools.reduce(extremum, several)
+
+    return call
+
+
+def _len(value: Any) -> Any:
+    """`len(x)` of a tensor is its first size, which Python would make a number."""
+    return value.shape[0] if isinstance(value, torch.Tensor) and value.dim() else len(value)
+
+
+def _range(*args: Any) -> Any:
+    """`range(start, stop, step)` up to a size, in steps of more than 1: how many steps there are is a number,
+    `stop` need not be one.
+    """
+    start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
+    if type(start) is not int or type(step) is not int or step < 2 or not isinstance(stop, torch.SymInt):
+        return range(*args)
+    count = int((stop - start + step - 1) // step)
+    return range(start, start + count * step, step)
+
+
+def builtins_on_sizes(certain: Certain) -> Mapping[str, Callable[..., Any]]:
+    """Python's functions as they are called while a model is traced."""
+    return {
+        "int": _int, "len": _len, "range": _range,
+        "max": _extremum(max, torch.sym_max, ">=", certain),
+        "min": _extremum(min, torch.sym_min, "<=", certain),
+    }  # fmt: skip
+
+
+def _sqrt(x: Any, /) -> Any:
+    """`math.sqrt` of a size is a fraction that is not known, as `size ** 0.5` is."""
+    return torch._sym_sqrt(x) if isinstance(x, torch.SymInt | torch.SymFloat) else _PLAIN_SQRT(x)  # type: ignore[attr-defined]
+
+
+def _isqrt(n: Any, /) -> Any:
+    """Exact for sizes below 2**52, where the root of a float tells squares from their neighbours."""
+    return math.floor(_sqrt(n)) if isinstance(n, torch.SymInt) else _PLAIN_ISQRT(n)
+
+
+_PLAIN_SQRT: Final = math.sqrt
+_PLAIN_ISQRT: Final = math.isqrt
+PLAIN_ROOTS: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
+    ("math", "sqrt"): math.sqrt, ("math", "isqrt"): math.isqrt,
+}  # fmt: skip
+ROOTS: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
+    ("math", "sqrt"): _sqrt, ("math", "isqrt"): _isqrt,
+}  # fmt: skip
+"""Roots, by module and name, and what stands for them meanwhile."""
