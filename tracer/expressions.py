@@ -105,11 +105,37 @@ def _scaled(value: Text) -> tuple[str, str]:
 
 
 def _compared(one: Text, operator: str, other: Text) -> str:
-    """a / 2**j < b / 2**k is a*2**k < b*2**j: a division by a power of two rounds nothing."""
+    """a / 2**j < b / 2**k is a*2**k < b*2**j: a division by a power of two rounds nothing.
+
+    a / b < n is a < n*b where b is positive: a fraction that is not n is not rounded to it as long as n*b is
+    below 2**53, so for an n up to 2**10.
+    """
     if not isinstance(one, Ratio) and not isinstance(other, Ratio):
         return f"{_whole(one)} {operator} {_whole(other)}"
+    if isinstance(one, Ratio) and (number := _small(other)) is not None:
+        return _multiplied(one, operator, number)
+    if isinstance(other, Ratio) and (number := _small(one)) is not None:
+        return _multiplied(other, _TURNED[operator], number)
     (a, i), (b, k) = map(_scaled, (one, other))
     return f"{a} * {k} {operator} {b} * {i}"
+
+
+def _small(value: Text) -> int | None:
+    """The integer, if it is a small one."""
+    over, under = (value.over, value.under) if isinstance(value, Ratio) else (_whole(value), "(1)")
+    number = re.fullmatch(r"\((-?\d{1,4})\)", over)
+    return int(number[1]) if number and under == "(1)" and abs(int(number[1])) <= 1 << 10 else None
+
+
+def _multiplied(fraction: Ratio, operator: str, number: int) -> str:
+    """`fraction operator number` without a fraction: what is multiplied by a negative number turns around."""
+    over, under = fraction.over, fraction.under
+    positive, negative = (f"{over} {side} {number}*{under}" for side in (operator, _TURNED[operator]))
+    return f"({under} > 0 and {positive} or {under} < 0 and {negative})"
+
+
+_TURNED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
+"""Comparisons as they read from the other side."""
 
 
 def _floor(value: Text) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 import torch
@@ -97,6 +98,9 @@ class Alike(TorchFunctionMode):
                 return func(*alike, *args[2:], **named)
         if func in _PRODUCTS and len(args) == 2 and not given and all(a.dim() > 2 for a in args):
             return func(*_of_one_batch(args, self.either))
+        if func is torch.einsum and args and isinstance(args[0], str) and not given:
+            operands = args[1] if isinstance(args[1], list | tuple) else args[1:]
+            return func(args[0], *_of_letters(args[0], operands, self.either))
         if func is F.scaled_dot_product_attention:
             named = {**dict(zip(_ATTENDING, args, strict=False)), **given}
             tensors = {name: value for name, value in named.items() if isinstance(value, torch.Tensor)}
@@ -117,6 +121,21 @@ def _of_one_batch(tensors: Sequence[torch.Tensor], either: Either) -> list[torch
         tensor.expand(*new, *tensor.shape[-2:]) if _texts(old) != _texts(new) else tensor
         for tensor, old, new in zip(tensors, before, _common(before, either), strict=True)
     ]
+
+
+def _of_letters(equation: str, tensors: Sequence[torch.Tensor], either: Either) -> list[torch.Tensor]:
+    """The operands of an einsum, the sizes of each letter broadcast; one with an ellipsis is left alone."""
+    terms = equation.partition("->")[0].replace(" ", "").split(",")
+    if [*map(len, terms)] != [tensor.dim() for tensor in tensors] or "." in equation:
+        return [*tensors]
+    common: dict[str, Any] = {}
+    for letter, size in zip("".join(terms), chain.from_iterable(t.shape for t in tensors), strict=True):
+        common[letter] = _maximum(common.get(letter, 1), size, either)
+    found = []
+    for term, tensor in zip(terms, tensors, strict=True):
+        shape = [_widened(size, common[a], either) for a, size in zip(term, tensor.shape, strict=True)]
+        found.append(tensor.expand(shape) if _texts(shape) != _texts(tensor.shape) else tensor)
+    return found
 
 
 def _wider(values: Sequence[Any], either: Either, made: Callable[[torch.Tensor, Any], Any]) -> list[Any]:
@@ -142,10 +161,8 @@ def _common(shapes: Sequence[Any], either: Either) -> list[Any]:
         common: Any = 1
         for shape in holding:
             common = _maximum(common, shape[axis], either)
-        if isinstance(common, torch.SymInt):
-            for shape in holding:
-                if _joined(shape[axis], common, either):
-                    shape[axis] = common
+        for shape in holding:
+            shape[axis] = _widened(shape[axis], common, either)
     return wider
 
 
@@ -157,9 +174,10 @@ def _maximum(one: Any, other: Any, either: Either) -> Any:
     return torch.sym_max(one, other)  # type: ignore[no-untyped-call]
 
 
-def _joined(size: Any, common: torch.SymInt, either: Either) -> bool:
-    """Is it a size that the maximum has been taken of?"""
-    return size_text(size) != size_text(common) and _differ(size, common, either)
+def _widened(size: Any, common: Any, either: Either) -> Any:
+    """The maximum in place of a size that it has been taken of."""
+    taken = isinstance(common, torch.SymInt) and size_text(size) != size_text(common)
+    return common if taken and _differ(size, common, either) else size
 
 
 def _differ(one: Any, other: Any, either: Either) -> bool:

@@ -8,11 +8,13 @@ those of its inputs, so an example is chosen for which none of them is like that
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from math import prod
 from random import Random
 from typing import Final
 
 from ...constraints.dims import Dim, Term, evaluate
+from ...constraints.formula import Formula, holds
 from ...constraints.language import Tensor, tensors
 from ...constraints.spec import Spec
 from ...constraints.system import Path
@@ -20,6 +22,8 @@ from ...solver.boxes import Box, Root
 
 NUMBERS: Final = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 3, 6, 10, 12, 14, 15, 4, 2)
 """Values of a root, best first: primes, so that sums and products of different ones differ."""
+MIXED: Final = (2, 3, 5, 7, 8, 11, 13, 16, 32, 48, 64, 96, 128)
+"""Values of a size where none is known."""
 STEPS: Final = (1, 2, 3, 4, 5, 7, 10, 13, 16)
 """How far above its least value a root is tried, and above twice and three times that value,"""
 ATTEMPTS: Final = 200
@@ -46,6 +50,18 @@ def example_sizes(
         if best is None or score < best[0]:
             best = score, values
     return best[1] if best is not None else box.at({})
+
+
+def mixed_sizes(names: Sequence[str], asked: Sequence[Formula]) -> Iterator[dict[str, int]]:
+    """Small numbers and powers of two, a repeatable random mixture of those at which all that is asked holds:
+    where a formula is too hard for the solver to find any.
+    """
+    random = Random(0)
+    for _ in range(ATTEMPTS if names else 0):
+        sizes = {name: random.choice(MIXED) for name in names}
+        with suppress(ZeroDivisionError):
+            if all(holds(formula, sizes) for formula in asked):
+                yield sizes
 
 
 def inner_terms(paths: Iterable[Path]) -> list[Term]:

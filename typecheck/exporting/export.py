@@ -19,6 +19,7 @@ program follow from them:
 from __future__ import annotations
 
 import copy
+import functools
 import gc
 import math
 import time
@@ -27,9 +28,10 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
+import sympy
 from torch.export import ExportedProgram
 
-from ...constraints.dims import Dim, Term, modulo, sym, symbols
+from ...constraints.dims import Dim, Term, modulo, substitute, sym, symbols
 from ...constraints.formula import (
     Compare,
     Formula,
@@ -60,13 +62,14 @@ from ..clock import Progress
 from ..dim_specs.dynamic_shapes import DynamicShapes, GivenUp, of_report, tree_of
 from ..dim_specs.specs import DimSpec, Hint, Size
 from ..dim_specs.torch_dims import to_torch
+from ..feedback.terms import dim_of
 from ..report import Report
 from ..target import TargetError
 from ..trial import show
 from . import example_inputs, same_graph
 from .broadcasting import never, unsure
 from .comparing import LARGE, Comparison
-from .example_sizes import example_sizes, inner_terms
+from .example_sizes import example_sizes, inner_terms, mixed_sizes
 from .inner_sizes import bounding, inner_sizes, paths_of
 from .program_checks import install, symbols_of
 from .program_needs import Needs, Requirement, formula_of, needs
@@ -221,10 +224,10 @@ class _Exporting:
     def exported(self) -> Exported:
         paths = paths_of(self.examined.system, self.judge, self.shapes.formula)
         self.inner = inner_terms(paths)
-        sizes = example_sizes(self.shapes.box, self.spec, paths, self._ordinary())
+        sizes = example_sizes(self.shapes.box, self.spec, paths, self._other_sizes())
         if any(path.turns for path in self.examined.system.paths):
             self._tell_way(sizes)
-            sizes = example_sizes(self.shapes.box, self.spec, paths, self._ordinary())
+            sizes = example_sizes(self.shapes.box, self.spec, paths, self._other_sizes())
         fill = self._fill(sizes)
         attempts: list[Attempt] = []
         spec = DimSpec(tree_of(self.spec, self._varies, self._varies))
@@ -304,13 +307,28 @@ class _Exporting:
             self.known[condition] = read is not None and self.judge.ask(read, given) is Answer.ALWAYS
         return self.known[condition]
 
+    def _other_sizes(self) -> list[dict[str, int]]:
+        """Sizes to try besides those of the box, which may be small ones."""
+        found = [*self._ordinary()]
+        return found or [*mixed_sizes(self.spec.domain.symbols, (*self.domain, *self.wanted))]
+
     def _ordinary(self, *given: Formula) -> Iterator[dict[str, int]]:
         """Sizes, within the box or not, for which none inside the program is 0 or 1, but where what is given
-        speaks of its symbols.
+        speaks of its symbols, or leaves no other.
         """
         names = frozenset().union(*map(free_symbols, given))
-        usual = [ge(term, 2) for term in self.inner if names.isdisjoint(symbols(term))]
-        yield from self._sizes((*self.domain, *self.wanted, *given, *usual))
+        usual: dict[frozenset[str], list[Formula]] = {}
+        for term in self.inner:
+            if names.isdisjoint(symbols(term)):
+                usual.setdefault(frozenset(symbols(term)), []).append(ge(term, 2))
+        known = [*self.domain, *self.wanted, *given]
+        found = [*self._sizes((*known, *chain.from_iterable(usual.values())))]
+        if not found and given:
+            for several in usual.values():
+                if self.judge.satisfiable((*known, *several), (), EFFORT) == "sat":
+                    known += several
+            found = [*self._sizes((*known,))]
+        yield from found
 
     def _fill(self, sizes: Mapping[str, int]) -> str:
         """What inputs have to hold for the model to run, at these sizes or at smaller ones, which cost less.
@@ -409,7 +427,7 @@ class _Exporting:
                 other = self._trace_at(sizes, again)
                 if other is None:
                     continue
-                if _same(trace, other) or self._same_where(elsewhere, sizes, trace, other):
+                if _same(trace, other) or self._same_where(elsewhere, trace, other):
                     same.append(way)
         joined = any_of(same)
         known = (*self.domain, *self.accepted)
@@ -423,21 +441,21 @@ class _Exporting:
         except Exception:  # noqa: BLE001 (torch raises anything: then there is no second trace)
             return None
 
-    def _same_where(self, given: Sequence[Formula], sizes: Mapping[str, int], *traces: Trace) -> bool:
-        """Do two traces give the same graph where this is given? It leaves a symbol one value, such as 1,
-        which the second trace, at these sizes, may have as a number: the graphs are compared at that value.
+    def _same_where(self, given: Sequence[Formula], one: Trace, other: Trace) -> bool:
+        """Do two traces give the same graph where this is given? A size may be a symbol in one of them, and
+        in the other a number, or written in another way, as long as it is the same there.
         """
-        one_value = {
-            name
-            for name, value in sizes.items()
-            if self.judge.ask(eq(sym(name), value), given) is Answer.ALWAYS
-        }
-        found = []
-        for trace in traces:
-            known = symbols_of(trace.program, self.spec)
-            at = {torchs: sizes[name] for name, torchs in known.items() if name in one_value}
-            found.append(same_graph.described(trace.program.graph_module, at) if at else object())
-        return all(graph == found[0] for graph in found)
+        known = [symbols_of(trace.program, self.spec) for trace in (one, other)]
+
+        @functools.cache
+        def equal(size: sympy.Expr, as_other: sympy.Expr) -> bool:
+            first, second = _in_spec(known[0], size), _in_spec(known[1], as_other)
+            if first is None or second is None:
+                return False
+            return self.judge.ask(eq(first, second), given) is Answer.ALWAYS
+
+        described = [same_graph.described(trace.program.graph_module) for trace in (one, other)]
+        return same_graph.agree(described[0], described[1], equal)
 
     def _few_more(self, trace: Trace, again: Again, fill: str, straight: bool) -> None:
         """Where the model branches for a few values of a size alone, such as `t == 1`, the program is run for
@@ -533,14 +551,21 @@ class _Exporting:
             if requirement not in kept or time.monotonic() - started > TRACING:
                 continue
             failing = negate(requirement.formula)
-            tried = (self._ordinary(*(r.formula for r in asked), failing), self._sizes((*needed, failing)))
-            for sizes in chain(*tried):
+            for sizes in chain(
+                self._ordinary(*(r.formula for r in asked), failing), self._apart((*needed, failing))
+            ):
                 other = self._trace_at(sizes, again) if requirement in kept else None
                 if other is not None and _same(trace, other):
                     kept = [r for r in kept if holds(r.formula, sizes)]
-                elif other is not None and self._same_where((*needed, failing), sizes, trace, other):
+                elif other is not None and self._same_where((*needed, failing), trace, other):
                     kept.remove(requirement)
         return kept
+
+    def _apart(self, given: tuple[Formula, ...]) -> Iterator[dict[str, int]]:
+        """Small sizes that fulfil these formulas, and others that have none of them in common."""
+        for sizes in self._sizes(given):
+            yield sizes
+            yield from self._sizes((*given, *(negate(eq(sym(name), n)) for name, n in sizes.items())))
 
     def _sizes(self, given: tuple[Formula, ...]) -> Iterator[dict[str, int]]:
         """Small sizes that fulfil all of these formulas, if there are any that can be tried."""
@@ -578,6 +603,12 @@ def _may_scan(path: Path) -> bool:
     return bool(loops) and all(
         not decided or sizes(nodes[loop.start : loop.stop]) <= sizes(nodes[: loop.start]) for loop in loops
     )
+
+
+def _in_spec(known: Mapping[str, Dim], size: sympy.Expr) -> Dim | None:
+    """A size of a trace, whose symbols are these, in terms of the spec; None where it cannot be told."""
+    dim = dim_of(size)
+    return None if dim is None or not symbols(dim) <= known.keys() else substitute(dim, known)
 
 
 def _same(one: Trace, other: Trace) -> bool:

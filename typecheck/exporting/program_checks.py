@@ -61,16 +61,14 @@ def install(
     return tuple(program._guards_code)
 
 
-def symbols_of(program: ExportedProgram, spec: Spec) -> dict[str, str]:
-    """What torch calls the symbols of a spec, as far as one size of an input is one of them."""
+def symbols_of(program: ExportedProgram, spec: Spec) -> dict[str, Dim]:
+    """What torch's symbols are in terms of a spec, by their names: those that are a size of an input."""
     inputs = _Inputs(program, spec)
-    found: dict[str, str] = {}
+    found: dict[str, Dim] = {}
     for name, dim in inputs.dims.items():
         size = inputs.value(inputs.places[name])
-        if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol and len(symbols(dim)) == 1:
-            (symbol,) = symbols(dim)
-            if dim == sym(symbol):
-                found.setdefault(symbol, size.node.expr.name)
+        if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol:
+            found.setdefault(size.node.expr.name, dim)
     return found
 
 

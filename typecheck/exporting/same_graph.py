@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable
+from itertools import repeat
+from typing import Any, TypeAlias
 
+import sympy
 import torch
 from torch.fx import GraphModule, Node
 from torch.utils import _pytree as pytree
@@ -13,19 +15,32 @@ from torch.utils import _pytree as pytree
 SIZE = torch.ops.aten.sym_size.int
 SLICE = torch.ops.aten.slice.Tensor
 COPY = torch.ops.aten.contiguous.default
-"""It holds what it is made of, which is all that counts where nothing is written into."""
+"""It holds what it is made of: all that counts where nothing is written into, or where nobody else looks."""
 WHOLE = (0, sys.maxsize, 1)
 """Start, stop and step of a slice that are not given."""
 ASSERTIONS = (torch.ops.aten._assert_scalar.default, torch.ops.aten._assert_tensor_metadata.default)
 
 
-def described(module: GraphModule, at: Mapping[str, int] | None = None) -> tuple[Any, ...]:
+Equal: TypeAlias = Callable[[sympy.Expr, sympy.Expr], bool]
+"""Are two sizes the same, that are written otherwise?"""
+
+
+def agree(one: Any, other: Any, equal: Equal) -> bool:
+    """Are two descriptions the same but for how sizes are written?"""
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(agree, one, other, repeat(equal)))
+    if isinstance(one, sympy.Expr) and isinstance(other, sympy.Expr):
+        return bool(one == other) or equal(one, other)
+    return bool(one == other)
+
+
+def described(module: GraphModule) -> tuple[Any, ...]:
     """All calls in order, with numbers and other constants, and the shapes that the trace found; but for what
     asserts, and what nothing uses.
 
     A value is told by what makes it, so that two graphs with the same description compute the same, and say
-    the same of their sizes. `at` gives torch's symbols values: then the description is of the graph for
-    these, and a size is told by what it is, whether a trace has left it a symbol or made a number of it.
+    the same of their sizes. A size, which sympy writes, is told by what it is: a number in one trace may be a
+    symbol in the other.
     """
     known: dict[Node, Any] = {}
     calls: list[Any] = []
@@ -41,20 +56,20 @@ def described(module: GraphModule, at: Mapping[str, int] | None = None) -> tuple
             return tuple((key, said(part)) for key, part in value.items())
         if isinstance(value, slice):
             return ("slice", said(value.start), said(value.stop), said(value.step))
-        return type(value).__name__, str(value)
+        return ("int", sympy.Integer(value)) if type(value) is int else (type(value).__name__, str(value))
 
     for node in module.graph.nodes:
-        if at is not None and (size := _size(node, at)) is not None:
-            known[node] = size
-        elif node in needed and (_is_whole(node) or (node.target is COPY and node not in written)):
+        if (size := _size(node)) is not None:
+            known[node] = "int", size
+        elif node in needed and (_is_whole(node) or _is_as_good(node, written)):
             known[node] = known[node.args[0]]
         elif node.op == "get_attr":
             attribute = _attribute(module, node.target)
-            inner = described(attribute, at) if isinstance(attribute, GraphModule) else node.target
+            inner = described(attribute) if isinstance(attribute, GraphModule) else node.target
             known[node] = ("attribute", inner)
         elif node in needed or node.op in ("placeholder", "output"):
             target = "" if node.op == "placeholder" else str(node.target)
-            call = node.op, target, said(node.args), said(node.kwargs), _shapes(node, at or {})
+            call = node.op, target, said(node.args), said(node.kwargs), _shapes(node)
             if node.target is SIZE:
                 known[node] = call  # in one graph it stands early, in the other late
             else:
@@ -70,6 +85,29 @@ def _is_whole(node: Node) -> bool:
     given = node.args[2:]
     start, stop, step = given + WHOLE[len(given) :]
     return bool(start in (None, 0) and stop in (None, sys.maxsize) and step == 1)
+
+
+def _is_as_good(node: Node, written: set[Node]) -> bool:
+    """Is it a copy that is as good as what it is made of?"""
+    return node.target is COPY and (node not in written or _sees_alone(node))
+
+
+def _sees_alone(copy: Node) -> bool:
+    """Is nothing else made of the memory that is copied?"""
+    node = copy.args[0]
+    while isinstance(node, Node) and len([user for user in node.users if not _looks_on(user)]) == 1:
+        schema = getattr(node.target, "_schema", None)
+        if schema is None or node.op != "call_function":
+            return False
+        if not any(result.alias_info for result in schema.returns):
+            return True
+        node = node.args[0]
+    return False
+
+
+def _looks_on(node: Node) -> bool:
+    """Does it ask for a size, or for nothing but what is so?"""
+    return node.target in ASSERTIONS or not _has_memory(node)
 
 
 def _written(module: GraphModule) -> set[Node]:
@@ -98,28 +136,24 @@ def _has_memory(node: Node) -> bool:
     return not isinstance(node.meta.get("val"), int | float | torch.SymInt | torch.SymFloat | torch.SymBool)
 
 
-def _shapes(node: Node, at: Mapping[str, int]) -> tuple[str, ...]:
+def _shapes(node: Node) -> tuple[Any, ...]:
     leaves = pytree.tree_leaves(node.meta.get("val"))
-    told = [[*v.shape] if isinstance(v, torch.Tensor) else [v] for v in leaves]
-    return tuple(str([_at(size, at) for size in sizes]) for sizes in told)
+    return tuple(tuple(map(_told, v.shape)) if isinstance(v, torch.Tensor) else (_told(v),) for v in leaves)
 
 
-def _at(size: Any, at: Mapping[str, int]) -> str:
-    """The size for these values of torch's symbols."""
-    if not isinstance(size, torch.SymInt):
-        return str(size)
-    expression = size.node.expr
-    return str(expression.subs({s: at[s.name] for s in expression.free_symbols if s.name in at}))
+def _told(value: Any) -> Any:
+    if isinstance(value, torch.SymInt):
+        return value.node.expr
+    return sympy.Integer(value) if type(value) is int else str(value)
 
 
-def _size(node: Node, at: Mapping[str, int]) -> tuple[str, str] | None:
-    """A node that is a size of the inputs, as a constant would be told; None for any other."""
+def _size(node: Node) -> sympy.Expr | None:
+    """What a node is that is a size of the inputs; None for any other, and for sizes that data decide."""
     value = node.meta.get("val")
     if not isinstance(value, torch.SymInt) or node.op != "call_function":
         return None
-    if any(s.name.startswith("u") for s in value.node.expr.free_symbols):
-        return None  # of the data
-    return "int", _at(value, at)
+    expression: sympy.Expr = value.node.expr
+    return None if any(s.name.startswith("u") for s in expression.free_symbols) else expression
 
 
 def _needed(module: GraphModule) -> set[Node]:

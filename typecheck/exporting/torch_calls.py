@@ -166,12 +166,13 @@ _NOT_SPACED: Final = frozenset({"out", "layout", "pin_memory", "requires_grad", 
 
 
 def _spaced(
-    start: float, end: float, steps: torch.SymInt, dtype: Any = None, device: Any = None
+    start: float, end: float, steps: Any, dtype: Any = None, device: Any = None
 ) -> torch.Tensor:
     """[steps]: from both ends to the middle in equal steps, as torch does it, so that both are exact."""
     dtype = dtype or torch.get_default_dtype()
     places = torch.arange(steps, device=device)
-    step = (end - start) / torch.sym_max(steps - 1, 1)  # of one step no more is asked than where it begins
+    # Of one step no more is asked than where it begins.
+    step = (end - start) / torch.sym_max(steps - 1, 1)  # type: ignore[no-untyped-call]
     ahead, behind = start + step * places.to(dtype), end - step * (steps - 1 - places).to(dtype)
     return torch.where(2 * places < steps, ahead, behind)
 
