@@ -31,32 +31,16 @@ from typing import Any, Final, TypeAlias
 import sympy
 from torch.export import ExportedProgram
 
-from ...constraints.dims import Dim, Term, modulo, substitute, sym, symbols
-from ...constraints.formula import (
-    Compare,
-    Formula,
-    all_of,
-    any_of,
-    conjuncts,
-    eq,
-    free_symbols,
-    ge,
-    holds,
-    negate,
-)
+from ...constraints.dims import Dim, substitute, symbols
+from ...constraints.formula import Formula, all_of, any_of, conjuncts, eq, holds, negate
 from ...constraints.generate import Rules
-from ...constraints.language import Fact, tensors
-from ...constraints.program import Node
+from ...constraints.language import Fact
 from ...constraints.spec import Spec
 from ...constraints.spec_text import Inputs, SpecError
-from ...constraints.system import Answer, Path
-from ...solver import examples
-from ...solver.decide import Oracle
-from ...solver.facts import fact
+from ...constraints.system import Answer
 from ...solver.judge import Budget, Judge
 from ...solver.refine import simplify
 from ...tracer.exported import GraphError
-from ...tracer.record import record
 from ..api import Examined, default_rules, examine
 from ..clock import Progress
 from ..dim_specs.dynamic_shapes import DynamicShapes, GivenUp, of_report, tree_of
@@ -68,26 +52,19 @@ from ..target import TargetError
 from ..trial import show
 from . import example_inputs, same_graph
 from .broadcasting import never, unsure
-from .comparing import LARGE, Comparison
-from .example_sizes import example_sizes, inner_terms, mixed_sizes
+from .comparing import Comparison
+from .example_sizes import example_sizes, inner_terms
 from .inner_sizes import bounding, inner_sizes, paths_of
 from .program_checks import install, symbols_of
-from .program_needs import Needs, Requirement, formula_of, needs
+from .program_needs import Needs, Requirement, needs
 from .tracing import Trace, traced
+from .wanted import Wanted
+from .ways import WAYS, may_scan, ways_apart
 
 SECONDS: Final = 20.0
 """What questions to the solver may take, each time."""
 TRACING: Final = 60.0
 """What second traces may take, that find out which equations of torch's are an accident."""
-EFFORT: Final = 300_000
-"""Z3's resource units for the sizes of the example."""
-WAYS: Final = 128
-"""Through a model, up to which they are told apart."""
-EVEN: Final = (1024, 64, 16)
-"""Of what sizes are multiples that go the usual way, as a rule."""
-FEW: Final = 8
-"""Values of a size for which a program is run one by one."""
-
 
 Again: TypeAlias = Callable[[Mapping[str, int], float], Trace]
 """Traces the model at other sizes, within so many seconds."""
@@ -198,7 +175,6 @@ class _Exporting:
     def __init__(self, examined: Examined, rules: Rules, tell: Progress) -> None:
         self.examined, self.rules, self.tell = examined, rules, tell
         self.spec: Spec = examined.spec
-        self.domain = (*self.spec.domain.assumptions,)
         self.model = examined.target.value
         self.judge = Judge(Budget(4 * SECONDS))
         self.report = report = examined.report
@@ -206,32 +182,21 @@ class _Exporting:
         if shapes is None:
             raise TargetError(f"{report.target} runs for none of the declared inputs", "check says why")
         self.shapes = shapes
-        self.accepted = [*conjuncts(report.accepts.formula)]
-        self.way = [*conjuncts(shapes.way)]
-        self.recorded = all_of(self.way)
-        """The way that the example takes through the model, as it was recorded."""
-        self.wanted = [*self.accepted, *self.way]
-        """What the program should take: accepted sizes that go the way that is traced."""
-        self.inner: list[Term] = []
-        """The sizes inside the program."""
-        self.broadcasts: dict[tuple[str, str], bool] = {}
-        """The answers of `_either`."""
-        self.known: dict[str, bool] = {}
-        """The answers of `_surely`."""
+        self.wanted = Wanted(self.spec, self.judge, report.accepts.formula, shapes.way)
         self.patience = SECONDS
         """What a second trace may take."""
 
     def exported(self) -> Exported:
         paths = paths_of(self.examined.system, self.judge, self.shapes.formula)
-        self.inner = inner_terms(paths)
-        sizes = example_sizes(self.shapes.box, self.spec, paths, self._other_sizes())
+        self.wanted.inner = inner_terms(paths)
+        sizes = example_sizes(self.shapes.box, self.spec, paths, self.wanted.candidates())
         if any(path.turns for path in self.examined.system.paths):
-            self._tell_way(sizes)
-            sizes = example_sizes(self.shapes.box, self.spec, paths, self._other_sizes())
+            self._tell_ways(sizes)
+            sizes = example_sizes(self.shapes.box, self.spec, paths, self.wanted.candidates())
         fill = self._fill(sizes)
         attempts: list[Attempt] = []
         spec = DimSpec(tree_of(self.spec, self._varies, self._varies))
-        loops_over_sizes = any(map(_may_scan, self.examined.system.paths))
+        loops_over_sizes = any(map(may_scan, self.examined.system.paths))
         for how, oblivious, loops in _HOW if loops_over_sizes else _HOW[1:]:
 
             def trace(
@@ -241,11 +206,11 @@ class _Exporting:
                 loops: bool = loops,
             ) -> Trace:
                 given = example_inputs.arguments(self.model, self.spec, sizes, fill)
-                either, certain = (self._either, self._surely) if oblivious else (never, unsure)
+                either, certain = (self.wanted.either, self.wanted.certain) if oblivious else (never, unsure)
                 shapes = to_torch(spec, *given, self.model)[0]
                 return traced(self.model, given, shapes, oblivious, either, certain, loops, seconds)
 
-            wanted, started = (self.way, self.recorded, self.wanted), time.monotonic()
+            way, started = (self.wanted.way, self.wanted.recorded), time.monotonic()
             try:
                 found = trace(sizes)
                 self.patience = max(SECONDS, 2 * (time.monotonic() - started))
@@ -257,78 +222,20 @@ class _Exporting:
             except ExportError as error:
                 if not found.scans:
                     raise
-                self.way, self.recorded, self.wanted = wanted
+                self.wanted.way, self.wanted.recorded = way
                 attempts.append(Attempt(how, sizes, f"{type(error).__name__}: {error}"))
         said_by_torch = "; ".join(f"{a.how}: {a.error.splitlines()[0]}" for a in attempts)
         raise ExportError(f"torch.export cannot trace {self.report.target}", said_by_torch)
 
-    def _tell_way(self, sizes: Mapping[str, int]) -> None:
-        """There are too many ways through the model to tell them apart: those of these sizes, and of sizes
-        that are multiples of a power of two, are told alone, and the best is taken.
+    def _tell_ways(self, sizes: Mapping[str, int]) -> None:
+        """There are too many ways through the model to tell them apart: some are told alone, those of these
+        sizes among them, and the best is taken.
         """
-        known = (*self.domain, *self.accepted)
-        even = ([eq(modulo(sym(name), step), 0) for name in self.spec.domain.symbols] for step in EVEN)
-        usual = chain.from_iterable(self._sizes((*known, *multiples)) for multiples in even)
-        ways = tuple(dict.fromkeys(way for at in (*usual, sizes) if (way := self._way_of(at)) is not None))
+        ways = ways_apart(self.model, self.wanted, self.rules, sizes)
         shapes = of_report(replace(self.report, ways=ways)) if ways else None
         if shapes is not None:
             self.shapes = shapes
-            self.way = [f for f in conjuncts(shapes.way) if self.judge.ask(f, known) is not Answer.ALWAYS]
-            self.recorded, self.wanted = all_of(self.way), [*self.accepted, *self.way]
-
-    def _way_of(self, sizes: Mapping[str, int]) -> Formula | None:
-        """The sizes that take the way through the model that these sizes take."""
-        oracle = Oracle(self.spec.domain, Budget(SECONDS))
-        system, _ = record(self.model, self.spec, self.rules, oracle, budget_s=SECONDS, along=sizes)
-        (path,) = system.paths
-        names = {*self.spec.domain.symbols}
-        of_sizes = [part for part in conjuncts(path.premise) if free_symbols(part) <= names]
-        returned = path.end.how == "returned"
-        return simplify(self.judge, self.spec.domain, of_sizes) if returned else None
-
-    def _either(self, one: str, other: str) -> bool:
-        """Of two sizes of at least 1 that the model broadcasts: may they differ, one of them being 1?"""
-        if (one, other) not in self.broadcasts:
-            given = (*self.domain, *self.wanted)
-            told = [f"{one} == {other}", f"{one} == 1", f"{other} == 1", f"{one} >= 1", f"{other} >= 1"]
-            read = [formula for text in told if (formula := formula_of(text, self.spec)) is not None]
-            self.broadcasts[one, other] = (
-                len(read) == len(told)
-                and self.judge.ask(read[0], given) is not Answer.ALWAYS
-                and self.judge.ask(all_of((any_of(read[:3]), *read[3:])), given) is Answer.ALWAYS
-            )
-        return self.broadcasts[one, other]
-
-    def _surely(self, condition: str) -> bool:
-        """Does it hold of all sizes that the model takes, whichever way?"""
-        if condition not in self.known:
-            read = formula_of(condition, self.spec)
-            given = (*self.domain, *self.accepted)
-            self.known[condition] = read is not None and self.judge.ask(read, given) is Answer.ALWAYS
-        return self.known[condition]
-
-    def _other_sizes(self) -> list[dict[str, int]]:
-        """Sizes to try besides those of the box, which may be small ones."""
-        found = [*self._ordinary()]
-        return found or [*mixed_sizes(self.spec.domain.symbols, (*self.domain, *self.wanted))]
-
-    def _ordinary(self, *given: Formula) -> Iterator[dict[str, int]]:
-        """Sizes, within the box or not, for which none inside the program is 0 or 1, but where what is given
-        speaks of its symbols, or leaves no other.
-        """
-        names = frozenset().union(*map(free_symbols, given))
-        usual: dict[frozenset[str], list[Formula]] = {}
-        for term in self.inner:
-            if names.isdisjoint(symbols(term)):
-                usual.setdefault(frozenset(symbols(term)), []).append(ge(term, 2))
-        known = [*self.domain, *self.wanted, *given]
-        found = [*self._sizes((*known, *chain.from_iterable(usual.values())))]
-        if not found and given:
-            for several in usual.values():
-                if self.judge.satisfiable((*known, *several), (), EFFORT) == "sat":
-                    known += several
-            found = [*self._sizes((*known,))]
-        yield from found
+            self.wanted.go(shapes.way)
 
     def _fill(self, sizes: Mapping[str, int]) -> str:
         """What inputs have to hold for the model to run, at these sizes or at smaller ones, which cost less.
@@ -347,13 +254,10 @@ class _Exporting:
 
     def _varies(self, dim: Dim) -> Size:
         """What torch is told of a size: its bounds, or the number that it always is."""
-        if (fixed := self._fact(self.wanted)(dim)).divisor == 0:
+        if (fixed := self.wanted.fact(self.wanted.all)(dim)).divisor == 0:
             return fixed.remainder
-        known = self._fact(self.accepted)(dim)
+        known = self.wanted.fact(self.wanted.accepted)(dim)
         return Hint("AUTO", max(known.min or 0, 0), known.max)
-
-    def _fact(self, formulas: Sequence[Formula]) -> Callable[[Dim], Fact]:
-        return lambda dim: fact(self.judge, (*self.domain, *formulas), dim)
 
     # --- what the program takes
 
@@ -369,7 +273,7 @@ class _Exporting:
         program = trace.program
         try:
             self._same_ways(trace, again)
-            straight = bool(self.way) and self._straight(trace)
+            straight = bool(self.wanted.way) and self._straight(trace)
             self._few_more(trace, again, fill, straight)
             found, asked, extra, kept = self._asked(trace, again, straight)
         except (GraphError, SpecError) as error:
@@ -379,9 +283,9 @@ class _Exporting:
         while True:
             taken = [*asked, *kept]
             dropped = [r for r in extra if r not in kept]
-            accepted = simplify(self.judge, self.spec.domain, [*self.wanted, *(r.formula for r in taken)])
-            whole = all_of((*self.domain, *conjuncts(accepted)))
-            checks = install(program, self.spec, whole, self._fact([accepted]), found.unread)
+            accepted = simplify(self.judge, self.spec.domain, [*self.wanted.all, *(r.formula for r in taken)])
+            whole = all_of((*self.wanted.domain, *conjuncts(accepted)))
+            checks = install(program, self.spec, whole, self.wanted.fact([accepted]), found.unread)
             trial = Comparison(self.model, self.spec, program, accepted, fill, not certain, self.judge)
             back = [r for r in dropped if not trial.agree_where(negate(r.formula))]
             if not back and not trial.wrong:
@@ -392,8 +296,8 @@ class _Exporting:
                 break
             kept += dropped if trial.wrong else back
             program.graph_module.graph = copy.deepcopy(before)
-        given_up = (*self._given_up(self._needed(taken)), *_uncertain(found))
-        exact = certain and self._is_all(accepted)
+        given_up = (*self._given_up(self.wanted.needed(taken)), *_uncertain(found))
+        exact = certain and self.wanted.is_all(accepted)
         return Exported(
             program, self.report, self.shapes, accepted, exact, given_up, checks, sizes, attempts,
             tuple(trial.same), tuple(trial.refused),
@@ -403,13 +307,14 @@ class _Exporting:
         self, trace: Trace, again: Again, straight: bool
     ) -> tuple[Needs, list[Requirement], list[Requirement], list[Requirement]]:
         """What is known of the program, what its graph asks, what its trace asks, and what of this stays."""
-        found = needs(trace, self.spec, self.wanted, self.rules, SECONDS)
-        asked = self._new(found.graph, self.wanted)
-        extra = self._new(found.checks, [*self.wanted, *(r.formula for r in asked)])
+        found = needs(trace, self.spec, self.wanted.all, self.rules, SECONDS)
+        asked = self.wanted.new(found.graph, self.wanted.all)
+        extra = self.wanted.new(found.checks, [*self.wanted.all, *(r.formula for r in asked)])
         certain, together = self._certain(found), [r.formula for r in extra]
-        kept = [r for r in extra if not certain or self._fixes(r.formula, together)]
+        kept = [r for r in extra if not certain or self.wanted.fixes(r.formula, together)]
         if straight and certain:
-            kept += [replace(r, formula=any_of((self.recorded, r.formula))) for r in extra if r not in kept]
+            way = self.wanted.recorded
+            kept += [replace(r, formula=any_of((way, r.formula))) for r in extra if r not in kept]
         return found, asked, extra, self._not_accidental(kept, asked, trace, again)
 
     def _certain(self, found: Needs) -> bool:
@@ -417,22 +322,19 @@ class _Exporting:
 
     def _same_ways(self, trace: Trace, again: Again) -> None:
         """Other ways through the model are no other ways where a trace of them gives the same graph."""
-        if not self.way:
+        if not self.wanted.way:
             return
         started = time.monotonic()
-        same = [self.recorded]
+        same = [self.wanted.recorded]
         for way in self.report.ways:
-            elsewhere = (*self.domain, *self.accepted, way, *map(negate, same))
-            for sizes in self._sizes(elsewhere) if time.monotonic() - started < SECONDS else ():
+            elsewhere = (*self.wanted.domain, *self.wanted.accepted, way, *map(negate, same))
+            for sizes in self.wanted.some(elsewhere) if time.monotonic() - started < SECONDS else ():
                 other = self._trace_at(sizes, again)
                 if other is None:
                     continue
                 if _same(trace, other) or self._same_where(elsewhere, trace, other):
                     same.append(way)
-        joined = any_of(same)
-        known = (*self.domain, *self.accepted)
-        self.way = [f for f in conjuncts(joined) if self.judge.ask(f, known) is not Answer.ALWAYS]
-        self.recorded, self.wanted = all_of(self.way), [*self.accepted, *self.way]
+        self.wanted.go(any_of(same))
 
     def _trace_at(self, sizes: Mapping[str, int], again: Again) -> Trace | None:
         """A trace at these sizes; None where torch cannot trace there, or takes far longer than before."""
@@ -461,35 +363,22 @@ class _Exporting:
         """Where the model branches for a few values of a size alone, such as `t == 1`, the program is run for
         all of them. If it does what the model does, the way through the model is no longer asked for.
         """
-        few = {formula: values for formula in self.way if (values := self._others(formula))}
+        few = {formula: values for formula in self.wanted.way if (values := self.wanted.exceptions(formula))}
         if not few:
             return
-        way, wanted, program = self.way, self.wanted, trace.program
+        way, program = self.wanted.way, trace.program
         checks = copy.deepcopy(program.graph_module.graph), program._guards_code, program._range_constraints
-        self.way = [formula for formula in way if formula not in few]
-        self.wanted = [*self.accepted, *self.way]
+        self.wanted.way = [formula for formula in way if formula not in few]
         found, asked, _, kept = self._asked(trace, again, straight)
-        whole = all_of((*self.domain, *self.wanted, *(r.formula for r in (*asked, *kept))))
-        install(program, self.spec, whole, self._fact([whole]), found.unread)
+        whole = all_of((*self.wanted.domain, *self.wanted.all, *(r.formula for r in (*asked, *kept))))
+        install(program, self.spec, whole, self.wanted.fact([whole]), found.unread)
         trial = Comparison(self.model, self.spec, program, whole, fill, True, self.judge)
         agreed = self._certain(found) and all(
             trial.meet_where(region) for values in few.values() for region in values
         )
         program.graph_module.graph, program._guards_code, program._range_constraints = checks
         if not agreed or trial.wrong:
-            self.way, self.wanted = way, wanted
-
-    def _others(self, formula: Formula) -> list[Formula]:
-        """The values of its symbols for which a formula does not hold, one by one, if there are but a few."""
-        names = sorted(free_symbols(formula))
-        found: list[Formula] = []
-        given = [*self.domain, *self.accepted, negate(formula)]
-        while len(found) <= FEW:
-            answer = self.judge.satisfiable((*given, *map(negate, found)), names, EFFORT)
-            if answer != "sat":
-                return found if answer == "unsat" else []
-            found.append(all_of(eq(sym(name), self.judge.model[name]) for name in names))
-        return []
+            self.wanted.way = way
 
     def _straight(self, trace: Trace) -> bool:
         """Has the trace gone on where the model, as it was recorded, branched: at `max(n, 1)`, for example?
@@ -497,43 +386,13 @@ class _Exporting:
         torch has a guard for whatever it decides. So what the way asks, and no guard does, is wanted no more.
         There the guards stay, for one may be a branch of the model's; on the way itself none is.
         """
-        found = needs(trace, self.spec, self.accepted, self.rules, SECONDS)
+        found = needs(trace, self.spec, self.wanted.accepted, self.rules, SECONDS)
         decided = [r.formula for r in (*found.graph, *found.checks)]
-        known = (*self.domain, *self.accepted, *decided)
-        kept = [formula for formula in self.way if self.judge.ask(formula, known) is Answer.ALWAYS]
-        straight = len(kept) < len(self.way)
-        self.way, self.wanted = kept, [*self.accepted, *kept]
+        known = (*self.wanted.domain, *self.wanted.accepted, *decided)
+        kept = [formula for formula in self.wanted.way if self.judge.ask(formula, known) is Answer.ALWAYS]
+        straight = len(kept) < len(self.wanted.way)
+        self.wanted.way = kept
         return straight
-
-    def _new(self, asked: Sequence[Requirement], given: Sequence[Formula]) -> list[Requirement]:
-        """Those that do not follow from what is given, and those before them."""
-        found: list[Requirement] = []
-        for requirement in asked:
-            known = (*self.domain, *given, *(r.formula for r in found))
-            if self.judge.ask(requirement.formula, known) is not Answer.ALWAYS:
-                found.append(requirement)
-        return found
-
-    def _needed(self, taken: Sequence[Requirement]) -> list[Requirement]:
-        """Without those that follow from the others, long ones first."""
-        kept = [*taken]
-        for requirement in sorted(taken, key=lambda r: -len(str(r.formula))):
-            others = [r.formula for r in kept if r is not requirement]
-            known = (*self.domain, *self.wanted, *others)
-            if self.judge.ask(requirement.formula, known) is Answer.ALWAYS:
-                kept.remove(requirement)
-        return kept
-
-    def _fixes(self, formula: Formula, together: Sequence[Formula]) -> bool:
-        """Does a check of the trace, with all others, make a number of a size, or one size of two? Then the
-        graph may have it so.
-        """
-        if not isinstance(formula, Compare) or formula.op == "==":
-            return True
-        if formula.op == "!=":
-            return False
-        not_at_its_end = (*self.domain, *self.wanted, *together, negate(eq(formula.term, 0)))
-        return self.judge.satisfiable(not_at_its_end) != "sat"
 
     def _not_accidental(
         self,
@@ -545,15 +404,14 @@ class _Exporting:
         """Without the equations that the example happened to fulfil, and what nobody knows the graph to need:
         where they do not hold, a second trace gives the same graph, so nothing in it is there for their sake.
         """
-        needed = (*self.domain, *self.wanted, *(r.formula for r in asked))
+        needed = (*self.wanted.domain, *self.wanted.all, *(r.formula for r in asked))
         kept, started = [*fixing], time.monotonic()
         for requirement in fixing:
             if requirement not in kept or time.monotonic() - started > TRACING:
                 continue
             failing = negate(requirement.formula)
-            for sizes in chain(
-                self._ordinary(*(r.formula for r in asked), failing), self._apart((*needed, failing))
-            ):
+            ordinary = self.wanted.ordinary(*(r.formula for r in asked), failing)
+            for sizes in chain(ordinary, self.wanted.apart((*needed, failing))):
                 other = self._trace_at(sizes, again) if requirement in kept else None
                 if other is not None and _same(trace, other):
                     kept = [r for r in kept if holds(r.formula, sizes)]
@@ -561,48 +419,12 @@ class _Exporting:
                     kept.remove(requirement)
         return kept
 
-    def _apart(self, given: tuple[Formula, ...]) -> Iterator[dict[str, int]]:
-        """Small sizes that fulfil these formulas, and others that have none of them in common."""
-        for sizes in self._sizes(given):
-            yield sizes
-            yield from self._sizes((*given, *(negate(eq(sym(name), n)) for name, n in sizes.items())))
-
-    def _sizes(self, given: tuple[Formula, ...]) -> Iterator[dict[str, int]]:
-        """Small sizes that fulfil all of these formulas, if there are any that can be tried."""
-        names = self.spec.domain.symbols
-        if self.judge.satisfiable(given, names, EFFORT) == "sat":
-            model = {name: self.judge.model[name] for name in names}
-            sizes = examples.polished(model, given, self.judge.known(given), names)
-            if example_inputs.elements(self.spec, sizes) <= LARGE:
-                yield sizes
-
-    def _is_all(self, accepted: Formula) -> bool:
-        known = (*self.domain, *conjuncts(self.report.accepts.formula))
-        return self.judge.ask(accepted, known) is Answer.ALWAYS
-
     def _given_up(self, taken: Sequence[Requirement]) -> Iterator[GivenUp]:
-        yield from (g for g in self.shapes.given_up if g.cause == "way" and self.way)
+        yield from (g for g in self.shapes.given_up if g.cause == "way" and self.wanted.way)
         for requirement in taken:
             where = f" ({requirement.origin}: {requirement.origin.code})" if requirement.origin.file else ""
             reason = f"the trace holds only where {requirement.formula}: {requirement.reason}{where}"
             yield GivenUp("trace", str(requirement.formula), str(requirement.formula), reason)
-
-
-def _may_scan(path: Path) -> bool:
-    """Does it loop over a size, and could each iteration be the same graph? Not where the data decide sizes
-    anew in each.
-    """
-    decided, nodes = {name for name, _ in path.unbacked}, path.program.nodes
-
-    def sizes(some: Iterable[Node]) -> set[str]:
-        values = (path.values[id] for node in some for id in node.results)
-        shapes = (tensor.shape for value in values for tensor in tensors(value))
-        return decided & {name for shape in shapes for dim in shape for name in symbols(dim)}
-
-    loops = path.program.iterations
-    return bool(loops) and all(
-        not decided or sizes(nodes[loop.start : loop.stop]) <= sizes(nodes[: loop.start]) for loop in loops
-    )
 
 
 def _in_spec(known: Mapping[str, Dim], size: sympy.Expr) -> Dim | None:
