@@ -13,7 +13,7 @@ from math import prod
 from random import Random
 from typing import Final
 
-from ...constraints.dims import Dim, Term, evaluate
+from ...constraints.dims import Dim, Term, evaluate, symbols
 from ...constraints.formula import Formula, holds
 from ...constraints.language import Tensor, tensors
 from ...constraints.spec import Spec
@@ -40,7 +40,7 @@ def example_sizes(
     pools = {root.name: [*_pool(root)] for root in box.roots}
     inner = [*dict.fromkeys(dim for path in paths for dim in _sizes(path))]
     inputs = [d.type.shape for d in spec.inputs if isinstance(d.type, Tensor)]
-    terms = [dim for dim in inner if isinstance(dim, Term)][:TERMS]
+    terms = _terms(inner, spec)
     constants = {dim for dim in inner if isinstance(dim, int)}
     best: tuple[tuple[int, int], dict[str, int]] | None = None
     for values in (*(box.at(roots) for roots in _assignments(pools)), *map(dict, others)):
@@ -64,10 +64,15 @@ def mixed_sizes(names: Sequence[str], asked: Sequence[Formula]) -> Iterator[dict
                 yield sizes
 
 
-def inner_terms(paths: Iterable[Path]) -> list[Term]:
-    """The sizes inside the program that are no numbers, those of inputs included."""
-    found = dict.fromkeys(dim for path in paths for dim in _sizes(path))
-    return [dim for dim in found if isinstance(dim, Term)][:TERMS]
+def inner_terms(spec: Spec, paths: Iterable[Path]) -> list[Term]:
+    """The sizes inside the program that are no numbers, and not for the data to decide; those of inputs, too.
+    """
+    return _terms(dict.fromkeys(dim for path in paths for dim in _sizes(path)), spec)
+
+
+def _terms(inner: Iterable[Dim], spec: Spec) -> list[Term]:
+    names = {*spec.domain.symbols}
+    return [dim for dim in inner if isinstance(dim, Term) and symbols(dim) <= names][:TERMS]
 
 
 def _ends(box: Box) -> dict[str, tuple[int, ...]]:
@@ -111,7 +116,7 @@ def _special(terms: Sequence[Term], constants: set[int], values: Mapping[str, in
     """
     try:
         found = [evaluate(term, values) for term in terms]
-    except (KeyError, ZeroDivisionError):
+    except ZeroDivisionError:
         return 0
     small = sum(size <= 1 for size in found)
     return 6 * small + 2 * (len(found) - len({*found})) + sum(size in constants for size in found)

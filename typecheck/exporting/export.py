@@ -188,7 +188,7 @@ class _Exporting:
 
     def exported(self) -> Exported:
         paths = paths_of(self.examined.system, self.judge, self.shapes.formula)
-        self.wanted.inner = inner_terms(paths)
+        self.wanted.inner = inner_terms(self.spec, paths)
         sizes = example_sizes(self.shapes.box, self.spec, paths, self.wanted.candidates())
         if any(path.turns for path in self.examined.system.paths):
             self._tell_ways(sizes)

@@ -1,4 +1,4 @@
-"""Python's functions as they are called while a model is traced: of sizes they make sizes, not numbers."""
+"""Functions as they are called while a model is traced: of sizes they make sizes, not numbers."""
 
 from __future__ import annotations
 
@@ -80,12 +80,20 @@ def _isqrt(n: Any, /) -> Any:
     return math.floor(_sqrt(n)) if isinstance(n, torch.SymInt) else _PLAIN_ISQRT(n)
 
 
+def _as_tensor(data: Any, dtype: Any = None, device: Any = None) -> torch.Tensor:
+    """`torch.as_tensor` of a size would be a constant, which `torch.tensor` is not."""
+    symbolic = isinstance(data, torch.SymInt | torch.SymFloat)
+    made = torch.tensor if symbolic else _PLAIN_AS_TENSOR
+    return made(data, dtype=dtype, device=device)
+
+
 _PLAIN_SQRT: Final = math.sqrt
 _PLAIN_ISQRT: Final = math.isqrt
-PLAIN_ROOTS: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
-    ("math", "sqrt"): math.sqrt, ("math", "isqrt"): math.isqrt,
+_PLAIN_AS_TENSOR: Final = torch.as_tensor
+PLAIN: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
+    ("math", "sqrt"): math.sqrt, ("math", "isqrt"): math.isqrt, ("torch", "as_tensor"): torch.as_tensor,
 }  # fmt: skip
-ROOTS: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
-    ("math", "sqrt"): _sqrt, ("math", "isqrt"): _isqrt,
+ON_SIZES: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
+    ("math", "sqrt"): _sqrt, ("math", "isqrt"): _isqrt, ("torch", "as_tensor"): _as_tensor,
 }  # fmt: skip
-"""Roots, by module and name, and what stands for them meanwhile."""
+"""Functions, by module and name, and what stands for them meanwhile."""

@@ -27,7 +27,7 @@ from ...tracer.stand_ins import rebound, replaced, sources_of
 from .broadcasting import Certain, Either, never, open_broadcasts, unsure
 from .data_sizes import settled_by_other_sizes
 from .example_inputs import Arguments
-from .python_calls import PLAIN_ROOTS, ROOTS, builtins_on_sizes
+from .python_calls import ON_SIZES, PLAIN, builtins_on_sizes
 from .scans import Scans
 from .sympy_work import plain_quotients, unsolved_constraints
 from .torch_calls import other_calls, recurrent_shapes
@@ -57,7 +57,7 @@ def traced(
 ) -> Trace:
     """The model as torch exports it. What torch logs, prints and warns of is kept quiet, not what it raises.
 
-    `oblivious`: sizes of 0 and 1 are treated like others, and functions of Python's (python_calls.py) give
+    `oblivious`: sizes of 0 and 1 are treated like others, and functions such as `int` (python_calls.py) give
     sizes. A few of torch's own functions cannot be traced so. `either`: which sizes broadcast either way.
     `certain`: what holds of all sizes, so that the larger of two may be known. `loops`: Python's loops over a
     size become scans, as far as they can. Raises TimeoutError where it takes longer than `seconds`.
@@ -76,7 +76,7 @@ def traced(
         recurrent_shapes(),
         rebound(sources, builtins),
         replaced(sources, named_axes.plain_functions(), named_axes.TRACED),
-        replaced(sources, PLAIN_ROOTS if oblivious else {}, ROOTS),
+        replaced(sources, PLAIN if oblivious else {}, ON_SIZES),
         scans.in_force() if scans else contextlib.nullcontext(),
         open_broadcasts(either),
         other_calls(either),

@@ -425,6 +425,14 @@ class Spaced(nn.Module):
         return steps + torch.linspace(3, -7.5, 2 * x.shape[0] + 1, dtype=torch.float64)[: x.shape[0]]
 
 
+class Shortened(nn.Module):
+    """As many as a tensor says, which is made of a size; half as many where sizes are no accident."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        half = nn.functional.avg_pool1d(x, 2, ceil_mode=True).repeat_interleave(2, dim=-1)
+        return half[..., : torch.ceil(torch.as_tensor(3 * x.shape[-1] / 4)).long()]
+
+
 def root(n: int) -> int:
     return int(sqrt(n))
 
@@ -463,6 +471,7 @@ FREE = [
             "a power": lambda n: int(n**0.5), "math.floor": lambda n: math.floor(math.sqrt(n)),
         }.items()
     ],
+    Case("as_tensor", Shortened(), "x: [b, n]", (*grid(b=(1, 3), n=(1, 2, 3, 4, 9, 50)),)),
     Case("linspace", Spaced(), "x: [n]", (*grid(n=(1, 2, 3, 4, 9, 50)),)),
     Case("a maximum", AtLeastOne(), "x: [b, t]", (*grid(b=(1, 4, 5, 9), t=(1, 2, 3, 4, 30)),)),
 ]
