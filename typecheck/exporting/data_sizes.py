@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from typing import Any
 
 import sympy
-from torch.fx.experimental.symbolic_shapes import (
-    GuardOnDataDependentSymNode,
-    ShapeEnv,
-    ShapeGuardPythonPrinter,
-)
+from torch.fx.experimental.symbolic_shapes import ShapeEnv, ShapeGuardPythonPrinter
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
 from .broadcasting import Certain
@@ -22,22 +19,22 @@ def settled_by_other_sizes(certain: Certain) -> Iterator[None]:
     """While this lasts `n + u == 0`, for n nodes and as many edges as the data decide, is false where n is at
     least 1 for all sizes that the model takes. torch takes sizes of inputs for 0 where 0 is like other sizes.
     """
-    evaluate = ShapeEnv.evaluate_expr
+    # Inside of `evaluate_expr`, which looks through the frames above it for an assert of the user's.
+    evaluate = ShapeEnv._maybe_evaluate_static
 
-    def evaluated(self: ShapeEnv, condition: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return evaluate(self, condition, *args, **kwargs)
-        except GuardOnDataDependentSymNode:
+    @functools.wraps(evaluate)  # with what empties its cache
+    def evaluated(self: ShapeEnv, condition: Any, *, unbacked_only: bool = False, **options: Any) -> Any:
+        found = evaluate(self, condition, unbacked_only=unbacked_only, **options)
+        if unbacked_only and found is not None and found.free_symbols - self.backed_var_to_val.keys():
             answer = _settled(self, condition, certain)
-            if answer is None:
-                raise
-            return answer
+            return found if answer is None else answer
+        return found
 
-    ShapeEnv.evaluate_expr = evaluated  # type: ignore[method-assign,assignment]
+    ShapeEnv._maybe_evaluate_static = evaluated  # type: ignore[assignment]
     try:
         yield
     finally:
-        ShapeEnv.evaluate_expr = evaluate  # type: ignore[method-assign]
+        ShapeEnv._maybe_evaluate_static = evaluate  # type: ignore[method-assign]
 
 
 def _settled(env: ShapeEnv, condition: sympy.Basic, certain: Certain) -> sympy.Basic | None:
