@@ -426,6 +426,15 @@ class DataDependent(nn.Module):
         return self.fc(x.masked_fill(~mask, 0.0))
 
 
+class AssertsOfData(nn.Module):
+    """What is asserted of the data is so whatever they are."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        longest = (x != 0).sum(1).max().item()
+        assert longest <= x.shape[1]
+        return x.cumsum(1) * 2
+
+
 class TwoCrops(nn.Module):
     """Views that overlap: the first and last k columns, which need not be apart."""
 
@@ -642,6 +651,14 @@ ENTRIES = (
         always,
         "proved",
         probe={"t": (1, 2, 5)},
+    ),
+    Entry(
+        "asserts_of_data",
+        AssertsOfData,
+        "x: float32[b, n]",
+        always,
+        "proved",
+        probe={"b": (1, 3), "n": (1, 2, 5)},
     ),
     Entry(
         "two_crops",

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import sympy
 import torch
+from models.control import AssertsOfData
 from torch import Tensor, nn
 from torch.utils._sympy.functions import FloorDiv
 
@@ -417,15 +418,6 @@ class Squares(nn.Module):
         return x.view(x.shape[0], side, x.shape[1] // side).sum(1)
 
 
-class Asserts(nn.Module):
-    """What is asserted of the data is left to run time, and no more is asked of sizes."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        longest = (x != 0).sum(1).max().item()
-        assert longest <= x.shape[1]
-        return x.cumsum(1) * 2
-
-
 class Spaced(nn.Module):
     """As many steps as there are rows, from one end to the other."""
 
@@ -481,7 +473,7 @@ FREE = [
         }.items()
     ],
     Case("as_tensor", Shortened(), "x: [b, n]", (*grid(b=(1, 3), n=(1, 2, 3, 4, 9, 50)),)),
-    Case("an assert", Asserts(), "x: [b, n]", (*grid(b=(1, 3), n=(1, 2, 9)),)),
+    Case("an assert", AssertsOfData(), "x: [b, n]", (*grid(b=(1, 3), n=(1, 2, 9)),)),
     Case("linspace", Spaced(), "x: [n]", (*grid(n=(1, 2, 3, 4, 9, 50)),)),
     Case("a maximum", AtLeastOne(), "x: [b, t]", (*grid(b=(1, 4, 5, 9), t=(1, 2, 3, 4, 30)),)),
 ]
