@@ -25,19 +25,20 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
 import sympy
 from torch.export import ExportedProgram
 
-from ...constraints.dims import Dim, substitute, symbols
-from ...constraints.formula import Formula, all_of, any_of, conjuncts, eq, holds, negate
+from ...constraints.dims import Dim, Term, substitute, symbols
+from ...constraints.formula import Formula, all_of, any_of, comparisons, conjuncts, eq, holds, negate
 from ...constraints.generate import Rules
 from ...constraints.language import Fact
 from ...constraints.spec import Spec
 from ...constraints.spec_text import Inputs, SpecError
-from ...constraints.system import Answer
+from ...constraints.system import Answer, Path
 from ...solver.judge import Budget, Judge
 from ...solver.refine import simplify
 from ...tracer.exported import GraphError
@@ -66,7 +67,8 @@ SECONDS: Final = 20.0
 TRACING: Final = 60.0
 """What second traces may take, that find out which equations of torch's are an accident."""
 
-Again: TypeAlias = Callable[[Mapping[str, int], float], Trace]
+Sizes: TypeAlias = Mapping[str, int]
+Again: TypeAlias = Callable[[Sizes, float], Trace]
 """Traces the model at other sizes, within so many seconds."""
 
 _HOW: Final = (
@@ -187,7 +189,7 @@ class _Exporting:
         """What a second trace may take."""
 
     def exported(self) -> Exported:
-        paths = paths_of(self.examined.system, self.judge, self.shapes.formula)
+        paths = self._paths(self.shapes)
         self.wanted.inner = inner_terms(self.spec, paths)
         sizes = example_sizes(self.shapes.box, self.spec, paths, self.wanted.candidates())
         if any(path.turns for path in self.examined.system.paths):
@@ -200,7 +202,7 @@ class _Exporting:
         for how, oblivious, loops in _HOW if loops_over_sizes else _HOW[1:]:
 
             def trace(
-                sizes: Mapping[str, int],
+                sizes: Sizes,
                 seconds: float = math.inf,
                 oblivious: bool = oblivious,
                 loops: bool = loops,
@@ -218,7 +220,7 @@ class _Exporting:
                 attempts.append(Attempt(how, sizes, f"{type(error).__name__}: {error}"))
                 continue
             try:
-                return self._finished(found, trace, sizes, fill, (*attempts, Attempt(how, sizes)))
+                return self._finished(found, trace, sizes, fill, how, attempts)
             except ExportError as error:
                 if not found.scans:
                     raise
@@ -227,7 +229,11 @@ class _Exporting:
         said_by_torch = "; ".join(f"{a.how}: {a.error.splitlines()[0]}" for a in attempts)
         raise ExportError(f"torch.export cannot trace {self.report.target}", said_by_torch)
 
-    def _tell_ways(self, sizes: Mapping[str, int]) -> None:
+    def _paths(self, shapes: DynamicShapes) -> list[Path]:
+        """What was recorded of the ways that these sizes take."""
+        return paths_of(self.examined.system, self.judge, shapes.formula)
+
+    def _tell_ways(self, sizes: Sizes) -> None:
         """There are too many ways through the model to tell them apart: some are told alone, those of these
         sizes among them, and the best is taken.
         """
@@ -237,7 +243,7 @@ class _Exporting:
             self.shapes = shapes
             self.wanted.go(shapes.way)
 
-    def _fill(self, sizes: Mapping[str, int]) -> str:
+    def _fill(self, sizes: Sizes) -> str:
         """What inputs have to hold for the model to run, at these sizes or at smaller ones, which cost less.
         """
         failed = ""
@@ -265,14 +271,15 @@ class _Exporting:
         self,
         trace: Trace,
         again: Again,
-        sizes: Mapping[str, int],
+        sizes: Sizes,
         fill: str,
-        attempts: tuple[Attempt, ...],
+        how: str,
+        attempts: Sequence[Attempt],
     ) -> Exported:
         self.tell("verify")
-        program = trace.program
         try:
-            self._same_ways(trace, again)
+            trace, sizes = self._widest(trace, sizes, again)
+            program = trace.program
             straight = bool(self.wanted.way) and self._straight(trace)
             self._few_more(trace, again, fill, straight)
             found, asked, extra, kept = self._asked(trace, again, straight)
@@ -299,8 +306,8 @@ class _Exporting:
         given_up = (*self._given_up(self.wanted.needed(taken)), *_uncertain(found))
         exact = certain and self.wanted.is_all(accepted)
         return Exported(
-            program, self.report, self.shapes, accepted, exact, given_up, checks, sizes, attempts,
-            tuple(trial.same), tuple(trial.refused),
+            program, self.report, self.shapes, accepted, exact, given_up, checks, sizes,
+            (*attempts, Attempt(how, sizes)), tuple(trial.same), tuple(trial.refused),
         )  # fmt: skip
 
     def _asked(
@@ -320,23 +327,31 @@ class _Exporting:
     def _certain(self, found: Needs) -> bool:
         return found.certain and self.report.accepts.exact and not found.unread
 
-    def _same_ways(self, trace: Trace, again: Again) -> None:
-        """Other ways through the model are no other ways where a trace of them gives the same graph."""
-        if not self.wanted.way:
-            return
-        started = time.monotonic()
-        same = [self.wanted.recorded]
-        for way in self.report.ways:
-            elsewhere = (*self.wanted.domain, *self.wanted.accepted, way, *map(negate, same))
-            for sizes in self.wanted.some(elsewhere) if time.monotonic() - started < SECONDS else ():
-                other = self._trace_at(sizes, again)
-                if other is None:
-                    continue
-                if _same(trace, other) or self._same_where(elsewhere, trace, other):
-                    same.append(way)
-        self.wanted.go(any_of(same))
+    def _widest(self, trace: Trace, sizes: Sizes, again: Again) -> tuple[Trace, Sizes]:
+        """The trace, or one at other sizes that holds where it does, and on other ways through the model: one
+        that pads does, where it may pad by nothing. Ways for which it holds are no other ways.
+        """
+        started, known = time.monotonic(), (*self.wanted.domain, *self.wanted.accepted)
+        covered = [self.wanted.recorded]
+        for way in sorted(self.report.ways, key=_strictness) if self.wanted.way else ():
+            if time.monotonic() - started > SECONDS:
+                break
+            beyond = [*map(negate, covered)]
+            shapes = of_report(replace(self.report, ways=(way,)), beyond)
+            if shapes is None:
+                continue
+            at = example_sizes(shapes.box, self.spec, self._paths(shapes))
+            if (other := self._trace_at(at, again)) is None:
+                continue
+            if _same(trace, other) or self._same_where((*known, way, *beyond), trace, other):
+                covered.append(way)
+            elif self._same_where((*known, any_of(covered)), trace, other):
+                covered.append(way)
+                trace, sizes = other, at
+        self.wanted.go(any_of(covered))
+        return trace, sizes
 
-    def _trace_at(self, sizes: Mapping[str, int], again: Again) -> Trace | None:
+    def _trace_at(self, sizes: Sizes, again: Again) -> Trace | None:
         """A trace at these sizes; None where torch cannot trace there, or takes far longer than before."""
         try:
             return again(sizes, self.patience)
@@ -347,17 +362,19 @@ class _Exporting:
         """Do two traces give the same graph where this is given? A size may be a symbol in one of them, and
         in the other a number, or written in another way, as long as it is the same there.
         """
-        known = [symbols_of(trace.program, self.spec) for trace in (one, other)]
 
         @functools.cache
-        def equal(size: sympy.Expr, as_other: sympy.Expr) -> bool:
-            first, second = _in_spec(known[0], size), _in_spec(known[1], as_other)
-            if first is None or second is None:
-                return False
-            return self.judge.ask(eq(first, second), given) is Answer.ALWAYS
+        def equal(size: Any, as_other: Any) -> bool:
+            if size == as_other:
+                return True
+            known = isinstance(size, int | Term) and isinstance(as_other, int | Term)
+            return known and self.judge.ask(eq(size, as_other), given) is Answer.ALWAYS
 
-        described = [same_graph.described(trace.program.graph_module) for trace in (one, other)]
-        return same_graph.agree(described[0], described[1], equal)
+        def described(trace: Trace) -> Any:
+            known = symbols_of(trace.program, self.spec)
+            return same_graph.described(trace.program.graph_module, partial(_in_spec, known), equal)
+
+        return same_graph.agree(described(one), described(other), equal)
 
     def _few_more(self, trace: Trace, again: Again, fill: str, straight: bool) -> None:
         """Where the model branches for a few values of a size alone, such as `t == 1`, the program is run for
@@ -427,10 +444,15 @@ class _Exporting:
             yield GivenUp("trace", str(requirement.formula), str(requirement.formula), reason)
 
 
-def _in_spec(known: Mapping[str, Dim], size: sympy.Expr) -> Dim | None:
-    """A size of a trace, whose symbols are these, in terms of the spec; None where it cannot be told."""
+def _in_spec(known: Mapping[str, Dim], size: sympy.Expr) -> Dim | sympy.Expr:
+    """A size of a trace, whose symbols are these, in terms of the spec; as it is where it cannot be told."""
     dim = dim_of(size)
-    return None if dim is None or not symbols(dim) <= known.keys() else substitute(dim, known)
+    return size if dim is None or not symbols(dim) <= known.keys() else substitute(dim, known)
+
+
+def _strictness(way: Formula) -> int:
+    """Less where more differs, as where more has a remainder."""
+    return -sum(comparison.op == "!=" for comparison in comparisons(way))
 
 
 def _same(one: Trace, other: Trace) -> bool:

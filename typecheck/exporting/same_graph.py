@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import repeat
+from operator import eq
 from typing import Any, TypeAlias
 
 import sympy
@@ -14,6 +16,11 @@ from torch.utils import _pytree as pytree
 
 SIZE = torch.ops.aten.sym_size.int
 SLICE = torch.ops.aten.slice.Tensor
+PADS = frozenset({torch.ops.aten.pad.default, torch.ops.aten.constant_pad_nd.default})
+RESIZES = frozenset({
+    getattr(torch.ops.aten, f"upsample_{how}").vec
+    for how in ("nearest1d", "nearest2d", "nearest3d", "linear1d", "bilinear2d", "trilinear3d", "bicubic2d")
+})  # fmt: skip
 COPY = torch.ops.aten.contiguous.default
 """It holds what it is made of: all that counts where nothing is written into, or where nobody else looks."""
 WHOLE = (0, sys.maxsize, 1)
@@ -21,27 +28,38 @@ WHOLE = (0, sys.maxsize, 1)
 ASSERTIONS = (torch.ops.aten._assert_scalar.default, torch.ops.aten._assert_tensor_metadata.default)
 
 
-Equal: TypeAlias = Callable[[sympy.Expr, sympy.Expr], bool]
-"""Are two sizes the same, that are written otherwise?"""
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What a description says of a size."""
+
+    value: Any
+
+
+Read: TypeAlias = Callable[[sympy.Expr], Any]
+"""What is told of a size that torch writes so."""
+Equal: TypeAlias = Callable[[Any, Any], bool]
+"""Are two sizes the same that are told so?"""
 
 
 def agree(one: Any, other: Any, equal: Equal) -> bool:
-    """Are two descriptions the same but for how sizes are written?"""
+    """Are two descriptions the same but for how sizes are told?"""
     if isinstance(one, tuple) and isinstance(other, tuple):
         return len(one) == len(other) and all(map(agree, one, other, repeat(equal)))
-    if isinstance(one, sympy.Expr) and isinstance(other, sympy.Expr):
-        return bool(one == other) or equal(one, other)
+    if isinstance(one, Size) and isinstance(other, Size):
+        return equal(one.value, other.value)
     return bool(one == other)
 
 
-def described(module: GraphModule) -> tuple[Any, ...]:
+def described(module: GraphModule, read: Read = lambda size: size, equal: Equal = eq) -> tuple[Any, ...]:
     """All calls in order, with numbers and other constants, and the shapes that the trace found; but for what
     asserts, and what nothing uses.
 
     A value is told by what makes it, so that two graphs with the same description compute the same, and say
-    the same of their sizes. A size, which sympy writes, is told by what it is: a number in one trace may be a
-    symbol in the other.
+    the same of their sizes. A size is told by what it is: a number in one trace may be a symbol in the other.
+    What changes nothing where sizes are `equal` is left out: a slice of all of a tensor, padding by nothing,
+    resizing to the same size.
     """
+    sizes = _Sizes(read, equal)
     known: dict[Node, Any] = {}
     calls: list[Any] = []
     needed = _needed(module)
@@ -56,20 +74,20 @@ def described(module: GraphModule) -> tuple[Any, ...]:
             return tuple((key, said(part)) for key, part in value.items())
         if isinstance(value, slice):
             return ("slice", said(value.start), said(value.stop), said(value.step))
-        return ("int", sympy.Integer(value)) if type(value) is int else (type(value).__name__, str(value))
+        return sizes.told(value) if type(value) is int else (type(value).__name__, str(value))
 
     for node in module.graph.nodes:
-        if (size := _size(node)) is not None:
-            known[node] = "int", size
-        elif node in needed and (_is_whole(node) or _is_as_good(node, written)):
+        if _is_size(node):
+            known[node] = sizes.told(node)
+        elif node in needed and (_is_as_good(node, written) or _changes_nothing(node, written, sizes)):
             known[node] = known[node.args[0]]
         elif node.op == "get_attr":
             attribute = _attribute(module, node.target)
-            inner = described(attribute) if isinstance(attribute, GraphModule) else node.target
+            inner = described(attribute, read, equal) if isinstance(attribute, GraphModule) else node.target
             known[node] = ("attribute", inner)
         elif node in needed or node.op in ("placeholder", "output"):
             target = "" if node.op == "placeholder" else str(node.target)
-            call = node.op, target, said(node.args), said(node.kwargs), _shapes(node)
+            call = node.op, target, said(node.args), said(node.kwargs), sizes.shapes(node)
             if node.target is SIZE:
                 known[node] = call  # in one graph it stands early, in the other late
             else:
@@ -78,13 +96,47 @@ def described(module: GraphModule) -> tuple[Any, ...]:
     return tuple(calls)
 
 
-def _is_whole(node: Node) -> bool:
-    """Is it `x[:]`, all of a tensor along a dimension? torch leaves some of these out, others not."""
-    if node.target is not SLICE or node.kwargs:
+class _Sizes:
+    """Sizes as a description tells them."""
+
+    def __init__(self, read: Read, equal: Equal) -> None:
+        self.read, self.equal = read, equal
+
+    def told(self, size: Any) -> Any:
+        """A number, torch's symbolic size, or the node that has it; anything else as a text."""
+        value = size.meta["val"] if isinstance(size, Node) else size
+        if isinstance(value, torch.SymInt):
+            return Size(self.read(value.node.expr))
+        return Size(self.read(sympy.Integer(value))) if type(value) is int else str(value)
+
+    def shapes(self, node: Node) -> tuple[Any, ...]:
+        """The shapes of all that a node gives."""
+        leaves = pytree.tree_leaves(node.meta.get("val"))
+        return tuple([tuple(map(self.told, v.shape if isinstance(v, torch.Tensor) else [v])) for v in leaves])
+
+    def same(self, one: Sequence[Any], other: Sequence[Any]) -> bool:
+        """Are they the same sizes, one by one?"""
+        return agree(tuple(map(self.told, one)), tuple(map(self.told, other)), self.equal)
+
+
+def _changes_nothing(node: Node, written: set[Node], sizes: _Sizes) -> bool:
+    """Does it give back what it is given? torch leaves some slices of all of a tensor out, others not."""
+    if node.kwargs or not node.args or not isinstance(x := node.args[0], Node):
         return False
-    given = node.args[2:]
-    start, stop, step = given + WHOLE[len(given) :]
-    return bool(start in (None, 0) and stop in (None, sys.maxsize) and step == 1)
+    if node.target is SLICE:
+        given: Any = node.args[1:]
+        dim, start, stop, step = given + (0, *WHOLE)[len(given) :]
+        if start not in (None, 0) or step != 1:
+            return False
+        return stop in (None, sys.maxsize) or sizes.same([stop], [x.meta["val"].shape[dim]])
+    if node.target in PADS:
+        around: Any = node.args[1]
+        nothing = sizes.same(around, [0] * len(around))
+    elif node.target in RESIZES and node.args[1] is not None and node.args[-1] is None:
+        nothing = sizes.same(x.meta["val"].shape, node.meta["val"].shape)
+    else:
+        return False
+    return nothing and node not in written and x not in written
 
 
 def _is_as_good(node: Node, written: set[Node]) -> bool:
@@ -136,24 +188,12 @@ def _has_memory(node: Node) -> bool:
     return not isinstance(node.meta.get("val"), int | float | torch.SymInt | torch.SymFloat | torch.SymBool)
 
 
-def _shapes(node: Node) -> tuple[Any, ...]:
-    leaves = pytree.tree_leaves(node.meta.get("val"))
-    return tuple(tuple(map(_told, v.shape)) if isinstance(v, torch.Tensor) else (_told(v),) for v in leaves)
-
-
-def _told(value: Any) -> Any:
-    if isinstance(value, torch.SymInt):
-        return value.node.expr
-    return sympy.Integer(value) if type(value) is int else str(value)
-
-
-def _size(node: Node) -> sympy.Expr | None:
-    """What a node is that is a size of the inputs; None for any other, and for sizes that data decide."""
+def _is_size(node: Node) -> bool:
+    """Is it a size of the inputs? Not one that data decide."""
     value = node.meta.get("val")
     if not isinstance(value, torch.SymInt) or node.op != "call_function":
-        return None
-    expression: sympy.Expr = value.node.expr
-    return None if any(s.name.startswith("u") for s in expression.free_symbols) else expression
+        return False
+    return not any(s.name.startswith("u") for s in value.node.expr.free_symbols)
 
 
 def _needed(module: GraphModule) -> set[Node]:

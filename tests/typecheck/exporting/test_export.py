@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import math
+import operator
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Mapping
@@ -651,6 +652,67 @@ def test_graphs_agree_where_sizes_that_they_write_otherwise_are_the_same() -> No
         assert not same_graph.agree(several, described(other, 1), for_one_row)
 
 
+def test_what_changes_nothing_is_left_out_of_a_description() -> None:
+    def described(function: Callable[[Tensor], Tensor], equal: same_graph.Equal) -> Any:
+        shapes = {"x": {0: torch.export.Dim.AUTO, 1: torch.export.Dim.AUTO}}
+        program = torch.export.export(Function(function), (torch.ones(5, 7),), dynamic_shapes=shapes)
+        return same_graph.described(program.graph_module, equal=equal)
+
+    def of_one_value(one: Any, other: Any) -> bool:
+        """As if the second size were a multiple of 4."""
+        return bool(one == other) or {str(one), str(other)} <= {"0", "PythonMod(-s27, 4)"}
+
+    def pads(x: Tensor) -> Tensor:
+        return nn.functional.pad(x, (0, -x.shape[1] % 4)).sin()
+
+    def writes(x: Tensor) -> Tensor:
+        y = x + 1
+        z = nn.functional.pad(y, (0, -x.shape[1] % 4))
+        return y.sum() + z.sin_().sum()
+
+    def resizes(x: Tensor) -> Tensor:
+        return nn.functional.interpolate(x[None], size=x.shape[1]).sin()
+
+    plain = described(lambda x: x.sin(), operator.eq)
+    assert described(pads, operator.eq) != plain and len(described(pads, of_one_value)) == len(plain)
+    assert len(described(writes, of_one_value)) == len(described(writes, operator.eq))
+    unchanged, larger = (
+        described(lambda x, n=n: nn.functional.interpolate(x[None], size=n * x.shape[1]).sin(), operator.eq)
+        for n in (1, 2)
+    )
+    assert len(unchanged) == len(larger) - 1
+    assert described(lambda x: x[:, : x.shape[1]].sin(), operator.eq) == plain
+    assert described(lambda x: x[:, : x.shape[0]].sin(), operator.eq) != plain
+
+
+class Pads(nn.Module):
+    """Pads what is no multiple of 4, and takes the padding away again."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        height, width = x.shape[1:]
+        below, beside = -height % 4, -width % 4
+        if below > 0 or beside > 0:
+            x = nn.functional.pad(x, (0, beside, 0, below))
+        windows = x.view(-1, x.shape[1] // 4, 4, x.shape[2] // 4, 4)
+        x = (windows - windows.mean((2, 4), keepdim=True)).reshape(x.shape)
+        if below > 0 or beside > 0:
+            x = x[:, :height, :width]
+        return x + 1
+
+
+def test_a_way_that_pads_covers_one_that_does_not() -> None:
+    found = export(Pads(), "x: [b, h, w]")
+    assert len(found.report.ways) == 3 and found.exact and not found.given_up
+    assert found.example["h"] % 4 or found.example["w"] % 4
+    assert found.attempts[-1].example == found.example
+    points = [*grid(b=(1, 2), h=(1, 3, 4, 5, 8), w=(1, 4, 8, 11))]
+    assert not wrong(found, Pads(), "x: [b, h, w]", points)
+    module = found.program.module()
+    for sizes in points:
+        args, _ = arguments(Pads(), parse_spec("x: [b, h, w]"), sizes, "random")
+        assert torch.allclose(module(*args), Pads()(*args)), sizes
+
+
 class Halves(nn.Module):
     """Branches where there is one row, into what is the same there."""
 
@@ -743,7 +805,7 @@ def test_bounds_that_leave_one_size_are_an_equation(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(exporting, "needs", bounded)
     assert export(nn.ReLU(), "input: [n, 3]").exact  # a second trace shows that no number is in the graph
-    monkeypatch.setattr(exporting.same_graph, "described", lambda module: object())
+    monkeypatch.setattr(exporting.same_graph, "described", lambda module, *how: object())
     assert str(export(nn.ReLU(), "input: [n, 3]").accepts) == "n == 5"
 
 
