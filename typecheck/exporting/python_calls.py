@@ -71,8 +71,8 @@ def builtins_on_sizes(certain: Certain) -> Mapping[str, Callable[..., Any]]:
 
 
 def _sqrt(x: Any, /) -> Any:
-    """`math.sqrt` of a size is a fraction that is not known, as `size ** 0.5` is."""
-    return torch._sym_sqrt(x) if isinstance(x, torch.SymInt | torch.SymFloat) else _PLAIN_SQRT(x)  # type: ignore[attr-defined]
+    """`math.sqrt` of a size is a power, for of torch's own symbolic root no saved program can be loaded."""
+    return x**0.5 if isinstance(x, torch.SymInt | torch.SymFloat) else _PLAIN_SQRT(x)
 
 
 def _isqrt(n: Any, /) -> Any:

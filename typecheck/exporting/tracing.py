@@ -27,6 +27,7 @@ from ...tracer.stand_ins import rebound, replaced, sources_of
 from .broadcasting import Certain, Either, never, open_broadcasts, unsure
 from .data_sizes import settled_by_other_sizes
 from .example_inputs import Arguments
+from .integral import make_integral
 from .python_calls import ON_SIZES, PLAIN, builtins_on_sizes
 from .scans import Scans
 from .sympy_work import plain_quotients, unsolved_constraints
@@ -90,6 +91,7 @@ def traced(
         program = torch.export.export(
             module, given[0], given[1], dynamic_shapes=dynamic_shapes, strict=False
         )
+    make_integral(program)
     lines = {_python(program, guard): origin for guard, origin in noted.items()}
     return Trace(program, lines, scans.found if scans else 0)
 

@@ -567,6 +567,37 @@ def test_a_branch_for_few_sizes_is_tried(model: nn.Module, taken: bool) -> None:
     assert torch.allclose(found.program.module()(x), model(x), atol=1e-5)
 
 
+ROUNDED: dict[str, Callable[[int], Any]] = {
+    "math.ceil": lambda n: math.ceil(n / 3),
+    "math.floor": lambda n: math.floor(5 * n / (n + 2)),
+    "round": lambda n: round(n / 2) + round(n / 6),
+    "a multiple": lambda n: math.ceil(n * 0.75) + math.floor(1.5 * n) + round(-0.25 * n) + n,
+    "a multiple that is rounded": lambda n: math.ceil(n * 0.1),
+    "a root": lambda n: math.floor(math.sqrt(n)),
+}
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_programs_are_saved_whatever_rounds_their_sizes(name: str) -> None:
+    class Rounds(nn.Module):
+        def forward(self, x: Tensor) -> tuple[Tensor, int]:
+            size = ROUNDED[name](x.shape[0])
+            return x.new_zeros(size + 1), size
+
+    found = export(Rounds(), "x: [n]")
+    sizes = [n for n in range(1, 41) if ran(Rounds(), "x: [n]", {"n": n}, Rounds())]
+    if name != "a multiple that is rounded":  # 0.1 is no fraction of small integers
+        saved = io.BytesIO()
+        torch.export.save(found.program, saved)
+        saved.seek(0)
+        loaded = torch.export.load(saved).module()
+        assert [loaded(torch.zeros(n))[1] for n in sizes] == [ROUNDED[name](n) for n in sizes]
+    module = found.program.module()
+    for n in sizes:
+        zeros, size = module(torch.zeros(n))
+        assert (zeros.shape[0], size) == (ROUNDED[name](n) + 1, ROUNDED[name](n)), n
+
+
 def test_pooling_of_a_part_is_left_alone() -> None:
     class Part(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
