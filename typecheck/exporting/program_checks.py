@@ -188,6 +188,11 @@ class _Writer:
                 if isinstance(holds := self._holds(condition), Node):
                     message = f"the sizes of the inputs do not fit: {self.inputs.python(condition)}"
                     self.graph.call_function(ASSERT, (holds, message)).meta["val"] = None
+        written = first.prev
+        while written.op != "placeholder" and written.op != "root":
+            written, last = written.prev, written
+            if not last.users and last.target is not ASSERT:  # of a condition that the types decide
+                self.graph.erase_node(last)
 
     def _holds(self, formula: Formula) -> Node | int:
         if isinstance(formula, Compare):
@@ -246,11 +251,12 @@ class _Writer:
         """floor(sqrt(n)) of an n >= 0 below 2**52, for which the float is exact enough."""
         if isinstance(square, int):
             return isqrt(max(square, 0))
-        for function in (torch.sym_float, torch._sym_sqrt, math.floor):  # type: ignore[attr-defined]
-            value = function(square.meta["val"])
-            square = self.graph.call_function(function, (square,))
-            square.meta["val"] = value
-        return square
+        root = square
+        for function, *rest in ((torch.sym_float,), (operator.pow, 0.5), (math.trunc,)):
+            value = function(root.meta["val"], *rest)
+            root = self.graph.call_function(function, (root, *rest))
+            root.meta["val"] = value
+        return root
 
     def _all(self, function: Any, parts: list[Node | int]) -> Node | int:
         first, *rest = parts

@@ -598,6 +598,24 @@ def test_programs_are_saved_whatever_rounds_their_sizes(name: str) -> None:
         assert (zeros.shape[0], size) == (ROUNDED[name](n) + 1, ROUNDED[name](n)), n
 
 
+def test_a_check_that_takes_a_root_is_saved_and_leaves_nothing_unused() -> None:
+    class Square(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            if int(math.sqrt(x.shape[1])) ** 2 != x.shape[1]:
+                raise ValueError("no square")
+            return x + 1
+
+    found = export(Square(), "x: [b, n]")
+    unused = [n for n in found.program.graph.nodes if n.op == "call_function" and not n.users]
+    assert {node.target for node in unused} == {aten._assert_scalar.default}
+    saved = io.BytesIO()
+    torch.export.save(found.program, saved)
+    saved.seek(0)
+    loaded = torch.export.load(saved).module()
+    squares = [n for n in range(1, 30) if ran(loaded, "x: [b, n]", {"b": 2, "n": n}, Square())]
+    assert squares == [1, 4, 9, 16, 25]
+
+
 def test_pooling_of_a_part_is_left_alone() -> None:
     class Part(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
