@@ -9,7 +9,9 @@ from typing import Any, Final
 import torch
 import torch.nn.functional as F
 from torch._C import DispatchKey
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.overrides import TorchFunctionMode
+from torch.utils._sympy.functions import Mod, PythonMod
 
 from .broadcasting import Alike, Either
 from .loop_rows import same_size
@@ -20,7 +22,7 @@ aten = torch.ops.aten
 @contextlib.contextmanager
 def other_calls(either: Either) -> Iterator[None]:
     """While this lasts calls go otherwise. `either`: which sizes broadcast either way."""
-    with _Pooling(), _Squeezing(), _Spacing(), Alike(either):
+    with _Pooling(), _Squeezing(), _Spacing(), Alike(either), _paddings():
         yield
 
 
@@ -175,6 +177,28 @@ def _spaced(
     step = (end - start) / torch.sym_max(steps - 1, 1)  # type: ignore[no-untyped-call]
     ahead, behind = start + step * places.to(dtype), end - step * (steps - 1 - places).to(dtype)
     return torch.where(2 * places < steps, ahead, behind)
+
+
+# ---- padding
+
+
+@contextlib.contextmanager
+def _paddings() -> Iterator[None]:
+    """While this lasts `k - n % k`, where n is no multiple of k, is written as `-(n % k) % k`: of a multiple
+    that is 0, as much as there is to pad, so that a trace of the way that pads may hold there, too.
+    """
+    plain = torch.SymInt.__rsub__
+
+    def subtracted(self: torch.SymInt, other: Any) -> Any:
+        remainder = self.node.expr
+        of_same = isinstance(remainder, Mod | PythonMod) and remainder.args[1] == other
+        return -self % other if of_same and statically_known_true(self != 0) else plain(self, other)
+
+    torch.SymInt.__rsub__ = subtracted  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        torch.SymInt.__rsub__ = plain  # type: ignore[method-assign]
 
 
 # ---- recurrent networks

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.utils._sympy.functions import FloorDiv
 
 from anyshape.constraints.dims import modulo, sym
-from anyshape.constraints.formula import eq, free_symbols, ge, le
+from anyshape.constraints.formula import eq, free_symbols, ge, holds, le
 from anyshape.constraints.formula_text import parse_formula
 from anyshape.constraints.spec_text import parse_spec
 from anyshape.solver.boxes import Box, Root
@@ -749,17 +749,62 @@ class Pads(nn.Module):
         return x + 1
 
 
-def test_a_way_that_pads_covers_one_that_does_not() -> None:
-    found = export(Pads(), "x: [b, h, w]")
-    assert len(found.report.ways) == 3 and found.exact and not found.given_up
-    assert found.example["h"] % 4 or found.example["w"] % 4
-    assert found.attempts[-1].example == found.example
-    points = [*grid(b=(1, 2), h=(1, 3, 4, 5, 8), w=(1, 4, 8, 11))]
-    assert not wrong(found, Pads(), "x: [b, h, w]", points)
+class PadsRemainders(nn.Module):
+    """As models of windows have it: what is to pad is asked of the remainder."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        height, width = x.shape[1:]
+        if width % 4 != 0:
+            x = nn.functional.pad(x, (0, 4 - width % 4))
+        if height % 3 != 0:
+            x = nn.functional.pad(x, (0, 0, 0, 3 - height % 3))
+        return x.view(-1, x.shape[1] // 3, 3, x.shape[2] // 4, 4).mean((2, 4))
+
+
+@pytest.mark.parametrize("model, ways", [(Pads(), 3), (PadsRemainders(), 4)], ids=["sizes", "remainders"])
+def test_a_way_that_pads_covers_one_that_does_not(model: nn.Module, ways: int) -> None:
+    found = export(model, "x: [b, h, w]")
+    assert len(found.report.ways) == ways and found.exact and not found.given_up
+    assert found.example["w"] % 4 and found.attempts[-1].example == found.example
+    points = [*grid(b=(1, 2), h=(1, 3, 4, 5, 6, 8), w=(1, 4, 8, 11))]
+    assert not wrong(found, model, "x: [b, h, w]", points)
     module = found.program.module()
     for sizes in points:
-        args, _ = arguments(Pads(), parse_spec("x: [b, h, w]"), sizes, "random")
-        assert torch.allclose(module(*args), Pads()(*args)), sizes
+        args, _ = arguments(model, parse_spec("x: [b, h, w]"), sizes, "random")
+        assert torch.allclose(module(*args), model(*args), atol=1e-6), sizes
+
+
+class Uncovers(nn.Module):
+    """What was padded is taken off again by a slice that ends before it: if that is nothing, nothing is left."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        more = 0
+        if x.shape[1] % 4 != 0:
+            more = 4 - x.shape[1] % 4
+            x = nn.functional.pad(x, (0, more))
+        x = x.view(-1, x.shape[1] // 4, 4).cumsum(2).flatten(1)
+        return x[:, :-more] if more > 0 else x
+
+
+def test_a_way_that_pads_does_not_cover_what_it_would_cut_off() -> None:
+    found = export(Uncovers(), "x: [b, n]")
+    assert str(found.accepts) in ("n % 4 == 0", "n % 4 != 0")
+    for n in range(1, 9):
+        if holds(found.accepts, {"b": 2, "n": n}):
+            x = torch.rand(2, n)
+            assert torch.equal(found.program.module()(x), Uncovers()(x))
+
+
+def test_a_remainder_from_its_divisor_is_one_again_only_where_it_is_not_nothing() -> None:
+    class Remains(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return nn.functional.pad(x, (0, 4 - x.shape[1] % 4))
+
+    points = [*grid(b=(1, 2), n=(1, 3, 4, 5, 8))]
+    found = export(Remains(), "x: [b, n]")
+    assert found.exact and not wrong(found, Remains(), "x: [b, n]", points)
+    for n in (3, 4, 8):
+        assert found.program.module()(torch.ones(2, n)).shape == Remains()(torch.ones(2, n)).shape
 
 
 class Halves(nn.Module):
