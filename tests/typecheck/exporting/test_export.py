@@ -775,7 +775,7 @@ def test_a_way_that_pads_covers_one_that_does_not(model: nn.Module, ways: int) -
 
 
 class Uncovers(nn.Module):
-    """What was padded is taken off again by a slice that ends before it: if that is nothing, nothing is left."""
+    """What was padded is taken off again by a slice that ends before it: if that is nothing, all goes."""
 
     def forward(self, x: Tensor) -> Tensor:
         more = 0
