@@ -71,6 +71,8 @@ Sizes: TypeAlias = Mapping[str, int]
 Again: TypeAlias = Callable[[Sizes, float], Trace]
 """Traces the model at other sizes, within so many seconds."""
 
+Asked: TypeAlias = tuple[Needs, list[Requirement], list[Requirement], list[Requirement]]
+
 _HOW: Final = (
     ("loops are scans, and no size is special", True, True),
     ("no size is special", True, False),
@@ -219,13 +221,15 @@ class _Exporting:
             except Exception as error:  # noqa: BLE001 (torch raises anything; it is told)
                 attempts.append(Attempt(how, sizes, f"{type(error).__name__}: {error}"))
                 continue
-            try:
-                return self._finished(found, trace, sizes, fill, how, attempts)
-            except ExportError as error:
-                if not found.scans:
-                    raise
-                self.wanted.way, self.wanted.recorded = way
-                attempts.append(Attempt(how, sizes, f"{type(error).__name__}: {error}"))
+            for others in (True, False) if self.wanted.way else (False,):
+                try:
+                    return self._finished(found, trace, sizes, fill, how, attempts, others)
+                except ExportError as error:
+                    self.wanted.way, self.wanted.recorded = way
+                    if not others:
+                        if not found.scans:
+                            raise
+                        attempts.append(Attempt(how, sizes, f"{type(error).__name__}: {error}"))
         said_by_torch = "; ".join(f"{a.how}: {a.error.splitlines()[0]}" for a in attempts)
         raise ExportError(f"torch.export cannot trace {self.report.target}", said_by_torch)
 
@@ -271,22 +275,26 @@ class _Exporting:
         self,
         trace: Trace,
         again: Again,
-        sizes: Sizes,
+        example: Sizes,
         fill: str,
         how: str,
         attempts: Sequence[Attempt],
+        others: bool,
     ) -> Exported:
+        """The program with its checks: of this trace, or of one that holds for more, where `others` are looked
+        for. Raises ExportError where it is not the model, or where the other holds for less.
+        """
         self.tell("verify")
         try:
-            trace, sizes = self._widest(trace, sizes, again)
-            program = trace.program
-            straight = bool(self.wanted.way) and self._straight(trace)
-            self._few_more(trace, again, fill, straight)
-            found, asked, extra, kept = self._asked(trace, again, straight)
+            way, given = self.wanted.recorded, trace
+            trace, sizes = self._widest(given, example, again, others)
+            found, asked, extra, kept = self._asked(trace, again, fill)
+            if trace is not given and not self._goes(way, (*asked, *kept)):
+                raise ExportError("a trace of another way through the model asks for more on this one")
         except (GraphError, SpecError) as error:
             raise ExportError(f"the exported program cannot be read: {error}") from error
-        certain = self._certain(found)
-        before = copy.deepcopy(program.graph_module.graph)
+        program, certain = trace.program, self._certain(found)
+        unchecked = copy.deepcopy(program.graph_module.graph)
         while True:
             taken = [*asked, *kept]
             dropped = [r for r in extra if r not in kept]
@@ -302,7 +310,7 @@ class _Exporting:
             if not back and not trial.wrong:
                 break
             kept += dropped if trial.wrong else back
-            program.graph_module.graph = copy.deepcopy(before)
+            program.graph_module.graph = copy.deepcopy(unchecked)
         given_up = (*self._given_up(self.wanted.needed(taken)), *_uncertain(found))
         exact = certain and self.wanted.is_all(accepted)
         return Exported(
@@ -310,10 +318,19 @@ class _Exporting:
             (*attempts, Attempt(how, sizes)), tuple(trial.same), tuple(trial.refused),
         )  # fmt: skip
 
-    def _asked(
-        self, trace: Trace, again: Again, straight: bool
-    ) -> tuple[Needs, list[Requirement], list[Requirement], list[Requirement]]:
+    def _asked(self, trace: Trace, again: Again, fill: str) -> Asked:
         """What is known of the program, what its graph asks, what its trace asks, and what of this stays."""
+        straight = bool(self.wanted.way) and self._straight(trace)
+        self._few_more(trace, again, fill, straight)
+        return self._asked_on(trace, again, straight)
+
+    def _goes(self, way: Formula, asked: Sequence[Requirement]) -> bool:
+        """Is what is asked so for all sizes that go this way?"""
+        known = (*self.wanted.domain, *self.wanted.accepted, way)
+        return self.judge.ask(all_of(r.formula for r in asked), known) is Answer.ALWAYS
+
+    def _asked_on(self, trace: Trace, again: Again, straight: bool) -> Asked:
+        """The same, of the way that is wanted now."""
         found = needs(trace, self.spec, self.wanted.all, self.rules, SECONDS)
         asked = self.wanted.new(found.graph, self.wanted.all)
         extra = self.wanted.new(found.checks, [*self.wanted.all, *(r.formula for r in asked)])
@@ -327,9 +344,12 @@ class _Exporting:
     def _certain(self, found: Needs) -> bool:
         return found.certain and self.report.accepts.exact and not found.unread
 
-    def _widest(self, trace: Trace, sizes: Sizes, again: Again) -> tuple[Trace, Sizes]:
+    def _widest(
+        self, trace: Trace, sizes: Sizes, again: Again, others: bool
+    ) -> tuple[Trace, Sizes]:
         """The trace, or one at other sizes that holds where it does, and on other ways through the model: one
-        that pads does, where it may pad by nothing. Ways for which it holds are no other ways.
+        that pads does, where it may pad by nothing. Ways for which it holds are no other ways. `others`: may
+        it be another?
         """
         started, known = time.monotonic(), (*self.wanted.domain, *self.wanted.accepted)
         covered = [self.wanted.recorded]
@@ -345,7 +365,7 @@ class _Exporting:
                 continue
             if _same(trace, other) or self._same_where((*known, way, *beyond), trace, other):
                 covered.append(way)
-            elif self._same_where((*known, any_of(covered)), trace, other):
+            elif others and self._same_where((*known, any_of(covered)), trace, other):
                 covered.append(way)
                 trace, sizes = other, at
         self.wanted.go(any_of(covered))
@@ -386,7 +406,7 @@ class _Exporting:
         way, program = self.wanted.way, trace.program
         checks = copy.deepcopy(program.graph_module.graph), program._guards_code, program._range_constraints
         self.wanted.way = [formula for formula in way if formula not in few]
-        found, asked, _, kept = self._asked(trace, again, straight)
+        found, asked, _, kept = self._asked_on(trace, again, straight)
         whole = all_of((*self.wanted.domain, *self.wanted.all, *(r.formula for r in (*asked, *kept))))
         install(program, self.spec, whole, self.wanted.fact([whole]), found.unread)
         trial = Comparison(self.model, self.spec, program, whole, fill, True, self.judge)

@@ -848,7 +848,7 @@ class Padded(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         over = x.shape[1] % 4
-        return x if over == 0 else nn.functional.pad(x, (0, 4 - over))
+        return x if over == 0 else nn.functional.pad(x, (0, 8 - over))
 
 
 @pytest.mark.parametrize(
