@@ -281,8 +281,8 @@ class _Exporting:
         attempts: Sequence[Attempt],
         others: bool,
     ) -> Exported:
-        """The program with its checks: of this trace, or of one that holds for more, where `others` are looked
-        for. Raises ExportError where it is not the model, or where the other holds for less.
+        """The program with its checks: of this trace, or one that holds for more, if `others` may be taken.
+        Raises ExportError where it is not the model, or where the other holds for less.
         """
         self.tell("verify")
         try:
