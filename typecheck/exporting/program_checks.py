@@ -29,6 +29,7 @@ from ...constraints.formula import And, Compare, Formula, Or, comparisons, conju
 from ...constraints.language import Fact, Tensor
 from ...constraints.spec import Spec
 from ...tracer import export
+from ...tracer.alone import alone
 from ...tracer.graph import flat
 
 ASSERT: Final = torch.ops.aten._assert_scalar.default
@@ -38,6 +39,7 @@ Place: TypeAlias = "tuple[int, int | None]"
 """An input by its index among the user's, and the axis; None for the value of an integer."""
 
 
+@alone  # torch would write what is made of symbolic sizes here into a trace that another thread makes
 def install(
     program: ExportedProgram,
     spec: Spec,
