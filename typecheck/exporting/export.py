@@ -85,6 +85,10 @@ class ExportError(TargetError):
     """torch cannot trace the model, whatever sizes it is told: what it said at each attempt."""
 
 
+class _NotWider(ExportError):
+    """A trace of another way than the first is no better."""
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One call of `torch.export.export`."""
@@ -221,15 +225,17 @@ class _Exporting:
             except Exception as error:  # noqa: BLE001 (torch raises anything; it is told)
                 attempts.append(Attempt(how, sizes, f"{type(error).__name__}: {error}"))
                 continue
-            for others in (True, False) if self.wanted.way else (False,):
+            try:
                 try:
-                    return self._finished(found, trace, sizes, fill, how, attempts, others)
-                except ExportError as error:
+                    return self._finished(found, trace, sizes, fill, how, attempts, others=True)
+                except _NotWider:
                     self.wanted.way, self.wanted.recorded = way
-                    if not others:
-                        if not found.scans:
-                            raise
-                        attempts.append(Attempt(how, sizes, f"{type(error).__name__}: {error}"))
+                    return self._finished(found, trace, sizes, fill, how, attempts, others=False)
+            except ExportError as error:
+                if not found.scans:
+                    raise
+                self.wanted.way, self.wanted.recorded = way
+                attempts.append(Attempt(how, sizes, f"{type(error).__name__}: {error}"))
         said_by_torch = "; ".join(f"{a.how}: {a.error.splitlines()[0]}" for a in attempts)
         raise ExportError(f"torch.export cannot trace {self.report.target}", said_by_torch)
 
@@ -282,17 +288,18 @@ class _Exporting:
         others: bool,
     ) -> Exported:
         """The program with its checks: of this trace, or one that holds for more, if `others` may be taken.
-        Raises ExportError where it is not the model, or where the other holds for less.
+        Raises ExportError where it is not the model, _NotWider where the other is not, or holds for less.
         """
         self.tell("verify")
+        way, given = self.wanted.recorded, trace
+        trace, sizes = self._widest(given, example, again, others)
+        failure = ExportError if trace is given else _NotWider  # the one that was given is as it was
         try:
-            way, given = self.wanted.recorded, trace
-            trace, sizes = self._widest(given, example, again, others)
             found, asked, extra, kept = self._asked(trace, again, fill)
             if trace is not given and not self._goes(way, (*asked, *kept)):
-                raise ExportError("a trace of another way through the model asks for more on this one")
+                raise failure("a trace of another way through the model asks for more on this one")
         except (GraphError, SpecError) as error:
-            raise ExportError(f"the exported program cannot be read: {error}") from error
+            raise failure(f"the exported program cannot be read: {error}") from error
         program, certain = trace.program, self._certain(found)
         unchecked = copy.deepcopy(program.graph_module.graph)
         while True:
@@ -306,7 +313,7 @@ class _Exporting:
             if not back and not trial.wrong:
                 trial.at_the_ends(trace.scans > 0)
             if trial.wrong and not dropped:
-                raise ExportError(f"the exported program is not the model: {trial.wrong}")
+                raise failure(f"the exported program is not the model: {trial.wrong}")
             if not back and not trial.wrong:
                 break
             kept += dropped if trial.wrong else back

@@ -774,6 +774,38 @@ def test_a_way_that_pads_covers_one_that_does_not(model: nn.Module, ways: int) -
         assert torch.allclose(module(*args), model(*args), atol=1e-6), sizes
 
 
+@pytest.mark.parametrize(
+    "model, tried", [(Pads(), [True, False]), (nn.ReLU(), [True])], ids=["wider", "one way"]
+)
+def test_a_trace_that_was_checked_is_not_checked_again(
+    model: nn.Module, tried: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own guards are gone by then. A wider trace that is not the model leaves the first as it was."""
+
+    class Differs(exporting.Comparison):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            self.wrong = "everything differs"
+
+        def agree_where(self, region: Any) -> bool:
+            return True
+
+        def at_the_ends(self, several: bool) -> None: ...
+
+    found: list[bool] = []
+    real = exporting._Exporting._finished
+
+    def finished(self: Any, *args: Any, others: bool) -> Exported:
+        found.append(others)
+        return real(self, *args, others=others)
+
+    monkeypatch.setattr(exporting._Exporting, "_finished", finished)
+    monkeypatch.setattr(exporting, "Comparison", Differs)
+    with pytest.raises(ExportError, match="is not the model"):
+        export(model, "x: [b, h, w]" if tried[1:] else "input: [b, h, w]")
+    assert found == tried
+
+
 class Uncovers(nn.Module):
     """What was padded is taken off again by a slice that ends before it: if that is nothing, all goes."""
 
