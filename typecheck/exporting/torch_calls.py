@@ -190,7 +190,7 @@ def _paddings() -> Iterator[None]:
     plain = torch.SymInt.__rsub__
 
     def subtracted(self: torch.SymInt, other: Any) -> Any:
-        remainder = self.node.expr
+        remainder = getattr(self.node, "expr", None)  # sizes of nested tensors have none
         of_same = isinstance(remainder, Mod | PythonMod) and remainder.args[1] == other
         return -self % other if of_same and statically_known_true(self != 0) else plain(self, other)
 
