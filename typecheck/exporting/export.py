@@ -399,7 +399,7 @@ class _Exporting:
 
         def described(trace: Trace) -> Any:
             known = symbols_of(trace.program, self.spec)
-            return same_graph.described(trace.program.graph_module, partial(_in_spec, known), equal)
+            return same_graph.described(trace.program, partial(_in_spec, known), equal)
 
         return same_graph.agree(described(one), described(other), equal)
 
@@ -484,7 +484,7 @@ def _strictness(way: Formula) -> int:
 
 def _same(one: Trace, other: Trace) -> bool:
     """Are they the same graph?"""
-    return same_graph.described(one.program.graph_module) == same_graph.described(other.program.graph_module)
+    return same_graph.described(one.program) == same_graph.described(other.program)
 
 
 def _uncertain(found: Needs) -> Iterator[GivenUp]:

@@ -10,12 +10,15 @@ from typing import Any, Final
 import torch
 
 from .broadcasting import Certain, size_text
+from .positions import Positions, positions
 
 
 def _int(*args: Any) -> Any:
-    """`int(…)` of a fraction of sizes is another size, not a number."""
-    symbolic = len(args) == 1 and isinstance(args[0], torch.SymInt | torch.SymFloat)
-    return torch.sym_int(args[0]) if symbolic else int(*args)  # type: ignore[no-untyped-call]
+    """`int(…)` of a fraction of sizes is another size, not a number; that of a tensor is what it holds."""
+    of_one = len(args) == 1 and isinstance(args[0], torch.Tensor) and not args[0].is_floating_point()
+    value = args[0].item() if of_one else args[0] if len(args) == 1 else None
+    symbolic = isinstance(value, torch.SymInt | torch.SymFloat)
+    return torch.sym_int(value) if symbolic else int(*args)  # type: ignore[no-untyped-call]
 
 
 def _extremum(
@@ -46,25 +49,31 @@ def _extremum(
 
 
 def _len(value: Any) -> Any:
-    """`len(x)` of a tensor is its first size, which Python would make a number."""
+    """`len(x)` of a tensor is its first size, which Python would make a number; as it would of positions."""
+    if type(value) is Positions:
+        return value.count
     return value.shape[0] if isinstance(value, torch.Tensor) and value.dim() else len(value)
 
 
 def _range(*args: Any) -> Any:
-    """`range(start, stop, step)` up to a size, in steps of more than 1: how many steps there are is a number,
-    `stop` need not be one.
+    """`range(start, stop, step)` up to a size makes no number of it until its members are asked for, one by
+    one: then how many there are is a number, and `stop` need not be one.
     """
     start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
-    if type(start) is not int or type(step) is not int or step < 2 or not isinstance(stop, torch.SymInt):
-        return range(*args)
-    count = int((stop - start + step - 1) // step)
-    return range(start, start + count * step, step)
+    of_sizes = any(isinstance(end, torch.SymInt) for end in (start, stop))
+    return positions(start, stop, step) if of_sizes and type(step) is int and step > 0 else range(*args)
+
+
+def _list(*args: Any) -> Any:
+    """`list(range(n))` is asked for no members, either."""
+    of_positions = len(args) == 1 and type(args[0]) is Positions
+    return Positions(args[0].runs, list) if of_positions else list(*args)
 
 
 def builtins_on_sizes(certain: Certain) -> Mapping[str, Callable[..., Any]]:
     """Python's functions as they are called while a model is traced."""
     return {
-        "int": _int, "len": _len, "range": _range,
+        "int": _int, "len": _len, "range": _range, "list": _list,
         "max": _extremum(max, torch.sym_max, ">=", certain),
         "min": _extremum(min, torch.sym_min, "<=", certain),
     }  # fmt: skip

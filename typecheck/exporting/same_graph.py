@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from operator import eq
@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import sympy
 import torch
+from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 from torch.utils import _pytree as pytree
 
@@ -21,6 +22,8 @@ RESIZES = frozenset({
     getattr(torch.ops.aten, f"upsample_{how}").vec
     for how in ("nearest1d", "nearest2d", "nearest3d", "linear1d", "bilinear2d", "trilinear3d", "bicubic2d")
 })  # fmt: skip
+DETACH = torch.ops.aten.detach_.default
+"""It writes nothing into memory."""
 COPY = torch.ops.aten.contiguous.default
 """It holds what it is made of: all that counts where nothing is written into, or where nobody else looks."""
 WHOLE = (0, sys.maxsize, 1)
@@ -50,7 +53,9 @@ def agree(one: Any, other: Any, equal: Equal) -> bool:
     return bool(one == other)
 
 
-def described(module: GraphModule, read: Read = lambda size: size, equal: Equal = eq) -> tuple[Any, ...]:
+def described(
+    program: ExportedProgram, read: Read = lambda size: size, equal: Equal = eq
+) -> tuple[Any, ...]:
     """All calls in order, with numbers and other constants, and the shapes that the trace found; but for what
     asserts, and what nothing uses.
 
@@ -59,7 +64,13 @@ def described(module: GraphModule, read: Read = lambda size: size, equal: Equal 
     What changes nothing where sizes are `equal` is left out: a slice of all of a tensor, padding by nothing,
     resizing to the same size.
     """
-    sizes = _Sizes(read, equal)
+    constants = program.graph_signature.inputs_to_lifted_tensor_constants
+    made = {name: _constant(program.constants[key]) for name, key in constants.items()}
+    return _described(program.graph_module, made, _Sizes(read, equal))
+
+
+def _described(module: GraphModule, constants: Mapping[str, Any], sizes: _Sizes) -> tuple[Any, ...]:
+    """The calls of a graph, where constants go by these names."""
     known: dict[Node, Any] = {}
     calls: list[Any] = []
     needed = _needed(module)
@@ -83,8 +94,10 @@ def described(module: GraphModule, read: Read = lambda size: size, equal: Equal 
             known[node] = known[node.args[0]]
         elif node.op == "get_attr":
             attribute = _attribute(module, node.target)
-            inner = described(attribute, read, equal) if isinstance(attribute, GraphModule) else node.target
+            inner = _described(attribute, {}, sizes) if isinstance(attribute, GraphModule) else node.target
             known[node] = ("attribute", inner)
+        elif node.op == "placeholder" and node.name in constants:
+            known[node] = ("constant", constants[node.name])
         elif node in needed or node.op in ("placeholder", "output"):
             target = "" if node.op == "placeholder" else str(node.target)
             call = node.op, target, said(node.args), said(node.kwargs), sizes.shapes(node)
@@ -199,7 +212,7 @@ def _is_size(node: Node) -> bool:
 def _needed(module: GraphModule) -> set[Node]:
     """The nodes that the output, or something with an effect, depends on."""
     found: set[Node] = set()
-    todo = [n for n in module.graph.nodes if n.op == "output" or (n.is_impure() and not _asserts(n))]
+    todo = [n for n in module.graph.nodes if n.op == "output" or (n.is_impure() and not _does_nothing(n))]
     while todo:
         node = todo.pop()
         if node not in found:
@@ -208,8 +221,14 @@ def _needed(module: GraphModule) -> set[Node]:
     return found
 
 
-def _asserts(node: Node) -> bool:
-    return node.op == "placeholder" or node.target in ASSERTIONS
+def _does_nothing(node: Node) -> bool:
+    """Is it there for its result alone, or to assert?"""
+    return node.op == "placeholder" or node.target in ASSERTIONS or node.target is DETACH
+
+
+def _constant(value: Any) -> tuple[Any, ...]:
+    """All of a tensor that the trace has put into the program: a size may be in it."""
+    return (str(value.dtype), tuple(value.shape), str(value.tolist())) if torch.is_tensor(value) else (value,)
 
 
 def _attribute(module: Any, target: Any) -> Any:

@@ -9,11 +9,15 @@ from typing import Any, Final
 import torch
 import torch.nn.functional as F
 from torch._C import DispatchKey
-from torch.fx.experimental.symbolic_shapes import statically_known_true
+from torch.fx.experimental.symbolic_shapes import (
+    has_free_unbacked_symbols,
+    statically_known_true,
+)
 from torch.overrides import TorchFunctionMode
 from torch.utils._sympy.functions import Mod, PythonMod
 
 from .broadcasting import Alike, Either
+from .held_sizes import HeldSizes
 from .loop_rows import same_size
 
 aten = torch.ops.aten
@@ -22,7 +26,7 @@ aten = torch.ops.aten
 @contextlib.contextmanager
 def other_calls(either: Either) -> Iterator[None]:
     """While this lasts calls go otherwise. `either`: which sizes broadcast either way."""
-    with _Pooling(), _Squeezing(), _Spacing(), Alike(either), _paddings():
+    with _Pooling(), _Squeezing(), _Slicing(), _Spacing(), Alike(either), HeldSizes(), _paddings():
         yield
 
 
@@ -145,6 +149,24 @@ def _squeezed(input: torch.Tensor, dim: Any = None) -> torch.Tensor | None:
     for axis in taken:
         input = input.select(axis, 0)
     return input
+
+
+# ---- slices
+
+
+class _Slicing(TorchFunctionMode):
+    """Whether the ends of a slice count from the front is asked before the call, as the model would ask it.
+
+    Where sizes of 1 are treated like others, torch leaves that to run time if it cannot tell for all sizes,
+    and what is cut out has a size that nothing is known of.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.ops.aten.slice:
+            for end in args[2:4]:
+                if isinstance(end, torch.SymInt) and not has_free_unbacked_symbols(end):
+                    bool(end >= 0)
+        return func(*args, **(kwargs or {}))
 
 
 # ---- linspace

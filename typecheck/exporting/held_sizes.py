@@ -1,0 +1,85 @@
+"""Tensors of one size, such as `torch.tensor(x.shape[1])`, are read as that size while a model is traced.
+
+To torch the number in a tensor is data, of which it knows nothing: what is cut out up to there has a size of
+its own, and the program may need anything of it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils.weak import WeakIdKeyDictionary
+
+
+class HeldSizes(TorchFunctionMode):
+    """Tensors that hold a size are followed from where they are made to where their number counts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._held: WeakIdKeyDictionary = WeakIdKeyDictionary()
+        """What a tensor holds, and at which version: after that something was written into its memory."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = kwargs or {}
+        name = func.__name__
+        if not args or not (self._held or func in _MAKES):
+            return func(*args, **given)
+        values = [self._value(arg) for arg in args]
+        if name in _READ and values[0] is not None:
+            return _READ[name](values[0])
+        if name in _OF_SIZES:
+            args = self._as_number(args)
+        elif name in _TAKES_NUMBERS or (name in _MADE_OF and args[0].dim()):
+            args = args[0], *self._as_number(args[1:])
+            given = {key: self._as_number(arg) for key, arg in given.items()}
+        made = func(*args, **given)
+        if name in _THE_SAME or func in _MAKES:
+            self._hold(made, values[0])
+        elif name in _MADE_OF and not given and all(type(value) in _SIZES for value in values):
+            self._hold(made, _MADE_OF[name](*values))
+        return made
+
+    def _hold(self, made: torch.Tensor, value: Any) -> None:
+        integral = made.dtype in (torch.int64, torch.bool)
+        if value is not None and made.dim() == 0 and integral and not made.is_inference():
+            self._held[made] = value, made._version
+
+    def _value(self, given: Any) -> Any:
+        """The size, if it is one or holds one, or how sizes compare; None of all else."""
+        if type(given) in _SIZES:
+            return given
+        if not isinstance(given, torch.Tensor) or given not in self._held:
+            return None
+        value, version = self._held[given]
+        return value if given._version == version else None
+
+    def _as_number(self, given: Any) -> Any:
+        """What a tensor holds, or several in a tuple do, in its place."""
+        if type(given) in (tuple, list):
+            return tuple(map(self._as_number, given))
+        value = self._value(given) if isinstance(given, torch.Tensor) else None
+        return given if value is None else value
+
+
+_SIZES: Final = (int, torch.SymInt)
+_MAKES: Final = frozenset({torch.tensor, torch.scalar_tensor})
+"""What makes a tensor of a size."""
+_MADE_OF: Final[Mapping[str, Callable[..., Any]]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg,
+    "__rsub__": lambda one, other: other - one, "__floordiv__": operator.floordiv,
+    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+    "eq": operator.eq, "ne": operator.ne, "remainder": operator.mod,
+}  # fmt: skip
+"""What is made of sizes by calls of these names, which take a number beside a tensor, too."""
+_THE_SAME: Final = frozenset({"to", "long", "clone", "detach", "detach_"})
+_READ: Final[Mapping[str, Callable[..., Any]]] = {
+    "item": lambda size: size, "__int__": int, "__index__": int, "__bool__": bool,
+}  # fmt: skip
+_TAKES_NUMBERS: Final = frozenset({"clamp", "clip", "view", "reshape", "expand", "narrow", "repeat"})
+"""Calls of a tensor that take another, of one number, for the number."""
+_OF_SIZES: Final = frozenset({"arange", "zeros", "ones", "empty", "full"})
+"""Functions of nothing but numbers."""
