@@ -446,22 +446,63 @@ class _Exporting:
         again: Again,
     ) -> list[Requirement]:
         """Without the equations that the example happened to fulfil, and what nobody knows the graph to need:
-        where they do not hold, a second trace gives the same graph, so nothing in it is there for their sake.
+        where they do not hold, a second trace gives the same graph, or several do, so nothing in it is there
+        for their sake.
         """
         needed = (*self.wanted.domain, *self.wanted.all, *(r.formula for r in asked))
-        kept, started = [*fixing], time.monotonic()
+        kept, until = [*fixing], time.monotonic() + TRACING
         for requirement in fixing:
-            if requirement not in kept or time.monotonic() - started > TRACING:
+            if requirement not in kept or time.monotonic() > until:
                 continue
             failing = negate(requirement.formula)
             ordinary = self.wanted.ordinary(*(r.formula for r in asked), failing)
+            others: list[Trace] = []
             for sizes in chain(ordinary, self.wanted.apart((*needed, failing))):
                 other = self._trace_at(sizes, again) if requirement in kept else None
-                if other is not None and _same(trace, other):
+                if other is None:
+                    continue
+                if _same(trace, other):
                     kept = [r for r in kept if holds(r.formula, sizes)]
-                elif other is not None and self._same_where((*needed, failing), trace, other):
+                elif self._same_where((*needed, failing), trace, other):
                     kept.remove(requirement)
+                else:
+                    others.append(other)
+            if requirement in kept and self._same_together((*needed, failing), trace, others, again, until):
+                kept.remove(requirement)
         return kept
+
+    def _same_together(
+        self,
+        given: Sequence[Formula],
+        trace: Trace,
+        others: Sequence[Trace],
+        again: Again,
+        until: float,
+    ) -> bool:
+        """Do these traces, and more if they are needed, give the same graph where this is given, each where
+        its own guards hold? torch traces the same wherever they do.
+        """
+        left, names = [*given], self.spec.domain.symbols
+        waiting = [*others]
+        while time.monotonic() < until:
+            sizes = None
+            if not waiting:
+                if (sizes := next(self.wanted.some((*left,)), None)) is None:
+                    break
+                if (other := self._trace_at(sizes, again)) is None:
+                    return False
+                waiting.append(other)
+            other = waiting.pop()
+            found = needs(other, self.spec, self.wanted.all, self.rules, SECONDS)
+            where = all_of(r.formula for r in (*found.graph, *found.checks))
+            if found.unread or (sizes is not None and not holds(where, sizes)):
+                return False
+            if self.judge.satisfiable((*left, where), names) == "unsat":
+                continue  # others hold there, too
+            if not self._same_where((*left, where), trace, other):
+                return False
+            left.append(negate(where))
+        return self.judge.satisfiable((*left,), names) == "unsat"
 
     def _given_up(self, taken: Sequence[Requirement]) -> Iterator[GivenUp]:
         yield from (g for g in self.shapes.given_up if g.cause == "way" and self.wanted.way)

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.utils._sympy.functions import FloorDiv
 
 from anyshape.constraints.dims import modulo, sym
-from anyshape.constraints.formula import eq, free_symbols, ge, holds, le
+from anyshape.constraints.formula import Formula, eq, free_symbols, ge, holds, le
 from anyshape.constraints.formula_text import parse_formula
 from anyshape.constraints.spec_text import parse_spec
 from anyshape.solver.boxes import Box, Root
@@ -933,6 +933,41 @@ def test_bounds_that_leave_one_size_are_an_equation(monkeypatch: pytest.MonkeyPa
     assert export(nn.ReLU(), "input: [n, 3]").exact  # a second trace shows that no number is in the graph
     monkeypatch.setattr(exporting.same_graph, "described", lambda module, *how: object())
     assert str(export(nn.ReLU(), "input: [n, 3]").accepts) == "n == 5"
+
+
+@pytest.mark.parametrize(
+    ("regions", "accepts"),
+    [([le(sym("n"), 4), ge(sym("n"), 6)], "True"), ([le(sym("n"), 4), ge(sym("n"), 7)], "n <= 5")],
+    ids=["everywhere", "not at 6"],
+)
+def test_several_traces_show_that_an_equation_is_an_accident(
+    regions: list[Formula], accepts: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is the same graph where its own guards hold, and together they hold wherever the first fails."""
+    real, same_where = exporting.needs, exporting._Exporting._same_where
+    together = exporting._Exporting._same_together
+
+    def bounded(trace: exporting.Trace, *args: Any) -> Needs:
+        found = real(trace, *args)
+        n = next(iter(trace.program.graph.nodes)).meta["val"].shape[0].node.hint
+        five = Requirement(ge(sym("n"), 5), ""), Requirement(le(sym("n"), 5), "")
+        return Needs(found.graph, (Requirement(regions[n > 5], ""),) if in_force else five)
+
+    def several(self: Any, *args: Any) -> bool:
+        in_force.append(True)
+        shown = together(self, *args)
+        in_force.clear()
+        return shown
+
+    in_force: list[bool] = []
+    monkeypatch.setattr(exporting, "needs", bounded)
+    monkeypatch.setattr(exporting, "_same", lambda one, other: False)
+    monkeypatch.setattr(exporting._Exporting, "_same_together", several)
+    monkeypatch.setattr(
+        exporting._Exporting, "_same_where", lambda self, *args: bool(in_force) and same_where(self, *args)
+    )
+    found = export(nn.ReLU(), "input: [n, 3]")
+    assert str(found.accepts) == accepts
 
 
 def test_bounds_that_nothing_needs_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
