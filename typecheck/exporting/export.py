@@ -71,14 +71,26 @@ Sizes: TypeAlias = Mapping[str, int]
 Again: TypeAlias = Callable[[Sizes, float], Trace]
 """Traces the model at other sizes, within so many seconds."""
 
-Asked: TypeAlias = tuple[Needs, list[Requirement], list[Requirement], list[Requirement]]
-
 _HOW: Final = (
     ("loops are scans, and no size is special", True, True),
     ("no size is special", True, False),
     ("0 and 1 are special", False, False),
 )
 """What is tried, in order: its name, whether 0 and 1 are like other sizes, and whether loops become scans."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked of sizes besides what is wanted of them."""
+
+    found: Needs
+    """All that is known of the program."""
+    graph: list[Requirement]
+    """By its graph,"""
+    trace: list[Requirement]
+    """by what the trace has put in front,"""
+    kept: list[Requirement]
+    """and what of this has to stay."""
 
 
 class ExportError(TargetError):
@@ -295,16 +307,17 @@ class _Exporting:
         trace, sizes = self._widest(given, example, again, others)
         failure = ExportError if trace is given else _NotWider  # the one that was given is as it was
         try:
-            found, asked, extra, kept = self._asked(trace, again, fill)
-            if trace is not given and not self._goes(way, (*asked, *kept)):
+            asked = self._asked(trace, again, fill)
+            kept = asked.kept
+            if trace is not given and not self._goes(way, (*asked.graph, *kept)):
                 raise failure("a trace of another way through the model asks for more on this one")
         except (GraphError, SpecError) as error:
             raise failure(f"the exported program cannot be read: {error}") from error
-        program, certain = trace.program, self._certain(found)
+        found, program, certain = asked.found, trace.program, self._certain(asked.found)
         unchecked = copy.deepcopy(program.graph_module.graph)
         while True:
-            taken = [*asked, *kept]
-            dropped = [r for r in extra if r not in kept]
+            taken = [*asked.graph, *kept]
+            dropped = [r for r in asked.trace if r not in kept]
             accepted = simplify(self.judge, self.spec.domain, [*self.wanted.all, *(r.formula for r in taken)])
             whole = all_of((*self.wanted.domain, *conjuncts(accepted)))
             checks = install(program, self.spec, whole, self.wanted.fact([accepted]), found.unread)
@@ -326,18 +339,18 @@ class _Exporting:
         )  # fmt: skip
 
     def _asked(self, trace: Trace, again: Again, fill: str) -> Asked:
-        """What is known of the program, what its graph asks, what its trace asks, and what of this stays."""
+        """What is asked, of the way that is wanted, or of more than that."""
         straight = bool(self.wanted.way) and self._straight(trace)
         self._few_more(trace, again, fill, straight)
-        return self._asked_on(trace, again, straight)
+        return self._asked_of_all(trace, again, straight)
 
     def _goes(self, way: Formula, asked: Sequence[Requirement]) -> bool:
         """Is what is asked so for all sizes that go this way?"""
         known = (*self.wanted.domain, *self.wanted.accepted, way)
         return self.judge.ask(all_of(r.formula for r in asked), known) is Answer.ALWAYS
 
-    def _asked_on(self, trace: Trace, again: Again, straight: bool) -> Asked:
-        """The same, of the way that is wanted now."""
+    def _asked_of_all(self, trace: Trace, again: Again, straight: bool) -> Asked:
+        """What is asked, of all that is wanted now."""
         found = needs(trace, self.spec, self.wanted.all, self.rules, SECONDS)
         asked = self.wanted.new(found.graph, self.wanted.all)
         extra = self.wanted.new(found.checks, [*self.wanted.all, *(r.formula for r in asked)])
@@ -346,7 +359,7 @@ class _Exporting:
         if straight and certain:
             way = self.wanted.recorded
             kept += [replace(r, formula=any_of((way, r.formula))) for r in extra if r not in kept]
-        return found, asked, extra, self._not_accidental(kept, asked, trace, again)
+        return Asked(found, asked, extra, self._not_accidental(kept, asked, trace, again))
 
     def _certain(self, found: Needs) -> bool:
         return found.certain and self.report.accepts.exact and not found.unread
@@ -413,11 +426,12 @@ class _Exporting:
         way, program = self.wanted.way, trace.program
         checks = copy.deepcopy(program.graph_module.graph), program._guards_code, program._range_constraints
         self.wanted.way = [formula for formula in way if formula not in few]
-        found, asked, _, kept = self._asked_on(trace, again, straight)
-        whole = all_of((*self.wanted.domain, *self.wanted.all, *(r.formula for r in (*asked, *kept))))
-        install(program, self.spec, whole, self.wanted.fact([whole]), found.unread)
+        asked = self._asked_of_all(trace, again, straight)
+        taken = [r.formula for r in (*asked.graph, *asked.kept)]
+        whole = all_of((*self.wanted.domain, *self.wanted.all, *taken))
+        install(program, self.spec, whole, self.wanted.fact([whole]), asked.found.unread)
         trial = Comparison(self.model, self.spec, program, whole, fill, True, self.judge)
-        agreed = self._certain(found) and all(
+        agreed = self._certain(asked.found) and all(
             trial.meet_where(region) for values in few.values() for region in values
         )
         program.graph_module.graph, program._guards_code, program._range_constraints = checks

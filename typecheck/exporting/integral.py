@@ -12,9 +12,13 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
+from .graph_calls import put_call, value_in_graph
+
 _EXACT: Final = 1 << 20
 Call: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
 """A function, and the numbers and nodes that it is called with."""
+Write: TypeAlias = Callable[..., Any]
+"""Puts such a call into the graph, and says what it gives."""
 
 
 def make_integral(program: ExportedProgram) -> None:
@@ -31,7 +35,12 @@ def make_integral(program: ExportedProgram) -> None:
 
 def _rewrite(node: Node) -> None:
     """The node stays, with its name, which may be that of an output."""
-    rounded, write = node.args[0], _Writer(node)
+    rounded = node.args[0]
+
+    def write(function: Callable[..., Any], *args: Any) -> Any:
+        with node.graph.inserting_before(node):
+            return put_call(node.graph, function, *args, **node.meta)
+
     if node.target is math.floor and isinstance(rounded, Node) and _is_root(rounded):
         node.target = math.trunc  # no root is negative
     elif (fraction := _fraction(rounded, write)) is not None:
@@ -40,24 +49,7 @@ def _rewrite(node: Node) -> None:
             rounded.graph.erase_node(rounded)
 
 
-class _Writer:
-    """Puts calls into a graph, before a node."""
-
-    def __init__(self, node: Node) -> None:
-        self.node = node
-
-    def __call__(self, function: Callable[..., Any], *args: Any) -> Any:
-        """What a call gives: a number where its arguments are numbers, else a new node."""
-        value = function(*map(_value, args))
-        if not any(isinstance(arg, Node) for arg in args):
-            return value
-        with self.node.graph.inserting_before(self.node):
-            made = self.node.graph.call_function(function, args)
-        made.meta = {**self.node.meta, "val": value}
-        return made
-
-
-def _fraction(value: Any, write: _Writer) -> tuple[Any, Any] | None:
+def _fraction(value: Any, write: Write) -> tuple[Any, Any] | None:
     """The integers a and b where the value is `a / b`, or `a` times a float that is such a fraction: one by
     which sizes below 2**32 are multiplied exactly.
     """
@@ -74,16 +66,16 @@ def _fraction(value: Any, write: _Writer) -> tuple[Any, Any] | None:
     return None
 
 
-def _floor(write: _Writer, a: Any, b: Any) -> Call:
+def _floor(write: Write, a: Any, b: Any) -> Call:
     return operator.floordiv, (a, b)
 
 
-def _ceil(write: _Writer, a: Any, b: Any) -> Call:
+def _ceil(write: Write, a: Any, b: Any) -> Call:
     """-(-a // b)"""
     return operator.neg, (write(operator.floordiv, write(operator.neg, a), b),)
 
 
-def _round(write: _Writer, a: Any, b: Any) -> Call:
+def _round(write: Write, a: Any, b: Any) -> Call:
     """The nearest integer, the even one of two: q = (2a + b)//2b, less 1 where it is odd and 2b | 2a + b."""
     doubled, under = write(operator.add, write(operator.mul, 2, a), b), write(operator.mul, 2, b)
     nearest = write(operator.floordiv, doubled, under)
@@ -92,7 +84,7 @@ def _round(write: _Writer, a: Any, b: Any) -> Call:
     return operator.sub, (nearest, write(operator.mul, odd, write(operator.sub, 1, rest)))
 
 
-_ROUNDINGS: Final[Mapping[Any, Callable[[_Writer, Any, Any], Call]]] = {
+_ROUNDINGS: Final[Mapping[Any, Callable[[Write, Any, Any], Call]]] = {
     math.floor: _floor, math.ceil: _ceil, builtins.round: _round,
 }  # fmt: skip
 
@@ -105,9 +97,5 @@ def _target(value: Any) -> Any:
     return value.target if isinstance(value, Node) else None
 
 
-def _value(argument: Any) -> Any:
-    return argument.meta["val"] if isinstance(argument, Node) else argument
-
-
 def _is_integer(argument: Any) -> bool:
-    return isinstance(_value(argument), int | torch.SymInt)
+    return isinstance(value_in_graph(argument), int | torch.SymInt)

@@ -31,6 +31,7 @@ from ...constraints.spec import Spec
 from ...tracer import export
 from ...tracer.alone import alone
 from ...tracer.graph import flat
+from .graph_calls import put_call
 
 ASSERT: Final = torch.ops.aten._assert_scalar.default
 SIZE: Final = torch.ops.aten.sym_size.int
@@ -199,8 +200,8 @@ class _Writer:
     def _holds(self, formula: Formula) -> Node | int:
         if isinstance(formula, Compare):
             compare = {"==": operator.eq, "!=": operator.ne, ">=": operator.ge}[formula.op]
-            return self._call(compare, self._dim(formula.term), 0)
-        return self._call(operator.ge, self._margin(formula), 0)
+            return self._all(compare, [self._dim(formula.term), 0])
+        return self._all(operator.ge, [self._margin(formula), 0])
 
     def _margin(self, formula: Formula) -> Node | int:
         """A number that is at least 0 where the formula holds.
@@ -212,10 +213,10 @@ class _Writer:
             case Compare(">=", term):
                 return self._dim(term)
             case Compare("==", term):
-                return self._call(torch.sym_min, self._dim(term), self._dim(-term))
+                return self._all(torch.sym_min, [self._dim(term), self._dim(-term)])
             case Compare(_, term):
-                distance = self._call(torch.sym_max, self._dim(term), self._dim(-term))
-                return self._call(operator.sub, distance, 1)
+                distance = self._all(torch.sym_max, [self._dim(term), self._dim(-term)])
+                return self._all(operator.sub, [distance, 1])
             case And(parts):
                 return self._all(torch.sym_min, [self._margin(p) for p in parts])
             case Or(parts):
@@ -253,29 +254,15 @@ class _Writer:
         """floor(sqrt(n)) of an n >= 0 below 2**52, for which the float is exact enough."""
         if isinstance(square, int):
             return isqrt(max(square, 0))
-        root = square
-        for function, *rest in ((torch.sym_float,), (operator.pow, 0.5), (math.trunc,)):
-            value = function(root.meta["val"], *rest)
-            root = self.graph.call_function(function, (root, *rest))
-            root.meta["val"] = value
-        return root
+        root = put_call(self.graph, operator.pow, put_call(self.graph, torch.sym_float, square), 0.5)
+        floor: Node = put_call(self.graph, math.trunc, root)
+        return floor
 
     def _all(self, function: Any, parts: list[Node | int]) -> Node | int:
         first, *rest = parts
         for part in rest:
-            first = self._call(function, first, part)
+            first = put_call(self.graph, function, first, part)
         return first
-
-    def _call(self, function: Any, one: Node | int, other: Node | int) -> Node | int:
-        """A node, or the number that it would be."""
-        value = function(*(a.meta["val"] if isinstance(a, Node) else a for a in (one, other)))
-        if not isinstance(value, torch.SymInt | torch.SymBool):
-            return value  # type: ignore[no-any-return]
-        if value.node.expr.is_number or value.node.expr in (sympy.true, sympy.false):
-            return int(bool(value)) if isinstance(value, torch.SymBool) else int(value)
-        node = self.graph.call_function(function, (one, other))
-        node.meta["val"] = value
-        return node
 
 
 _OPERATORS: Final = {"//": operator.floordiv, "%": operator.mod, "min": torch.sym_min, "max": torch.sym_max}
