@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
+from itertools import product
 from typing import Any, Final
 
 import torch
@@ -24,8 +25,7 @@ class HeldSizes(TorchFunctionMode):
         """What a tensor holds, and at which version: after that something was written into its memory."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        given = kwargs or {}
-        name = func.__name__
+        given, name = kwargs or {}, getattr(func, "__name__", "")
         if not args or not (self._held or func in _MAKES):
             return func(*args, **given)
         values = [self._value(arg) for arg in args]
@@ -33,19 +33,19 @@ class HeldSizes(TorchFunctionMode):
             return _READ[name](values[0])
         if name in _OF_SIZES:
             args = self._as_number(args)
-        elif name in _TAKES_NUMBERS or (name in _MADE_OF and args[0].dim()):
+        elif name in _TAKES_NUMBERS or (name in _MADE_OF and _has_dims(args[0])):
             args = args[0], *self._as_number(args[1:])
             given = {key: self._as_number(arg) for key, arg in given.items()}
         made = func(*args, **given)
         if name in _THE_SAME or func in _MAKES:
             self._hold(made, values[0])
-        elif name in _MADE_OF and not given and all(type(value) in _SIZES for value in values):
+        elif name in _MADE_OF and not given and [*map(type, values)] in _OPERANDS:
             self._hold(made, _MADE_OF[name](*values))
         return made
 
     def _hold(self, made: torch.Tensor, value: Any) -> None:
-        integral = made.dtype in (torch.int64, torch.bool)
-        if value is not None and made.dim() == 0 and integral and not made.is_inference():
+        dtype = torch.int64 if type(value) in _SIZES else torch.bool
+        if value is not None and made.dim() == 0 and made.dtype == dtype and not made.is_inference():
             self._held[made] = value, made._version
 
     def _value(self, given: Any) -> Any:
@@ -65,7 +65,12 @@ class HeldSizes(TorchFunctionMode):
         return given if value is None else value
 
 
+def _has_dims(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.dim() > 0
+
+
 _SIZES: Final = (int, torch.SymInt)
+_OPERANDS: Final = [[*kinds] for count in (1, 2) for kinds in product(_SIZES, repeat=count)]
 _MAKES: Final = frozenset({torch.tensor, torch.scalar_tensor})
 """What makes a tensor of a size."""
 _MADE_OF: Final[Mapping[str, Callable[..., Any]]] = {

@@ -46,6 +46,13 @@ def written_elsewhere(x: Tensor) -> Tensor:
     return torch.arange(20.0)[:n]
 
 
+def in_other_words(x: Tensor) -> Any:
+    n = torch.tensor(x.shape[0])
+    truth = n.to(torch.bool)
+    more = torch.add(2, n), torch.add(n, n, alpha=3), n.sub(1).to(torch.int32), truth + 1, n * True
+    return *more, torch.arange(60.0)[: more[1]], torch.arange(9.0)[: truth + 1], x.add(n, alpha=2)
+
+
 def with_truths(x: Tensor) -> Any:
     n = torch.tensor(x.shape[0])
     more = (n > 2) + n
@@ -53,7 +60,7 @@ def with_truths(x: Tensor) -> Any:
 
 
 @pytest.mark.parametrize(
-    "function", [cut, made, beside_others, shaped, written, written_elsewhere, with_truths]
+    "function", [cut, made, beside_others, shaped, written, written_elsewhere, with_truths, in_other_words]
 )
 def test_takes_what_eager_takes_and_gives_the_same(function: Callable[[Tensor], Any]) -> None:
     program = export(function, "x: float32[n]", "n <= 12").program.module()
