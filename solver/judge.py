@@ -5,7 +5,8 @@ z3 is imported when the first question gets that far.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -131,6 +132,7 @@ class Judge:
         self.budget = budget or Budget()
         self.questions = 0
         self._started = time.monotonic()
+        self._rests: float | None = None
         self._prefixes = _Prefix(self._nothing())
         self._kept = 0
         self._settled = _Prefix(self._nothing(thorough=True))
@@ -149,18 +151,36 @@ class Judge:
             self.questions,
             sum(p.queries for p in problems),
             sum(p.units for p in problems),
-            time.monotonic() - self._started,
+            self._spent,
         )
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """What happens meanwhile, which is no question of the caller's, does not count to the seconds."""
+        if self._rests is not None:
+            yield
+            return
+        self._rests = time.monotonic()
+        try:
+            yield
+        finally:
+            self._started += time.monotonic() - self._rests
+            self._rests = None
+
+    @property
+    def _spent(self) -> float:
+        """Seconds since it was made, without those of rest."""
+        return (time.monotonic() if self._rests is None else self._rests) - self._started
 
     @property
     def exhausted(self) -> bool:
         """Has the time run out?"""
-        return time.monotonic() - self._started > self.budget.seconds
+        return self._spent > self.budget.seconds
 
     @property
     def hurried(self) -> bool:
         """Has the time of the fast path run out as well?"""
-        return time.monotonic() - self._started > self.budget.seconds + GRACE_S
+        return self._spent > self.budget.seconds + GRACE_S
 
     def _nothing(self, thorough: bool = False) -> Known:
         return Known((), lambda: self.hurried, thorough)
@@ -436,7 +456,7 @@ class Judge:
             return all_of(parts)
         from .z3_backend import project
 
-        without = project(all_of(about), left, max(self.budget.seconds - self.stats.seconds, 0.0))
+        without = project(all_of(about), left, max(self.budget.seconds - self._spent, 0.0))
         return None if without is None else all_of((*rest, without))
 
     def _z3(self) -> Problem:
@@ -452,5 +472,4 @@ class Judge:
     def _new_problem(self) -> Problem:
         from .z3_backend import Problem
 
-        spent = time.monotonic() - self._started
-        return Problem(max(self.budget.seconds - spent, 0.0), self.budget.units)
+        return Problem(max(self.budget.seconds - self._spent, 0.0), self.budget.units)

@@ -129,12 +129,13 @@ class Comparison:
     def _run(self, target: Any, sizes: Mapping[str, int]) -> Any:
         """What is returned, or what was raised."""
         failed: Failed | None = None
-        for fill in (self.fill, "zeros"):
-            given = example_inputs.arguments(self.model, self.spec, sizes, fill)
-            try:
-                return example_inputs.run(target, given, self.model)
-            except Exception as error:  # noqa: BLE001 (the user's program may raise anything; it is told)
-                failed = failed or Failed(f"{type(error).__name__}: {error}")
+        with self.judge.resting():
+            for fill in (self.fill, "zeros"):
+                given = example_inputs.arguments(self.model, self.spec, sizes, fill)
+                try:
+                    return example_inputs.run(target, given, self.model)
+                except Exception as error:  # noqa: BLE001 (the user's program may raise anything; it is told)
+                    failed = failed or Failed(f"{type(error).__name__}: {error}")
         return failed
 
     def _found(self, wishes: Iterable[tuple[Formula, ...]], most: int) -> Iterator[dict[str, int]]:

@@ -228,7 +228,8 @@ class _Exporting:
                 given = example_inputs.arguments(self.model, self.spec, sizes, fill)
                 either, certain = (self.wanted.either, self.wanted.certain) if oblivious else (never, unsure)
                 shapes = to_torch(spec, *given, self.model)[0]
-                return traced(self.model, given, shapes, oblivious, either, certain, loops, seconds)
+                with self.judge.resting():
+                    return traced(self.model, given, shapes, oblivious, either, certain, loops, seconds)
 
             way, started = (self.wanted.way, self.wanted.recorded), time.monotonic()
             try:
@@ -351,7 +352,7 @@ class _Exporting:
 
     def _asked_of_all(self, trace: Trace, again: Again, straight: bool) -> Asked:
         """What is asked, of all that is wanted now."""
-        found = needs(trace, self.spec, self.wanted.all, self.rules, SECONDS)
+        found = self._needs(trace, self.wanted.all)
         asked = self.wanted.new(found.graph, self.wanted.all)
         extra = self.wanted.new(found.checks, [*self.wanted.all, *(r.formula for r in asked)])
         certain, together = self._certain(found), [r.formula for r in extra]
@@ -360,6 +361,10 @@ class _Exporting:
             way = self.wanted.recorded
             kept += [replace(r, formula=any_of((way, r.formula))) for r in extra if r not in kept]
         return Asked(found, asked, extra, self._not_accidental(kept, asked, trace, again))
+
+    def _needs(self, trace: Trace, given: Sequence[Formula]) -> Needs:
+        with self.judge.resting():  # it has a judge and a budget of its own
+            return needs(trace, self.spec, given, self.rules, SECONDS)
 
     def _certain(self, found: Needs) -> bool:
         return found.certain and self.report.accepts.exact and not found.unread
@@ -444,7 +449,7 @@ class _Exporting:
         torch has a guard for whatever it decides. So what the way asks, and no guard does, is wanted no more.
         There the guards stay, for one may be a branch of the model's; on the way itself none is.
         """
-        found = needs(trace, self.spec, self.wanted.accepted, self.rules, SECONDS)
+        found = self._needs(trace, self.wanted.accepted)
         decided = [r.formula for r in (*found.graph, *found.checks)]
         known = (*self.wanted.domain, *self.wanted.accepted, *decided)
         kept = [formula for formula in self.wanted.way if self.judge.ask(formula, known) is Answer.ALWAYS]
@@ -507,7 +512,7 @@ class _Exporting:
                     return False
                 waiting.append(other)
             other = waiting.pop()
-            found = needs(other, self.spec, self.wanted.all, self.rules, SECONDS)
+            found = self._needs(other, self.wanted.all)
             where = all_of(r.formula for r in (*found.graph, *found.checks))
             if found.unread or (sizes is not None and not holds(where, sizes)):
                 return False
