@@ -379,8 +379,10 @@ class _Exporting:
         started, known = time.monotonic(), (*self.wanted.domain, *self.wanted.accepted)
         covered = [self.wanted.recorded]
         for way in sorted(self.report.ways, key=_strictness) if self.wanted.way else ():
-            if time.monotonic() - started > SECONDS:
+            if time.monotonic() - started > 2 * SECONDS:  # to find sizes of one way may take half of that
                 break
+            if way == self.shapes.way:
+                continue
             beyond = [*map(negate, covered)]
             shapes = of_report(replace(self.report, ways=(way,)), beyond)
             if shapes is None:
