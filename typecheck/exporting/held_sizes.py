@@ -33,7 +33,7 @@ class HeldSizes(TorchFunctionMode):
             return _READ[name](values[0])
         if name in _OF_SIZES:
             args = self._as_number(args)
-        elif name in _TAKES_NUMBERS or (name in _MADE_OF and _has_dims(args[0])):
+        elif name in _TAKES_SIZES or (name in _PROMOTES and _has_dims(args[0])):
             args = args[0], *self._as_number(args[1:])
             given = {key: self._as_number(arg) for key, arg in given.items()}
         made = func(*args, **given)
@@ -84,7 +84,9 @@ _THE_SAME: Final = frozenset({"to", "long", "clone", "detach", "detach_"})
 _READ: Final[Mapping[str, Callable[..., Any]]] = {
     "item": lambda size: size, "__int__": int, "__index__": int, "__bool__": bool,
 }  # fmt: skip
-_TAKES_NUMBERS: Final = frozenset({"clamp", "clip", "view", "reshape", "expand", "narrow", "repeat"})
+_TAKES_SIZES: Final = frozenset({"view", "reshape", "expand", "narrow", "repeat"})
 """Calls of a tensor that take another, of one number, for the number."""
+_PROMOTES: Final = frozenset({*_MADE_OF, "clamp", "clip"})
+"""Those whose dtype depends on whether they take a tensor or a number, if their first tensor has no dims."""
 _OF_SIZES: Final = frozenset({"arange", "zeros", "ones", "empty", "full"})
 """Functions of nothing but numbers."""

@@ -50,6 +50,7 @@ def in_other_words(x: Tensor) -> Any:
     n = torch.tensor(x.shape[0])
     truth = n.to(torch.bool)
     more = torch.add(2, n), torch.add(n, n, alpha=3), n.sub(1).to(torch.int32), truth + 1, n * True
+    more = *more, torch.tensor(7, dtype=torch.int32).clamp(max=n), torch.tensor(True).clip(n)
     return *more, torch.arange(60.0)[: more[1]], torch.arange(9.0)[: truth + 1], x.add(n, alpha=2)
 
 
