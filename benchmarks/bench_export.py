@@ -186,7 +186,8 @@ def _summary(outcomes: Sequence[Outcome], plain: Sequence[int]) -> list[str]:
     }
     for what, holds in told.items():
         found = [sum(map(holds, side)) for side in sides.values()]
-        lines.append(f"| {what} | {' | '.join(f'{n} ({1000 * n // max(count, 1) / 10:g} %)' for n in found)} |")
+        cells = [f"{n} ({1000 * n // max(count, 1) / 10:g} %)" for n in found]
+        lines.append(f"| {what} | {' | '.join(cells)} |")
     told_of_plain = "with `report.dynamic_shapes`, and nothing else of ours but the example"
     return [*lines, "", f"Plain `torch.export.export` {told_of_plain}: {plain[0]} of {plain[1]}."]
 

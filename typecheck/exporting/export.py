@@ -19,21 +19,17 @@ program follow from them:
 from __future__ import annotations
 
 import copy
-import functools
 import gc
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import chain
 from typing import Any, Final, TypeAlias
 
-import sympy
 from torch.export import ExportedProgram
 
-from ...constraints.dims import Dim, Term, substitute, symbols
-from ...constraints.formula import Formula, all_of, any_of, comparisons, conjuncts, eq, holds, negate
+from ...constraints.dims import Dim
+from ...constraints.formula import Formula, all_of, any_of, comparisons, conjuncts, negate
 from ...constraints.generate import Rules
 from ...constraints.language import Fact
 from ...constraints.spec import Spec
@@ -47,29 +43,25 @@ from ..clock import Progress
 from ..dim_specs.dynamic_shapes import DynamicShapes, GivenUp, of_report, tree_of
 from ..dim_specs.specs import DimSpec, Hint, Size
 from ..dim_specs.torch_dims import to_torch
-from ..feedback.terms import dim_of
 from ..report import Report
 from ..target import TargetError
 from ..trial import show
-from . import example_inputs, same_graph
+from . import example_inputs
 from .broadcasting import never, unsure
 from .comparing import Comparison
 from .example_sizes import example_sizes, inner_terms
 from .inner_sizes import bounding, inner_sizes, paths_of
-from .program_checks import install, symbols_of
+from .program_checks import install
 from .program_needs import Needs, Requirement, needs
+from .second_traces import SecondTraces, same
 from .tracing import Trace, traced
 from .wanted import Wanted
 from .ways import WAYS, may_scan, ways_apart
 
 SECONDS: Final = 20.0
 """What questions to the solver may take, each time."""
-TRACING: Final = 60.0
-"""What second traces may take, that find out which equations of torch's are an accident."""
 
 Sizes: TypeAlias = Mapping[str, int]
-Again: TypeAlias = Callable[[Sizes, float], Trace]
-"""Traces the model at other sizes, within so many seconds."""
 
 _HOW: Final = (
     ("loops are scans, and no size is special", True, True),
@@ -203,8 +195,6 @@ class _Exporting:
             raise TargetError(f"{report.target} runs for none of the declared inputs", "check says why")
         self.shapes = shapes
         self.wanted = Wanted(self.spec, self.judge, report.accepts.formula, shapes.way)
-        self.patience = SECONDS
-        """What a second trace may take."""
 
     def exported(self) -> Exported:
         paths = self._paths(self.shapes)
@@ -234,16 +224,17 @@ class _Exporting:
             way, started = (self.wanted.way, self.wanted.recorded), time.monotonic()
             try:
                 found = trace(sizes)
-                self.patience = max(SECONDS, 2 * (time.monotonic() - started))
+                patience = max(SECONDS, 2 * (time.monotonic() - started))
             except Exception as error:  # noqa: BLE001 (torch raises anything; it is told)
                 attempts.append(Attempt(how, sizes, f"{type(error).__name__}: {error}"))
                 continue
+            second = SecondTraces(self.spec, self.judge, self.wanted, self._needs, trace, patience)
             try:
                 try:
-                    return self._finished(found, trace, sizes, fill, how, attempts, others=True)
+                    return self._finished(found, second, sizes, fill, how, attempts, others=True)
                 except _NotWider:
                     self.wanted.way, self.wanted.recorded = way
-                    return self._finished(found, trace, sizes, fill, how, attempts, others=False)
+                    return self._finished(found, second, sizes, fill, how, attempts, others=False)
             except ExportError as error:
                 if not found.scans:
                     raise
@@ -293,7 +284,7 @@ class _Exporting:
     def _finished(
         self,
         trace: Trace,
-        again: Again,
+        second: SecondTraces,
         example: Sizes,
         fill: str,
         how: str,
@@ -305,10 +296,10 @@ class _Exporting:
         """
         self.tell("verify")
         way, given = self.wanted.recorded, trace
-        trace, sizes = self._widest(given, example, again, others)
+        trace, sizes = self._widest(given, example, second, others)
         failure = ExportError if trace is given else _NotWider  # the one that was given is as it was
         try:
-            asked = self._asked(trace, again, fill)
+            asked = self._asked(trace, second, fill)
             kept = asked.kept
             if trace is not given and not self._goes(way, (*asked.graph, *kept)):
                 raise failure("a trace of another way through the model asks for more on this one")
@@ -339,18 +330,18 @@ class _Exporting:
             (*attempts, Attempt(how, sizes)), tuple(trial.same), tuple(trial.refused),
         )  # fmt: skip
 
-    def _asked(self, trace: Trace, again: Again, fill: str) -> Asked:
+    def _asked(self, trace: Trace, second: SecondTraces, fill: str) -> Asked:
         """What is asked, of the way that is wanted, or of more than that."""
         straight = bool(self.wanted.way) and self._straight(trace)
-        self._few_more(trace, again, fill, straight)
-        return self._asked_of_all(trace, again, straight)
+        self._few_more(trace, second, fill, straight)
+        return self._asked_of_all(trace, second, straight)
 
     def _goes(self, way: Formula, asked: Sequence[Requirement]) -> bool:
         """Is what is asked so for all sizes that go this way?"""
         known = (*self.wanted.domain, *self.wanted.accepted, way)
         return self.judge.ask(all_of(r.formula for r in asked), known) is Answer.ALWAYS
 
-    def _asked_of_all(self, trace: Trace, again: Again, straight: bool) -> Asked:
+    def _asked_of_all(self, trace: Trace, second: SecondTraces, straight: bool) -> Asked:
         """What is asked, of all that is wanted now."""
         found = self._needs(trace, self.wanted.all)
         asked = self.wanted.new(found.graph, self.wanted.all)
@@ -360,7 +351,7 @@ class _Exporting:
         if straight and certain:
             way = self.wanted.recorded
             kept += [replace(r, formula=any_of((way, r.formula))) for r in extra if r not in kept]
-        return Asked(found, asked, extra, self._not_accidental(kept, asked, trace, again))
+        return Asked(found, asked, extra, second.not_accidental(kept, asked, trace))
 
     def _needs(self, trace: Trace, given: Sequence[Formula]) -> Needs:
         with self.judge.resting():  # it has a judge and a budget of its own
@@ -370,7 +361,7 @@ class _Exporting:
         return found.certain and self.report.accepts.exact and not found.unread
 
     def _widest(
-        self, trace: Trace, sizes: Sizes, again: Again, others: bool
+        self, trace: Trace, sizes: Sizes, second: SecondTraces, others: bool
     ) -> tuple[Trace, Sizes]:
         """The trace, or one at other sizes that holds where it does, and on other ways through the model: one
         that pads does, where it may pad by nothing. Ways for which it holds are no other ways. `others`: may
@@ -388,42 +379,17 @@ class _Exporting:
             if shapes is None:
                 continue
             at = example_sizes(shapes.box, self.spec, self._paths(shapes))
-            if (other := self._trace_at(at, again)) is None:
+            if (other := second.at(at)) is None:
                 continue
-            if _same(trace, other) or self._same_where((*known, way, *beyond), trace, other):
+            if same(trace, other) or second.same_where((*known, way, *beyond), trace, other):
                 covered.append(way)
-            elif others and self._same_where((*known, any_of(covered)), trace, other):
+            elif others and second.same_where((*known, any_of(covered)), trace, other):
                 covered.append(way)
                 trace, sizes = other, at
         self.wanted.go(any_of(covered))
         return trace, sizes
 
-    def _trace_at(self, sizes: Sizes, again: Again) -> Trace | None:
-        """A trace at these sizes; None where torch cannot trace there, or takes far longer than before."""
-        try:
-            return again(sizes, self.patience)
-        except Exception:  # noqa: BLE001 (torch raises anything: then there is no second trace)
-            return None
-
-    def _same_where(self, given: Sequence[Formula], one: Trace, other: Trace) -> bool:
-        """Do two traces give the same graph where this is given? A size may be a symbol in one of them, and
-        in the other a number, or written in another way, as long as it is the same there.
-        """
-
-        @functools.cache
-        def equal(size: Any, as_other: Any) -> bool:
-            if size == as_other:
-                return True
-            known = isinstance(size, int | Term) and isinstance(as_other, int | Term)
-            return known and self.judge.ask(eq(size, as_other), given) is Answer.ALWAYS
-
-        def described(trace: Trace) -> Any:
-            known = symbols_of(trace.program, self.spec)
-            return same_graph.described(trace.program, partial(_in_spec, known), equal)
-
-        return same_graph.agree(described(one), described(other), equal)
-
-    def _few_more(self, trace: Trace, again: Again, fill: str, straight: bool) -> None:
+    def _few_more(self, trace: Trace, second: SecondTraces, fill: str, straight: bool) -> None:
         """Where the model branches for a few values of a size alone, such as `t == 1`, the program is run for
         all of them. If it does what the model does, the way through the model is no longer asked for.
         """
@@ -433,7 +399,7 @@ class _Exporting:
         way, program = self.wanted.way, trace.program
         checks = copy.deepcopy(program.graph_module.graph), program._guards_code, program._range_constraints
         self.wanted.way = [formula for formula in way if formula not in few]
-        asked = self._asked_of_all(trace, again, straight)
+        asked = self._asked_of_all(trace, second, straight)
         taken = [r.formula for r in (*asked.graph, *asked.kept)]
         whole = all_of((*self.wanted.domain, *self.wanted.all, *taken))
         install(program, self.spec, whole, self.wanted.fact([whole]), asked.found.unread)
@@ -459,72 +425,6 @@ class _Exporting:
         self.wanted.way = kept
         return straight
 
-    def _not_accidental(
-        self,
-        fixing: list[Requirement],
-        asked: Sequence[Requirement],
-        trace: Trace,
-        again: Again,
-    ) -> list[Requirement]:
-        """Without the equations that the example happened to fulfil, and what nobody knows the graph to need:
-        where they do not hold, a second trace gives the same graph, or several do, so nothing in it is there
-        for their sake.
-        """
-        needed = (*self.wanted.domain, *self.wanted.all, *(r.formula for r in asked))
-        kept, until = [*fixing], time.monotonic() + TRACING
-        for requirement in fixing:
-            if requirement not in kept or time.monotonic() > until:
-                continue
-            failing = negate(requirement.formula)
-            ordinary = self.wanted.ordinary(*(r.formula for r in asked), failing)
-            others: list[Trace] = []
-            for sizes in chain(ordinary, self.wanted.apart((*needed, failing))):
-                other = self._trace_at(sizes, again) if requirement in kept else None
-                if other is None:
-                    continue
-                if _same(trace, other):
-                    kept = [r for r in kept if holds(r.formula, sizes)]
-                elif self._same_where((*needed, failing), trace, other):
-                    kept.remove(requirement)
-                else:
-                    others.append(other)
-            if requirement in kept and self._same_together((*needed, failing), trace, others, again, until):
-                kept.remove(requirement)
-        return kept
-
-    def _same_together(
-        self,
-        given: Sequence[Formula],
-        trace: Trace,
-        others: Sequence[Trace],
-        again: Again,
-        until: float,
-    ) -> bool:
-        """Do these traces, and more if they are needed, give the same graph where this is given, each where
-        its own guards hold? torch traces the same wherever they do.
-        """
-        left, names = [*given], self.spec.domain.symbols
-        waiting = [*others]
-        while time.monotonic() < until:
-            sizes = None
-            if not waiting:
-                if (sizes := next(self.wanted.some((*left,)), None)) is None:
-                    break
-                if (other := self._trace_at(sizes, again)) is None:
-                    return False
-                waiting.append(other)
-            other = waiting.pop()
-            found = self._needs(other, self.wanted.all)
-            where = all_of(r.formula for r in (*found.graph, *found.checks))
-            if found.unread or (sizes is not None and not holds(where, sizes)):
-                return False
-            if self.judge.satisfiable((*left, where), names) == "unsat":
-                continue  # others hold there, too
-            if not self._same_where((*left, where), trace, other):
-                return False
-            left.append(negate(where))
-        return self.judge.satisfiable((*left,), names) == "unsat"
-
     def _given_up(self, taken: Sequence[Requirement]) -> Iterator[GivenUp]:
         yield from (g for g in self.shapes.given_up if g.cause == "way" and self.wanted.way)
         for requirement in taken:
@@ -533,20 +433,9 @@ class _Exporting:
             yield GivenUp("trace", str(requirement.formula), str(requirement.formula), reason)
 
 
-def _in_spec(known: Mapping[str, Dim], size: sympy.Expr) -> Dim | sympy.Expr:
-    """A size of a trace, whose symbols are these, in terms of the spec; as it is where it cannot be told."""
-    dim = dim_of(size)
-    return size if dim is None or not symbols(dim) <= known.keys() else substitute(dim, known)
-
-
 def _strictness(way: Formula) -> int:
     """Less where more differs, as where more has a remainder."""
     return -sum(comparison.op == "!=" for comparison in comparisons(way))
-
-
-def _same(one: Trace, other: Trace) -> bool:
-    """Are they the same graph?"""
-    return same_graph.described(one.program) == same_graph.described(other.program)
 
 
 def _uncertain(found: Needs) -> Iterator[GivenUp]:

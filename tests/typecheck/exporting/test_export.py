@@ -27,13 +27,14 @@ from anyshape.constraints.spec_text import parse_spec
 from anyshape.solver.boxes import Box, Root
 from anyshape.typecheck import Exported, ExportError, TargetError, check, export
 from anyshape.typecheck.exporting import export as exporting
-from anyshape.typecheck.exporting import same_graph, sympy_work, tracing
+from anyshape.typecheck.exporting import same_graph, second_traces, sympy_work, tracing
 from anyshape.typecheck.exporting.broadcasting import unsure
 from anyshape.typecheck.exporting.example_inputs import arguments
 from anyshape.typecheck.exporting.example_sizes import example_sizes, mixed_sizes
 from anyshape.typecheck.exporting.program_checks import symbols_of
 from anyshape.typecheck.exporting.program_needs import Needs, Requirement
 from anyshape.typecheck.exporting.python_calls import builtins_on_sizes
+from anyshape.typecheck.exporting.second_traces import SecondTraces
 
 aten = torch.ops.aten
 Sizes = Mapping[str, int]
@@ -931,7 +932,7 @@ def test_bounds_that_leave_one_size_are_an_equation(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(exporting, "needs", bounded)
     assert export(nn.ReLU(), "input: [n, 3]").exact  # a second trace shows that no number is in the graph
-    monkeypatch.setattr(exporting.same_graph, "described", lambda module, *how: object())
+    monkeypatch.setattr(same_graph, "described", lambda module, *how: object())
     assert str(export(nn.ReLU(), "input: [n, 3]").accepts) == "n == 5"
 
 
@@ -944,8 +945,8 @@ def test_several_traces_show_that_an_equation_is_an_accident(
     regions: list[Formula], accepts: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each is the same graph where its own guards hold, and together they hold wherever the first fails."""
-    real, same_where = exporting.needs, exporting._Exporting._same_where
-    together = exporting._Exporting._same_together
+    real, same_where = exporting.needs, SecondTraces.same_where
+    together = SecondTraces._same_together
 
     def bounded(trace: exporting.Trace, *args: Any) -> Needs:
         found = real(trace, *args)
@@ -961,10 +962,10 @@ def test_several_traces_show_that_an_equation_is_an_accident(
 
     in_force: list[bool] = []
     monkeypatch.setattr(exporting, "needs", bounded)
-    monkeypatch.setattr(exporting, "_same", lambda one, other: False)
-    monkeypatch.setattr(exporting._Exporting, "_same_together", several)
+    monkeypatch.setattr(second_traces, "same", lambda one, other: False)
+    monkeypatch.setattr(SecondTraces, "_same_together", several)
     monkeypatch.setattr(
-        exporting._Exporting, "_same_where", lambda self, *args: bool(in_force) and same_where(self, *args)
+        SecondTraces, "same_where", lambda self, *args: bool(in_force) and same_where(self, *args)
     )
     found = export(nn.ReLU(), "input: [n, 3]")
     assert str(found.accepts) == accepts
