@@ -325,12 +325,12 @@ def _substitute(dim: Dim, replacement: Mapping[str, Dim], done: dict[Atom, Dim])
         return dim
     parts: list[Dim] = []
     for mono, c in dim.terms:
-        part: Dim = c
+        part: Dim = 1
         for atom in mono:
             if atom not in done:
                 done[atom] = _substitute_atom(atom, replacement, done)
-            part = multiply(part, done[atom])
-        parts.append(part)
+            part = multiply(part, done[atom])  # remembered: powers of a symbol share it
+        parts.append(multiply(part, c))
     return total(parts)
 
 

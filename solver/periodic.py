@@ -20,8 +20,9 @@ MAX_PERIOD = 1 << 12
 MAX_CUTS = 1 << 12
 MAX_CLASSES = 1 << 7
 MAX_WORK = 1 << 14
-"""Evaluations of a comparison, and polynomials whose roots are looked for, beyond which it is not looked at
-here.
+MAX_DEGREE = 1 << 6
+"""Evaluations of a comparison, polynomials whose roots are looked for, and their degree, beyond which it is
+not looked at here.
 """
 
 
@@ -407,7 +408,7 @@ def _compared(compare: Compare, name: str) -> IntegerSet:
         return _half_line(linear[0][0][1], linear[1])
     period = _period(term, 1)
     degree = _degree(term)
-    if period * (degree + 1) > MAX_PERIOD:
+    if period * (degree + 1) > MAX_PERIOD or degree > MAX_DEGREE:
         raise TooLarge
     dims = (*_differences(term), term)
     if period * sum(_degree(dim) + 1 for dim in dims) > MAX_WORK:

@@ -34,6 +34,7 @@ from anyshape.constraints.dims import (
     maximum,
     minimum,
     modulo,
+    power,
     square_root,
     substitute,
     sym,
@@ -487,6 +488,8 @@ def test_substitution_is_simultaneous() -> None:
     assert substitute(h // 2 + w, {"h": 4 * x + 2}) == 2 * x + w + 1
     assert substitute(h // w, {"h": x * w}) == x
     assert substitute(minimum(h, w), {"w": h + 1}) == h
+    shifted = coefficients(substitute(power(h, 60), {"h": h + 1}))
+    assert {len(mono): c for mono, c in shifted} == {k: math.comb(60, k) for k in range(61)}
     dim = h // 2
     assert substitute(dim, {"w": 3}) is dim
 

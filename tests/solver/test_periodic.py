@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from random_formulas import formulas
 
-from anyshape.constraints.dims import Dim, evaluate, maximum, minimum, sym
+from anyshape.constraints.dims import Dim, evaluate, maximum, minimum, power, sym
 from anyshape.constraints.formula import Formula, ge, holds, le
 from anyshape.constraints.formula_text import parse_formula
 from anyshape.solver import periodic
@@ -102,6 +102,12 @@ def test_a_chain_of_256_residues_is_one_cut() -> None:
 def test_too_large_is_not_mine() -> None:
     assert solutions(parse_formula("b % 9973 == b % 9967"), "b") is None
     assert solutions(parse_formula("8 % b == 0"), "b") is None
+
+
+def test_polynomials_of_high_degree_are_not_mine() -> None:
+    """They are told by differences of differences, as many as the degree."""
+    assert solutions(ge(power(sym("b"), 400) - 8, 0), "b") is None
+    assert solutions(ge(power(sym("b"), 40) - 8, 0), "b") is not None
 
 
 def test_the_empty_set() -> None:
