@@ -19,6 +19,7 @@ from torch.utils._sympy.functions import Mod, PythonMod
 from .broadcasting import Alike, Either
 from .held_sizes import HeldSizes
 from .loop_rows import same_size
+from .sized_calls import SizedCalls
 
 aten = torch.ops.aten
 
@@ -26,7 +27,10 @@ aten = torch.ops.aten
 @contextlib.contextmanager
 def other_calls(either: Either) -> Iterator[None]:
     """While this lasts calls go otherwise. `either`: which sizes broadcast either way."""
-    with _Pooling(), _Squeezing(), _Slicing(), _Spacing(), Alike(either), HeldSizes(), _paddings():
+    modes = _Pooling(), _Squeezing(), _Slicing(), _Writing(), SizedCalls(), Alike(either), HeldSizes()
+    with contextlib.ExitStack() as calls:
+        for context in (*modes, _paddings()):
+            calls.enter_context(context)
         yield
 
 
@@ -169,36 +173,38 @@ class _Slicing(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-# ---- linspace
+# ---- writes
 
 
-class _Spacing(TorchFunctionMode):
-    """`linspace` takes no size for the number of its steps: torch would make a number of it."""
+class _Writing(TorchFunctionMode):
+    """`y[:, n] = x` is written into the view `y[:, n]`: torch would make a number of a size in the index."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        given = kwargs or {}
-        if func is torch.linspace:
-            named = {**dict(zip(("start", "end", "steps"), args, strict=False)), **given}
-            if isinstance(named.get("steps"), torch.SymInt) and not named.keys() & _NOT_SPACED:
-                numbers = all(isinstance(named[end], int | float) for end in ("start", "end"))
-                if numbers and named.get("dtype") in (None, torch.float32, torch.float64):
-                    return _spaced(**named)
-        return func(*args, **given)
+        if func is torch.Tensor.__setitem__ and type(args[1]) is tuple:
+            kinds = {*map(type, args[1])}
+            if torch.SymInt in kinds and kinds <= _PLACES:
+                args = _view(args[0], args[1]), ..., args[2]
+        return func(*args, **(kwargs or {}))
 
 
-_NOT_SPACED: Final = frozenset({"out", "layout", "pin_memory", "requires_grad", "names"})
+def _view(whole: torch.Tensor, places: tuple[Any, ...]) -> torch.Tensor:
+    """`whole[places]`"""
+    view, dim = whole, 0
+    for place in places:
+        if place is Ellipsis:
+            dim += whole.dim() - sum(other is not None and other is not Ellipsis for other in places)
+        elif place is None:
+            view, dim = view.unsqueeze(dim), dim + 1
+        elif isinstance(place, slice):
+            step = 1 if place.step is None else place.step
+            view, dim = aten.slice(view, dim, place.start, place.stop, step), dim + 1
+        else:
+            view = view.select(dim, place)
+    return view
 
 
-def _spaced(
-    start: float, end: float, steps: Any, dtype: Any = None, device: Any = None
-) -> torch.Tensor:
-    """[steps]: from both ends to the middle in equal steps, as torch does it, so that both are exact."""
-    dtype = dtype or torch.get_default_dtype()
-    places = torch.arange(steps, device=device)
-    # Of one step no more is asked than where it begins.
-    step = (end - start) / torch.sym_max(steps - 1, 1)  # type: ignore[no-untyped-call]
-    ahead, behind = start + step * places.to(dtype), end - step * (steps - 1 - places).to(dtype)
-    return torch.where(2 * places < steps, ahead, behind)
+_PLACES: Final = frozenset({int, torch.SymInt, slice, type(None), type(Ellipsis)})
+"""Of these an index gives a view."""
 
 
 # ---- padding
