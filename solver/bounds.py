@@ -54,6 +54,8 @@ RELATIONS = 32
 RULES = 32
 PASSES = 4
 """How many rules are kept, and how often all are applied in turn."""
+QUOTIENTS = 4
+"""How many quotients of a term are replaced by bounds."""
 PRIMES = (2, 3, 5, 7, 11, 13)
 DIVISORS = 40
 """Numbers that are products of these primes, and have no more divisors, are told apart by them."""
@@ -395,9 +397,9 @@ class Known:
             answer = True if True in answers else False if None not in answers else None
         return self._whole(formula) if answer is None else answer
 
-    def _compare(self, compare: Compare) -> bool | None:
+    def _compare(self, compare: Compare, floors: bool = True) -> bool | None:
         """By interval, by fact, by normal form under what is known, by the values of a symbol, by interval
-        there, by adding one known inequality.
+        there, by adding one known inequality; where `floors` are looked at, by bounds of those.
         """
         if any(name.startswith(SHIFTED) for name in symbols(compare.term)):
             return None
@@ -430,7 +432,7 @@ class Known:
             answer = self._apart(plain)
         if answer is None and self._relations:
             answer = self._related(plain)
-        if answer is None and self.thorough:
+        if answer is None and floors and self.thorough:
             answer = self._without_floors(plain)
         return self._whole(compare) if answer is None else answer
 
@@ -442,16 +444,26 @@ class Known:
         return None if rest is None else self.ask(_COMPARE[compare.op](rest, 0))
 
     def _without_floors(self, compare: Compare) -> bool | None:
-        """By t >= 0 where a bound of it is, with a quotient replaced by a bound; the same for t < 0."""
+        """By t >= 0 where a bound of it is, with quotients replaced by bounds; the same for t < 0."""
+        term = compare.term
         if compare.op == ">=":
-            if self._surely(self._unfloored(compare.term)):
-                return True
-            return False if self._surely(self._unfloored(-compare.term - 1)) else None
-        apart = any(self._surely(self._unfloored(t)) for t in (compare.term - 1, -compare.term - 1))
+            return True if self._not_negative(term) else False if self._not_negative(-term - 1) else None
+        apart = self._not_negative(term - 1) or self._not_negative(-term - 1)
         return compare.op == "!=" if apart else None
 
-    def _surely(self, term: Dim | None) -> bool:
-        return term is not None and self.ask(ge(term, 0)) is True
+    def _not_negative(self, term: Dim) -> bool:
+        """Is a term at least 0, which it is where one is that has fewer quotients?"""
+        for _ in range(QUOTIENTS):
+            simpler = self._unfloored(term)
+            if simpler is None:
+                return False
+            least = ge(simpler, 0)
+            if not isinstance(least, Compare):
+                return least is True
+            if self._compare(least, floors=False):
+                return True
+            term = least.term
+        return False
 
     def _unfloored(self, term: Dim) -> Dim | None:
         """A term that is at least 0 only where t = a*(p//k) + b is, for k >= 1, its first quotient gone:

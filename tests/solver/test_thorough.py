@@ -228,6 +228,36 @@ def test_an_example_is_one(given: list[Formula]) -> None:
         assert all(holds(f, found) for f in asked)
 
 
+def merged(levels: int, size: Dim) -> Dim:
+    """A batch of windows put together, cut anew and put together, as vision models with windows do."""
+    a, b = sym("a"), sym("b")
+    for _ in range(levels):
+        size = (16 * (a // 4) * (b // 4) * size) // ((a + 1) * (b + 1))
+    return size
+
+
+def replaced(monkeypatch: pytest.MonkeyPatch, levels: int) -> int:
+    """How many quotients are replaced to tell whether merged sizes differ."""
+    count = 0
+    unfloored = Known._unfloored
+
+    def counted(self: Known, term: Dim) -> Dim | None:
+        nonlocal count
+        count += 1
+        return unfloored(self, term)
+
+    known = Known([ge(sym(n), 4) for n in "abcd"], thorough=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(Known, "_unfloored", counted)
+        assert known.ask(ne(merged(levels, sym("c")), merged(levels, sym("d")))) is None
+    return count
+
+
+def test_nested_quotients_are_replaced_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some of them, so that deeper nesting is no more to look at."""
+    assert 2 < replaced(monkeypatch, 6) == replaced(monkeypatch, 12) < 20
+
+
 # --- wrong variants are caught
 
 
