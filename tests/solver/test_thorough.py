@@ -253,6 +253,33 @@ def replaced(monkeypatch: pytest.MonkeyPatch, levels: int) -> int:
     return count
 
 
+def quotients() -> st.SearchStrategy[Dim]:
+    """Quotients of products of quotients."""
+    def deeper(inner: st.SearchStrategy[Dim]) -> st.SearchStrategy[Dim]:
+        return st.builds(lambda p, q, r, k: (k * p * q) // r, inner, sizes(), divisors, st.integers(1, 6))
+
+    positive = st.sampled_from("abc").map(sym)
+    divisors = st.one_of(positive, positive.map(lambda s: s + 1), positive.map(lambda s: s * s))
+    return deeper(deeper(sizes()) | sizes()) | deeper(deeper(deeper(sizes())))
+
+
+def missaid(given: Sequence[Formula], asked: Formula) -> str:
+    """What is said of a formula that is not so at one of the points where others hold."""
+    said = Judge().settled(given).ask(asked)
+    points = where(given, SIZES) if said is not None else ()
+    return next((f"{asked} is {not said} at {point}" for point in points if holds(asked, point) != said), "")
+
+
+@given(
+    st.lists(about_sizes(), max_size=2), st.sampled_from([le, ge, eq, ne]), quotients(), quotients() | sizes()
+)
+@settings(max_examples=150, deadline=None)
+def test_what_it_says_of_nested_quotients_is_so(
+    given: list[Formula], compared: Callable[[Dim, Dim], Formula], one: Dim, other: Dim
+) -> None:
+    assert not missaid([*POSITIVE, *given], compared(one, other))
+
+
 def test_nested_quotients_are_replaced_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some of them, so that deeper nesting is no more to look at."""
     assert 2 < replaced(monkeypatch, 6) == replaced(monkeypatch, 12) < 20
@@ -320,6 +347,13 @@ def test_a_wrong_step_is_caught(
     assert not wrong(asked, SIZES)
     monkeypatch.setattr(where_it_is, name, variant)
     assert wrong(asked, SIZES)
+
+
+def test_a_wrong_bound_of_nested_quotients_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    known, asked = parsed("c <= 3", "(((a*b)//(c + 1))*b)//c >= c")
+    assert not missaid([*POSITIVE, known], asked)
+    monkeypatch.setattr(Known, "_unfloored_at", other_way_round)
+    assert missaid([*POSITIVE, known], asked)
 
 
 def test_a_negation_is_told_from_its_formula() -> None:
