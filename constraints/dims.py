@@ -76,6 +76,8 @@ class _Frozen:
 
 
 _set = object.__setattr__
+_ABBREVIATION: Final = "⟨"
+"""In no text but that of what is too long to be read."""
 
 
 class _Atom(_Frozen):
@@ -131,6 +133,11 @@ class Apply(_Atom):
         _set(self, "text", text if len(text) <= LONGEST else _abbreviated(op, text))
         _set(self, "symbols", frozenset().union(*map(symbols, args)))
         _set(self, "depth", 1 + max(map(depth, args)))
+
+    @property
+    def is_abbreviated(self) -> bool:
+        """Does its text not say all of it?"""
+        return _ABBREVIATION in self.text
 
     def __repr__(self) -> str:
         return f"Apply({self.op!r}, {self.args!r})"
@@ -280,6 +287,23 @@ def depth(dim: Dim) -> int:
     if isinstance(dim, int):
         return 0
     return max(atom.depth for mono, _ in dim.terms for atom in mono)
+
+
+def applications(*dims: Dim) -> tuple[Apply, ...]:
+    """Every application in the dims once, of which nested dims hold many copies, after those inside it."""
+    found: dict[Apply, None] = {}
+
+    def visit(dim: Dim) -> None:
+        for mono, _ in coefficients(dim):
+            for atom in mono:
+                if isinstance(atom, Apply) and atom not in found:
+                    for arg in atom.args:
+                        visit(arg)
+                    found[atom] = None
+
+    for dim in dims:
+        visit(dim)
+    return (*found,)
 
 
 def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
@@ -957,7 +981,7 @@ def _abbreviated(op: str, text: str) -> str:
     """What stands for an application whose text is too long; nothing reads it back."""
     from hashlib import blake2b  # which loads OpenSSL
 
-    return f"⟨{op} … {blake2b(text.encode(), digest_size=16).hexdigest()}⟩"
+    return f"{_ABBREVIATION}{op} … {blake2b(text.encode(), digest_size=16).hexdigest()}⟩"
 
 
 def _number_text(n: int) -> str:

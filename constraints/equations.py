@@ -8,9 +8,8 @@ nothing, and need not find everything.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
-from .dims import BUILD, Apply, Atom, Dim, Mono, Symbol, Term, symbols, total
+from .dims import BUILD, Apply, Atom, Dim, Mono, Symbol, Term, applications, symbols, total
 from .formula import And, Compare, Formula, Or, all_of, any_of, compare, conjuncts
 
 ROUNDS = 4
@@ -135,15 +134,5 @@ def _within(mono: Mono, dim: Dim) -> bool:
     """Would rewriting the product to the dim bring the product back, or make a symbol stand for a larger
     term?
     """
-    return not frozenset(mono).isdisjoint(_atoms(dim))
-
-
-def _atoms(dim: Dim) -> Iterator[Atom]:
-    """Every atom in the dim, those inside other atoms included."""
-    if isinstance(dim, Term):
-        for mono, _ in dim.terms:
-            for atom in mono:
-                yield atom
-                if isinstance(atom, Apply):
-                    for part in atom.args:
-                        yield from _atoms(part)
+    inside = {*applications(dim)}
+    return any(a.name in symbols(dim) if isinstance(a, Symbol) else a in inside for a in mono)

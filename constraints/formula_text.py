@@ -12,11 +12,11 @@ aside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Final
 
-from .dims import Apply, Dim, Term
+from .dims import Dim, applications
 from .formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
 from .syntax import DimSyntaxError, Tokens, parse_expression
 
@@ -40,17 +40,7 @@ def parse_condition(tokens: Tokens) -> Formula:
 
 def defined(dim: Dim) -> Formula:
     """The dim has a value: no divisor in it is zero. Divisors inside divisors come first."""
-    return all_of(ne(divisor, 0) for divisor in _divisors(dim))
-
-
-def _divisors(dim: Dim) -> Iterator[Dim]:
-    for mono, _ in dim.terms if isinstance(dim, Term) else ():
-        for atom in mono:
-            if isinstance(atom, Apply):
-                for arg in atom.args:
-                    yield from _divisors(arg)
-                if atom.op in ("//", "%"):
-                    yield atom.args[1]
+    return all_of(ne(atom.args[1], 0) for atom in applications(dim) if atom.op in ("//", "%"))
 
 
 # `positive` is False under an odd number of negations. They are pushed down while reading, so that the guards

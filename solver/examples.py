@@ -9,7 +9,7 @@ from functools import lru_cache
 from math import inf
 from random import Random
 
-from ..constraints.dims import Dim, coefficients, evaluate, symbols
+from ..constraints.dims import Dim, applications, coefficients, evaluate, symbols
 from ..constraints.formula import Formula, comparisons, free_symbols, holds
 from .bounds import Known
 from .periodic import EVERY, IntegerSet
@@ -116,15 +116,9 @@ def _constants(formula: Formula) -> frozenset[int]:
 
 
 def _numbers(dim: Dim) -> set[int]:
-    if isinstance(dim, int):
-        return {dim}
-    found: set[int] = set()
-    for mono, c in coefficients(dim):
-        found |= {c} if not mono else set()
-        for atom in mono:
-            for arg in getattr(atom, "args", ()):
-                found |= _numbers(arg)
-    return found
+    """The integers that are added anywhere in the dim, and those that its applications have."""
+    parts = (dim, *(arg for atom in applications(dim) for arg in atom.args))
+    return {c for part in parts for mono, c in coefficients(part) if not mono}
 
 
 def assignments(pools: Mapping[str, list[int]]) -> Iterator[dict[str, int]]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import combinations
 from math import gcd, inf, lcm
 
-from ..constraints.dims import Dim, Symbol, Term, evaluate, substitute, sym, symbols
+from ..constraints.dims import Dim, Term, applications, evaluate, substitute, sym, symbols
 from ..constraints.formula import (
     Compare,
     Formula,
@@ -241,17 +241,9 @@ def _lines(point: Mapping[str, int]) -> Iterator[dict[str, int]]:
 
 def _divisors(formula: Formula) -> int:
     """A common multiple of the integer divisors in a formula."""
-    found = 1
-    queue: list[Dim] = [c.term for c in comparisons(formula)]
-    while queue:
-        dim = queue.pop()
-        for mono, _ in dim.terms if isinstance(dim, Term) else ():
-            for atom in mono:
-                if not isinstance(atom, Symbol):
-                    queue += atom.args
-                    if atom.op in ("//", "%") and isinstance(atom.args[1], int):
-                        found = lcm(found, atom.args[1])
-    return found
+    found = applications(*(comparison.term for comparison in comparisons(formula)))
+    divisors = [atom.args[1] for atom in found if atom.op in ("//", "%")]
+    return lcm(*(divisor for divisor in divisors if isinstance(divisor, int)))
 
 
 def _equal_to(judge: Judge, name: str, earlier: Sequence[str], formulas: Sequence[Formula]) -> Dim | None:

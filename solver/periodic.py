@@ -13,7 +13,17 @@ from math import gcd, inf, lcm
 
 from msgspec import Struct
 
-from ..constraints.dims import Apply, Atom, Dim, Symbol, Term, coefficients, evaluate, linear_parts, lone_atom
+from ..constraints.dims import (
+    Apply,
+    Dim,
+    Symbol,
+    Term,
+    applications,
+    coefficients,
+    evaluate,
+    linear_parts,
+    lone_atom,
+)
 from ..constraints.formula import And, Compare, Formula, Or, holds
 
 MAX_PERIOD = 1 << 12
@@ -465,6 +475,7 @@ def _period(dim: Dim, k: int) -> int:
     return period
 
 
+@lru_cache(maxsize=1 << 14)
 def _period_of(atom: Apply, k: int) -> int:
     if atom.op == "isqrt":
         raise TooLarge
@@ -481,6 +492,7 @@ def _degree(dim: Dim) -> int:
     return max((sum(map(_degree_of, mono)) for mono, _ in coefficients(dim)), default=0)
 
 
+@lru_cache(maxsize=1 << 14)
 def _degree_of(atom: Symbol | Apply) -> int:
     if isinstance(atom, Symbol):
         return 1
@@ -512,21 +524,8 @@ def _sign_changes(dims: Iterable[Dim], name: str, residue: int, period: int) -> 
 
 def _differences(dim: Dim) -> tuple[Dim, ...]:
     """x - y for the arguments x, y of every min and max in the dim, innermost first, each once."""
-    found: dict[Dim, None] = {}
-    seen: set[Atom] = set()
-
-    def visit(dim: Dim) -> None:
-        for mono, _ in coefficients(dim):
-            for atom in mono:
-                if isinstance(atom, Apply) and atom not in seen:
-                    seen.add(atom)
-                    for arg in atom.args:
-                        visit(arg)
-                    if atom.op in ("min", "max"):
-                        found.update(dict.fromkeys(x - y for x, y in combinations(atom.args, 2)))
-
-    visit(dim)
-    return tuple(found)
+    extrema = (atom for atom in applications(dim) if atom.op in ("min", "max"))
+    return (*dict.fromkeys(x - y for atom in extrema for x, y in combinations(atom.args, 2)),)
 
 
 def _changes(value: Callable[[int], int], degree: int, low: float, high: float) -> list[int]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, product
 from math import inf
 
-from ..constraints.dims import Apply, Dim, coefficients, sym
+from ..constraints.dims import Dim, applications, sym
 from ..constraints.formula import (
     Compare,
     Formula,
@@ -50,14 +50,8 @@ def simplify(judge: Judge, domain: Domain, requirements: Iterable[Formula]) -> F
 
 def _divides(formula: Formula) -> bool:
     """Is there a division by a size?"""
-    todo: list[Dim] = [comparison.term for comparison in comparisons(formula)]
-    while todo:
-        dim = todo.pop()
-        for atom in {atom for mono, _ in coefficients(dim) for atom in mono if isinstance(atom, Apply)}:
-            if atom.op in ("//", "%") and not isinstance(atom.args[1], int):
-                return True
-            todo.extend(atom.args)
-    return False
+    found = applications(*(comparison.term for comparison in comparisons(formula)))
+    return any(atom.op in ("//", "%") and not isinstance(atom.args[1], int) for atom in found)
 
 
 def _alike(domain: Domain, one: Formula, other: Formula) -> bool:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from anyshape.constraints.dims import Dim, sym
+from collections.abc import Callable
+
+import pytest
+
+from anyshape.constraints.dims import Dim, applications, maximum, sym
 from anyshape.constraints.formula import ge
+from anyshape.constraints.formula_text import defined
 from anyshape.constraints.language import Constraint
 from anyshape.constraints.program import Node, Origin, Program
 from anyshape.constraints.system import Domain, Path, System
+from anyshape.solver import periodic
 from anyshape.solver.decide import decide
+from anyshape.solver.examples import constants
+from anyshape.solver.judge import Judge
+from anyshape.solver.shorten import simplify
 
 
 def asking(dim: Dim) -> System:
@@ -31,3 +40,30 @@ def test_thousands_of_levels_are_told() -> None:
     decision = decide(asking(shrunk(3000)))
     assert decision.verdict == "unknown"
     assert "nested too deeply" in decision.reasons[0].reason
+
+
+def doubled(times: int) -> Dim:
+    """A size that holds twice as many copies of a symbol each time."""
+    dim: Dim = sym("h")
+    for _ in range(times):
+        dim = (3 * dim + 1) // 2 + (5 * dim + 2) // 7
+    return dim
+
+
+@pytest.mark.parametrize("look", [
+    applications,
+    defined,
+    lambda dim: constants([ge(dim, 5)]),
+    lambda dim: simplify(Judge(), Domain(("h",)), [ge(dim, 5)]),
+    lambda dim: periodic.period(maximum(dim, 5)),
+    periodic._degree,
+])
+def test_copies_are_looked_at_once(look: Callable[[Dim], object]) -> None:
+    """There are more than anybody could look at."""
+    look(doubled(60))
+
+
+def test_applications_come_after_those_inside_them() -> None:
+    found = applications(doubled(2))
+    assert len(found) == 4
+    assert all(found.index(inner) < n for n, a in enumerate(found) for inner in applications(*a.args))

@@ -312,7 +312,10 @@ class _Exporting:
             dropped = [r for r in asked.trace if r not in kept]
             accepted = simplify(self.judge, self.spec.domain, [*self.wanted.all, *(r.formula for r in taken)])
             whole = all_of((*self.wanted.domain, *conjuncts(accepted)))
-            checks = install(program, self.spec, whole, self.wanted.fact([accepted]), found.unread)
+            try:
+                checks = install(program, self.spec, whole, self.wanted.fact([accepted]), found.unread)
+            except GraphError as error:
+                raise failure(f"the exported program cannot be given its checks: {error}") from error
             trial = Comparison(self.model, self.spec, program, accepted, fill, not certain, self.judge)
             back = [r for r in dropped if not trial.agree_where(negate(r.formula))]
             if not back and not trial.wrong:

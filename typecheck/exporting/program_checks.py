@@ -24,12 +24,24 @@ from torch.fx import Graph, Node
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges
 
-from ...constraints.dims import Apply, Atom, Dim, Symbol, Term, linear_parts, substitute, sym, symbols
+from ...constraints.dims import (
+    Apply,
+    Atom,
+    Dim,
+    Symbol,
+    Term,
+    applications,
+    linear_parts,
+    substitute,
+    sym,
+    symbols,
+)
 from ...constraints.formula import And, Compare, Formula, Or, comparisons, conjuncts, divides, eq, rewrite
 from ...constraints.language import Fact, Tensor
 from ...constraints.spec import Spec
 from ...tracer import export
 from ...tracer.alone import alone
+from ...tracer.exported import GraphError
 from ...tracer.graph import flat
 from .graph_calls import put_call
 
@@ -52,7 +64,7 @@ def install(
 
     `fact` says what the formula says of a dim; `guards` are conditions of the trace's own that stay, and so
     do the assertions of its graph. Returns the conditions that the program checks now, as Python over
-    `L['x'].size()[0]`.
+    `L['x'].size()[0]`. Raises GraphError where a condition is too long to be one.
     """
     inputs = _Inputs(program, spec)
     conditions = [*inputs.conditions(accepted)]
@@ -118,7 +130,9 @@ class _Inputs:
                 yield from conjuncts(rewrite(formula, shown))
 
     def python(self, condition: Formula) -> str:
-        """`L['x'].size()[0] % 4 == 0`"""
+        """`L['x'].size()[0] % 4 == 0`. Raises GraphError where nobody could write all of it."""
+        if any(atom.is_abbreviated for c in comparisons(condition) for atom in applications(c.term)):
+            raise GraphError(f"a condition on its sizes is too long to be checked: {condition}")
         text = str(condition).replace("isqrt(", "math.isqrt(")
         return re.sub(r"\bsize_\d+\b", lambda found: self._source(self.places[found[0]]), text)
 
@@ -179,7 +193,8 @@ class _Writer:
 
     def __init__(self, graph: Graph, inputs: _Inputs) -> None:
         self.graph, self.inputs = graph, inputs
-        self.sizes: dict[str, Node | int] = {}
+        self.done: dict[Atom, Node | int] = {}
+        """Sizes and what is made of them, of which nested dims hold many copies."""
 
     def write(self, conditions: list[Formula]) -> None:
         """Asserts each condition that the types of the inputs leave open."""
@@ -233,22 +248,23 @@ class _Writer:
         return self._all(operator.add, parts)
 
     def _atom(self, atom: Atom) -> Node | int:
-        if isinstance(atom, Apply) and atom.op == "isqrt":
+        if atom not in self.done:
+            self.done[atom] = self._size(atom) if isinstance(atom, Symbol) else self._applied(atom)
+        return self.done[atom]
+
+    def _applied(self, atom: Apply) -> Node | int:
+        if atom.op == "isqrt":
             return self._root(self._dim(atom.args[0]))
-        if isinstance(atom, Apply):
-            return self._all(_OPERATORS[atom.op], [*map(self._dim, atom.args)])
-        if atom.name not in self.sizes:
-            index, axis = place = self.inputs.places[atom.name]
-            placeholder, value = self.inputs.placeholders[index], self.inputs.value(place)
-            if isinstance(value, int):
-                self.sizes[atom.name] = value
-            elif axis is None:
-                self.sizes[atom.name] = placeholder
-            else:
-                node = self.graph.call_function(SIZE, (placeholder, axis))
-                node.meta["val"] = value
-                self.sizes[atom.name] = node
-        return self.sizes[atom.name]
+        return self._all(_OPERATORS[atom.op], [*map(self._dim, atom.args)])
+
+    def _size(self, symbol: Symbol) -> Node | int:
+        index, axis = place = self.inputs.places[symbol.name]
+        placeholder, value = self.inputs.placeholders[index], self.inputs.value(place)
+        if isinstance(value, int) or axis is None:
+            return value if isinstance(value, int) else placeholder
+        node = self.graph.call_function(SIZE, (placeholder, axis))
+        node.meta["val"] = value
+        return node
 
     def _root(self, square: Node | int) -> Node | int:
         """floor(sqrt(n)) of an n >= 0 below 2**52, for which the float is exact enough."""
@@ -269,14 +285,5 @@ _OPERATORS: Final = {"//": operator.floordiv, "%": operator.mod, "min": torch.sy
 
 
 def _divides_by_symbols(formula: Formula) -> bool:
-    return any(_has_partial(c.term) for c in comparisons(formula))
-
-
-def _has_partial(dim: Dim) -> bool:
-    for mono, _ in dim.terms if isinstance(dim, Term) else ():
-        for atom in mono:
-            if isinstance(atom, Apply):
-                by_symbol = atom.op in ("//", "%") and not isinstance(atom.args[1], int)
-                if by_symbol or any(map(_has_partial, atom.args)):
-                    return True
-    return False
+    divisions = (a for c in comparisons(formula) for a in applications(c.term) if a.op in ("//", "%"))
+    return any(not isinstance(atom.args[1], int) for atom in divisions)
