@@ -195,6 +195,8 @@ class Known:
         if isinstance(part, Compare):
             if (rest := self._cofactor(part.term)) is not None:
                 return _COMPARE[part.op](rest, 0)
+            if (factors := self._factors_of_one(part.term)) and part.op != "!=":
+                return all_of(_COMPARE[part.op](lone(atom), 1) for atom in factors)
             plain = self._undominated(part) if self.thorough else part
             return _told_apart(plain) if isinstance(plain, Compare) else plain
         return part
@@ -503,6 +505,15 @@ class Known:
                 if interval(divisor, self.ranges)[0] > 0:
                     return term // divisor
         return None
+
+    def _factors_of_one(self, term: Term) -> Mono:
+        """The factors of t in t - 1, if there are several and none is negative: x*y == 1 says that both are
+        1, and x*y >= 1 that both are at least 1.
+        """
+        if len(term.terms) != 2 or len(term.terms[0][0]) < 2 or [c for _, c in term.terms] != [1, -1]:
+            return ()
+        (mono, _), (rest, _) = term.terms
+        return () if rest or any(interval(lone(a), self.ranges)[0] < 0 for a in mono) else mono
 
     def _related(self, compare: Compare) -> bool | None:
         """With k >= 0 known: t - k >= 0 gives t >= 0, and -t - 1 - k >= 0 gives t < 0"""

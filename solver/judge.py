@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from ..constraints.dims import sym
-from ..constraints.formula import Formula, all_of, any_of, conjuncts, le, ne, negate
+from ..constraints.dims import evaluate, sym
+from ..constraints.formula import Formula, all_of, any_of, conjuncts, le, ne, negate, rewrite
 from ..constraints.rows import is_possible, is_rank, is_relation
 from ..constraints.system import Answer
-from . import cases, coordinates, corners, elimination, examples
+from . import cases, coordinates, corners, elimination, examples, residues
 from .bounds import Known, names_of
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ SPLITS = 2
 Satisfiable: TypeAlias = Literal["sat", "unsat", "unknown"]
 Found: TypeAlias = tuple[Satisfiable, dict[str, int]]
 """An answer, and the assignment that it is true for."""
+UNKNOWN: Final[Found] = "unknown", {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,28 +298,32 @@ class Judge:
         return self._answers[part]
 
     def _with_effort(self, part: tuple[Formula, ...], units: int | None, splits: int) -> Found:
-        """The answer for a component by z3 within few units; then by thorough thought, by solving for one
-        symbol at a time, and by z3 with all there is, which may have got further with more. Where a
-        comparison decides many of its disjunctions, by the answers with it and with its negation.
-        """
+        """The answer for a component by the first effort that gives one."""
         if self.exhausted:
-            return "unknown", {}
-        found = self._with_z3(part, self.known(part), (part,), FEW, afresh=False)
-        if found[0] != "unknown":
-            self._answers[part] = found
-            return found
-        by = cases.deciding(part) if splits else None
-        if by is not None:
-            found = self._split(part, by, units, splits - 1)
-        elif (known := self.settled(part)).contradictory:
-            found = "unsat", {}
-        elif (model := coordinates.find(known, part)) is not None:
-            found = "sat", model
-        else:
-            found = self._with_z3(part, known, (tuple(known.facts), part), units)
+            return UNKNOWN
+        efforts = self._efforts(part, units, splits)
+        found = next((found for found in efforts if found[0] != "unknown"), UNKNOWN)
         if found[0] != "unknown":
             self._answers[part] = found
         return found
+
+    def _efforts(self, part: tuple[Formula, ...], units: int | None, splits: int) -> Iterator[Found]:
+        """Answers by z3 within few units; by residue classes; by thorough thought, by solving for one symbol
+        at a time, and by z3 with all there is, which may have got further with more. Where a comparison
+        decides many disjunctions, by the answers with it and with its negation alone.
+        """
+        yield self._with_z3(part, self.known(part), (part,), FEW, afresh=False)
+        if splits and (by := cases.deciding(part)) is not None:
+            yield self._split(part, by, units, splits - 1)
+            return
+        if splits:
+            yield self._by_classes(part, units)
+        known = self.settled(part)
+        if known.contradictory:
+            yield "unsat", {}
+        if (model := coordinates.find(known, part)) is not None:
+            yield "sat", model
+        yield self._with_z3(part, known, (tuple(known.facts), part), units)
 
     def _split(self, part: tuple[Formula, ...], by: Formula, units: int | None, splits: int) -> Found:
         """The answer for a component by the answers where the comparison holds, and where it does not."""
@@ -331,6 +336,24 @@ class Judge:
                     return "sat", model
             answers.append(answer)
         return ("unsat" if answers == ["unsat", "unsat"] else "unknown"), {}
+
+    def _by_classes(self, part: tuple[Formula, ...], units: int | None) -> Found:
+        """The answer for a component by those for the residue classes of its symbols."""
+        known = self.known(part)
+        parts = residues.classes(known, part)
+        for sizes in parts:
+            try:
+                inside = [rewrite(formula, sizes) for formula in part]
+            except ZeroDivisionError:
+                return UNKNOWN
+            answer, values = self._together(inside, (units or self.budget.units) // len(parts), 0)
+            if answer == "sat":
+                at = {name: evaluate(dim, {name: 2} | values) for name, dim in sizes.items()}
+                model = examples.completed(known, values | at, part)
+                return UNKNOWN if model is None else ("sat", model)
+            if answer == "unknown":
+                return UNKNOWN
+        return ("unsat", {}) if parts else UNKNOWN
 
     def _with_z3(
         self,
@@ -352,7 +375,7 @@ class Judge:
                 return answer, {}
             if answer == "sat" and (model := examples.completed(known, problem.model(), part)) is not None:
                 return answer, model
-        return "unknown", {}  # or sat by an unguarded division by zero, of which z3 may assume what it likes
+        return UNKNOWN  # or sat by an unguarded division by zero, of which z3 may assume what it likes
 
     def ask(self, formula: Formula, given: Sequence[Formula] = (), units: int | None = None) -> Answer:
         """What is known of the formula where all given ones hold. Where nothing satisfies those, that is any
