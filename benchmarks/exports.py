@@ -24,7 +24,7 @@ from zoo.row import Row
 
 from anyshape.constraints.dims import Symbol, Term, linear_parts
 from anyshape.constraints.formula import Formula, holds
-from anyshape.constraints.language import Tensor
+from anyshape.constraints.language import Fact, Tensor
 from anyshape.constraints.spec import Spec
 from anyshape.constraints.spec_text import parse_spec
 from anyshape.typecheck import ExportError, Report, TargetError, check, export
@@ -272,22 +272,27 @@ def _points(
     values: dict[str, set[int]] = {}
     for name, known in report.dims.items():
         found = {1, 2, 3, example[name], example[name] + 1, *row.probe.get(name, ()), *claimed}
-        for end in (known.min, known.max):
-            if end is not None:
-                found |= {end - 1, end, end + 1, end + known.divisor, end - known.divisor}
+        for end in _range(known):
+            found |= {end - 1, end, end + 1, end + known.divisor, end - known.divisor}
         values[name] = {v for v in found if v >= 0}
     random = Random(0)
     names = [*values]
-    tried = [dict(example), *(dict(p) for p in (report.runs_at, report.fails_at) if p is not None)]
-    tried += [{**example, name: value} for name in names for value in sorted(values[name])]
+    first = [dict(example), *(dict(p) for p in (report.runs_at, report.fails_at) if p is not None)]
+    tried = [{**example, name: value} for name in names for value in sorted(values[name])]
     tried += [{n: random.choice(sorted(values[n])) for n in names} for _ in range(4 * POINTS)]
-    random.shuffle(later := tried[3:])
+    ends = [{**example, name: value} for name in names for value in (1, *_range(report.dims[name]))]
+    random.shuffle(tried)
     chosen: list[dict[str, int]] = []
-    for sizes in (*tried[:3], *later):
+    for sizes in (*first, *ends[: POINTS // 2], *tried):
         declared = eager.in_domain(row.inputs, row.assume, sizes) and _elements(spec, sizes) <= LARGE
         if declared and sizes not in chosen and len(chosen) < POINTS:
             chosen.append(sizes)
     return chosen
+
+
+def _range(fact: Fact) -> list[int]:
+    """The least and the greatest size, as far as there is one."""
+    return [end for end in (fact.min, fact.max) if end is not None]
 
 
 def _ends(program: ExportedProgram) -> Iterator[int]:

@@ -60,6 +60,8 @@ from .ways import WAYS, may_scan, ways_apart
 
 SECONDS: Final = 20.0
 """What questions to the solver may take, each time."""
+PATIENCE: Final = 4.0
+"""How many times as long as the first a second trace may take: at size 1 torch is slower."""
 
 Sizes: TypeAlias = Mapping[str, int]
 
@@ -224,7 +226,7 @@ class _Exporting:
             way, started = (self.wanted.way, self.wanted.recorded), time.monotonic()
             try:
                 found = trace(sizes)
-                patience = max(SECONDS, 2 * (time.monotonic() - started))
+                patience = max(SECONDS, PATIENCE * (time.monotonic() - started))
             except Exception as error:  # noqa: BLE001 (torch raises anything; it is told)
                 attempts.append(Attempt(how, sizes, f"{type(error).__name__}: {error}"))
                 continue

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from typing import Any, Final, TypeAlias
@@ -47,12 +47,17 @@ class SecondTraces:
     """Traces the model at other sizes, within so many seconds."""
     patience: float
     """What one of them may take, in seconds."""
+    _failed: set[frozenset[tuple[str, int]]] = field(default_factory=set)
+    """Sizes at which there is none."""
 
     def at(self, sizes: Sizes) -> Trace | None:
         """A trace at these sizes; None where torch cannot trace there, or takes far longer than before."""
+        if (asked := frozenset(sizes.items())) in self._failed:
+            return None
         try:
             return self.again(sizes, self.patience)
         except Exception:  # noqa: BLE001 (torch raises anything: then there is no second trace)
+            self._failed.add(asked)
             return None
 
     def same_where(self, given: Sequence[Formula], one: Trace, other: Trace) -> bool:

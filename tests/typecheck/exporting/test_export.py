@@ -20,18 +20,20 @@ from models.control import AssertsOfData
 from torch import Tensor, nn
 from torch.utils._sympy.functions import FloorDiv
 
-from anyshape.constraints.dims import modulo, sym
+from anyshape.constraints.dims import Dim, evaluate, modulo, sym
 from anyshape.constraints.formula import Formula, eq, free_symbols, ge, holds, le
 from anyshape.constraints.formula_text import parse_formula
+from anyshape.constraints.language import Fact
 from anyshape.constraints.spec_text import parse_spec
 from anyshape.solver.boxes import Box, Root
+from anyshape.tracer.exported import GraphError
 from anyshape.typecheck import Exported, ExportError, TargetError, check, export
 from anyshape.typecheck.exporting import export as exporting
 from anyshape.typecheck.exporting import same_graph, second_traces, sympy_work, tracing
 from anyshape.typecheck.exporting.broadcasting import unsure
 from anyshape.typecheck.exporting.example_inputs import arguments
 from anyshape.typecheck.exporting.example_sizes import example_sizes, mixed_sizes
-from anyshape.typecheck.exporting.program_checks import symbols_of
+from anyshape.typecheck.exporting.program_checks import install, symbols_of
 from anyshape.typecheck.exporting.program_needs import Needs, Requirement
 from anyshape.typecheck.exporting.python_calls import builtins_on_sizes
 from anyshape.typecheck.exporting.second_traces import SecondTraces
@@ -1216,3 +1218,48 @@ def test_of_too_many_ways_the_usual_one_is_told_alone() -> None:
     for n in (1, 256, 513):
         with pytest.raises((AssertionError, RuntimeError)):
             found.program.module()(torch.rand(n))
+
+
+# --- conditions that hold many copies of a part
+
+
+def shrunk(times: int) -> Dim:
+    """A size that holds twice as many copies of the height each time."""
+    dim: Dim = sym("h")
+    for _ in range(times):
+        dim = (3 * dim + 1) // 2 + (5 * dim + 2) // 7
+    return dim
+
+
+def checked(condition: Formula) -> torch.export.ExportedProgram:
+    """A program that only checks its input."""
+    shapes = {"x": {0: torch.export.Dim.AUTO}}
+    program = torch.export.export(Tripled(), (torch.ones(7),), dynamic_shapes=shapes)
+    install(program, parse_spec("x: float32[h]"), condition, lambda dim: Fact(0, None))
+    return program
+
+
+class Tripled(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return 3 * x
+
+
+def test_a_part_that_is_there_many_times_is_computed_once() -> None:
+    program = checked(ge(shrunk(6), 500))
+    assert sum(node.target is operator.floordiv for node in program.graph.nodes) == 12
+    module = program.module()
+    passed = [h for h in range(1, 9) if not raises(module, torch.ones(h))]
+    assert passed == [h for h in range(1, 9) if evaluate(shrunk(6), {"h": h}) >= 500] != []
+
+
+def raises(function: Callable[..., object], *args: object) -> bool:
+    try:
+        function(*args)
+    except (RuntimeError, AssertionError):
+        return True
+    return False
+
+
+def test_a_condition_that_nobody_could_write_is_told() -> None:
+    with pytest.raises(GraphError, match="too long"):
+        checked(ge(shrunk(40), 5))
