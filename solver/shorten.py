@@ -35,6 +35,8 @@ MANY = 5
 """How many symbols are tried in every combination of sizes."""
 CASES = 16
 """How many cases two disjunctions may make together."""
+ROUNDS = 3
+"""How often what is left is shortened again."""
 
 
 def simplify(judge: Judge, domain: Domain, requirements: Iterable[Formula]) -> Formula:
@@ -64,7 +66,9 @@ def _alike(domain: Domain, one: Formula, other: Formula) -> bool:
     return all(satisfies((one,), point) == satisfies((other,), point) for point in inside)
 
 
-def _shortened(judge: Judge, domain: Domain, requirements: Iterable[Formula]) -> Formula:
+def _shortened(
+    judge: Judge, domain: Domain, requirements: Iterable[Formula], rounds: int = ROUNDS
+) -> Formula:
     known = judge.known(domain.assumptions)
     alone: dict[str, list[Formula]] = {}
     related: list[Formula] = []
@@ -85,8 +89,11 @@ def _shortened(judge: Judge, domain: Domain, requirements: Iterable[Formula]) ->
         given = (*domain.assumptions, *kept)
         near = _about(free_symbols(part), given) if domain.rows else given  # rows come with many axioms
         kept[kept.index(part)] = _without_idle_parts(judge, part, near)
-    kept = _joined(judge, domain, [*conjuncts(all_of(kept))])
-    return all_of(needed(judge, domain, kept))
+    kept = needed(judge, domain, _joined(judge, domain, [*conjuncts(all_of(kept))]))
+    found = [part for part in kept if len(free_symbols(part)) == 1]
+    if rounds == 1 or judge.exhausted or {*found} <= {*conjuncts(all_of(said))}:
+        return all_of(kept)
+    return _shortened(judge, domain, kept, rounds - 1)  # what related symbols has come to be about one
 
 
 def needed(

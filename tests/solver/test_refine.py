@@ -130,6 +130,20 @@ def test_conditions(assumed: list[str], requirement: str, line: str) -> None:
     same_set(where, formula, summary, 40 if len(where.symbols) < 3 else 7)
 
 
+def test_what_relates_sizes_and_comes_to_be_about_one_is_said_of_that() -> None:
+    """As of a GCViT, whose windows are as large as its pictures."""
+    requirements = [
+        "2*((h + 3)//8) == (h - 1)//4 + 1", "2*((w + 3)//8) == (w - 1)//4 + 1",
+        "((h - 1)//32)*((w - 1)//32) + (h - 1)//32 + (w - 1)//32 == 3 or ((h + 3)//8)*((w + 3)//8)*b == 0",
+        "2*((h + 3)//16) == (h + 3)//8", "2*((w + 3)//16) == (w + 3)//8",
+        "((h - 5)//32)*((w - 5)//32) + (h - 5)//32 + (w - 5)//32 == 3 or ((h + 3)//16)*((w + 3)//16)*b == 0",
+        "(h + 3)//16 == 4*((h + 3)//64)", "(w + 3)//16 == 4*((w + 3)//64)",
+        "((h + 3)//64)*((w + 3)//64) == 1 or ((h + 3)//64)*((w + 3)//64)*b == 0",
+    ]
+    formula, _ = refined(domain("b >= 1", "h >= 1", "w >= 1"), *requirements)
+    assert str(formula) == "61 <= h and h <= 64 and 61 <= w and w <= 64"
+
+
 def same_set(where: Domain, accepted: Formula, summary: refine.Summary, high: int) -> None:
     """Facts and relations together are the accepted set, point by point."""
     said = [refine.fact_formula(n, f) for n, f in summary.facts.items()]
