@@ -317,7 +317,7 @@ class Judge:
             yield self._split(part, by, units, splits - 1)
             return
         if splits:
-            yield self._by_classes(part, units)
+            yield self._by_classes(part)
         known = self.settled(part)
         if known.contradictory:
             yield "unsat", {}
@@ -337,8 +337,10 @@ class Judge:
             answers.append(answer)
         return ("unsat" if answers == ["unsat", "unsat"] else "unknown"), {}
 
-    def _by_classes(self, part: tuple[Formula, ...], units: int | None) -> Found:
-        """The answer for a component by those for the residue classes of its symbols."""
+    def _by_classes(self, part: tuple[Formula, ...]) -> Found:
+        """The answer for a component by those for the residue classes of its symbols, if nothing is divided
+        on them, within few units each.
+        """
         known = self.known(part)
         parts = residues.classes(known, part)
         for sizes in parts:
@@ -346,7 +348,9 @@ class Judge:
                 inside = [rewrite(formula, sizes) for formula in part]
             except ZeroDivisionError:
                 return UNKNOWN
-            answer, values = self._together(inside, (units or self.budget.units) // len(parts), 0)
+            if residues.divided(inside):
+                return UNKNOWN
+            answer, values = self._together(inside, FEW, 0)
             if answer == "sat":
                 at = {name: evaluate(dim, {name: 2} | values) for name, dim in sizes.items()}
                 model = examples.completed(known, values | at, part)

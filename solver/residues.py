@@ -25,7 +25,7 @@ def classes(known: Known, formulas: Sequence[Formula]) -> list[dict[str, Dim]]:
     formulas is one of them. None where there is one class alone.
     """
     found: dict[str, list[Dim]] = {}
-    for name in sorted(_divided(formulas)):
+    for name in sorted(divided(formulas)):
         residues = _residues(known, name)
         if residues and prod(map(len, found.values())) * len(residues) <= CLASSES:
             found[name] = residues
@@ -34,7 +34,7 @@ def classes(known: Known, formulas: Sequence[Formula]) -> list[dict[str, Dim]]:
     return [dict(zip(found, dims, strict=True)) for dims in product(*found.values())]
 
 
-def _divided(formulas: Sequence[Formula]) -> frozenset[str]:
+def divided(formulas: Sequence[Formula]) -> frozenset[str]:
     """The symbols in quotients and remainders of what relates several symbols."""
     related = [c.term for f in formulas if len(names_of(f)) > 1 for c in comparisons(f)]
     divisions = [atom for atom in applications(*related) if atom.op in ("//", "%")]

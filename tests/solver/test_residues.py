@@ -31,22 +31,26 @@ def leaving(name: str, modulus: int, *rest: int) -> Formula:
 
 @st.composite
 def restricted(draw: st.DrawFn) -> list[Formula]:
-    """Two sizes, each of few residues, and what relates their quotients."""
+    """Two sizes, each of few residues, and what relates quotients, most by divisors of the modulus."""
     modulus = draw(st.sampled_from([2, 4, 6, 8]))
+    divisors = [d for d in range(2, 9) if modulus % d == 0]
     rests = st.lists(st.integers(0, modulus - 1), min_size=1, max_size=3, unique=True)
 
     def quotient() -> Dim:
         size, c = sym(draw(st.sampled_from("ab"))), draw(st.integers(-1, 3))
-        return (size + c) // draw(st.sampled_from([2, 3, 4, 8])) + draw(st.integers(-1, 1))
+        return (size + c) // draw(st.sampled_from([*divisors*4, 3])) + draw(st.integers(-1, 1))
 
-    one, other = quotient() * quotient(), quotient() * draw(st.integers(1, 4)) + draw(st.integers(-3, 3))
-    related = draw(st.sampled_from([eq, ne, le, ge]))(one, other)
-    return [*POSITIVE, leaving("a", modulus, *draw(rests)), leaving("b", modulus, *draw(rests)), related]
+    def related() -> Formula:
+        one, other = quotient() * quotient(), quotient() * draw(st.integers(1, 4)) + draw(st.integers(-3, 3))
+        return draw(st.sampled_from([eq, ne, le, ge]))(one, other)
+
+    given = [leaving("a", modulus, *draw(rests)), leaving("b", modulus, *draw(rests)), related(), related()]
+    return [*POSITIVE, *given]
 
 
 def mistaken(given: Sequence[Formula]) -> str:
     """How the answer of the classes contradicts brute force."""
-    answer, model = Judge()._by_classes(tuple(given), 10_000)
+    answer, model = Judge()._by_classes(tuple(given))
     if answer == "sat":
         return "" if all(holds(f, model) for f in given) else f"{model} is no example"
     at = next(iter(where(given, POINTS)), None) if answer == "unsat" else None
@@ -78,7 +82,7 @@ def _times(dim: Dim, name: str, value: int) -> int:
 @pytest.mark.parametrize("variant", [
     lambda known, name: RIGHT(known, name)[1:],
     lambda known, name: [dim + 2 for dim in RIGHT(known, name)],
-    lambda known, name: [dim + sym(name) for dim in RIGHT(known, name)],
+    lambda known, name: [2*dim for dim in RIGHT(known, name)],
 ])
 def test_wrong_classes_are_caught(
     monkeypatch: pytest.MonkeyPatch, variant: Callable[[Known, str], list[Dim]]
