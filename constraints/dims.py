@@ -364,6 +364,36 @@ def _substitute_atom(atom: Atom, replacement: Mapping[str, Dim], done: dict[Atom
     return BUILD[atom.op](*[_substitute(arg, replacement, done) for arg in atom.args])
 
 
+def mapped(dim: Dim, change: Callable[[Apply], Dim]) -> Dim:
+    """The dim with every application changed, innermost first; as it is, if that divides by zero."""
+    done: dict[Atom, Dim] = {}
+
+    def whole(dim: Dim) -> Dim:
+        if isinstance(dim, int) or not any(isinstance(a, Apply) for mono, _ in dim.terms for a in mono):
+            return dim
+        parts: list[Dim] = []
+        for mono, c in dim.terms:
+            part: Dim = c
+            for atom in mono:
+                part = part * inside(atom)
+            parts.append(part)
+        return total(parts)
+
+    def inside(atom: Atom) -> Dim:
+        if isinstance(atom, Symbol):
+            return lone(atom)
+        if atom not in done:
+            built = BUILD[atom.op](*map(whole, atom.args))
+            alone = lone_atom(built)
+            done[atom] = change(alone) if isinstance(alone, Apply) else built
+        return done[atom]
+
+    try:
+        return whole(dim)
+    except ZeroDivisionError:
+        return dim
+
+
 # --- sums and products -----------------------------------------------------------------------------------
 
 

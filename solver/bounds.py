@@ -24,6 +24,7 @@ from ..constraints.dims import (
     divide,
     lone,
     lone_atom,
+    mapped,
     substitute,
     sym,
     symbols,
@@ -47,7 +48,9 @@ from ..constraints.formula import (
     rewrite,
 )
 from ..constraints.intervals import EVERYTHING, Bound, Interval, interval, narrow
-from .periodic import EVERY, IntegerSet, TooLarge, solutions
+from .integer_sets import EVERY, IntegerSet, TooLarge
+from .periodic import image, solutions
+from .settling import is_partial
 
 RELATIONS = 32
 """Inequalities over several symbols that one question looks at."""
@@ -197,7 +200,7 @@ class Known:
                 return _COMPARE[part.op](rest, 0)
             if (factors := self._factors_of_one(part.term)) and part.op != "!=":
                 return all_of(_COMPARE[part.op](lone(atom), 1) for atom in factors)
-            plain = self._undominated(part) if self.thorough else part
+            plain = self._undominated(part) if self.thorough else self._settled(part)
             return _told_apart(plain) if isinstance(plain, Compare) else plain
         return part
 
@@ -205,22 +208,39 @@ class Known:
         """The comparison without arguments of min and max that another one is sure to outdo, and multiples of
         what is known to be divided.
         """
-        term = _mapped(compare.term, self._simpler)
+        term = mapped(compare.term, self._simpler)
         return compare if term == compare.term else _COMPARE[compare.op](term, 0)
 
     def _simpler(self, atom: Apply) -> Dim:
         """max(x, y) is y where y >= x, min(x, y) is x; where k divides p, (s*p + r) % k is r % k, and
-        (s*p + r)//k is s*(p//k) + r//k.
+        (s*p + r)//k is s*(p//k) + r//k; a quotient of one symbol by terms may have one value alone.
         """
         if atom.op in ("min", "max"):
             return self._least_arguments(atom)
         if atom.op in ("//", "%"):
             whole, k = atom.args
+            if (only := self._only(atom)) is not None:
+                return only
             for p in self._divided_by(k):
                 times, rest = divide(whole, p)
                 if times != 0 and whole != p:
                     return rest % k if atom.op == "%" else times * (p // k) + rest // k
         return lone(atom)
+
+    def _settled(self, compare: Compare) -> Formula:
+        """The comparison with the values of quotients by terms that have one value alone."""
+        if not is_partial(compare.term):
+            return compare
+        term = mapped(compare.term, lambda atom: lone(atom) if (v := self._only(atom)) is None else v)
+        return compare if term == compare.term else _COMPARE[compare.op](term, 0)
+
+    def _only(self, atom: Apply) -> int | None:
+        """The one value of a quotient or remainder by a term, over one symbol."""
+        if atom.op not in ("//", "%") or isinstance(atom.args[1], int) or len(atom.symbols) != 1:
+            return None
+        (name,) = atom.symbols
+        taken = image(self.sets.get(name, EVERY), lone(atom), name)
+        return int(taken.min) if taken and taken.min == taken.max else None
 
     def _divided_by(self, k: Dim) -> Iterator[Dim]:
         """The dims p of which it is known that p % k == 0, for a symbolic k."""
@@ -287,9 +307,12 @@ class Known:
         return found
 
     def _plain(self, compare: Compare) -> Formula:
-        """The comparison with defined symbols replaced, and products that rules rewrite."""
+        """The comparison with defined symbols replaced, products that rules rewrite, and quotients that have
+        one value.
+        """
         defined = not self.equal.keys().isdisjoint(names_of(compare))
         plain = _rewritten(compare, self.equal) if defined else compare
+        plain = self._settled(plain) if isinstance(plain, Compare) else plain
         if not self._rules or not isinstance(plain, Compare):
             return plain
         term = _reduced(plain.term, [*self._rules.values()])
@@ -305,11 +328,12 @@ class Known:
 
     def _narrow(self, name: str, part: Formula) -> list[Formula]:
         """A fact over one symbol alone: its set shrinks, and with it interval and congruence."""
-        values = solutions(part, name)
+        possible = self.sets.get(name, EVERY)
+        values = solutions(part, name, possible)
         if values is None:
             return []
         try:
-            left = self.sets.get(name, EVERY) & values
+            left = possible & values
         except TooLarge:
             return []
         if left == self.sets.get(name):
@@ -581,10 +605,11 @@ class Known:
         """The formula, which is over one symbol, beside the values that the symbol may have. Raises TooLarge
         where these are no sets that are looked at.
         """
-        values = solutions(formula, name)
+        possible = self.sets.get(name, EVERY)
+        values = solutions(formula, name, possible)
         if values is None:
             raise TooLarge
-        return self.sets.get(name, EVERY).lies_in(values)
+        return possible.lies_in(values)
 
 
 @lru_cache(maxsize=256)
@@ -709,36 +734,6 @@ def _rule(term: Term) -> Rule | None:
 def _size(mono: Mono) -> tuple[int, int, list[str]]:
     texts = [atom.text for atom in mono]
     return len(mono), sum(map(len, texts)), texts
-
-
-def _mapped(dim: Dim, change: Callable[[Apply], Dim]) -> Dim:
-    """The dim with every application changed, innermost first."""
-    done: dict[Atom, Dim] = {}
-
-    def whole(dim: Dim) -> Dim:
-        if isinstance(dim, int) or not any(isinstance(a, Apply) for mono, _ in dim.terms for a in mono):
-            return dim
-        parts: list[Dim] = []
-        for mono, c in dim.terms:
-            part: Dim = c
-            for atom in mono:
-                part = part * inside(atom)
-            parts.append(part)
-        return total(parts)
-
-    def inside(atom: Atom) -> Dim:
-        if isinstance(atom, Symbol):
-            return lone(atom)
-        if atom not in done:
-            built = BUILD[atom.op](*map(whole, atom.args))
-            alone = lone_atom(built)
-            done[atom] = change(alone) if isinstance(alone, Apply) else built
-        return done[atom]
-
-    try:
-        return whole(dim)
-    except ZeroDivisionError:
-        return dim
 
 
 def _reduced(dim: Dim, rules: Sequence[Rule]) -> Dim:

@@ -27,9 +27,11 @@ from ..constraints.dims import Dim, Symbol, Term, evaluate, linear_parts, substi
 from ..constraints.formula import Formula, all_of, conjuncts, eq, negate, rewrite
 from ..constraints.system import Answer
 from .bounds import names_of
+from .integer_sets import EVERY, TooLarge
 from .judge import Judge
-from .periodic import EVERY, TooLarge, period, solutions
+from .periodic import solutions
 from .progressions import HORIZON, Progression, largest, rank
+from .quasi_polynomials import plain_period
 from .ties import choices
 
 EFFORT: Final = 300_000
@@ -376,7 +378,7 @@ class _Growth:
                 return None
             alone = substitute(dim, fixed)
             if isinstance(alone, Term):
-                if (found := period(alone)) is None:
+                if (found := plain_period(alone)) is None:
                     return None
                 modulus = lcm(modulus, found)
                 if not _increasing(alone, name, modulus):

@@ -12,7 +12,8 @@ from itertools import islice
 from ..constraints.formula import Formula, rewrite
 from . import examples
 from .bounds import Known, names_of
-from .periodic import EVERY, NONE, IntegerSet, TooLarge, solutions
+from .integer_sets import EVERY, NONE, IntegerSet, TooLarge
+from .periodic import solutions
 
 STARTS = 6
 """From how many assignments the search starts."""
@@ -61,7 +62,7 @@ def _best(possible: IntegerSet, facts: Sequence[Formula], at: Mapping[str, int],
             continue
         try:
             left = rewrite(fact, others)
-            values = EVERY if left is True else NONE if left is False else solutions(left, name)
+            values = EVERY if left is True else NONE if left is False else solutions(left, name, possible)
             if values is not None and (narrower := possible & values):
                 possible = narrower
         except (TooLarge, ZeroDivisionError):

@@ -12,7 +12,7 @@ from random import Random
 from ..constraints.dims import Dim, applications, coefficients, evaluate, symbols
 from ..constraints.formula import Formula, comparisons, free_symbols, holds
 from .bounds import Known
-from .periodic import EVERY, IntegerSet
+from .integer_sets import EVERY, IntegerSet
 
 FAVOURITES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 32, 64, 1, 0)
 """Numbers that people try, best first."""

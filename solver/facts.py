@@ -30,8 +30,9 @@ from ..constraints.language import Fact
 from ..constraints.parts import rank
 from ..constraints.rows import belongs, is_relation
 from ..constraints.system import Answer, Domain
+from .integer_sets import IntegerSet
 from .judge import Judge, Satisfiable, connected
-from .periodic import IntegerSet, image, solutions
+from .periodic import image, solutions
 from .shorten import RUNS
 
 FAR = 1 << 40

@@ -8,7 +8,7 @@ from typing import Final
 
 from ..constraints.dims import Dim
 from ..constraints.formula import Formula, all_of, eq, ge, le
-from .periodic import MAX_PERIOD, IntegerSet
+from .integer_sets import MAX_PERIOD, IntegerSet
 
 HORIZON: Final = 1 << 10
 """Of an endless progression so much counts: sizes beyond it are rarer than those that a choice excludes."""

@@ -14,7 +14,7 @@ from math import prod
 from ..constraints.dims import Dim, applications, sym
 from ..constraints.formula import Formula, comparisons
 from .bounds import Known, names_of
-from .periodic import EVERY, TooLarge
+from .integer_sets import EVERY, TooLarge
 
 CLASSES = 16
 """Where there are more classes, sizes are left as they are."""

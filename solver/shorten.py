@@ -24,8 +24,9 @@ from ..constraints.formula import (
 from ..constraints.rows import is_dim
 from ..constraints.system import Answer, Domain
 from .examples import satisfies
+from .integer_sets import EVERY, IntegerSet, TooLarge
 from .judge import Judge
-from .periodic import EVERY, IntegerSet, TooLarge, solutions
+from .periodic import solutions
 
 RUNS = 4
 """How many intervals, holes or residues a description may list."""
@@ -212,7 +213,7 @@ def _case(judge: Judge, given: tuple[Formula, ...], case: Formula) -> Formula:
 
 def _restated(name: str, domain: Domain, formula: Formula) -> Formula:
     possible = _alone(name, domain.assumptions)
-    values = solutions(formula, name)
+    values = solutions(formula, name, possible)
     try:
         shorter = None if values is None else describe(name, values & possible, possible)
     except TooLarge:
@@ -224,7 +225,7 @@ def _alone(name: str, formulas: Iterable[Formula]) -> IntegerSet:
     """What formulas over the symbol alone leave to it."""
     found = EVERY
     for part in conjuncts(all_of(formulas)):
-        if free_symbols(part) == {name} and (values := solutions(part, name)) is not None:
+        if free_symbols(part) == {name} and (values := solutions(part, name, found)) is not None:
             found = found & values
     return found
 

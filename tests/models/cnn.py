@@ -1,5 +1,6 @@
 """Image classifiers, in the structure of their papers and with few channels."""
 
+import math
 from itertools import pairwise
 
 import torch
@@ -450,6 +451,41 @@ class LoneGroups(nn.Module):
         return self.last(F.relu(self.norm(self.conv(x))))
 
 
+class SppNet(nn.Module):
+    """A pyramid of pools, of 4, 2 and 1 cells a side for pictures of any size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3, padding=1)
+        self.fc = nn.Linear(4 * (16 + 4 + 1), 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.relu(self.conv(x))
+        h, w = x.shape[-2:]
+        cells = []
+        for n in (4, 2, 1):
+            kernel = math.ceil(h / n), math.ceil(w / n)
+            padding = (kernel[0] * n - h + 1) // 2, (kernel[1] * n - w + 1) // 2
+            cells.append(F.max_pool2d(x, kernel, stride=kernel, padding=padding).flatten(1))
+        return self.fc(torch.cat(cells, dim=1))
+
+
+def spp_fits(side: int) -> bool:
+    """Does every pool have a padding of half its kernel at most? Then it leaves its number of cells."""
+    return all(2 * ((-(-side // n) * n - side + 1) // 2) <= -(-side // n) for n in (4, 2, 1))
+
+
+class PooledBySevenths(nn.Module):
+    """Pictures of 7 by 7 cells, of a seventh of their height each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(3 * 49, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc(F.avg_pool2d(x, x.shape[2] // 7).flatten(1))
+
+
 IMAGE = "x: float32[b, 3, h, w]"
 SMALL = {"b": (1, 2), "h": (1, 2, 3, 17, 33, 64), "w": (1, 2, 5, 32, 40)}
 AROUND_32 = {"b": (1, 3), "h": (1, 16, 31, 32, 33, 63, 64), "w": (2, 31, 32, 33, 47, 64)}
@@ -558,5 +594,21 @@ ENTRIES = (
         lambda b, h, w: b > 1 or h > 2 or w > 2,
         "refined",
         probe={"b": (1, 2), "h": (1, 2, 3), "w": (1, 2, 3, 4)},
+    ),
+    Entry(
+        "spp_net",
+        lambda: SppNet().eval(),
+        IMAGE,
+        lambda b, h, w: spp_fits(h) and spp_fits(w),
+        "refined",
+        probe={"b": (1, 2), "h": (1, 3, 4, 5, 6, 8, 9, 10, 13, 14, 33), "w": (2, 4, 5, 7, 9, 10, 17, 21)},
+    ),
+    Entry(
+        "pooled_by_sevenths",
+        lambda: PooledBySevenths().eval(),
+        "x: float32[b, 3, h, h]",
+        lambda b, h: h >= 7 and h // (h // 7) == 7,
+        "refined",
+        probe={"b": (1, 2), "h": (6, 7, 8, 13, 14, 15, 16, 20, 21, 27, 34, 41, 42, 47, 48, 49, 55, 56)},
     ),
 )

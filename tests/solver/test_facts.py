@@ -16,8 +16,9 @@ from anyshape.constraints.syntax import parse_dim
 from anyshape.constraints.system import Domain
 from anyshape.solver import refine
 from anyshape.solver.facts import fact, facts
+from anyshape.solver.integer_sets import IntegerSet
 from anyshape.solver.judge import Judge
-from anyshape.solver.periodic import IntegerSet, image, solutions
+from anyshape.solver.periodic import image, solutions
 
 # Within 2 <= b <= 64: formula, the fact, and how it is printed.
 OF_ONE_SIZE = [

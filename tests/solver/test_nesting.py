@@ -12,7 +12,7 @@ from anyshape.constraints.formula_text import defined
 from anyshape.constraints.language import Constraint
 from anyshape.constraints.program import Node, Origin, Program
 from anyshape.constraints.system import Domain, Path, System
-from anyshape.solver import periodic
+from anyshape.solver import quasi_polynomials
 from anyshape.solver.decide import decide
 from anyshape.solver.examples import constants
 from anyshape.solver.judge import Judge
@@ -55,8 +55,8 @@ def doubled(times: int) -> Dim:
     defined,
     lambda dim: constants([ge(dim, 5)]),
     lambda dim: simplify(Judge(), Domain(("h",)), [ge(dim, 5)]),
-    lambda dim: periodic.period(maximum(dim, 5)),
-    periodic._degree,
+    lambda dim: quasi_polynomials.plain_period(maximum(dim, 5)),
+    quasi_polynomials.degree,
 ])
 def test_copies_are_looked_at_once(look: Callable[[Dim], object]) -> None:
     """There are more than anybody could look at."""
