@@ -97,8 +97,9 @@ def _whole_axes(
     where a number would do: where no size of the kernel varies, or one that is not that of the input.
     """
     kernel = _each(kernel_size, dimensions)
-    plain = {*_each(padding, dimensions)} == {0} and {*_each(dilation, dimensions)} == {1}
-    if not plain or divisor_override is not None or return_indices or len(kernel) != dimensions:
+    padded = not all(same_size(size, 0) for size in _each(padding, dimensions))
+    dilated = not all(same_size(size, 1) for size in _each(dilation, dimensions))
+    if padded or dilated or divisor_override is not None or return_indices or len(kernel) != dimensions:
         return []
     varying = [axis for axis, size in enumerate(kernel) if isinstance(size, torch.SymInt)]
     whole = [axis for axis in range(dimensions) if same_size(kernel[axis], input.shape[axis - dimensions])]

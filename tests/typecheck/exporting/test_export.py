@@ -495,6 +495,23 @@ def test_sizes_stay_free(case: Case) -> None:
             assert torch.allclose(module(*args), case.model(*args), atol=1e-6), sizes
 
 
+class TwoCells(nn.Module):
+    """Two cells of half the width each, padded where that is odd: torch makes numbers of both."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        half = math.ceil(x.shape[-1] / 2)
+        padding = (2 * half - x.shape[-1] + 1) // 2
+        return nn.functional.max_pool1d(x, half, stride=half, padding=padding)
+
+
+def test_kernels_that_torch_makes_numbers_of_hold_their_sizes() -> None:
+    found = export(TwoCells(), "x: [b, 2, n]")
+    assert str(found.accepts) == "n == 4" and found.given_up
+    for rows in (1, 2, 5):
+        x = torch.rand(rows, 2, 4)
+        assert torch.equal(found.program.module()(x), TwoCells()(x))
+
+
 def test_builtins_are_pythons_own_for_all_but_sizes() -> None:
     builtins = builtins_on_sizes(unsure)
     largest, integer = builtins["max"], builtins["int"]
