@@ -15,13 +15,15 @@ def unsolved_constraints() -> Iterator[None]:
     """While this lasts torch goes without the constraints on one size that sympy cannot solve.
 
     torch solves them to see whether a dim would have to be a number, and to suggest other dims. For some it
-    asks for what sympy has not (`(h + 1)//2 == 16`), in an order of symbols that differs from run to run, and
-    falls over it. What the program takes its guards say, which are read whatever torch makes of them.
+    asks for what sympy has not (`(h + 1)//2 == 16`), in an order of symbols that differs from run to run, or
+    takes what it is told for an equation of the dim, and falls over it (`n//(n//2) == 2` is one of 2 to
+    sympy). What the program takes its guards say, which are read whatever torch makes of them.
     """
     solve = DimConstraints.solve
 
     def solving(self: DimConstraints) -> None:
-        with contextlib.suppress(NotImplementedError):
+        self._raise_inconsistencies()
+        with contextlib.suppress(NotImplementedError, AssertionError, ValueError):
             solve(self)
 
     DimConstraints.solve = solving  # type: ignore[method-assign]

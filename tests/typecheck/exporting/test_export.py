@@ -450,6 +450,20 @@ class Einsum(nn.Module):
         return torch.einsum("bij,bjk->bik", [scores, y]).reshape(scores.shape[0], -1)
 
 
+class Strided(nn.Module):
+    """Nine steps of an eighth each: torch solves for n what is asked of n//8, and falls over it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x[:, :: x.shape[1] // 8] + torch.arange(9)
+
+
+class Paired(nn.Module):
+    """As often as half of a size goes into it, which is to be 2."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x[:, None].expand(-1, x.shape[1] // (x.shape[1] // 2), -1) + torch.zeros(2, 1)
+
+
 TWO = "x: [b, 3]; y: [c, 3]"
 FEW = (*grid(b=(1, 2, 3, 7), c=(1, 2, 3, 7)),)
 FREE = [
@@ -468,6 +482,8 @@ FREE = [
     Case("max_pool1d", Pooled(), "x: [b, 3, t]", (*grid(b=(1, 2), t=(1, 2, 9, 40)),)),
     Case("pooling twice", Twice(), "x: [b, 1, t]", (*grid(b=(1, 3), t=(19, 20, 21, 50, 99)),)),
     Case("windows", Windows(), "x: [b, h, w]", (*grid(b=(1, 3), h=(8, 9, 12), w=(8, 10, 16)),)),
+    Case("strides", Strided(), "x: [b, n]", (*grid(b=(1, 2), n=(7, 8, 9, 16, 17, 18, 19, 71, 72, 73)),)),
+    Case("pairs", Paired(), "x: [b, n]", (*grid(b=(1, 2), n=(1, 2, 3, 4, 5, 50)),)),
     Case("a square", Grid(), "x: [b, n]", (*grid(b=(1, 2), n=(1, 2, 3, 4, 8, 9, 10, 25, 26)),)),
     *[
         Case(f"{name} of a size", Squares(side), "x: [b, n]", (*grid(b=(1, 2), n=(1, 2, 3, 4, 6, 9, 25)),))
