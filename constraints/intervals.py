@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import inf, isqrt
 from typing import TypeAlias
 
-from .dims import Apply, Atom, Dim, Mono, Symbol, Term, lone, symbols
+from .dims import Apply, Atom, Dim, Mono, Symbol, Term, coefficients, lone, symbols
 from .formula import Compare, Formula, conjuncts, ge
 
 Bound: TypeAlias = "int | float"
@@ -16,6 +16,10 @@ Ranges: TypeAlias = Mapping[str, Interval]
 """Intervals by the text of an atom: of a symbol, or of a quotient, remainder, minimum or maximum."""
 
 EVERYTHING: Interval = (-inf, inf)
+
+
+SUMS = 8
+"""As many sums that are known, of those that share a summand with a dim, are looked at."""
 
 
 def interval(dim: Dim, ranges: Ranges) -> Interval:
@@ -172,6 +176,8 @@ class Bounds:
         self._sums: dict[tuple[tuple[Mono, int], ...], int] = {}
         self._atoms: dict[Atom, Interval] = {}
         """Intervals of atoms, as long as nothing is learnt: sizes are asked for over and over."""
+        self._holding: dict[Mono, list[Term]] = {}
+        """Terms of several summands that are at least 0, by those."""
 
     def learn(self, formula: Formula) -> None:
         """From here on the formula holds."""
@@ -181,6 +187,8 @@ class Bounds:
             if isinstance(part, Compare) and part.op == ">=":
                 varying, constant = _split(part.term.terms)
                 self._sums[varying] = max(-constant, self._sums.get(varying, -constant))
+                for mono, _ in varying if len(varying) > 1 else ():
+                    self._holding.setdefault(mono, []).append(part.term)
 
     def certain(self, formula: Formula) -> bool:
         """Does the formula hold by what is known? False also where this cannot tell."""
@@ -192,6 +200,12 @@ class Bounds:
 
     def at_least(self, dim: Dim, bound: int) -> bool:
         """Is dim >= bound certain?"""
+        if self._is_seen(dim, bound):
+            return True
+        return any(self._is_seen(dim - multiple, bound) for multiple in self._multiples(dim))
+
+    def _is_seen(self, dim: Dim, bound: int) -> bool:
+        """By interval, by a sum that is known, by what a quotient is at least."""
         if isinstance(dim, int):
             return dim >= bound
         if _interval(dim, self.ranges, self._atoms)[0] >= bound:
@@ -200,7 +214,17 @@ class Bounds:
         if varying in self._sums and self._sums[varying] + constant >= bound:
             return True
         whole = _without_quotient(dim)
-        return whole is not None and self.at_least(whole[0], whole[1] * (bound - 1) + 1)
+        return whole is not None and self._is_seen(whole[0], whole[1] * (bound - 1) + 1)
+
+    def _multiples(self, dim: Dim) -> Iterator[Dim]:
+        """Multiples of what is at least 0, without which the dim has a summand less: `t - 4*k` is at least
+        `t - 4*(t//4)`, where `t//4 - k` is not negative.
+        """
+        for mono, c in coefficients(dim):
+            for other in self._holding.get(mono, [])[-SUMS:] if abs(c) > 1 else ():
+                times, rest = divmod(c, dict(other.terms)[mono])
+                if times > 1 and not rest:
+                    yield times * other
 
 
 def _without_quotient(dim: Term) -> tuple[Dim, int] | None:

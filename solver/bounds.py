@@ -21,6 +21,7 @@ from ..constraints.dims import (
     Mono,
     Symbol,
     Term,
+    coefficients,
     divide,
     lone,
     lone_atom,
@@ -553,9 +554,9 @@ class Known:
         return compare.op == "!="
 
     def _above(self, term: Dim, relations: Sequence[Term]) -> bool:
-        """Is t - k >= 0 for one of these terms k, by interval?"""
+        """Is t - k >= 0 for one of these terms k or a multiple of it, by interval?"""
         seen = self.view.of(term)
-        for k in relations:
+        for k in (multiple for relation in relations for multiple in _multiples(relation, term)):
             if self._hurried():
                 break
             other = self.view.of(k)
@@ -564,8 +565,16 @@ class Known:
                 least = interval(seen - other, self.ranges)[0]
             else:
                 least = self._least_difference(self.view.coefficients(seen), self.view.coefficients(other))
-            if least >= 0:
+            if least >= 0 or self._holds_alone(term - k):
                 return True
+        return False
+
+    def _holds_alone(self, term: Dim) -> bool:
+        """Is a term over one symbol at least 0, by the values of that?"""
+        if len(names := symbols(term)) != 1:
+            return False
+        with suppress(TooLarge):
+            return self._by_values(ge(term, 0), *names) is True
         return False
 
     def _least_difference(self, one: Mapping[Mono, int], other: Mapping[Mono, int]) -> Bound:
@@ -610,6 +619,14 @@ class Known:
         if values is None:
             raise TooLarge
         return possible.lies_in(values)
+
+
+def _multiples(relation: Term, term: Dim) -> Iterator[Dim]:
+    """A term, and those multiples of it that share a summand with another term."""
+    yield relation
+    summands = dict(coefficients(term))
+    ratios = {divmod(summands[mono], c) for mono, c in coefficients(relation) if mono and mono in summands}
+    yield from (relation * times for times, rest in sorted(ratios) if times > 1 and not rest)
 
 
 @lru_cache(maxsize=256)

@@ -11,10 +11,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import permutations
 from typing import TYPE_CHECKING, Any, Final
 
-from ..constraints.dims import Apply, Dim, Term, lone_atom, substitute, sym, symbols
+from ..constraints.dims import (
+    Apply,
+    Atom,
+    Dim,
+    Term,
+    ceildiv,
+    linear_parts,
+    lone,
+    lone_atom,
+    substitute,
+    sym,
+    symbols,
+)
 from ..constraints.formula import Formula, all_of, any_of, conjuncts, eq, free_symbols, ge, le, rewrite
+from ..constraints.language import Tensor
 from ..constraints.program import Node
 from ..constraints.projection import forgetting
 from .cells import REAL, REPEATED, Cell, alike, sizes_of, weakened, with_sizes
@@ -130,7 +144,38 @@ class Families:
                 made[key] = self._element(one, sizes)
             return made[key]
 
-        return Repeated.of(self.run, body.n, at, most=lambda: self._most(body, data, one))
+        return Repeated.of(
+            self.run, body.n, at, most=lambda: self._most(body, data, one),
+            total=lambda axis: None if data else self._total(body, one, axis),
+        )  # fmt: skip
+
+    def _total(self, body: Body, one: Cell, axis: int) -> Dim | None:
+        """What tensors have along an axis together, if all other sizes are the same."""
+        value = None if one.ref is None else one.value.value
+        if not isinstance(value, Tensor) or any(
+            body.k in symbols(d) for at, d in enumerate(value.shape) if at != axis
+        ):
+            return None
+        parts = linear_parts(value.shape[axis])
+        if parts is None:
+            return None
+        found: Dim = body.n * parts[1]
+        for atom, times in parts[0]:
+            each = body.n * lone(atom) if body.k not in symbols(lone(atom)) else self._cut(body, atom)
+            if each is None:
+                return None
+            found = found + times * each
+        return found
+
+    def _cut(self, body: Body, atom: Atom) -> Dim | None:
+        """T, where the atom is min(c, T - c*k), and k goes to ⌈T/c⌉: pieces of T and what is left."""
+        if not isinstance(atom, Apply) or atom.op != "min" or len(atom.args) != 2:
+            return None
+        for piece, left in permutations(atom.args):
+            whole = substitute(left, {body.k: 0})
+            if left == whole - piece * sym(body.k) and self.run.equal(body.n, ceildiv(whole, piece)):
+                return whole
+        return None
 
     # ---- members
 

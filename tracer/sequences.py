@@ -28,7 +28,7 @@ import torch
 from msgspec import structs
 
 from ..constraints.dims import Dim, Term, ceildiv, maximum, minimum, total
-from ..constraints.formula import all_of, eq, ge, lt
+from ..constraints.formula import all_of, eq, ge, le, lt
 from ..constraints.generate import anew
 from ..constraints.language import UNTRACKED, Layout, Tensor
 from ..constraints.lifting import reached
@@ -105,7 +105,7 @@ def lazy(value: Any) -> Lazy | None:
         several: _Several = value
         return several.lazy()
     where = _axis(value, 0) if type(value) is SymbolicTensor else None
-    return None if where is None else _slices(value, *where, 1)
+    return None if where is None else _slices(value, *where)
 
 
 class Counted:
@@ -172,32 +172,37 @@ def instructions(code: CodeType) -> dict[int, dis.Instruction]:
 # --- slices of a tensor ----------------------------------------------------------------------------------
 
 
-def _slices(tensor: SymbolicTensor, dim: int, count: Dim, width: int, keep: bool = False) -> Lazy:
-    """`[*a, n, *z]` as n of `[*a, *z]`; or, kept, as count of `[*a, width, *z]`."""
+def _slices(tensor: SymbolicTensor, dim: int, count: Dim) -> Lazy:
+    """`[*a, n, *z]` as n of `[*a, *z]`"""
+    run = tensor.run
+    return Lazy(run, count, lambda k: run.operator("select", (tensor, dim, size(run, k)), {}))
+
+
+def _pieces(tensor: SymbolicTensor, dim: int, n: Dim, width: int) -> Lazy:
+    """`[*a, n, *z]` as ⌈n / width⌉ of `[*a, width, *z]`, the last of which is what is left."""
     run = tensor.run
 
     def at(k: Dim) -> Any:
-        if keep:
-            return run.operator("narrow", (tensor, dim, size(run, k * width), width), {})
-        return run.operator("select", (tensor, dim, size(run, k)), {})
+        left = n - k * width
+        whole, last = run.certain(ge(left, width)), run.certain(le(left, width))
+        piece = width if whole else left if last else minimum(width, left)
+        return run.operator("narrow", (tensor, dim, size(run, k * width), size(run, piece)), {})
 
-    return Lazy(run, count, at)
+    return Lazy(run, ceildiv(n, width), at)
 
 
 def unbound(x: SymbolicTensor, dim: Any = 0) -> RepeatingTuple | None:
     """`x.unbind(dim)`, where only a dim says how many there are."""
     where = _axis(x, dim)
-    return None if where is None else _tuple(_slices(x, where[0], where[1], 1))
+    return None if where is None else _tuple(_slices(x, *where))
 
 
 def split(x: SymbolicTensor, split_size_or_sections: Any, dim: Any = 0) -> RepeatingTuple | None:
-    """`x.split(k, dim)`, where only a dim says how many there are, and all are of one size."""
+    """`x.split(k, dim)`, where only a dim says how many there are."""
     where, width = _axis(x, dim), split_size_or_sections
-    if where is None or type(width) is not int or width < 1:
+    if where is None or type(width) is not int or width < 1 or not x.run.truth(ge(where[1], 1)):
         return None
-    at, n = where
-    even = width == 1 or x.run.certain(eq(n % width, 0))
-    return _tuple(_slices(x, at, n // width, width, keep=True)) if even and x.run.truth(ge(n, 1)) else None
+    return _tuple(_pieces(x, *where, width), lambda axis: where[1] if axis == where[0] else None)
 
 
 def _axis(x: SymbolicTensor, dim: Any) -> tuple[int, Dim] | None:
@@ -214,8 +219,8 @@ def _axis(x: SymbolicTensor, dim: Any) -> tuple[int, Dim] | None:
     return (axis, n) if isinstance(n, Term) else None
 
 
-def _tuple(of: Lazy) -> RepeatingTuple:
-    return RepeatingTuple([Repeated.of(of.run, of.count, of.at)])
+def _tuple(of: Lazy, total: Callable[[int], Dim | None] = lambda axis: None) -> RepeatingTuple:
+    return RepeatingTuple([Repeated.of(of.run, of.count, of.at, total=total)])
 
 
 def _by_signature(make: Callable[..., RepeatingTuple | None]) -> Callable[[Any, Any], RepeatingTuple | None]:
@@ -254,6 +259,8 @@ class Repeated(SymbolicTensor):
     """Makes the element with the greatest sizes, each the greatest of all in its place; None where it is not
     known.
     """
+    total: Callable[[int], Dim | None]
+    """What the sizes along an axis add up to, where all others are the same; None where it is not known."""
 
     @classmethod
     def of(
@@ -264,10 +271,11 @@ class Repeated(SymbolicTensor):
         alike: bool = False,
         one: Any = None,
         most: Callable[[], Any] = lambda: None,
+        total: Callable[[int], Dim | None] = lambda axis: None,
     ) -> Repeated:
         self: Repeated = torch.Tensor._make_wrapper_subclass(cls, [], device=run.device)
         self.run, self.count, self.at, self.alike, self.one = run, count, at, alike, one
-        self.most = most
+        self.most, self.total = most, total
         return self
 
     @classmethod
@@ -413,7 +421,12 @@ def _every(member: Repeated, step: int) -> Repeated:
 def _backwards(member: Any) -> Any:
     if type(member) is not Repeated or member.alike:
         return member
-    return Repeated.of(member.run, member.count, lambda k: member.at(member.count - 1 - k))
+    at = functools.partial(_counted_back, member)
+    return Repeated.of(member.run, member.count, at, most=member.most, total=member.total)
+
+
+def _counted_back(member: Repeated, k: Dim) -> Any:
+    return member.at(member.count - 1 - k)
 
 
 def _without(
@@ -629,17 +642,22 @@ def _side_by_side(member: Any, dim: Any) -> Any:
     if type(member) is not Repeated or member.alike:
         return member
     run = member.run
-    longest = member.most() if run.truth(ge(member.count, 1)) else None
+    if not run.truth(ge(member.count, 1)):
+        return member
+    longest, one = member.most(), member.at(0)
+    longest = one if longest is None else longest
     if type(longest) is not SymbolicTensor or not isinstance(longest.value, Tensor) or _has_row(longest):
         return member
-    first, whole = member.at(0).value, longest.value
+    first, whole = one.value, longest.value
     if type(dim) is not int or not -whole.rank <= dim < whole.rank:
         return member
     at = dim % whole.rank
-    both = [(*t.shape[:at], *t.shape[at + 1 :]) for t in (first, whole)]
-    if both[0] != both[1]:
-        return member
-    size_there = run.generator.fresh("total", 0, member.count * whole.shape[at])
+    size_there = member.total(at)
+    if size_there is None:
+        both = [(*t.shape[:at], *t.shape[at + 1 :]) for t in (first, whole)]
+        if longest is one or both[0] != both[1]:
+            return member
+        size_there = run.generator.fresh("total", 0, member.count * whole.shape[at])
     shape = (*whole.shape[:at], size_there, *whole.shape[at + 1 :])
     value = Tensor(shape, whole.dtype, elements=None if whole.elements is None else UNTRACKED)
     ref = run.new_value(value)

@@ -25,6 +25,7 @@ from anyshape.constraints.rules import default_rules
 from anyshape.constraints.spec_text import parse_spec
 from anyshape.constraints.system import Path, System
 from anyshape.solver.decide import Oracle
+from anyshape.tracer.families import Families
 from anyshape.tracer.record import bind, record
 from anyshape.typecheck import check
 
@@ -708,6 +709,82 @@ RANGES = [
 @pytest.mark.parametrize("case", RANGES, ids=lambda c: c.name)
 def test_ranges(case: Case) -> None:
     assert disagreements(case) == []
+
+
+# --- pieces, the last of which is what is left -----------------------------------------------------------
+
+
+def blocks(x: Tensor) -> Tensor:
+    """Whole blocks alone, of what is left nothing."""
+    outs = []
+    for i in range(x.size(1) // 3):
+        block = x[:, i * 3 : (i + 1) * 3]
+        outs.append(torch.softmax(block @ block.mT, -1) @ block)
+    return torch.cat(outs, 1)
+
+
+def pieces(x: Tensor) -> Tensor:
+    return torch.cat([x[:, i : i + 3] * 2 for i in range(0, x.size(1), 3)], 1)
+
+
+def pieces_up_to_the_end(x: Tensor) -> Tensor:
+    outs = []
+    for i in range((x.size(1) + 2) // 3):
+        outs.append(x[:, i * 3 : min((i + 1) * 3, x.size(1))])
+    return torch.cat(outs, dim=1)
+
+
+def pieces_of_a_split(x: Tensor) -> Tensor:
+    outs = []
+    for piece in x.split(3, 1):
+        outs.append(piece.repeat(1, 2, 1) @ piece.mT @ piece)
+    return torch.cat(outs, dim=1) + torch.zeros(2 * x.size(1), 1)
+
+
+def pieces_and_one(x: Tensor) -> Tensor:
+    return torch.cat([nn.functional.pad(piece, (0, 0, 0, 1)) for piece in torch.split(x, 3, dim=1)], 1)
+
+
+def pieces_joined(x: Tensor) -> Tensor:
+    return torch.cat(x.split(3, 1), 1) - torch.cat(torch.split(x, 2, 1), dim=1)
+
+
+def pieces_backwards(x: Tensor) -> Tensor:
+    return torch.cat([piece.flip(1) for piece in reversed(x.split(3, 1))], 1)
+
+
+def piece_by_piece(x: Tensor) -> Tensor:
+    last = x.split(3, 1)[-1]
+    total = last.sum(1)
+    for piece in x.split(3, 1):
+        total = total + piece.mean(1)
+    return torch.stack([piece.amax(1) for piece in x.split(3, 1)]) + total
+
+
+def two_pieces(x: Tensor) -> Tensor:
+    a, b = x.split(3, 1)
+    return a + b
+
+
+PIECES = [
+    *(Case(f, assume=("1 <= n",)) for f in (
+        pieces, pieces_up_to_the_end, pieces_of_a_split, pieces_and_one, pieces_backwards, piece_by_piece)),
+    Case(pieces_joined, assume=("1 <= n",), summarised=False),
+    Case(blocks, refuses=True, upto=13),
+    Case(two_pieces, refuses=True, summarised=False),
+]
+
+
+@pytest.mark.parametrize("case", PIECES, ids=lambda c: c.name)
+def test_pieces(case: Case) -> None:
+    assert disagreements(case) == []
+
+
+def test_pieces_that_add_up_to_something_else_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = Families._cut
+    wrong = lambda families, body, atom: (found := right(families, body, atom)) and found + 1  # noqa: E731
+    monkeypatch.setattr(Families, "_cut", wrong)
+    assert disagreements(Case(pieces, assume=("1 <= n",)))
 
 
 # --- lists of places, in slices --------------------------------------------------------------------------

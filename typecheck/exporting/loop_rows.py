@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NoReturn, Protocol
 
 import torch
+from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
@@ -47,18 +48,20 @@ UNBOUND: Final = _Unasked()
 
 @dataclass(frozen=True, eq=False)
 class Index(_Unasked):
-    """The number of an iteration, `start + step*k` for the k-th of so many. It can be moved, and say which
-    slice of a tensor is meant; nothing else is known of it.
+    """The number of an iteration, `start + step*k` for the k-th of so many. It can be moved and multiplied,
+    and say which slice of a tensor is meant, or which slices, if it has a width; nothing else is known of it.
     """
 
     start: Any
     step: int
     count: Any
+    width: int | None = None
 
     def __add__(self, other: Any) -> Index:
         if not isinstance(other, int | torch.SymInt):
             raise NotScanned("more than a number is added")
-        return Index(self.start + other, self.step, self.count)
+        with disable_proxy_modes_tracing():  # it is no part of the body
+            return replace(self, start=self.start + other)
 
     __radd__ = __add__
 
@@ -66,27 +69,51 @@ class Index(_Unasked):
         return self.__add__(-other)
 
     def __rsub__(self, other: Any) -> Index:
-        return Index(other - self.start, -self.step, self.count)
+        return self.__mul__(-1).__add__(other)
+
+    def __mul__(self, other: Any) -> Index:
+        if type(other) is not int or other == 0:
+            raise NotScanned("more than a number is multiplied")
+        with disable_proxy_modes_tracing():
+            return replace(self, start=other * self.start, step=other * self.step)
+
+    __rmul__ = __mul__
+
+    def up_to(self, stop: Index) -> Index:
+        """The slices from here to before another number of the same iteration."""
+        with disable_proxy_modes_tracing():
+            width = _number(stop.start - self.start)
+        if stop.step != self.step or not same_size(stop.count, self.count) or width is None or width < 1:
+            raise NotScanned("a part that grows")
+        return replace(self, width=width)
 
     def cut(self, tensor: torch.Tensor, axis: int) -> torch.Tensor:
-        """The slices of a tensor that are meant, in order: `[*a, n, *z] -> [count, *a, *z]`"""
+        """The slices of a tensor that are meant, in order: `[*a, n, *z] -> [count, *a, *z]`; with the axis
+        where there is a width: `[count, *a, width, *z]`.
+        """
         tensor = self.part(tensor, axis)
+        tensor = tensor.movedim(-1, axis + 1) if self.width else tensor
         tensor = tensor.movedim(axis, 0) if axis else tensor
-        return tensor if self.step == 1 else tensor.flip(0)
+        return tensor if self.step > 0 else tensor.flip(0)
 
     def fill(self, tensor: torch.Tensor, axis: int, rows: torch.Tensor) -> None:
         """Writes rows `[count, *a, *z]` to where they are cut from."""
-        rows = rows if self.step == 1 else rows.flip(0)
+        rows = rows if self.step > 0 else rows.flip(0)
         self.part(tensor, axis).copy_(rows.movedim(0, axis) if axis else rows)
 
     def part(self, tensor: torch.Tensor, axis: int) -> torch.Tensor:
-        """All that is meant, as it lies in the tensor: `[*a, n, *z] -> [*a, count, *z]`"""
-        first = self.start if self.step == 1 else self.start - (self.count - 1)
+        """All that is meant, as it lies in the tensor: `[*a, n, *z] -> [*a, count, *z]`, with a width
+        `[*a, count, *z, width]`.
+        """
+        step, length = abs(self.step), abs(self.step) * (self.count - 1) + (self.width or 1)
+        first = self.start if self.step > 0 else self.start - step * (self.count - 1)
         if isinstance(first, int) and first < 0:
             raise NotScanned("counts from the end")
-        if same_size(first, 0) and same_size(self.count, tensor.shape[axis]):
-            return tensor
-        return tensor.narrow(axis, first, self.count)
+        if not (same_size(first, 0) and same_size(length, tensor.shape[axis])):
+            tensor = tensor.narrow(axis, first, length)
+        if self.width:
+            return tensor.unfold(axis, self.width, step)
+        return tensor if step == 1 else torch.ops.aten.slice.Tensor(tensor, axis, 0, None, step)
 
 
 @dataclass(frozen=True)
@@ -140,9 +167,9 @@ def _along(tensor: torch.Tensor, axis: int, keep: bool) -> Rows:
 
 def _range(*args: Any) -> Any:
     first, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
-    if not any(isinstance(a, torch.SymInt) for a in args) or step not in (1, -1):
+    if not any(isinstance(a, torch.SymInt) for a in args) or type(step) is not int or step == 0:
         return range(*args)
-    count = (stop - first) * step
+    count = -(((first - stop) if step > 0 else (stop - first)) // abs(step))
     if not isinstance(count, torch.SymInt):
         return range(*args)
     forth, back = Index(first, step, count), Index(first + step * (count - 1), -step, count)
@@ -188,9 +215,14 @@ BUILTINS: Final[Mapping[str, Callable[..., Any]]] = {
 
 
 def same_index(one: Index, other: Index) -> bool:
-    return one.step == other.step and all(
-        map(same_size, (one.start, one.count), (other.start, other.count))
-    )
+    sizes = zip((one.start, one.count), (other.start, other.count), strict=True)
+    return (one.step, one.width) == (other.step, other.width) and all(same_size(*pair) for pair in sizes)
+
+
+def _number(size: Any) -> int | None:
+    """The number that a size is, whatever the others are."""
+    expr = size.node.expr if isinstance(size, torch.SymInt) else size
+    return int(expr) if isinstance(expr, int) or expr.is_number else None
 
 
 def same_size(one: Any, other: Any) -> bool:

@@ -233,7 +233,6 @@ class _Run(TorchFunctionMode):
         if (said := _Key.of(tensor, key)) is None:
             return None
         row = self.slice(tensor, said.axis, said.index)
-        row = row.unsqueeze(said.axis) if said.keep else row
         found: torch.Tensor = row[said.rest] if said.rest else row
         self._know(found)
         return found
@@ -242,7 +241,7 @@ class _Run(TorchFunctionMode):
         """`x[:, i] = value`; False where no number of an iteration stands in the brackets."""
         if (said := _Key.of(tensor, key)) is None:
             return False
-        if said.keep or said.rest or not isinstance(value, torch.Tensor):
+        if said.index.width or said.rest or not isinstance(value, torch.Tensor):
             raise NotScanned("more than a slice")
         outer = self._outer(tensor)
         shape = [*outer.shape[: said.axis], *outer.shape[said.axis + 1 :]]
@@ -258,8 +257,7 @@ class _Key:
 
     axis: int
     index: Index
-    keep: bool
-    """Is it `x[:, i:i + 1]`, which keeps the axis?"""
+    """It has a width in `x[:, i:i + 1]`, which keeps the axis."""
     rest: tuple[Any, ...]
     """What is taken of the slice; nothing for all of it."""
 
@@ -278,23 +276,22 @@ class _Key:
         axis = sum(item is not None for item in before)
         if any(item is Ellipsis for item in before):
             axis = tensor.dim() - 1 - sum(item is not None for item in after)
-        index, keep = _index(items[place]), isinstance(items[place], slice)
+        index = _index(items[place])
         assert index is not None
-        rest = (*before, *([slice(None)] if keep else []), *after)
+        rest = (*before, *([slice(None)] if index.width else []), *after)
         whole = all(isinstance(i, slice) and i.start is i.stop is i.step is None for i in rest)
-        return cls(axis, index, keep, () if whole else rest)
+        return cls(axis, index, () if whole else rest)
 
 
 def _index(item: Any) -> Index | None:
-    """The number of the iteration in `x[i]` and `x[i:i + 1]`."""
+    """The number of the iteration in `x[i]` and `x[i:i + 4]`."""
     if isinstance(item, slice):
         start, stop = item.start, item.stop
         if not isinstance(start, Index) and not isinstance(stop, Index):
             return None
-        single = isinstance(start, Index) and isinstance(stop, Index) and same_index(start + 1, stop)
-        if not single or item.step is not None:
+        if not isinstance(start, Index) or not isinstance(stop, Index) or item.step is not None:
             raise NotScanned("a part that grows")
-        item = start
+        return start.up_to(stop)
     return item if isinstance(item, Index) else None
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from anyshape.typecheck import Exported, export
-from anyshape.typecheck.exporting import scans
+from anyshape.typecheck.exporting import loop_rows, scans
 from anyshape.typecheck.exporting.loop_bodies import GATHER, LOOP, loops_run_by
 
 SEQUENCE = "x: [b, t, 4]"
@@ -113,6 +113,28 @@ class Comprehension(Model):
         return torch.stack([self.fc(x[:, i]) for i in range(x.shape[1])], 1)
 
 
+class EveryOther(Model):
+    """Some of the slices, in either direction."""
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        h, some = self.start(x), [self.fc(x[:, i]) for i in range(0, x.shape[1], 2)]
+        for i in range(x.shape[1] - 1, -1, -3):
+            h = self.cell(x[:, i], h)
+        return torch.stack(some, 1), h
+
+
+class Interleaved(Model):
+    """Every place of the result is written once: the even ones, then the odd ones, from behind."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.zeros(x.shape[0], 2 * x.shape[1], 4)
+        for i in range(x.shape[1]):
+            y[:, 2 * i] = self.fc(x[:, i])
+        for i in range(x.shape[1]):
+            y[:, 2 * x.shape[1] - 1 - i * 2] = x[:, x.shape[1] - 1 - i]
+        return y
+
+
 class Swapped(Model):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         a = b = self.start(x)
@@ -165,6 +187,8 @@ SCANS = [
     (Rows(), SEQUENCE, sequence),
     (Filled(), SEQUENCE, sequence),
     (Comprehension(), SEQUENCE, sequence),
+    (EveryOther(), SEQUENCE, sequence),
+    (Interleaved(), SEQUENCE, sequence),
     (Swapped(), SEQUENCE, sequence),
     (Initial(), "x: [b, t, 4]", sequence),
     (Again(), SEQUENCE, sequence),
@@ -219,6 +243,58 @@ def test_slices_have_to_be_there() -> None:
     assert found.exact and str(found.accepts) == "t <= k"
     with pytest.raises(AssertionError, match="Guard failed"):
         found.program.module()(torch.zeros(2, 3, 4), torch.zeros(2))
+
+
+class Windows(Model):
+    """Two steps at a time three slices, of which it needs one such at least."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.stack([self.fc(x[:, i : i + 3]).amax(1) for i in range(0, x.shape[1] - 2, 2)], 1)
+
+
+class Blocks(Model):
+    """Blocks of three, each for itself; what is left goes."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        outputs = []
+        for i in range(x.shape[1] // 3):
+            block = x[:, i * 3 : (i + 1) * 3]
+            outputs.append(torch.softmax(block @ block.mT, -1) @ block)
+        return torch.cat(outputs, 1)
+
+
+class FromTheEnd(Model):
+    """Pairs from the last on, carried along."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.cell(x[:, 0], self.start(x))
+        for i in range(x.shape[1] - 2, -1, -2):
+            h = self.cell(x[:, i : i + 2].sum(1), h)
+        return h
+
+
+@pytest.mark.parametrize("model, least", [(Windows(), 3), (Blocks(), 3), (FromTheEnd(), 2)])
+def test_windows_of_several_slices(model: nn.Module, least: int) -> None:
+    found = export(model, SEQUENCE)
+    assert count(found) == 1 and str(found.accepts) == f"{least} <= t"
+    module = found.program.module()
+    with torch.no_grad():
+        for t in range(1, 14):
+            x = torch.randn(2, t, 4)
+            if t < least:
+                with pytest.raises(AssertionError, match="Guard failed"):
+                    module(x)
+            else:
+                assert same(module(x), model(x)), t
+
+
+def test_windows_cut_at_another_place_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = loop_rows.Index.cut
+    monkeypatch.setattr(
+        loop_rows.Index, "cut", lambda index, tensor, axis: right(index, tensor, axis).flip(0)
+    )
+    found = export(FromTheEnd(), SEQUENCE)
+    assert "the exported program is not the model" in found.attempts[0].error and count(found) == 0
 
 
 def test_scans_survive_saving_and_decompositions() -> None:
