@@ -53,6 +53,12 @@ def known(*texts: str) -> Known:
     ("a < b", "a != b", True),
     ("h*w % 4 == 0", "h*w % 4 != 0", False),
     ("a == b or a == 1 or b == 1", "a == b or a == 1 or b == 1", True),
+    # a multiple of a relation
+    ("a >= 1 and b >= 0 and b <= a//4 - 1", "a - 4*b >= 4", True),
+    ("a >= 1 and b >= 0 and b <= a//4 - 1", "a - 4*b >= 5", None),
+    ("a >= 1 and b >= 0 and b <= (a + 3)//4 - 1", "a - 4*b >= 1", True),
+    ("2*a <= b and b <= 20 - 6*c", "3*c + a <= 10", None),
+    ("b <= 20 - 2*c", "3*b + 6*c <= 60", True),
     # a disjunction of which one part is left
     ("(a == b or a == 1 or b == 1) and a >= 2 and b >= 2", "a == b", True),
     # one symbol: exact

@@ -143,24 +143,24 @@ def rows_of(iterable: Any) -> Rows | None:
     if isinstance(iterable, Rows):
         return iterable
     if isinstance(iterable, torch.Tensor) and iterable.dim() and isinstance(iterable.shape[0], torch.SymInt):
-        return _along(iterable, 0, keep=False)
+        return _along(iterable, 0)
     if type(iterable) is builtins.list and len(iterable) == 1 and isinstance(iterable[0], Run):
         return rows_of(iterable[0].rows)
     return None
 
 
-def _along(tensor: torch.Tensor, axis: int, keep: bool) -> Rows:
-    """The slices of a tensor, or with `keep` its parts of size 1."""
-    count = tensor.shape[axis]
+def _along(tensor: torch.Tensor, axis: int, width: int | None = None) -> Rows:
+    """The slices of a tensor, or its pieces of a width, the last of which may be what is left."""
+    size, step = tensor.shape[axis], width or 1
+    count = -(-size // step)
     axis %= tensor.dim()
 
     def element(run: Slicing) -> torch.Tensor:
-        row = run.slice(tensor, axis, Index(0, 1, count))
-        return row.unsqueeze(axis) if keep else row
+        return run.slice(tensor, axis, Index(0, step, count, width))
 
     def each() -> list[torch.Tensor]:
-        taken = [tensor.narrow(axis, i, 1) for i in range(count)]
-        return taken if keep else [part.squeeze(axis) for part in taken]
+        taken = [tensor.narrow(axis, i, min(step, size - i)) for i in range(0, size, step)]
+        return taken if width else [part.squeeze(axis) for part in taken]
 
     return Rows(count, element, each)
 
@@ -287,13 +287,12 @@ def _cat(tensors: Sequence[Any], dim: int = 0) -> torch.Tensor:
 
 
 def _unbind(input: torch.Tensor, dim: int = 0) -> Rows | None:
-    return _along(input, dim, keep=False) if isinstance(input.shape[dim], torch.SymInt) else None
+    return _along(input, dim) if isinstance(input.shape[dim], torch.SymInt) else None
 
 
 def _split(tensor: torch.Tensor, size: Any = None, dim: int = 0, **others: Any) -> Rows | None:
     varies = isinstance(tensor.shape[dim], torch.SymInt)
-    single = not others and type(size) is int and size == 1
-    return _along(tensor, dim, keep=True) if varies and single else None
+    return _along(tensor, dim, size) if varies and not others and type(size) is int and size > 0 else None
 
 
 _JOINING: Final[Mapping[Any, Callable[..., torch.Tensor]]] = {

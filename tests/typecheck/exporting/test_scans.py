@@ -288,6 +288,30 @@ def test_windows_of_several_slices(model: nn.Module, least: int) -> None:
                 assert same(module(x), model(x)), t
 
 
+class Pieces(Model):
+    def forward(self, x: Tensor) -> Tensor:
+        h, outputs = self.start(x), []
+        for piece in x.split(3, 1):
+            h = self.cell(piece.sum(1), h)
+            outputs.append(torch.softmax(piece @ piece.mT, -1) @ piece + h.unsqueeze(1))
+        return torch.cat(outputs, 1)
+
+
+def test_pieces_of_one_size_are_windows() -> None:
+    """Where nothing is left for a shorter one."""
+    found = export(Pieces(), SEQUENCE, "t % 3 == 0")
+    assert found.exact and count(found) == 1
+    buffer = io.BytesIO()
+    torch.export.save(found.program, buffer)
+    module = torch.export.load(io.BytesIO(buffer.getvalue())).module()
+    for t in (3, 6, 21):
+        x = torch.randn(2, t, 4)
+        with torch.no_grad():
+            assert same(module(x), Pieces()(x)), t
+    found = export(Pieces(), SEQUENCE)
+    assert count(found) == 0 and str(found.accepts) == f"t == {found.example['t']}"
+
+
 def test_windows_cut_at_another_place_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     right = loop_rows.Index.cut
     monkeypatch.setattr(
