@@ -73,14 +73,26 @@ def loops_run_by(run: Callable[..., Any], gather: Callable[..., Any], target: An
 
 
 def functions_of(target: Any) -> Iterator[FunctionType]:
-    """The target itself, the methods of its modules, and the functions that stand beside these."""
-    modules = target.modules() if isinstance(target, torch.nn.Module) else ()
-    kinds = dict.fromkeys(kind for module in modules for kind in type(module).__mro__)
-    own = [kind for kind in kinds if kind.__module__.partition(".")[0] not in ("torch", "builtins")]
-    found = [*_plain([target, *(member for kind in own for member in vars(kind).values())])]
+    """The functions of a program, and those that stand beside them."""
+    found = own_functions(target)
     scopes = {id(f.__globals__): f.__globals__ for f in found}
     beside = [*_plain(value for scope in scopes.values() for value in [*scope.values()])]
     yield from dict.fromkeys((*found, *beside))
+
+
+def own_functions(target: Any) -> list[FunctionType]:
+    """The target itself, the methods of its modules, functions that these hold, and what those enclose."""
+    modules = [*target.modules()] if isinstance(target, torch.nn.Module) else []
+    kinds = dict.fromkeys(kind for module in modules for kind in type(module).__mro__)
+    own = [kind for kind in kinds if kind.__module__.partition(".")[0] not in ("torch", "builtins")]
+    held = [value for module in modules for value in vars(module).values()]
+    found = dict.fromkeys(_plain([target, *held, *(m for kind in own for m in vars(kind).values())]))
+    todo = [*found]
+    while todo:
+        enclosed = [f for f in _plain(_enclosed(todo.pop())) if f not in found]
+        found.update(dict.fromkeys(enclosed))
+        todo += enclosed
+    return [*found]
 
 
 def _plain(members: Iterable[Any]) -> Iterator[FunctionType]:
@@ -91,6 +103,13 @@ def _plain(members: Iterable[Any]) -> Iterator[FunctionType]:
             if function.__module__ and function.__module__.partition(".")[0] != "torch":
                 yield function
             function = getattr(function, "__wrapped__", None)
+
+
+def _enclosed(function: FunctionType) -> Iterator[Any]:
+    """The values of the names that a function has from the functions around it."""
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # the name has no value yet
+            yield cell.cell_contents
 
 
 # ---- the code of a function

@@ -6,6 +6,7 @@ import contextlib
 import io
 import logging
 import math
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -28,6 +29,7 @@ from .broadcasting import Certain, Either, never, open_broadcasts, unsure
 from .data_sizes import settled_by_other_sizes
 from .example_inputs import Arguments
 from .integral import make_integral
+from .loop_bodies import own_functions
 from .python_calls import ON_SIZES, PLAIN, builtins_on_sizes
 from .scans import Scans
 from .sympy_work import plain_quotients, unsolved_constraints
@@ -70,7 +72,8 @@ def traced(
     module = model if isinstance(model, torch.nn.Module) else _Function(model)
     scans = Scans(model, lambda: other_calls(either)) if loops else None
     builtins = {**(builtins_on_sizes(certain) if oblivious else {}), **(scans.builtins if scans else {})}
-    sources = sources_of(model)
+    held = (sys.modules.get(function.__module__) for function in own_functions(model))
+    sources = [*dict.fromkeys((*sources_of(model), *(source for source in held if source is not None)))]
     with (
         _quiet(),
         forgetting(sources),

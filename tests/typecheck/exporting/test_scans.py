@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -310,6 +312,32 @@ def test_pieces_of_one_size_are_windows() -> None:
             assert same(module(x), Pieces()(x)), t
     found = export(Pieces(), SEQUENCE)
     assert count(found) == 0 and str(found.accepts) == f"t == {found.example['t']}"
+
+
+class Wraps(nn.Module):
+    """A module around a function of another file."""
+
+    def __init__(self, run: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.run = run
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.run(x) * 2
+
+
+def test_loops_of_functions_of_other_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which a module holds, or a function of its own encloses."""
+    (tmp_path / "elsewhere.py").write_text(
+        "import torch\n\n\ndef run(x):\n    h = torch.zeros(x.shape[0], 4)\n"
+        "    for i in range(x.shape[1]):\n        h = torch.tanh(h + x[:, i])\n    return h\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    run = importlib.import_module("elsewhere").run
+    for model in (Wraps(run), Wraps(lambda x: run(x) + 1)):
+        found = export(model, SEQUENCE)
+        assert found.exact and count(found) == 1
+        x = torch.randn(3, 9, 4)
+        assert same(found.program.module()(x), model(x))
 
 
 def test_windows_cut_at_another_place_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
