@@ -9,8 +9,9 @@ import math
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -23,7 +24,7 @@ from ...constraints.program import Origin
 from ...tracer import named_axes
 from ...tracer.alone import alone
 from ...tracer.caches import forgetting
-from ...tracer.origins import ModuleNames, here
+from ...tracer.origins import ModuleNames, here, is_inner
 from ...tracer.stand_ins import rebound, replaced, sources_of
 from .broadcasting import Certain, Either, never, open_broadcasts, unsure
 from .data_sizes import settled_by_other_sizes
@@ -72,8 +73,7 @@ def traced(
     module = model if isinstance(model, torch.nn.Module) else _Function(model)
     scans = Scans(model, lambda: other_calls(either)) if loops else None
     builtins = {**(builtins_on_sizes(certain) if oblivious else {}), **(scans.builtins if scans else {})}
-    held = (sys.modules.get(function.__module__) for function in own_functions(model))
-    sources = [*dict.fromkeys((*sources_of(model), *(source for source in held if source is not None)))]
+    sources = [*dict.fromkeys((*sources_of(model), *_homes(own_functions(model))))]
     with (
         _quiet(),
         forgetting(sources),
@@ -97,6 +97,15 @@ def traced(
     make_integral(program)
     lines = {_python(program, guard): origin for guard, origin in noted.items()}
     return Trace(program, lines, scans.found if scans else 0)
+
+
+def _homes(functions: Iterable[FunctionType]) -> Iterator[ModuleType]:
+    """The modules of the user's that functions are from."""
+    for function in functions:
+        home = sys.modules.get(function.__module__)
+        file = getattr(home, "__file__", None)
+        if home is not None and file and not is_inner(file):
+            yield home
 
 
 @contextlib.contextmanager
