@@ -60,7 +60,7 @@ from .ways import WAYS, may_scan, ways_apart
 
 SECONDS: Final = 20.0
 """What questions to the solver may take, each time."""
-PATIENCE: Final = 4.0
+PATIENCE: Final = 8.0
 """How many times as long as the first a second trace may take: at size 1 torch is slower."""
 
 Sizes: TypeAlias = Mapping[str, int]
