@@ -15,14 +15,17 @@ from typing import Any, Final, NoReturn, TypeAlias
 from msgspec import structs
 
 from .collector import collector_at_rest
-from .columns import Columns
-from .counts import Counts
+from .contents.columns import Columns
+from .contents.counts import Counts
+from .contents.elements import INTEGRAL, extremes, one_value, require_exact, require_in_range, with_elements
+from .contents.free import Free
+from .contents.places import Places
+from .contents.stored import Stored, is_sparse
+from .contents.validity import Valid
 from .dims import Dim, Term, sym, symbols
 from .dtypes import category
-from .elements import INTEGRAL, extremes, one_value, require_exact, require_in_range, with_elements
 from .equations import Equations
 from .formula import And, Compare, Formula, Or, all_of, eq, free_symbols, ge, implies, le, negate
-from .free import Free
 from .intervals import Bounds
 from .kernels import require_kernel
 from .known import Known, exactly
@@ -54,12 +57,9 @@ from .lifting import (
 )
 from .memory import require_apart
 from .opnames import IGNORED, SYNONYMS, is_in_place, parameters
-from .places import Places
 from .program import Argument, Program, Ref, is_numbers, parts_of
 from .rows import Deeper
-from .stored import Stored, is_sparse
 from .system import Domain
-from .validity import Valid
 
 RuleFunction: TypeAlias = Callable[..., Any]
 """`rule(context, *arguments) -> Value`; the names of its parameters are those of torch's Python API."""

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from msgspec import structs
 
+from ..constraints.contents.stored import is_sparse
 from ..constraints.dims import Dim, evaluate
 from ..constraints.formula import free_symbols, holds
 from ..constraints.language import Dyn, Layout, Note, Tensor, Value
 from ..constraints.rows import sizes
-from ..constraints.stored import is_sparse
 from .numbers import Size
 from .real_tensors import value_of
 from .symbolic import SymbolicTensor

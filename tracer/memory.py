@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from msgspec import structs
 
+from ..constraints.contents.elements import with_elements
 from ..constraints.dims import Dim, Term
-from ..constraints.elements import with_elements
 from ..constraints.language import Affine, Ellipses, Slice, Tensor, Value
 from ..constraints.memory import strides_of
 from ..constraints.program import Node

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from msgspec import structs
 
+from ..constraints.contents.elements import whether_some
+from ..constraints.contents.stored import is_sparse
 from ..constraints.dims import Dim
-from ..constraints.elements import whether_some
 from ..constraints.formula import Formula, all_of, any_of, eq, ge, le, ne
 from ..constraints.language import UNTRACKED, Dynamic, Layout, Tensor
 from ..constraints.lifting import are_equal, number_of_elements, opened, reached, spelt_out
@@ -27,7 +28,6 @@ from ..constraints.program import Ref
 from ..constraints.rows import place_of, rank_of
 from ..constraints.rules.common import contiguous_strides
 from ..constraints.rules.sizes import sym_is_contiguous
-from ..constraints.stored import is_sparse
 from .numbers import Size, dim_of, size
 from .spread import Spread, destination, is_written_out
 from .texts import is_key

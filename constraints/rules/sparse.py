@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from ..contents.stored import is_sparse
 from ..dims import Dim
 from ..formula import eq, le
 from ..generate import BadCall, RuleFunction
 from ..language import Context, Layout, Shape, Tensor, Value
-from ..stored import is_sparse
 from . import linalg
 from .common import rank_is
 from .creation import sizes

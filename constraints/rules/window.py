@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ..contents.elements import extremes
 from ..dims import Dim, ceildiv, minimum
-from ..elements import extremes
 from ..formula import Formula, all_of, any_of, divides, eq, ge, gt, le, lt, ne
 from ..generate import RuleFunction
 from ..language import Context, Layout, Shape, Span, Tensor, product

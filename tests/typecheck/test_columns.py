@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from anyshape.constraints.columns import Columns
+from anyshape.constraints.contents.columns import Columns
 from anyshape.typecheck import check
 
 INPUTS = "edges: int64[2, e]; x: float32[n]"

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from anyshape.constraints import validity
+from anyshape.constraints.contents import validity
 from anyshape.constraints.spec_text import parse_spec
 from anyshape.typecheck import check
 

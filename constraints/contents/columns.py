@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from .dims import Dim
+from ..dims import Dim
+from ..language import Affine, Slice, Tensor, Value, tensors
 from .elements import INTEGRAL, NEGATIONS
-from .language import Affine, Slice, Tensor, Value, tensors
 
 Named = Mapping[str, Any]
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from .dims import Dim, Term, symbols
+from ..dims import Dim, Term, symbols
+from ..formula import Formula, all_of, any_of, eq, ge, le
+from ..language import Affine, Context, Tensor, Value
 from .elements import extremes, one_value
-from .formula import Formula, all_of, any_of, eq, ge, le
-from .language import Affine, Context, Tensor, Value
 
 Named = Mapping[str, Any]
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from .dims import Dim, Term
+from ..dims import Dim, Term
+from ..formula import Formula, ge
+from ..language import Affine, Shape, Slice, Tensor, Value, product
 from .elements import one_value
-from .formula import Formula, ge
-from .language import Affine, Shape, Slice, Tensor, Value, product
 
 Named = Mapping[str, Any]
 Certain: TypeAlias = Callable[[Formula], bool]

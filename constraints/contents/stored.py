@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from .dims import Dim
-from .language import Layout, Tensor, Value
+from ..dims import Dim
+from ..language import Layout, Tensor, Value
 
 SPARSE_LAYOUTS: Final = (Layout.COO, Layout.COALESCED, Layout.CSR)
 

@@ -19,10 +19,9 @@ from typing import Any, TypeAlias
 
 from msgspec import structs
 
-from . import subscripts
-from .dims import Apply, Dim, Term, ceildiv, lone_atom, maximum, minimum
-from .formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
-from .language import (
+from ..dims import Apply, Dim, Term, ceildiv, lone_atom, maximum, minimum
+from ..formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
+from ..language import (
     UNTRACKED,
     Affine,
     Context,
@@ -36,6 +35,7 @@ from .language import (
     Truths,
     product,
 )
+from . import subscripts
 
 Named: TypeAlias = Mapping[str, Any]
 ElementLaw: TypeAlias = Callable[[Named, Tensor], Elements]

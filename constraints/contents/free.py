@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from msgspec import structs
 
+from ..dims import Term
+from ..language import Context, Shape, Span, Tensor, Value, tensors
 from .counts import COUNTED, NEGATING, REARRANGING
-from .dims import Term
 from .elements import COMPARISONS, one_value
-from .language import Context, Shape, Span, Tensor, Value, tensors
 
 Named = Mapping[str, Any]
 

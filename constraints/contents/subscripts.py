@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from .dims import Dim, Term
-from .language import Slice, Span, Subscripts, Tensor, Value
+from ..dims import Dim, Term
+from ..language import Slice, Span, Subscripts, Tensor, Value
 
 Named = Mapping[str, Any]
 

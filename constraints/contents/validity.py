@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from ..dims import Dim, Term, symbols
+from ..formula import Formula, all_of, any_of, ge, le
+from ..language import Tensor, Value
 from .counts import REARRANGING
-from .dims import Dim, Term, symbols
 from .elements import INDICES, INTEGRAL
-from .formula import Formula, all_of, any_of, ge, le
-from .language import Tensor, Value
 
 Named = Mapping[str, Any]
 
