@@ -42,11 +42,13 @@ _WORD = r"[A-Za-z_]\w*"
 _NAME = regex(
     rf"{_WORD}(?:{_INDEX})?|(?:_\w*)?(?:rank|numel)\({_WORD}(?:{_SLICE})?\)"
     rf"|{_WORD}{_SLICE}(?:\|{_WORD}{_SLICE})*"
-    rf"|(?:_\w*)?(?:broadcast|equal|expands|within)\({_WORD}(?:{_SLICE})?(?:,{_WORD}(?:{_SLICE})?)+\)",
+    rf"|(?:_\w*)?(?:broadcast|equal|expands|within)\({_WORD}(?:{_SLICE})?(?:,{_WORD}(?:{_SLICE})?)+\)"
+    r"|\#\w+",
     ASCII,
 )
 """`h`, and what is said of rows (rows.py): `x[-1]`, `rank(x)`, `numel(x[1:-2])`, `x[1:]|y[:-2]`, and of how
-they are related (relations.py): `broadcast(x,y[:-1])`; a symbol made of one of these begins with `_`.
+they are related (relations.py): `broadcast(x,y[:-1])`; a symbol made of one of these begins with `_`. `#1`
+is an index of the elements of a tensor (contents/).
 """
 KEYWORDS: Final = frozenset({"and", "or", "not"})
 """Words of the formula language, which no symbol may be called."""

@@ -17,11 +17,16 @@ from msgspec import structs
 from .collector import collector_at_rest
 from .contents.columns import Columns
 from .contents.counts import Counts
-from .contents.elements import INTEGRAL, extremes, one_value, require_exact, require_in_range, with_elements
+from .contents.dtypes import INTEGRAL
+from .contents.following import with_elements
 from .contents.free import Free
+from .contents.indices import require_in_range
+from .contents.masks import one_value
 from .contents.places import Places
 from .contents.stored import Stored, is_sparse
+from .contents.transfers import require_exact
 from .contents.validity import Valid
+from .contents.values import extremes
 from .dims import Dim, Term, sym, symbols
 from .dtypes import category
 from .equations import Equations
@@ -413,6 +418,9 @@ class Generator:
     def at_least(self, dim: Dim, bound: int) -> bool:
         return self.bounds.at_least(dim, bound)
 
+    def certain(self, formula: Formula) -> bool:
+        return self.bounds.certain(formula)
+
     def number(self, dim: Dim) -> int:
         """How many results there are, as a number: a graph has it written down, a recorder forks over it."""
         if isinstance(dim, int):
@@ -516,10 +524,11 @@ class Generator:
 
     def _applied(self, rule: Rule, op: str, named: dict[str, Any]) -> Value:
         require_in_range(self, op, named)
-        require_exact(self, op, named)
         if self.on_cpu:
             require_kernel(self, op, named)
-        result = with_elements(op, named, rule(self, named))
+        result = rule(self, named)
+        require_exact(self, op, named, result)
+        result = with_elements(op, named, result, self.bounds.at_least)
         result = self.simplified(result) if self.equations else result
         if any(map(is_, repeat(result), named.values())):
             result = anew(result)  # another tensor, of which other things may be known

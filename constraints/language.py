@@ -77,6 +77,53 @@ class Truths:
     every: Formula
 
 
+@dataclass(frozen=True, slots=True)
+class Index:
+    """A number that runs from 0 to `size - 1` in the term of some elements.
+
+    `axis`, counted from the end, is the one along which the elements differ by it, None where they lie in an
+    order that is not known. Of `ordered` indices of one axis the last runs fastest; any other takes all of
+    its values along the axis, in an order that is not known. One that is not `dense` takes its first and its
+    last value, and perhaps not all between.
+    """
+
+    name: str
+    size: Dim
+    axis: int | None = None
+    ordered: bool = True
+    dense: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Elements that have the value `term / over` at each value of some indices, for the sizes that `given`
+    names.
+
+    `term` is None for elements of which nothing is known, but that sizes decide them. All values occur, or,
+    unless `attained`, some of them. `fixed` has axes at one place of which alone these elements lie.
+    """
+
+    term: Dim | None
+    over: Dim = 1
+    indices: tuple[Index, ...] = ()
+    given: Formula = True
+    attained: bool = True
+    fixed: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Elements that are those of several pieces together. The data choose among them where `by_data` says so,
+    each for some data. `roundings` counts the floats that have been rounded on the way; with `slack`, what
+    they stand for may lie by less than 1 beside what the pieces say.
+    """
+
+    pieces: tuple[Piece, ...]
+    by_data: bool = False
+    roundings: int = 0
+    slack: bool = False
+
+
 class Untracked(Enum):
     """Elements that sizes decide in a way that is not followed."""
 
@@ -84,7 +131,7 @@ class Untracked(Enum):
 
 
 UNTRACKED: Final = Untracked.UNTRACKED
-Elements: TypeAlias = "Affine | Span | Subscripts | Ratio | Truths | Untracked | None"
+Elements: TypeAlias = "Affine | Span | Subscripts | Ratio | Pieces | Truths | Untracked | None"
 """What is known of the elements of an index tensor; None for elements that are the user's data."""
 
 
@@ -142,6 +189,14 @@ class Number:
     """A number that is not a size and whose value is not known: the `float` that `x.item()` gives."""
 
     kind: Literal["bool", "int", "float", "complex"]
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient(Number):
+    """The float nearest to `over / under`. Sizes are far below 2**52, so rounding it rounds the fraction."""
+
+    over: Dim
+    under: Dim
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +268,9 @@ class Context(Protocol):
 
     def at_least(self, dim: Dim, bound: int) -> bool:
         """Is dim >= bound for every input in the declared domain? False also where intervals cannot tell."""
+
+    def certain(self, formula: Formula) -> bool:
+        """Does the formula hold by what is known? False also where intervals cannot tell."""
 
     def number(self, dim: Dim) -> int:
         """How many results the call has, as a number, where that depends on sizes."""

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass
+from itertools import count
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from .dims import Dim, Term
+from .dims import Dim, Term, substitute, sym, symbols
 from .formula import And, Compare, Formula, Or, all_of, any_of
 from .language import (
     UNTRACKED,
@@ -20,8 +21,11 @@ from .language import (
     Dyn,
     Dynamic,
     Ellipses,
+    Index,
     Layout,
     Number,
+    Piece,
+    Pieces,
     Plain,
     Ratio,
     Slice,
@@ -204,6 +208,8 @@ def pack(value: Any) -> Any:
             return {"subscripts": [[pack(d) for d in shape], added]}
         case Ratio(numerator, denominator, roundings):
             return {"ratio": [pack(numerator), denominator, roundings]}
+        case Pieces(pieces, by_data, roundings, slack):
+            return {"pieces": [[_packed_piece(piece) for piece in pieces], by_data, roundings, slack]}
         case Truths(some, every):
             return {"truths": [pack(some), pack(every)]}
         case Untracked():
@@ -251,6 +257,10 @@ def unpack(data: Any) -> Any:
             return Subscripts(tuple(map(_dim, body[0])), integer(body[1]))
         case "ratio":
             return Ratio(_dim(body[0]), integer(body[1]), integer(body[2]))
+        case "pieces":
+            return Pieces(
+                tuple(map(_piece, body[0])), truth(body[1]), integer(body[2]), truth(body[3])
+            )
         case "truths":
             return Truths(formula_of(body[0]), formula_of(body[1]))
         case "untracked":
@@ -279,11 +289,40 @@ def unpack(data: Any) -> Any:
     raise IllFormed(f"unknown kind of value: {kind!r}")
 
 
+def _packed_piece(piece: Piece) -> Any:
+    """A piece, its indices by names that the grammar of dims can read."""
+    term, taken = piece.term, frozenset[str]() if piece.term is None else symbols(piece.term)
+    free = (name for n in count() if (name := f"i{n}") not in taken)
+    names = {index.name: name for index, name in zip(piece.indices, free, strict=False)}
+    if term is not None:
+        term = substitute(term, {old: sym(new) for old, new in names.items()})
+    indices = [[names[i.name], pack(i.size), i.axis, i.ordered, i.dense] for i in piece.indices]
+    fixed = [list(place) for place in piece.fixed]
+    return [pack(term), pack(piece.over), indices, pack(piece.given), piece.attained, fixed]
+
+
+def _piece(body: Any) -> Piece:
+    term, over, indices, given, attained, fixed = body
+    read = tuple(
+        Index(f"#{n}", _dim(size), None if axis is None else integer(axis), truth(ordered), truth(dense))
+        for n, (_, size, axis, ordered, dense) in enumerate(indices)
+    )
+    names = {text(i[0]): sym(index.name) for i, index in zip(indices, read, strict=True)}
+    return Piece(
+        None if term is None else substitute(_dim(term), names),
+        _dim(over),
+        read,
+        formula_of(given),
+        truth(attained),
+        tuple((integer(axis), integer(at)) for axis, at in fixed),
+    )
+
+
 def _tensor(body: Any) -> Tensor:
     layout, dtype, elements = body["layout"], body["dtype"], unpack(body.get("elements"))
     shape = tuple(map(_dim, body["shape"]))
     strides = Layout(layout) if isinstance(layout, str) else tuple(map(_dim, layout))
-    if not isinstance(elements, Affine | Span | Subscripts | Ratio | Truths | Untracked | None):
+    if not isinstance(elements, Affine | Span | Subscripts | Ratio | Pieces | Truths | Untracked | None):
         raise IllFormed(f"elements of a tensor were expected, not {elements!r}")
     if isinstance(strides, tuple) and len(strides) != len(shape):
         raise IllFormed(f"{len(shape)} sizes have {len(strides)} strides")

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from ..constraints.contents.elements import with_elements
+from ..constraints.contents.following import with_elements
 from ..constraints.dims import Dim, Term
 from ..constraints.language import Affine, Ellipses, Slice, Tensor, Value
 from ..constraints.memory import strides_of
@@ -91,11 +91,15 @@ class View(Memory):
             along = Affine(0, ((axis - len(strides), 1),))
             ramp = structs.replace(input, dtype="int64", elements=along)
             bare = structs.replace(result, dtype="int64", elements=None)
-            found = with_elements(op, {**named, "input": ramp}, bare)
+            found = with_elements(op, {**named, "input": ramp}, bare, _is_plainly_at_least)
             if not isinstance(found, Tensor) or not isinstance(found.elements, Affine):
                 return None
             start = start + found.elements.start * stride
         return start
+
+
+def _is_plainly_at_least(dim: Dim, bound: int) -> bool:
+    return isinstance(dim, int) and dim >= bound
 
 
 def is_view(op: str, arguments: Mapping[str, Any]) -> bool:

@@ -41,6 +41,7 @@ from ..constraints.language import (
     Layout,
     Note,
     Number,
+    Quotient,
     Slice,
     Tensor,
     Value,
@@ -937,7 +938,9 @@ class Recording(Ledger):
         if isinstance(value, list | tuple):
             return tuple([self._lower(v, ids) for v in value])
         if type(value) is Real:
-            return Number("float")
+            for dim in value.ratio or ():
+                self._no_ended(dim)
+            return Quotient("float", *value.ratio) if value.ratio else Number("float")
         if isinstance(value, torch.dtype):
             return dtype_name(value)
         if isinstance(value, slice):
@@ -1009,6 +1012,8 @@ class Recording(Ledger):
         kind = type(value)
         if kind is Tensor or value is Dyn:
             return ids.get(id(value), value)
+        if kind is Quotient:
+            return Number(value.kind)
         return tuple([self._argument(v, ids) for v in value]) if kind is tuple else value
 
     def _lift(self, value: Any, op: str, ids: dict[int, Ref], results: list[int], written: Any = None) -> Any:

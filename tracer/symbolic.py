@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from msgspec import structs
 
-from ..constraints.contents.elements import whether_some
+from ..constraints.contents.masks import whether_some
 from ..constraints.contents.stored import is_sparse
 from ..constraints.dims import Dim
 from ..constraints.formula import Formula, all_of, any_of, eq, ge, le, ne

@@ -14,10 +14,21 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from ..constraints.dims import Term, evaluate
+from ..constraints.dims import Term, evaluate, substitute, sym
 from ..constraints.formula import And, Compare, Or, holds
 from ..constraints.generate import Rules, generate
-from ..constraints.language import Affine, Layout, Ratio, Slice, Span, Subscripts, Tensor, Truths
+from ..constraints.language import (
+    Affine,
+    Layout,
+    Piece,
+    Pieces,
+    Ratio,
+    Slice,
+    Span,
+    Subscripts,
+    Tensor,
+    Truths,
+)
 from ..constraints.program import IllFormed, Node, Origin, Program
 from ..constraints.spec import Spec
 from ..constraints.spec_text import Inputs, SpecError, parse_spec, write_spec
@@ -193,6 +204,17 @@ def _value_at(value: Any, values: Mapping[str, int]) -> Any:
             return replace(value, low=_value_at(low, values), high=_value_at(high, values))
         case Ratio(numerator, _, _):
             return replace(value, numerator=_value_at(numerator, values))
+        case Pieces(pieces):
+            return replace(value, pieces=tuple(_value_at(piece, values) for piece in pieces))
+        case Piece(term, over, indices, given):
+            own = {index.name: sym(index.name) for index in indices}
+            return replace(
+                value,
+                term=None if term is None else substitute(term, {**values, **own}),
+                over=_value_at(over, values),
+                indices=tuple(replace(index, size=_value_at(index.size, values)) for index in indices),
+                given=_value_at(given, values),
+            )
         case Truths(some, every):
             return replace(value, some=_value_at(some, values), every=_value_at(every, values))
     return value

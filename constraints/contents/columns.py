@@ -14,7 +14,8 @@ from typing import Any, Final
 
 from ..dims import Dim
 from ..language import Affine, Slice, Tensor, Value, tensors
-from .elements import INTEGRAL, NEGATIONS
+from .dtypes import INTEGRAL
+from .masks import NEGATIONS
 
 Named = Mapping[str, Any]
 

@@ -16,7 +16,8 @@ from typing import Any, Final
 from ..dims import Dim, Term, symbols
 from ..formula import Formula, all_of, any_of, eq, ge, le
 from ..language import Affine, Context, Tensor, Value
-from .elements import extremes, one_value
+from .masks import one_value
+from .values import extremes
 
 Named = Mapping[str, Any]
 

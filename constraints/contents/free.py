@@ -16,7 +16,7 @@ from msgspec import structs
 from ..dims import Term
 from ..language import Context, Shape, Span, Tensor, Value, tensors
 from .counts import COUNTED, NEGATING, REARRANGING
-from .elements import COMPARISONS, one_value
+from .masks import COMPARISONS, one_value
 
 Named = Mapping[str, Any]
 

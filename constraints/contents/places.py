@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from ..dims import Dim, Term
 from ..formula import Formula, ge
 from ..language import Affine, Shape, Slice, Tensor, Value, product
-from .elements import one_value
+from .masks import one_value
 
 Named = Mapping[str, Any]
 Certain: TypeAlias = Callable[[Formula], bool]

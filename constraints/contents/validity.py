@@ -1,6 +1,6 @@
 """Numbers that the data decide, of which it is known that they are valid as indices.
 
-Indices that come from the user's data are taken to be valid (`elements.py`). A program that makes room for as
+Indices that come from the user's data are taken to be valid (`following.py`). A program that makes room for as
 many as the greatest of them says, `zeros(int(ids.max()) + 1)`, takes an element for a size: what is known of
 the indices is known of the size. An index into n elements lies between 0 and n - 1, or between -n and n - 1
 where it may count from the end.
@@ -15,7 +15,8 @@ from ..dims import Dim, Term, symbols
 from ..formula import Formula, all_of, any_of, ge, le
 from ..language import Tensor, Value
 from .counts import REARRANGING
-from .elements import INDICES, INTEGRAL
+from .dtypes import INTEGRAL
+from .indices import INDICES
 
 Named = Mapping[str, Any]
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeGuard
 
 from ..dims import Dim, Term, maximum, minimum, square_root, total
 from ..formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
-from ..language import Context, Layout, Number, Tensor, Value
+from ..language import Context, Layout, Number, Quotient, Tensor, Value
 from .common import axis, category, contiguous_strides
 from .strides import channels_last, lies_so, strides_of
 
@@ -148,14 +148,6 @@ def unknown(c: Context, what: str) -> Term:
     """An integer that could not be followed."""
     c.approximate(f"{what} is not followed, and may be any integer")
     return c.fresh("unknown", None, None)
-
-
-@dataclass(frozen=True, slots=True)
-class Quotient(Number):
-    """The float nearest to `over / under`. Sizes are far below 2**52, so rounding it rounds the fraction."""
-
-    over: Dim
-    under: Dim
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..contents.elements import extremes
+from ..contents.values import extremes
 from ..dims import Dim, ceildiv, minimum
 from ..formula import Formula, all_of, any_of, divides, eq, ge, gt, le, lt, ne
 from ..generate import RuleFunction

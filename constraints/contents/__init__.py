@@ -1,0 +1,1 @@
+"""What sizes say of the elements of tensors."""

@@ -1,0 +1,151 @@
+"""The result of a call with what is known of its elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from msgspec import structs
+
+from ..dims import Dim
+from ..language import UNTRACKED, Affine, Elements, Pieces, Span, Subscripts, Tensor
+from . import subscripts
+from .dtypes import INTEGRAL
+from .functions import AtLeast
+from .masks import MADE, given_tensors, one_dim, truths
+from .transfers import CASTS, LAWS, SEVERAL, Call, Named, followed
+from .values import ANY_CHOICE, of
+
+DRAWN = frozenset("rand randn normal rand_like randn_like empty empty_like new_empty".split())
+"""What makes floats that nobody chose, and that are no indices unless they are cut to integers."""
+SHAPED_AS = frozenset("expand_as view_as reshape_as type_as".split())
+"""What takes a shape, or a dtype, of its other argument, and nothing else."""
+LIKE = MADE | {"randint_like", "rand_like", "randn_like", "empty_like", "new_empty", "new_tensor"}
+"""What takes a shape and a dtype of its input, and nothing else."""
+TAKING = frozenset("getitem index_select gather take_along_dim masked_select".split())
+"""What gives some of the elements of its first argument, as its other arguments say."""
+OF_DATA = frozenset("argsort argmax argmin bucketize searchsorted multinomial count_nonzero".split())
+"""What makes integers of its own of elements that the user gives."""
+
+
+def with_elements(op: str, named: Named, result: Any, at_least: AtLeast) -> Any:
+    """The result with what is known of its elements, where sizes alone decide them, or bound them."""
+    places = subscripts.follow(op, named, result)
+    if places is not None:
+        return places
+    known = type(result) is Tensor and result.elements is not None
+    if known and any(result is value for value in named.values()):
+        result = structs.replace(result, elements=None)  # a rule has given an argument back as it was
+        known = False
+    if type(result) is tuple:
+        return _several(Call(op, named, result, at_least))
+    if type(result) is not Tensor or known:
+        return result
+    call = Call(op, named, result, at_least)
+    if result.dtype == "bool":
+        return _mask(call)
+    sources = _sources(call)
+    if op in OF_DATA:
+        return structs.replace(result, elements=_by_law(call, sources))
+    if any(of(tensor) is None for tensor in sources):
+        return structs.replace(result, elements=_of_data(call, sources))
+    if not sources and op in DRAWN:
+        found: Elements = ANY_CHOICE if "rand" in op or op == "normal" else UNTRACKED
+        return structs.replace(result, elements=found)
+    return structs.replace(result, elements=_by_law(call, sources))
+
+
+def _sources(call: Call) -> list[Tensor]:
+    """The tensors of whose elements the result's are made."""
+    named = call.named
+    template = named.get("input") if call.op in LIKE else named.get("other") if call.op in SHAPED_AS else None
+    return [t for t in given_tensors(named.values()) if t is not template]
+
+
+def _by_law(call: Call, sources: list[Tensor]) -> Elements:
+    """What the law of the operator says. Of places in a mask that data decide nothing is known but that they
+    are valid; of elements that sizes decide, in another way, nothing.
+    """
+    law = LAWS.get(call.op)
+    by_data = any(map(is_data, sources))
+    if law is None:
+        if sources and all(t.dtype == "bool" and is_data(t) for t in sources):
+            return None
+        return ANY_CHOICE if by_data else UNTRACKED
+    if call.op not in OF_DATA and any(t.elements is UNTRACKED for t in sources):
+        return UNTRACKED
+    found = followed(call, law(call), call.result)
+    if by_data and isinstance(found, Span | Pieces):
+        return replace(found, by_data=True)
+    return found
+
+
+def _of_data(call: Call, sources: list[Tensor]) -> Elements:
+    """Of elements that the user gives, others of the user's; but for integers that an operator makes of its
+    own, of which nobody knows.
+    """
+    if (one := _taken_from(call)) is not None:
+        return Affine(one)
+    integral = call.result.dtype in INTEGRAL and call.op not in CASTS
+    own = integral and not any(t.dtype in INTEGRAL and of(t) is None for t in sources)
+    return ANY_CHOICE if own else None
+
+
+def _taken_from(call: Call) -> Dim | None:
+    """What all elements are that a call takes from among those of its first argument, where these are all
+    the same: that data decide which of them are taken makes no difference.
+    """
+    one = one_dim(call.named.get("input")) if call.op in TAKING else None
+    return one if isinstance(one, int) else None
+
+
+def _mask(call: Call) -> Tensor:
+    found = truths(call)
+    if found is not None:
+        same = isinstance(found.some, bool) and found.some == found.every
+        return structs.replace(call.result, elements=Affine(int(found.some is True)) if same else found)
+    sources = [*given_tensors(call.named.values())]
+    decided = bool(sources) and not any(map(is_data, sources))
+    return structs.replace(call.result, elements=UNTRACKED) if decided else call.result
+
+
+def _several(call: Call) -> Any:
+    """Several results, each with what is known of it."""
+    if not all(isinstance(part, Tensor) for part in call.result):
+        return call.result
+    law, sources = SEVERAL.get(call.op), _sources(call)
+    if law is None:
+        if not sources or any(map(is_data, sources)):
+            return call.result
+        return tuple(
+            part if part.elements is not None else structs.replace(part, elements=UNTRACKED)
+            for part in call.result
+        )
+    if call.op not in WITH_PLACES and any(of(t) is None for t in sources):
+        return call.result
+    return tuple(_parts(call, law(call), sources))
+
+
+WITH_PLACES = SEVERAL.keys() - frozenset(
+    "meshgrid broadcast_tensors split split_with_sizes chunk tensor_split hsplit vsplit dsplit unbind "
+    "unravel_index aminmax".split()
+)
+"""What tells, besides elements of its argument, where they were."""
+
+
+def _parts(call: Call, laws: Any, sources: list[Tensor]) -> Iterator[Tensor]:
+    by_data = any(map(is_data, sources))
+    for part, law in zip(call.result, laws, strict=False):
+        found = followed(replace(call, result=part), law, part)
+        if isinstance(found, Span | Pieces) and by_data and call.op not in ("sort",):
+            found = replace(found, by_data=True)
+        yield structs.replace(part, elements=found)
+
+
+def is_data(tensor: Tensor) -> bool:
+    """Does the data decide the elements, within bounds perhaps?"""
+    known = tensor.elements
+    if isinstance(known, Span | Pieces):
+        return known.by_data
+    return known is None or isinstance(known, Subscripts)

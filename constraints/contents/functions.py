@@ -1,0 +1,331 @@
+"""Elements as functions of indices: where their extremes lie, and arithmetic on them.
+
+An element is `term / over`, a term over sizes and over indices that run from 0 (`language.Piece`). A function
+that rises with an index, or falls, or is linear in it, has its extremes at the two ends of that index, whatever
+the others are; so the extremes over a box of indices are among its corners.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Final, TypeAlias
+
+from ..dims import Apply, Dim, Mono, Symbol, Term, lone, maximum, minimum, substitute, symbols
+from ..formula import Formula, all_of, any_of
+from ..language import Index, Piece, Pieces
+
+AtLeast: TypeAlias = Callable[[Dim, int], bool]
+"""Is a dim certainly at least a number?"""
+Corners: TypeAlias = tuple[tuple[Dim, ...], tuple[Dim, ...]]
+"""Values among which the least is, and values among which the greatest is; all of them occur."""
+
+MOST_PIECES: Final = 12
+MOST_CORNERS: Final = 16
+UNKNOWN: Final = Piece(None)
+
+
+def index_name(axis: int) -> str:
+    """The index that runs along an axis, which is counted from the end. No symbol of a user has such a name.
+    """
+    return f"#{-axis}"
+
+
+def along(axis: int, size: Dim) -> Index:
+    return Index(index_name(axis), size, axis)
+
+
+def number(piece: Piece) -> Term | int:
+    """The term of a piece that is known."""
+    assert piece.term is not None
+    return piece.term
+
+
+# --- extremes --------------------------------------------------------------------------------------------
+
+
+def corners(term: Dim, indices: Sequence[Index], at_least: AtLeast) -> Corners | None:
+    """Values of the term among which its extremes are, for indices that each have a value; None where they
+    are not found.
+    """
+    found = _corners(term, indices, at_least)
+    if found is None:
+        return None
+    lows, highs = (tuple(dict.fromkeys(side)) for side in found)
+    return (lows, highs) if len(lows) + len(highs) <= MOST_CORNERS else None
+
+
+def _corners(term: Dim, indices: Sequence[Index], at_least: AtLeast) -> Corners | None:
+    within = symbols(term)
+    live = [index for index in indices if index.name in within]
+    if not live:
+        return (term,), (term,)
+    for index in live:
+        way = _direction(term, index, live, at_least)
+        if way is None:
+            continue
+        first, last = (substitute(term, {index.name: end}) for end in (0, index.size - 1))
+        ends = _corners(first, live, at_least), _corners(last, live, at_least)
+        if ends[0] is None or ends[1] is None:
+            return None
+        (low, high), (low2, high2) = ends
+        if way == 0:
+            return low + low2, high + high2
+        return (low, high2) if way > 0 else (low2, high)
+    return _of_outer(term, live, at_least)
+
+
+def _of_outer(term: Dim, live: Sequence[Index], at_least: AtLeast) -> Corners | None:
+    """Of `c*f(inner) + rest` with a function that rises, such as a quotient by what has no index: where the
+    inner term is extreme.
+    """
+    assert isinstance(term, Term)
+    names = {index.name for index in live}
+    inside = [(mono, c) for mono, c in term.terms if any(names & atom.symbols for atom in mono)]
+    if len(inside) != 1 or len(inside[0][0]) != 1:
+        return None
+    ((atom,), factor) = inside[0]
+    if not isinstance(atom, Apply) or not _is_rising(atom, names, at_least):
+        return None
+    rest = term - factor * lone(atom)
+    varying = [place for place, arg in enumerate(atom.args) if symbols(arg) & names]
+    if len(varying) != 1:
+        return None
+    (at,) = varying
+    found = _corners(atom.args[at], live, at_least)
+    if found is None:
+        return None
+
+    def outer(inner: Dim) -> Dim:
+        return factor * _apply(atom.op, (*atom.args[:at], inner, *atom.args[at + 1 :])) + rest
+
+    lows, highs = (tuple(map(outer, side)) for side in found)
+    return (lows, highs) if factor > 0 else (highs, lows)
+
+
+def _apply(op: str, args: tuple[Dim, ...]) -> Dim:
+    match op:
+        case "min":
+            return minimum(*args)
+        case "max":
+            return maximum(*args)
+    dividend, divisor = args
+    return dividend // divisor
+
+
+def _is_rising(atom: Apply, names: set[str], at_least: AtLeast) -> bool:
+    """Does it not fall when one of its arguments with an index in it rises?"""
+    if atom.op in ("min", "max"):
+        return True
+    return atom.op == "//" and not symbols(atom.args[1]) & names and at_least(atom.args[1], 1)
+
+
+def _direction(term: Dim, index: Index, live: Sequence[Index], at_least: AtLeast) -> int | None:
+    """1 where the term rises with the index or stays, whatever the others are, -1 where it falls or stays, 0
+    where it does either all along the index, depending on the others; None where that is not known.
+    """
+    assert isinstance(term, Term)
+    if _is_linear(term, index.name):
+        slope = substitute(term, {index.name: 1}) - substitute(term, {index.name: 0})
+        if _is_never_negative(slope, live, at_least):
+            return 1
+        return -1 if _is_never_negative(-slope, live, at_least) else 0
+    ways = {_of_product(mono, c, index, live, at_least) for mono, c in term.terms if _speaks_of(mono, index)}
+    return ways.pop() if len(ways) == 1 else None
+
+
+def _speaks_of(mono: Mono, index: Index) -> bool:
+    return any(index.name in atom.symbols for atom in mono)
+
+
+def _is_linear(term: Term, name: str) -> bool:
+    return all(
+        sum(name in atom.symbols for atom in mono) <= 1
+        and all(isinstance(atom, Symbol) or name not in atom.symbols for atom in mono)
+        for mono, _ in term.terms
+    )
+
+
+def _of_product(
+    mono: Mono, factor: int, index: Index, live: Sequence[Index], at_least: AtLeast
+) -> int | None:
+    """A product of factors that are not negative rises where all with the index in them rise."""
+    ways = {_of_atom(atom, index, live, at_least) for atom in mono if index.name in atom.symbols}
+    others = [atom for atom in mono if len(mono) > 1 or index.name not in atom.symbols]
+    if len(ways) != 1 or not all(_is_never_negative(lone(atom), live, at_least) for atom in others):
+        return None
+    way = ways.pop()
+    return None if way is None else way if factor > 0 else -way
+
+
+def _of_atom(atom: Symbol | Apply, index: Index, live: Sequence[Index], at_least: AtLeast) -> int | None:
+    if isinstance(atom, Symbol):
+        return 1
+    if not _is_rising(atom, {index.name}, at_least):
+        return None
+    within = [arg for arg in atom.args if index.name in symbols(arg)]
+    ways = {_direction(arg, index, live, at_least) for arg in within}
+    way = ways.pop() if len(ways) == 1 else None
+    return way or None
+
+
+def _is_never_negative(term: Dim, live: Sequence[Index], at_least: AtLeast) -> bool:
+    found = _corners(term, live, at_least)
+    return found is not None and all(at_least(low, 0) for low in found[0])
+
+
+# --- one function out of two -----------------------------------------------------------------------------
+
+
+Operation: TypeAlias = Callable[[Piece, Piece], "tuple[Dim, Dim] | None"]
+"""The term and the divisor of a result, of two pieces that share their indices."""
+
+
+def combined(a: Pieces, b: Pieces, operation: Operation) -> Pieces | None:
+    """Elements made of those of two tensors at the same places, both of the result's shape."""
+    known = [[p for p in side.pieces if p.term is not None] for side in (a, b)]
+    several = [len(side) > 1 and not _is_partition(side) for side in known]
+    pieces: list[Piece] = []
+    for left in known[0]:
+        for right in known[1]:
+            one, other, meet = aligned(left, right)
+            if one is None or other is None:
+                continue
+            if (found := operation(one, other)) is None:
+                return None
+            loose = (several[0] and bool(other.indices or several[1])) or (several[1] and bool(one.indices))
+            pieces.append(
+                Piece(
+                    found[0],
+                    found[1],
+                    _used(found[0], one.indices, other.indices),
+                    all_of((left.given, right.given)),
+                    left.attained and right.attained and meet and not loose,
+                    tuple(dict.fromkeys((*one.fixed, *other.fixed))),
+                )
+            )
+    unknown = any_of(p.given for p in (*a.pieces, *b.pieces) if p.term is None)
+    return gathered(
+        pieces, unknown, a.by_data or b.by_data, a.roundings + b.roundings, a.slack or b.slack
+    )
+
+
+def gathered(
+    pieces: Sequence[Piece], unknown: Formula, by_data: bool, roundings: int, slack: bool
+) -> Pieces | None:
+    """The pieces, and one of which nothing is known where there is any; None where they are too many."""
+    if len(pieces) > MOST_PIECES:
+        return None
+    more = () if unknown is False else (Piece(None, given=unknown),)
+    return Pieces((*dict.fromkeys(map(renamed, pieces)), *more), by_data, roundings, slack)
+
+
+def _used(term: Dim, *groups: tuple[Index, ...]) -> tuple[Index, ...]:
+    within = symbols(term)
+    return tuple(dict.fromkeys(i for group in groups for i in group if i.name in within))
+
+
+def _is_partition(pieces: Sequence[Piece]) -> bool:
+    """Does each lie at another place of one axis, or for other sizes than the rest?"""
+    axes = set.intersection(*({axis for axis, _ in p.fixed} for p in pieces)) if pieces else set()
+    return bool(axes) and len({p.fixed for p in pieces}) == len(pieces)
+
+
+def aligned(a: Piece, b: Piece) -> tuple[Piece | None, Piece | None, bool]:
+    """The two with the same indices where they run along the same axis, and whether all that they take
+    together does occur; None for both where they lie at different places of an axis.
+    """
+    places = dict(a.fixed)
+    if any(places.get(axis, place) != place for axis, place in b.fixed):
+        return None, None, False
+    for axis, place in b.fixed:
+        a = _at(a, axis, place)
+    for axis, place in places.items():
+        b = _at(b, axis, place)
+    b = renamed(b, {i.name for i in a.indices})
+    meet = not any(
+        p.indices and any(i.axis is None for i in other.indices) for p, other in ((a, b), (b, a))
+    )
+    axes = {i.axis for i in a.indices if i.axis is not None} & {i.axis for i in b.indices}
+    for axis in sorted(axis for axis in axes if axis is not None):
+        mine, yours = ([i for i in p.indices if i.axis == axis] for p in (a, b))
+        if not all(i.ordered for i in (*mine, *yours)):
+            meet = False
+        elif [i.size for i in mine] == [i.size for i in yours]:
+            b = _exchanged(b, {j.name: i for i, j in zip(mine, yours, strict=True)})
+        elif len(mine) == 1 and _count(yours) == mine[0].size:
+            a = _split(a, mine[0], yours)
+        elif len(yours) == 1 and _count(mine) == yours[0].size:
+            b = _split(b, yours[0], mine)
+        else:
+            meet = False
+    return a, b, meet
+
+
+def renamed(piece: Piece, taken: Collection[str] = ()) -> Piece:
+    """The same with other names for its indices, in their order, none of them taken."""
+    names = (name for n in count() if (name := f"#{n}") not in taken)
+    return _exchanged(piece, {i.name: replace(i, name=name) for i, name in zip(piece.indices, names, strict=False)})
+
+
+def _exchanged(piece: Piece, new: Mapping[str, Index]) -> Piece:
+    if all(i.name not in new or new[i.name].name == i.name for i in piece.indices):
+        return piece
+    term = substitute(number(piece), {old: _symbol(i) for old, i in new.items()})
+    return replace(piece, term=term, indices=tuple(new.get(i.name, i) for i in piece.indices))
+
+
+def _symbol(index: Index) -> Term:
+    return lone(Symbol(index.name))
+
+
+def _count(indices: Sequence[Index]) -> Dim:
+    total: Dim = 1
+    for index in indices:
+        total = total * index.size
+    return total
+
+
+def _split(piece: Piece, index: Index, parts: Sequence[Index]) -> Piece:
+    """The piece with several indices, the last of which runs fastest, in the place of one."""
+    value: Dim = 0
+    for part in parts:
+        value = value * part.size + _symbol(part)
+    others = tuple(i for i in piece.indices if i is not index)
+    return replace(piece, term=substitute(number(piece), {index.name: value}), indices=(*others, *parts))
+
+
+def _at(piece: Piece, axis: int, place: int) -> Piece:
+    """The piece at one place of an axis; what lies in no known order there may be any of it."""
+    if axis in dict(piece.fixed):
+        return piece
+    there = [i for i in piece.indices if i.axis == axis]
+    if not there:
+        return piece
+    if len(there) == 1 and there[0].ordered:
+        return without(piece, {there[0].name: place})
+    return replace(
+        piece, indices=tuple(replace(i, axis=None, ordered=False) for i in piece.indices), attained=False
+    )
+
+
+def without(piece: Piece, values: dict[str, Dim]) -> Piece:
+    """The piece where some of its indices have these values, which are terms over others of its indices."""
+    term = substitute(number(piece), values)
+    return replace(piece, term=term, indices=tuple(i for i in piece.indices if i.name not in values))
+
+
+def mapped(pieces: Pieces, change: Callable[[Piece], Piece | None]) -> Pieces | None:
+    """Every piece that is known, changed; None where one cannot be."""
+    found: list[Piece] = []
+    for piece in pieces.pieces:
+        changed = piece if piece.term is None else change(piece)
+        if changed is None:
+            return None
+        found.append(changed)
+    return replace(pieces, pieces=tuple(found))
+
+
+def known(pieces: Pieces) -> Iterator[Piece]:
+    return (piece for piece in pieces.pieces if piece.term is not None)

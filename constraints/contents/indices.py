@@ -1,0 +1,188 @@
+"""Indices into something: which arguments of an operator they are, and what they ask of sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ..dims import Apply, Dim, Term, lone_atom
+from ..formula import Formula, all_of, any_of, eq, ge, lt, negate
+from ..language import Context, Dots, Pieces, Tensor, product
+from .dtypes import INTEGRAL
+from .functions import corners
+from .masks import one_value
+from .values import extremes, of, pieces_of
+
+Named = Mapping[str, Any]
+
+
+def _tensor(named: Named) -> Tensor:
+    found = named.get("input")
+    return found if isinstance(found, Tensor) else next(v for v in named.values() if isinstance(v, Tensor))
+
+
+def _embedding(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
+    weight = named["weight"]
+    if weight.shape:
+        yield named["input"] if "input" in named else named["indices"], weight.shape[0], False
+
+
+def _bags(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
+    """Offsets are places in the indices, or their end."""
+    yield from _embedding(named)
+    offsets, indices = named.get("offsets"), named["input"] if "input" in named else named["indices"]
+    if isinstance(offsets, Tensor) and indices.rank == 1:
+        yield offsets, indices.shape[0] + 1, False
+
+
+def _renormed(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
+    if named["input"].shape:
+        yield named["indices"], named["input"].shape[0], False
+
+
+def _along_dim(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
+    tensor = _tensor(named)
+    index = named.get("index", named.get("indices"))
+    dim = named.get("dim")
+    if isinstance(index, Tensor) and isinstance(dim, int) and -tensor.rank <= dim < tensor.rank:
+        yield index, tensor.shape[dim], False
+
+
+def _flat(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
+    """All elements are counted, whatever the dims (`take`, `put`)."""
+    yield named["index"], _tensor(named).numel, True
+
+
+def _hot(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
+    classes = named.get("num_classes", -1)
+    if isinstance(classes, int | Term) and classes != -1:
+        yield named["input"], classes, False
+
+
+def _margins(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
+    if named["input"].shape:
+        yield named["target"], named["input"].shape[-1], False
+
+
+def _classes(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
+    """Classes of a loss, but for the one that it ignores."""
+    input, target, ignored = named["input"], named["target"], named.get("ignore_index", -100)
+    if target.dtype not in INTEGRAL or not input.shape or one_value(target) == ignored:
+        return
+    span = extremes(target)
+    if span is None or not isinstance(span.low, int) or not isinstance(ignored, int) or ignored < span.low:
+        yield target, input.shape[min(1, input.rank - 1)], False
+
+
+def _items(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
+    tensor = named.get("input")
+    if not isinstance(tensor, Tensor):
+        return
+    index = named["index"] if "index" in named else named["indices"]
+    items = index if isinstance(index, tuple) else (index,)
+    axis = 0
+    for place, item in enumerate(items):
+        if item is Dots:
+            axis = tensor.rank - sum(map(_consumed, items[place + 1 :]))
+        elif isinstance(item, Tensor) and item.dtype == "bool":
+            axis += item.rank
+        elif item is not None or "indices" in named:
+            if isinstance(item, Tensor) and 0 <= axis < tensor.rank:
+                yield item, tensor.shape[axis], True
+            axis += 1
+
+
+def _consumed(item: object) -> int:
+    """How many dims an item of an index stands for."""
+    return item.rank if isinstance(item, Tensor) and item.dtype == "bool" else int(item is not None)
+
+
+INDICES: Mapping[str, Callable[[Named], Iterator[tuple[Tensor, Dim, bool]]]] = {
+    **dict.fromkeys("embedding aten_embedding".split(), _embedding),
+    **dict.fromkeys("embedding_bag _embedding_bag".split(), _bags),
+    "embedding_renorm": _renormed,
+    **dict.fromkeys(
+        "index_select gather scatter scatter_add scatter_reduce index_add index_copy "
+        "index_reduce".split(),
+        _along_dim,
+    ),
+    "index_fill": lambda named: ((index, size, True) for index, size, _ in _along_dim(named)),
+    **dict.fromkeys(("take", "put"), _flat),
+    "one_hot": _hot,
+    "multi_margin_loss": _margins,
+    **dict.fromkeys("cross_entropy nll_loss cross_entropy_loss nll_loss_nd".split(), _classes),
+    **dict.fromkeys("getitem setitem index index_put".split(), _items),
+}
+"""Operator -> its index tensors, each with the size that it indexes, and whether -1 counts from the end."""
+
+
+def require_in_range(c: Context, op: str, named: Named) -> None:
+    """Index tensors whose elements the sizes decide must stay within what they index.
+
+    Of elements that the data choose among those that sizes allow, every choice has to be valid.
+    """
+    indices = INDICES.get(op)
+    if indices is None:
+        return
+    for index, size, wraps in indices(named):
+        if index.elements is None:
+            continue
+        pieces = pieces_of(of(index), index.shape)
+        if pieces is None or pieces.roundings:
+            c.approximate(f"{op} is given indices that the sizes decide, in a way that is not followed")
+            continue
+        empty = [] if all(c.at_least(n, 1) for n in index.shape) else [eq(product(index.shape), 0)]
+        _require(c, op, pieces, size, wraps, empty)
+
+
+def _require(
+    c: Context, op: str, pieces: Pieces, size: Dim, wraps: bool, empty: list[Formula]
+) -> None:
+    """Each piece of an index lies within the size, wherever there is that piece."""
+    aside = 1 if pieces.slack else 0
+    for piece in pieces.pieces:
+        nowhere = [*empty, negate(piece.given)]
+        ends = None if piece.term is None else corners(piece.term, piece.indices, c.at_least)
+        if ends is None or piece.over != 1:
+            if not _is_certain(c, any_of(nowhere)):
+                c.approximate(f"{op} is given indices that the sizes decide, in a way that is not followed")
+            continue
+        bottom = -size if wraps else 0
+        inside = all_of(
+            (
+                *(ge(low - aside, bottom) for low in ends[0] if not _is_above(c, low - aside - bottom)),
+                *(lt(high + aside, size) for high in ends[1] if not _is_below(c, high + aside, size)),
+            )
+        )
+        needed: Formula = any_of((inside, *nowhere))
+        if _is_certain(c, needed):
+            continue
+        told = _told(ends)
+        if piece.attained and not pieces.slack:
+            c.require(needed, f"indices {told} into a size of {size}")
+        else:
+            c.approximate(f"{op} is given indices {told}, for a size of {size}")
+
+
+def _told(ends: tuple[tuple[Dim, ...], tuple[Dim, ...]]) -> str:
+    low, high = (" or ".join(map(str, side)) for side in ends)
+    return f"from {low} to {high}"
+
+
+def _is_certain(c: Context, formula: Formula) -> bool:
+    return formula is True or c.certain(formula)
+
+
+def _is_above(c: Context, dim: Dim) -> bool:
+    """Is the dim at least 0? A minimum is, where all that it is of are."""
+    return all(c.at_least(part, 0) for part in _arguments("min", dim))
+
+
+def _is_below(c: Context, dim: Dim, size: Dim) -> bool:
+    return all(c.at_least(size - 1 - part, 0) for part in _arguments("max", dim))
+
+
+def _arguments(op: str, dim: Dim) -> tuple[Dim, ...]:
+    """Of `op(x, y, …)` its arguments; any other dim itself."""
+    atom = lone_atom(dim)
+    return atom.args if isinstance(atom, Apply) and atom.op == op else (dim,)

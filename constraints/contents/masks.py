@@ -1,0 +1,126 @@
+"""Masks whose elements sizes decide: whether some are true, and whether all are.
+
+A mask that the program itself makes of constants is one: `torch.ones(b, t).bool()` is true everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from msgspec import structs
+
+from ..dims import Dim, Term
+from ..formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
+from ..language import Affine, Tensor, Truths, product
+from .transfers import LAWS, Call, followed
+from .values import extremes
+
+MADE = frozenset("ones ones_like new_ones zeros zeros_like new_zeros full full_like new_full".split())
+KEPT = frozenset(
+    "to _to_copy type bool clone contiguous detach alias expand expand_as unsqueeze squeeze view reshape "
+    "flatten transpose permute getitem slice select narrow repeat".split()
+)
+PARTS = frozenset("getitem slice select narrow".split())
+COMPARISONS: Mapping[str, Callable[[Dim, Dim], Formula]] = {
+    "eq": eq,
+    "ne": ne,
+    "lt": lt,
+    "le": le,
+    "gt": gt,
+    "ge": ge,
+}
+MIRRORED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+NEGATIONS = frozenset({"logical_not", "bitwise_not"})
+CONNECTIVES: Mapping[str, Callable[[Iterable[Formula]], Formula]] = {
+    **dict.fromkeys(("logical_and", "bitwise_and"), all_of),
+    **dict.fromkeys(("logical_or", "bitwise_or"), any_of),
+}
+
+
+def one_value(tensor: Any) -> int | None:
+    """What all elements are, where that is a number; a number is itself."""
+    found = one_dim(tensor)
+    return int(found) if isinstance(found, int) else None
+
+
+def one_dim(tensor: Any) -> Dim | None:
+    """What all elements are, where sizes say it; a size is itself. In floats only numbers are certain."""
+    match tensor:
+        case int() | Term():
+            return tensor
+        case Tensor(_, dtype, _, Affine(value, ())) if dtype == "int64" or isinstance(value, int):
+            return value
+    return None
+
+
+def _truths_of(tensor: Any) -> Truths | None:
+    """Whether the elements are true, or other than 0, where sizes decide it."""
+    if isinstance(tensor, Tensor) and isinstance(tensor.elements, Truths):
+        return tensor.elements
+    value = one_dim(tensor)
+    return None if value is None else Truths(ne(value, 0), ne(value, 0))
+
+
+def whether_some(tensor: Tensor) -> Formula | None:
+    """Is some element true, of those that there are? None where that is not known."""
+    found = _truths_of(tensor)
+    return None if found is None else found.some
+
+
+def truths(call: Call) -> Truths | None:
+    """What sizes say of the elements of a mask; None where data decide them, or it is not known how."""
+    op, named, result = call.op, call.named, call.result
+    tensors = [*given_tensors(named.values())]
+    if op in MADE:
+        return _truths_of(structs.replace(result, elements=followed(call, LAWS[op](call), result)))
+    if op in KEPT and len(tensors) == 1:
+        found = _truths_of(tensors[0])
+        return None if found is None or (op in PARTS and found.some != found.every) else found
+    if op in COMPARISONS:
+        return _compared(op, named["input"], named["other"])
+    if op in NEGATIONS:
+        found = _truths_of(named["input"])
+        return None if found is None else Truths(negate(found.every), negate(found.some))
+    if op in CONNECTIVES:
+        return _joined(CONNECTIVES[op], *(_truths_of(named[name]) for name in ("input", "other")))
+    if op in ("all", "any") and len(tensors) == 1 and result.rank == 0:
+        found, count = _truths_of(tensors[0]), product(tensors[0].shape)
+        if found is not None:
+            every, some = any_of((found.every, eq(count, 0))), all_of((found.some, ge(count, 1)))
+            return Truths(every, every) if op == "all" else Truths(some, some)
+    return None
+
+
+def _compared(op: str, left: Any, right: Any) -> Truths | None:
+    """An inequality with what is the same everywhere has its say at the extremes of the other side."""
+    a, b = one_dim(left), one_dim(right)
+    if a is not None and b is not None:
+        return Truths(COMPARISONS[op](a, b), COMPARISONS[op](a, b))
+    if b is None and a is not None:
+        op, left, b = MIRRORED[op], right, a
+    span = extremes(left) if isinstance(left, Tensor) and left.dtype == "int64" else None
+    if b is None or span is None or op in ("eq", "ne"):
+        return None
+    low, high = COMPARISONS[op](span.low, b), COMPARISONS[op](span.high, b)
+    found = Truths(low, high) if op in ("lt", "le") else Truths(high, low)
+    certain = found.every is True or found.some is False
+    return found if span.attained or certain else None
+
+
+def _joined(
+    connective: Callable[[Iterable[Formula]], Formula], first: Truths | None, second: Truths | None
+) -> Truths | None:
+    """Of two masks, one of which has the same element everywhere."""
+    if first is None or second is None or (first.some != first.every and second.some != second.every):
+        return None
+    return Truths(connective((first.some, second.some)), connective((first.every, second.every)))
+
+
+def given_tensors(values: Iterable[Any]) -> Iterator[Tensor]:
+    """The tensors among the arguments of a call, those in lists included."""
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, tuple):
+            yield from given_tensors(value)

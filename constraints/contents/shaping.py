@@ -1,0 +1,308 @@
+"""Where elements go that are only moved: along which axes their indices run afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from math import prod
+from typing import Any, TypeAlias
+
+from ..dims import Dim, Symbol, Term, lone, maximum, substitute
+from ..formula import all_of
+from ..language import Dots, Index, Piece, Pieces, Shape, Slice, Tensor, product
+from .functions import AtLeast, corners, mapped, number, renamed, without
+from .values import of, pieces_of
+
+Group: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+"""Axes of a shape, and those of another shape that have as many elements, in the same order."""
+
+
+def _symbol(index: Index) -> Term:
+    return lone(Symbol(index.name))
+
+
+def moved(pieces: Pieces, places: Mapping[int, int]) -> Pieces:
+    """Axis k, counted from the end, is axis `places[k]` afterwards."""
+
+    def one(piece: Piece) -> Piece:
+        indices = tuple(i if i.axis is None else replace(i, axis=places[i.axis]) for i in piece.indices)
+        return replace(
+            piece, indices=indices, fixed=tuple(sorted((places[axis], at) for axis, at in piece.fixed))
+        )
+
+    return replace(pieces, pieces=tuple(p if p.term is None else one(p) for p in pieces.pieces))
+
+
+def stretched(pieces: Pieces, shape: Shape, target: Shape) -> Pieces | None:
+    """Broadcast to a shape: along an axis of size 1 that is stretched there is one element to repeat. None
+    where the elements differ along an axis of which it is not known whether it is stretched.
+    """
+    ones = {axis for axis in range(-len(shape), 0) if shape[axis] == 1 and shape[axis] != target[axis]}
+    others = {axis for axis in range(-len(shape), 0) if shape[axis] not in (1, target[axis])}
+
+    def one(piece: Piece) -> Piece | None:
+        axes = {i.axis for i in piece.indices} | {axis for axis, _ in piece.fixed}
+        if axes & others:
+            return None
+        piece = without(piece, {i.name: 0 for i in piece.indices if i.axis in ones})
+        return replace(piece, fixed=tuple(f for f in piece.fixed if f[0] not in ones))
+
+    return mapped(pieces, one)
+
+
+def shuffled(pieces: Pieces, axes: Collection[int] | None) -> Pieces:
+    """The same elements in another order along some axes, or, for None, anywhere."""
+
+    def one(piece: Piece) -> Piece:
+        if axes is None:
+            return replace(
+                piece,
+                indices=tuple(replace(i, axis=None, ordered=False) for i in piece.indices),
+                fixed=(),
+            )
+        indices = tuple(replace(i, ordered=False) if i.axis in axes else i for i in piece.indices)
+        return replace(piece, indices=indices, fixed=tuple(f for f in piece.fixed if f[0] not in axes))
+
+    return replace(pieces, pieces=tuple(p if p.term is None else one(p) for p in pieces.pieces))
+
+
+def spread(pieces: Pieces) -> Pieces:
+    return shuffled(pieces, None)
+
+
+# --- reshaping -------------------------------------------------------------------------------------------
+
+
+def regrouped(pieces: Pieces, shape: Shape, target: Shape) -> Pieces:
+    """The same elements, in their order, as a tensor of another shape with as many."""
+    groups = _groups(shape, target)
+    if groups is None:
+        return shuffled(pieces, None)
+
+    def one(piece: Piece) -> Piece:
+        ones = {i.name: 0 for i in piece.indices if i.axis is not None and shape[i.axis] == 1}
+        piece = without(piece, dict(ones))
+        fixed: list[tuple[int, int]] = []
+        loose = [i for i in piece.indices if i.axis is None]
+        placed: list[Index] = []
+        for olds, news in groups:
+            piece, indices, there = _regroup(piece, olds, news, shape, target)
+            placed += indices
+            fixed += there
+        return replace(piece, indices=(*loose, *placed), fixed=tuple(sorted(fixed)))
+
+    return replace(pieces, pieces=tuple(p if p.term is None else one(p) for p in pieces.pieces))
+
+
+def _groups(shape: Shape, target: Shape) -> list[Group] | None:
+    """The shortest runs of axes that have as many elements on either side; None where there are none."""
+    olds = [axis for axis in range(-len(shape), 0) if shape[axis] != 1]
+    news = [axis for axis in range(-len(target), 0) if target[axis] != 1]
+    groups: list[Group] = []
+    while olds and news:
+        found = next(
+            (
+                (i, total - i)
+                for total in range(2, len(olds) + len(news) + 1)
+                for i in range(max(1, total - len(news)), min(len(olds), total - 1) + 1)
+                if product([shape[a] for a in olds[:i]]) == product([target[a] for a in news[: total - i]])
+            ),
+            None,
+        )
+        if found is None:
+            return None
+        i, j = found
+        groups.append((tuple(olds[:i]), tuple(news[:j])))
+        olds, news = olds[i:], news[j:]
+    return groups if not olds and not news else None
+
+
+def _regroup(
+    piece: Piece, olds: tuple[int, ...], news: tuple[int, ...], shape: Shape, target: Shape
+) -> tuple[Piece, list[Index], list[tuple[int, int]]]:
+    """The piece, with its indices and its fixed places along the new axes."""
+    here = [i for i in piece.indices if i.axis in olds]
+    fixed = [(axis, at) for axis, at in piece.fixed if axis in olds]
+    if len(olds) == len(news) == 1:
+        return piece, [replace(i, axis=news[0]) for i in here], [(news[0], at) for _, at in fixed]
+    if not here and not fixed:
+        return piece, [], []
+    orderly = all(i.ordered for i in here) and not fixed
+    if len(news) == 1:
+        indices = [_filled_up(here, axis, shape[axis]) for axis in olds]
+        joined = [replace(i, axis=news[0], ordered=orderly) for part in indices for i in part]
+        return piece, joined if orderly else [i for i in joined if i in _renewed(here, news[0])], []
+    if len(olds) == 1 and orderly:
+        sizes = [target[axis] for axis in news]
+        if [i.size for i in here] == sizes:
+            return piece, [replace(i, axis=axis) for i, axis in zip(here, news, strict=True)], []
+        if len(here) == 1:
+            parts = [
+                Index(f"{here[0].name}_{k}", n, axis)
+                for k, (n, axis) in enumerate(zip(sizes, news, strict=True))
+            ]
+            value: Dim = 0
+            for part in parts:
+                value = value * part.size + _symbol(part)
+            return replace(piece, term=substitute(number(piece), {here[0].name: value})), parts, []
+    if len(olds) == 1 and len(fixed) == 1 and all(isinstance(target[axis], int) for axis in news):
+        return piece, [], [*_digits(fixed[0][1], news, [int(str(target[axis])) for axis in news])]
+    return piece, [replace(i, axis=None, ordered=False) for i in here], []
+
+
+def _renewed(indices: list[Index], axis: int) -> list[Index]:
+    return [replace(i, axis=axis, ordered=False) for i in indices]
+
+
+def _filled_up(indices: list[Index], axis: int, size: Dim) -> list[Index]:
+    """The indices along an axis; where there are none, one that the term does not speak of."""
+    return [i for i in indices if i.axis == axis] or [Index(f"#d{-axis}", size, axis)]
+
+
+def _digits(place: int, axes: tuple[int, ...], sizes: list[int]) -> Iterator[tuple[int, int]]:
+    for k, axis in enumerate(axes):
+        yield axis, place // prod(sizes[k + 1 :]) % sizes[k]
+
+
+# --- indexing --------------------------------------------------------------------------------------------
+
+
+def indexed(
+    pieces: Pieces, shape: Shape, items: tuple[Any, ...], target: Shape, at_least: AtLeast
+) -> Pieces | None:
+    """Elements under slices, integers, None, an ellipsis and at most one tensor of indices of which enough is
+    known; None of other items.
+    """
+    rank = len(shape)
+    spoken = sum(i is not None and i is not Dots for i in items)
+    if any((isinstance(i, Tensor) and i.dtype == "bool") or isinstance(i, bool) for i in items):
+        return None
+    if items.count(Dots) > 1 or spoken > rank or sum(isinstance(i, Tensor) for i in items) > 1:
+        return None
+    at = next((place for place, item in enumerate(items) if item is Dots), len(items))
+    filled = (*items[:at], *(Slice() for _ in range(rank - spoken)), *items[at + 1 :])
+    found: list[Piece] = []
+    by_data = pieces.by_data
+    for piece in pieces.pieces:
+        if piece.term is None:
+            found.append(piece)
+            continue
+        old, new = -rank, -len(target)
+        kept: list[Step] = [(piece, (), {})]
+        for item in filled:
+            if item is None:
+                new += 1
+                continue
+            stepped: list[Step] = []
+            for part, fixed, where in kept:
+                steps = _step(part, old, new, item, shape, target, at_least)
+                if steps is None:
+                    return None
+                stepped += [(p, (*fixed, *f), {**where, **w}) for p, f, w in steps]
+            kept = stepped
+            if isinstance(item, Tensor):
+                by_data |= getattr(of(item), "by_data", False)
+            new += item.rank if isinstance(item, Tensor) else int(isinstance(item, Slice))
+            old += 1
+        for part, fixed, where in kept:
+            indices = tuple(where.get(i.name, i) for i in part.indices)
+            found.append(renamed(replace(part, indices=indices, fixed=tuple(sorted(fixed)))))
+    return replace(pieces, pieces=tuple(found), by_data=by_data) if found else None
+
+
+Step: TypeAlias = tuple[Piece, tuple[tuple[int, int], ...], dict[str, Index]]
+"""A piece, its fixed places along the new axes, and its indices as they run along these."""
+
+
+def _step(
+    piece: Piece, old: int, new: int, item: Any, shape: Shape, target: Shape, at_least: AtLeast
+) -> list[Step] | None:
+    """What one item of an index makes of a piece along one axis; nothing where the piece does not lie there.
+    """
+    here = [i for i in piece.indices if i.axis == old]
+    place = dict(piece.fixed).get(old)
+    match item:
+        case Slice(None, None, None | 1):
+            fixed = () if place is None else ((new, place),)
+            return [(piece, fixed, {i.name: replace(i, axis=new) for i in here})]
+        case Slice(begin, stop, stride):
+            if place is not None:
+                return _sliced_place(piece, place, new, item, shape[old])
+            if not here:
+                return [(piece, (), {})]
+            plain = isinstance(begin, int | Term | None) and isinstance(stride, int | None)
+            if not plain or len(here) > 1 or not here[0].ordered:
+                return [_loosened(piece, here)]
+            offset: Dim = 0 if begin is None else begin
+            if _from_the_end(offset):
+                offset = maximum(shape[old] + offset, 0)
+            index = replace(here[0], name=f"{here[0].name}s", axis=new, size=target[new])
+            term = substitute(number(piece), {here[0].name: offset + (stride or 1) * _symbol(index)})
+            return [_with(piece, here[0], term, (index,))]
+        case int() | Term():
+            if place is not None:
+                size = shape[old]
+                if not isinstance(item, int) or not isinstance(size, int):
+                    return None
+                return [(piece, (), {})] if place == item % size else []
+            if not here:
+                return [(piece, (), {})]
+            if len(here) > 1 or not here[0].ordered:
+                return [_loosened(piece, here)]
+            value = shape[old] + item if _from_the_end(item) else item
+            return [(without(piece, {here[0].name: value}), (), {})]
+        case Tensor() if place is None:
+            return _picked(piece, here, item, new, at_least)
+    return None
+
+
+def _with(piece: Piece, index: Index, term: Dim, new: tuple[Index, ...]) -> Step:
+    indices = (*(i for i in piece.indices if i is not index), *new)
+    return replace(piece, term=term, indices=indices), (), {i.name: i for i in new}
+
+
+def _loosened(piece: Piece, here: list[Index]) -> Step:
+    """Some of what lies along an axis in an order that is not known."""
+    return replace(piece, attained=False), (), {i.name: replace(i, axis=None, ordered=False) for i in here}
+
+
+def _sliced_place(piece: Piece, place: int, new: int, item: Slice, size: Dim) -> list[Step] | None:
+    bounds = (item.start, item.stop, item.step)
+    if not isinstance(size, int) or not all(isinstance(b, int | None) for b in bounds):
+        return None
+    left = range(size)[slice(*bounds)]
+    return [(piece, ((new, left.index(place)),), {})] if place in left else []
+
+
+def _picked(
+    piece: Piece, here: list[Index], item: Tensor, new: int, at_least: AtLeast
+) -> list[Step] | None:
+    """The elements at places that are themselves a function of indices, none of which is negative."""
+    if not here:
+        return [(piece, (), {})]
+    places = pieces_of(of(item), item.shape)
+    if places is None or places.slack or places.roundings or len(here) > 1 or not here[0].ordered:
+        return None
+    steps: list[Step] = []
+    for place in places.pieces:
+        ends = None if place.term is None else corners(place.term, place.indices, at_least)
+        if ends is None or place.over != 1 or not all(at_least(low, 0) for low in ends[0]):
+            return None
+        other = renamed(place, {i.name for i in piece.indices})
+        shift = new + item.rank  # its last axis is the one before this in the result
+        where = {
+            i.name: i if i.axis is None else replace(i, axis=i.axis + shift) for i in other.indices
+        }
+        fixed = tuple((axis + shift, at) for axis, at in other.fixed)
+        term = substitute(number(piece), {here[0].name: number(other)})
+        whole, _, _ = _with(piece, here[0], term, other.indices)
+        whole = replace(
+            whole, given=all_of((piece.given, place.given)), attained=piece.attained and place.attained
+        )
+        steps.append((whole, fixed, where))
+    return steps
+
+
+def _from_the_end(index: Dim) -> bool:
+    """Is the index negative? Of a term over sizes, where each of its coefficients is (`-t`)."""
+    return index < 0 if isinstance(index, int) else all(factor < 0 for _, factor in index.terms)

@@ -1,0 +1,232 @@
+"""What is known of the elements of a tensor, in the form that says it shortest, and as pieces to compute with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from ..dims import Dim, Symbol, Term, lone, maximum, minimum, substitute, symbols
+from ..formula import Formula, all_of, ge, le, negate
+from ..language import (
+    UNTRACKED,
+    Affine,
+    Elements,
+    Index,
+    Piece,
+    Pieces,
+    Ratio,
+    Shape,
+    Span,
+    Subscripts,
+    Tensor,
+)
+from .dtypes import DIGITS, limits, width
+from .functions import UNKNOWN, AtLeast, along, corners, gathered, index_name, number, without
+
+ANY_CHOICE: Final = Pieces((UNKNOWN,), by_data=True)
+"""Numbers that the data choose, nobody knows among which."""
+
+
+def constant(value: Dim, over: Dim = 1, roundings: int = 0) -> Pieces:
+    return Pieces((Piece(value, over),), roundings=roundings)
+
+
+def between(low: Dim, high: Dim, *, attained: bool = True, by_data: bool = False) -> Elements:
+    """Numbers of which the least and the greatest are these."""
+    return Affine(low) if low == high and attained else Span(low, high, attained, by_data)
+
+
+def of(tensor: Tensor) -> Elements:
+    """What is known of the elements; a condition on data is 0 for some data and 1 for others, one on sizes
+    either.
+    """
+    if tensor.dtype != "bool" or isinstance(tensor.elements, Affine):
+        return tensor.elements
+    return Span(0, 1, attained=tensor.elements is None, by_data=tensor.elements is None)
+
+
+def pieces_of(elements: Elements, shape: Shape) -> Pieces | None:
+    """Elements of a tensor of this shape as functions of indices; None where nothing is known of them."""
+    match elements:
+        case Affine(start, steps):
+            indices = [along(axis, shape[axis]) for axis, _ in steps]
+            term = start
+            for index, (_, step) in zip(indices, steps, strict=True):
+                term = term + lone(Symbol(index.name)) * step
+            return Pieces((Piece(term, 1, tuple(indices)),))
+        case Span(low, high, attained, by_data):
+            some = Index("#0", high - low + 1, None, ordered=False, dense=False)
+            return Pieces((Piece(low + lone(Symbol("#0")), 1, (some,), attained=attained),), by_data)
+        case Subscripts(sizes, added):
+            return pieces_of(Span(added, maximum(*sizes) - 1 + added, attained=False, by_data=True), shape)
+        case Ratio(numerator, denominator, roundings):
+            return constant(numerator, denominator, roundings)
+        case Pieces():
+            return elements
+    return None
+
+
+def stored(pieces: Pieces | None, shape: Shape, at_least: AtLeast) -> Elements:
+    """The shortest form of pieces that are the elements of a tensor of this shape."""
+    if pieces is None:
+        return UNTRACKED
+    if len(pieces.pieces) == 1 and not pieces.slack:
+        (piece,) = pieces.pieces
+        whole = piece.given is True and not piece.fixed and piece.term is not None
+        if whole and piece.attained and not pieces.by_data and (short := _short(piece, pieces, shape)):
+            return short
+        loose = piece.indices and all(i.axis is None for i in piece.indices)
+        if whole and piece.over == 1 and loose and (span := extremes_of(pieces, at_least)):
+            return span
+    return UNTRACKED if pieces == Pieces((UNKNOWN,)) else pieces
+
+
+def _short(piece: Piece, pieces: Pieces, shape: Shape) -> Elements:
+    term = number(piece)
+    if not piece.indices:
+        if piece.over == 1:
+            return Affine(term)
+        return Ratio(term, piece.over, pieces.roundings) if isinstance(piece.over, int) else None
+    names = {i.name for i in piece.indices}
+    plain = all(i.ordered and i.axis is not None and i.size == shape[i.axis] for i in piece.indices)
+    if piece.over != 1 or not plain:
+        return None
+    zero = substitute(term, dict.fromkeys(names, 0))
+    steps: list[tuple[int, int]] = []
+    rest = term - zero
+    for i in sorted(piece.indices, key=lambda i: i.axis or 0):
+        step = substitute(term, {**dict.fromkeys(names, 0), i.name: 1}) - zero
+        if not isinstance(step, int) or i.axis is None:
+            return None
+        steps.append((i.axis, step))
+        rest = rest - step * lone(Symbol(i.name))
+    return Affine(zero, tuple(s for s in steps if s[1])) if rest == 0 else None
+
+
+def extremes_of(pieces: Pieces, at_least: AtLeast) -> Span | None:
+    """The least and the greatest of integers; None where they are not known."""
+    lows: list[Dim] = []
+    highs: list[Dim] = []
+    for piece in pieces.pieces:
+        ends = None if piece.term is None else corners(piece.term, piece.indices, at_least)
+        if ends is None or piece.over != 1:
+            return None
+        lows += ends[0]
+        highs += ends[1]
+    if not lows or pieces.slack:
+        return None
+    attained = all(p.attained and p.given is True for p in pieces.pieces)
+    return Span(minimum(*lows), maximum(*highs), attained, pieces.by_data)
+
+
+def extremes(tensor: Tensor) -> Span | None:
+    """The least and the greatest element, where there is one; None where nothing is known of them.
+
+    An affine function over a box is extreme at a corner: each axis adds step * (n - 1) to one of the two.
+    """
+    match of(tensor):
+        case Affine(start, steps):
+            low = high = start
+            for axis, step in steps:
+                reach = step * (tensor.shape[axis] - 1)
+                low, high = (low, high + reach) if step > 0 else (low + reach, high)
+            return Span(low, high, attained=True)
+        case Span() as span:
+            return span
+        case Subscripts(shape, added):
+            return Span(added, maximum(*shape) - 1 + added, attained=False, by_data=True)
+        case Pieces() as pieces:
+            return extremes_of(pieces, lambda dim, bound: isinstance(dim, int) and dim >= bound)
+    return None
+
+
+def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Pieces | None:
+    """The elements in a tensor of this dtype: as they are where it holds them; else integers wrap, and of
+    floats nothing is known.
+    """
+    if pieces is None:
+        return None
+    fractions = any(p.over != 1 for p in pieces.pieces)
+    limit = limits(dtype, fractions or pieces.slack)
+    if limit is None:
+        return pieces
+    found: list[Piece] = []
+    unknown: list[Formula] = [p.given for p in pieces.pieces if p.term is None]
+    for piece in (p for p in pieces.pieces if p.term is not None):
+        ends = corners(number(piece), piece.indices, at_least)
+        if ends is None:
+            unknown.append(piece.given)
+            continue
+        low, high = (bound * piece.over for bound in limit)
+        inside = all_of(
+            (
+                *(ge(value, low) for value in ends[0] if not at_least(value - low, 0)),
+                *(le(value, high) for value in ends[1] if not at_least(high - value, 0)),
+            )
+        )
+        if inside is not False:
+            found.append(replace(piece, given=all_of((piece.given, inside))))
+        if inside is not True:
+            outside = all_of((piece.given, negate(inside)))
+            wrapped = _wrapped(piece, ends, dtype, outside)
+            found += [] if wrapped is None else [wrapped]
+            unknown += [outside] if wrapped is None else []
+    return gathered(
+        found, False if not unknown else _any(unknown), pieces.by_data, pieces.roundings, pieces.slack
+    )
+
+
+def _any(formulas: list[Formula]) -> Formula:
+    return negate(all_of(map(negate, formulas)))
+
+
+def _wrapped(
+    piece: Piece, ends: tuple[tuple[Dim, ...], tuple[Dim, ...]], dtype: str | None, given: Formula
+) -> Piece | None:
+    """`a, a + 1, …, b`, cast to integers from m to M: where a lies within, and b beyond M, some element is M
+    and the next is m, so that these are the extremes. Of a number, `(x - m) % (M - m + 1) + m`.
+    """
+    bounds = width(dtype or "")
+    if bounds is None or piece.over != 1:
+        return None
+    least, most = bounds
+    term = number(piece)
+    if not piece.indices:
+        return replace(piece, term=(term - least) % (most - least + 1) + least, given=given)
+    (low, *lows), highs = ends
+    runs = len(piece.indices) == 1 and piece.indices[0].dense and _step(term, piece.indices[0]) in (1, -1)
+    if not runs or lows or len(highs) != 1 or not isinstance(low, int) or not least <= low <= most:
+        return None
+    index = Index("#0", most - least + 1, None, ordered=False, dense=True)
+    return Piece(least + lone(Symbol("#0")), 1, (index,), given, piece.attained, piece.fixed)
+
+
+def _step(term: Dim, index: Index) -> Dim | None:
+    """How much more each element is than the one before; None where that differs."""
+    step = substitute(term, {index.name: 1}) - substitute(term, {index.name: 0})
+    rest = term - step * lone(Symbol(index.name))
+    return None if index.name in symbols(step) | symbols(rest) else step
+
+
+def scaled(pieces: Pieces, factor: Dim, over: Dim = 1) -> Pieces:
+    """Each element times a number. A fraction that is made of a fraction is rounded again."""
+    slack = pieces.slack or (pieces.roundings > 0 and (factor, over) not in ((1, 1), (-1, 1)))
+    return replace(
+        pieces,
+        pieces=tuple(
+            p if p.term is None else replace(p, term=p.term * factor, over=p.over * over)
+            for p in pieces.pieces
+        ),
+        slack=slack,
+    )
+
+
+def at_place(piece: Piece, index: Index, value: Dim) -> Piece:
+    return without(piece, {index.name: value})
+
+
+__all__ = [
+    "ANY_CHOICE", "DIGITS", "UNKNOWN", "Term", "at_place", "between", "constant", "extremes", "extremes_of",
+    "fitted", "index_name", "of", "pieces_of", "scaled", "stored",
+]  # fmt: skip
