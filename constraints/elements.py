@@ -327,7 +327,9 @@ def require_exact(c: Context, op: str, named: Named) -> None:
         case Tensor(_, dtype, _, Ratio(n, d, r)) if dtype in DIGITS:
             most = ((1 << DIGITS[dtype]) - 1) // r - 2 * SMALL * r * d
             if not c.at_least(most - n, 0) or not c.at_least(most + n, 0):
-                c.approximate(f"the rounding of {n} / {d} is left aside, which matters beyond {most}")
+                beyond = any_of((ge(n, most + 1), le(n, -most - 1)))
+                reason = f"the rounding of {n} / {d} is left aside, which matters beyond {most}"
+                c.approximate(reason, where=beyond)
 
 
 def _drawn(named: Named, result: Tensor) -> Elements:
@@ -970,7 +972,8 @@ def require_in_range(c: Context, op: str, named: Named) -> None:
             continue
         span = extremes(index)
         if span is None:
-            c.approximate(f"{op} is given indices that the sizes decide, in a way that is not followed")
+            reason = f"{op} is given indices that the sizes decide, in a way that is not followed"
+            c.approximate(reason, "accept")
             continue
         inside: Formula = all_of((ge(span.low, -size if wraps else 0), lt(span.high, size)))
         empty = [] if all(c.at_least(n, 1) for n in index.shape) else [eq(product(index.shape), 0)]
@@ -978,7 +981,8 @@ def require_in_range(c: Context, op: str, named: Named) -> None:
         if needed is True or _certain(c, span, size, wraps):
             continue
         if not span.attained:
-            c.approximate(f"{op} is given indices between {span.low} and {span.high}, for a size of {size}")
+            reason = f"{op} is given indices between {span.low} and {span.high}, for a size of {size}"
+            c.approximate(reason, "accept", negate(needed))
             continue
         c.require(needed, f"indices from {span.low} to {span.high} into a size of {size}")
 
