@@ -38,6 +38,7 @@ from .language import (
     Affine,
     Constraint,
     Context,
+    Direction,
     Dyn,
     Generated,
     Note,
@@ -315,8 +316,9 @@ class Generator:
     def refuse(self, reason: str) -> NoReturn:
         raise Refused(reason)
 
-    def approximate(self, reason: str) -> None:
-        self.said.notes.append(Note("approximate", reason, self.node))
+    def approximate(self, reason: str, may: Direction = "both", where: Formula = True) -> None:
+        if where is not False:
+            self.said.notes.append(Note("approximate", reason, self.node, may, where))
 
     def fresh(
         self, hint: str, low: Dim | None, high: Dim | None, also: Callable[[Term], Formula] | None = None

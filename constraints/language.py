@@ -234,6 +234,13 @@ formula.
 """
 
 
+Direction: TypeAlias = Literal["accept", "refuse", "both"]
+"""What an approximation may do wrongly. One that may `accept` leaves out a refusal of torch's; its result is
+right, or one of those that it allows for. One that may `refuse` requires more than torch does. Where it is
+not certain which, it may do `both`.
+"""
+
+
 class Refused(Exception):
     """A rule's word that no sizes at all make this call run (a wrong rank, an index out of range)."""
 
@@ -249,8 +256,10 @@ class Context(Protocol):
     def refuse(self, reason: str) -> NoReturn:
         """The call never runs. Raises Refused."""
 
-    def approximate(self, reason: str) -> None:
-        """The rule's result or requirement is not exact here, for the reason given."""
+    def approximate(self, reason: str, may: Direction = "both", where: Formula = True) -> None:
+        """The rule's result or requirement is not exact, at the sizes `where` a formula holds, for the reason
+        given. `may` is its direction.
+        """
 
     def fresh(
         self, hint: str, low: Dim | None, high: Dim | None, also: Callable[[Term], Formula] | None = None
@@ -324,10 +333,24 @@ class Note:
     code: Literal["approximate", "no-rule", "trace-limit", "bounded-rank"]
     reason: str
     node: int
+    may: Direction = "both"
+    """The direction of an approximation."""
+    where: Formula = True
+    """The sizes at which an approximation is not exact."""
 
     @property
     def inexact(self) -> bool:
         return self.code in ("approximate", "no-rule")
+
+    @property
+    def may_accept(self) -> bool:
+        """Whether sizes may be accepted that torch refuses."""
+        return self.code == "approximate" and self.may != "refuse"
+
+    @property
+    def may_refuse(self) -> bool:
+        """Whether sizes may be refused that torch accepts."""
+        return self.code == "approximate" and self.may != "accept"
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ from msgspec import structs
 from .dims import Dim, Term, maximum, substitute, sym, symbols
 from .formula import Formula, all_of, any_of, eq, free_symbols, ge, le, negate
 from .known import exactly
-from .language import Context, Layout, Refused, Shape, Slice, Tensor, Value, product, tensors
+from .language import Context, Direction, Layout, Refused, Shape, Slice, Tensor, Value, product, tensors
 from .parts import Part, Row, count, depth, dim_at, rank
 from .program import is_numbers, parts_of
 from .relations import Relation, relation
@@ -668,7 +668,7 @@ class _Scout(Context):
     def refuse(self, reason: str) -> NoReturn:
         raise Refused(reason)
 
-    def approximate(self, reason: str) -> None:
+    def approximate(self, reason: str, may: Direction = "both", where: Formula = True) -> None:
         pass
 
     def fresh(

@@ -26,6 +26,7 @@ from .program import (
 from .system import Condition, End, Path
 
 NOTES: Final = ("approximate", "no-rule", "trace-limit", "bounded-rank")
+DIRECTIONS: Final = ("accept", "refuse", "both")
 
 
 def paths_to_json(paths: Iterable[Path]) -> list[Any]:
@@ -38,7 +39,7 @@ def _path(path: Path) -> dict[str, Any]:
         "program": to_json(path.program),
         "values": [[id, pack(value)] for id, value in path.values.items()],
         "constraints": [[pack(c.formula), c.reason, c.node, c.kind] for c in path.constraints],
-        "notes": [[n.code, n.reason, n.node] for n in path.notes],
+        "notes": [[n.code, n.reason, n.node, n.may, pack(n.where)] for n in path.notes],
         "conditions": [_condition(c) for c in path.conditions],
         "end": [path.end.how, path.end.reason, list(astuple(path.end.origin))],
         "unbacked": [[name, pack(known)] for name, known in path.unbacked],
@@ -66,8 +67,8 @@ def _read(data: Any, symbols: frozenset[str]) -> Path:
             for formula, reason, node, kind in data["constraints"]
         ),
         tuple(
-            Note(_among(code, *NOTES), text(reason), integer(node))
-            for code, reason, node in data["notes"]
+            Note(_among(code, *NOTES), text(why), integer(node), _among(may, *DIRECTIONS), formula_of(where))
+            for code, why, node, may, where in data["notes"]
         ),
         tuple(map(_condition_of, data["conditions"])),
         _end(*data["end"]),

@@ -5,16 +5,21 @@ fast path proves from the domain and the requirements before them are dropped at
 the residual. Where something is not known (an operator without a rule, a path that the recorder gave
 up, a size that the data decides) the sizes concerned form an *open* region: a verdict other than
 `refuted` needs that none of them is left.
+
+Two sets enclose the accepted set, S <= accepted <= P. The sizes in S are certainly accepted: they meet all
+requirements, and come to no approximation that may accept too much. The sizes outside of P are certainly
+refused: by a requirement that is exact, whatever the data. `proved` says that S is the whole domain,
+`refuted` that P is empty, and the accepted set is exact where S and P are one.
 """
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
-from ..constraints.formula import Formula, all_of, conjuncts, free_symbols, implies, le, negate
-from ..constraints.language import Constraint, Fact
+from ..constraints.formula import Formula, all_of, any_of, conjuncts, free_symbols, implies, le, negate
+from ..constraints.language import Constraint, Fact, Note
 from ..constraints.parts import rank
 from ..constraints.program import Origin
 from ..constraints.rows import is_possible, is_rank
@@ -45,8 +50,15 @@ class Requirement:
     """What it asks of the inputs: `premise => formula`, with the sizes that data decides eliminated:
     the inputs for which some data are accepted.
     """
-    exact: bool = True
-    """False where an approximation comes before it."""
+    doubt: Formula = False
+    """The sizes at which torch may accept what this refuses: an approximation comes before it, or a branch on
+    data of which another side runs there.
+    """
+
+    @property
+    def surely(self) -> Requirement:
+        """What of it is certain."""
+        return self if self.doubt is False else replace(self, needs=any_of((self.needs, self.doubt)))
 
     @property
     def node(self) -> int:
@@ -75,11 +87,21 @@ class Open:
 
 
 @dataclass(frozen=True, slots=True)
+class OnData:
+    """What the program raises for some data, at sizes at which it runs for others."""
+
+    reason: str
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
 class Told:
     """The accepted set in few words, and sizes outside of it."""
 
     accepted: Formula
     summary: refine.Summary
+    certain: Formula
+    """The part of it that is proved whatever is not exact."""
     outside: Mapping[str, int] | None = None
 
 
@@ -102,13 +124,29 @@ class Decision:
     """False where an approximation may have made the accepted set other than it is."""
     reasons: tuple[Open, ...] = ()
     """Why the verdict is unknown."""
-    remarks: tuple[str, ...] = ()
+    on_data: tuple[OnData, ...] = ()
+    """What the program raises for some data, whatever the sizes."""
 
     @property
     def accepted(self) -> Formula:
-        """Exactly the accepted sizes within the domain; with verdict `unknown` all accepted sizes satisfy it.
+        """Exactly the accepted sizes within the domain, if `exact`; with verdict `unknown` all accepted sizes
+        satisfy it.
         """
         return self.told().accepted
+
+    @property
+    def certain(self) -> Formula:
+        """The sizes within the domain that are certainly accepted; all that are, if `exact`."""
+        return self.told().certain
+
+    @property
+    def possible(self) -> Formula:
+        """What holds of all accepted sizes; others within the domain are certainly refused."""
+        return all_of(r.surely.needs for r in self.residual)
+
+    def refuses_some(self) -> bool:
+        """Whether some sizes within the domain are certainly refused."""
+        return self.judge.satisfiable((*self.domain.assumptions, negate(self.possible))) == "sat"
 
     @property
     def summary(self) -> refine.Summary:
@@ -205,8 +243,8 @@ def decide(system: System, budget: Budget | None = None) -> Decision:
     except RecursionError:
         too_deep = Open(True, "sizes are nested too deeply to be decided")
         return Decision(
-            "unknown", system.domain, judge, lambda: Told(True, refine.Summary({}, (True,))), exact=False,
-            reasons=(too_deep,),
+            "unknown", system.domain, judge, lambda: Told(True, refine.Summary({}, (True,)), False),
+            exact=False, reasons=(too_deep,),
         )
 
 
@@ -216,7 +254,8 @@ def requirements(system: System, judge: Judge) -> tuple[Requirement, ...] | None
         reading = _Reading(system, judge)
     except RecursionError:  # sizes are nested too deeply
         return None
-    return None if reading.open or reading.approximate else tuple(reading.requirements)
+    inexact = reading.open or reading.doubts or any(r.doubt is not False for r in reading.requirements)
+    return None if inexact else tuple(reading.requirements)
 
 
 def _within_bounds(system: System, decision: Decision) -> Decision:
@@ -235,15 +274,14 @@ class _Reading:
         self.requirements: list[Requirement] = []
         self.trace: list[Requirement] = []
         self.open: list[Open] = []
-        self.remarks: list[str] = []
-        self.approximate: list[tuple[int, int]] = []
-        """Path and node of each approximation."""
+        self.doubts: list[Open] = []
+        """Sizes that come to an approximation that may accept too much."""
+        self.on_data: list[OnData] = []
         self._judge = judge
         self._domain = system.domain
         self._seen: set[tuple[object, ...]] = set()
         self._ways = [(_decisions(p), p.end.how == "raised") for p in system.paths]
-        self._undecided: list[tuple[Open, Requirement]] = []
-        """Sizes at which a requirement fails for some data."""
+        self._undecided: list[_Undecided] = []
         for index, path in enumerate(system.paths):
             self._read(index, path)
         self._settle(system)
@@ -254,7 +292,7 @@ class _Reading:
 
     def _read(self, index: int, path: Path) -> None:
         known = self._judge.known(self._domain.assumptions).copy()
-        walk = _Walk(index, path, known, _approximated_from(path))
+        walk = _Walk(index, path, known, self._may_refuse(path))
         conditions = [*sorted(path.conditions, key=lambda c: c.after)]
         for position, constraint in enumerate(path.constraints):
             while conditions and conditions[0].after <= position:
@@ -271,8 +309,19 @@ class _Reading:
             origin = _origin(path, note.node)
             if note.code == "no-rule":
                 self.open.append(Open(walk.reached, note.reason, origin, index))
-            elif note.code == "approximate":
-                self.approximate.append((index, note.node))
+            elif note.may_accept:
+                region = all_of((walk.reached, self._where(note)))
+                self.doubts.append(Open(region, note.reason, origin, index))
+
+    def _where(self, note: Note) -> Formula:
+        """The sizes of inputs at which an approximation is not exact."""
+        return note.where if free_symbols(note.where) <= {*self._domain.symbols} else True
+
+    def _may_refuse(self, path: Path) -> tuple[tuple[int, Formula], ...]:
+        """From which node on more may be required than torch does, and at which sizes: shapes after it may
+        come from it, through Python as well as through the program.
+        """
+        return tuple((note.node, self._where(note)) for note in path.notes if note.may_refuse)
 
     def _constraint(self, walk: _Walk, constraint: Constraint) -> None:
         formula = constraint.formula
@@ -281,17 +330,21 @@ class _Reading:
         answer = known.ask(formula)
         if answer is True:
             return
-        exact = constraint.node < walk.exact_before
         origin = _origin(walk.path, constraint.node)
         requirement = Requirement(
-            walk.premise, formula, constraint.reason, origin, walk.index, constraint, exact=exact
+            walk.premise, formula, constraint.reason, origin, walk.index, constraint,
+            doubt=walk.doubt(constraint.node),
         )
         needs = self._needs(walk, requirement) if on_data else walk.guard(formula)
         requirement = replace(requirement, needs=needs)
         if constraint.kind == "trace":
             self._add(self.trace, requirement)
             return
-        self._add(self.requirements, requirement)
+        if walk.forked and not on_data:
+            region = all_of((walk.reached, negate(formula)))
+            self._undecided.append(_Undecided(region, requirement, "refused"))
+        else:
+            self._add(self.requirements, requirement)
         if answer is None:
             walk.assume(formula)
 
@@ -300,48 +353,60 @@ class _Reading:
         is undecided.
 
         Some data u fail where `exists u: known(u) and premise and not formula`; all do where no u is left.
+        With a branch on data before it, other data may take another path.
         """
         formula, data = requirement.formula, all_of(walk.unbacked.values())
         some_fail = self._judge.project(all_of((data, walk.premise, negate(formula))), walk.unbacked)
         if some_fail is False:
             return True
         needs: Formula = True
-        if walk.premise == walk.reached:
+        if walk.premise == walk.reached and not walk.forked:
             some_pass = self._judge.project(all_of((data, formula)), walk.unbacked)
             needs = True if some_pass is None else implies(walk.reached, some_pass)
         region = walk.reached if some_fail is None else all_of((walk.reached, some_fail))
-        reason = "it depends on a size that the data decides"
-        self._undecided.append((Open(region, reason, requirement.origin, walk.index), requirement))
+        self._undecided.append(_Undecided(region, requirement, "open"))
         return needs
 
     def _settle(self, system: System) -> None:
-        """Sizes at which a requirement fails for some data are open, unless something fails for all other
-        data as well: then they are refused.
+        """Sizes at which something fails for some data are refused, if something fails for all other data as
+        well. Else it depends on what fails what they are.
         """
-        runs = {f: None for p in system.paths for f in self._runs(p)} if self._undecided else {}
-        exact = all(_approximated_from(path) == _ALL for path in system.paths)
+        if not self._undecided:
+            return
+        runs = {way: frozenset(conjuncts(way)) for p in system.paths for way in self._runs(p)}
         settled: dict[Formula, bool] = {}
-        for undecided, requirement in self._undecided:
-            region = undecided.region
+        for region, requirement, otherwise in self._undecided:
             if region not in settled:
-                given = (*self._domain.assumptions, region)
-                settled[region] = not system.incomplete and all(
-                    self._judge.satisfiable((*given, way)) == "unsat" for way in runs
-                )
+                settled[region] = not system.incomplete and self._fails_always(region, runs)
             if settled[region]:
-                surely = replace(requirement, needs=negate(region), exact=exact and requirement.exact)
-                self._add(self.requirements, surely)
+                self._add(self.requirements, replace(requirement, needs=negate(region)))
+            elif otherwise == "open":
+                reason = "it depends on a size that the data decides"
+                self.open.append(Open(region, reason, requirement.origin, requirement.path))
+            elif otherwise == "refused":
+                self._add(self.requirements, replace(requirement, doubt=True))
             else:
-                self.open.append(undecided)
+                self.on_data.append(OnData(requirement.reason, requirement.origin))
+        self.requirements.sort(key=lambda r: (r.path, r.constraint is None, r.node))
+
+    def _fails_always(self, region: Formula, runs: Mapping[Formula, frozenset[Formula]]) -> bool:
+        """Whether no data get through the program at any of these sizes."""
+        contrary = frozenset(map(negate, conjuncts(region)))
+        given = (*self._domain.assumptions, region)
+        return all(
+            not contrary.isdisjoint(parts) or self._judge.satisfiable((*given, way)) == "unsat"
+            for way, parts in runs.items()
+        )
 
     def _runs(self, path: Path) -> tuple[Formula, ...]:
-        """The sizes that take the path to its end with some data; none where it raises.
+        """The sizes that take the path to its end with some data, and perhaps more; none where it raises.
 
         Of branches on data any way will do.
         """
-        if path.end.how == "raised":
+        doubtful = min((node for node, _ in self._may_refuse(path)), default=_ALL)
+        if path.end.how == "raised" and doubtful == _ALL:
             return ()
-        met = (c.formula for c in path.constraints if c.kind == "model")
+        met = (c.formula for c in path.constraints if c.kind == "model" and c.node < doubtful)
         names = [name for name, _ in path.unbacked]
         data = [known for _, known in path.unbacked]
         whole = all_of((*data, _premise(path.conditions), *met))
@@ -349,33 +414,37 @@ class _Reading:
         return (_premise(c for c in path.conditions if not _speaks_of(c, names)) if found is None else found,)
 
     def _by_data(self, path: Path) -> bool:
-        """Is it the data that make the path raise?
-
-        So it is where, after the last branch on sizes, another answer of the data leads to something
-        else than a raise, or to what was not looked at.
+        """Whether the data alone make the path raise: after some branch on data whatever comes raises, and
+        the other side of it does not, or was not looked at.
         """
         decisions = _decisions(path)
-        for index in reversed(range(len(decisions))):
-            if decisions[index][0] is not None:
-                return False
-            side = (*decisions[:index], (None, not decisions[index][1]))
-            ends = [raised for way, raised in self._ways if way[: index + 1] == side]
-            if not all(ends) or not ends:
-                return True
-        return False
+        return any(
+            formula is None
+            and self._raises((*decisions[:index], (None, taken)))
+            and not self._raises((*decisions[:index], (None, not taken)))
+            for index, (formula, taken) in enumerate(decisions)
+        )
+
+    def _raises(self, first: tuple[tuple[Formula | None, bool], ...]) -> bool:
+        """Whether all paths that begin so raise, and there are any."""
+        ends = [raised for way, raised in self._ways if way[: len(first)] == first]
+        return bool(ends) and all(ends)
 
     def _end(self, walk: _Walk) -> None:
         end = walk.path.end
         if end.how == "gave-up":
             self.open.append(Open(walk.reached, end.reason, end.origin, walk.index))
-        elif end.how == "raised" and (self._by_data(walk.path) or walk.premise != walk.reached):
-            self.remarks.append(f"{end.origin}: {end.reason} (raised for some data)")
         elif end.how == "raised":
             requirement = Requirement(
                 walk.premise, False, end.reason, end.origin, walk.index, None, walk.guard(False),
-                not any(n.inexact for n in walk.path.notes) or walk.exact_before == _ALL,
+                walk.doubt(_ALL),
             )
-            self._add(self.requirements, requirement)
+            if walk.premise != walk.reached or self._by_data(walk.path):
+                self._undecided.append(_Undecided(walk.reached, requirement, "remarked"))
+            elif walk.forked:
+                self._undecided.append(_Undecided(walk.reached, requirement, "refused"))
+            else:
+                self._add(self.requirements, requirement)
 
     def _add(self, to: list[Requirement], requirement: Requirement) -> None:
         # Two lines that ask the same are one matter; two that no sizes get through are two mistakes.
@@ -389,6 +458,16 @@ class _Reading:
 _ALL = 1 << 62
 
 
+class _Undecided(NamedTuple):
+    """Sizes at which a requirement fails for some data, and what they are if it does not for all: `open`;
+    `refused`, though not certainly; or accepted, and what the data alone decide is `remarked`.
+    """
+
+    region: Formula
+    requirement: Requirement
+    otherwise: Literal["open", "refused", "remarked"]
+
+
 @dataclass(slots=True)
 class _Walk:
     """Where a path has got to: what is known of the sizes that are still on it."""
@@ -397,10 +476,13 @@ class _Walk:
     path: Path
     known: Known
     """The domain, the branches taken and the requirements so far, as far as they speak of inputs alone."""
-    exact_before: int
+    may_refuse: tuple[tuple[int, Formula], ...]
+    """Nodes from which on more may be required than torch does, each with the sizes at which that may be."""
     premise: Formula = True
     reached: Formula = True
     """The premise without what it says of sizes that data decide."""
+    forked: bool = False
+    """Whether the data have decided a branch."""
     unbacked: dict[str, Formula] = field(default_factory=dict)
     _said_of_data: list[Formula] = field(default_factory=list)
 
@@ -409,6 +491,7 @@ class _Walk:
 
     def enter(self, condition: Condition) -> None:
         """A branch. What was forced follows from the rest, or from nothing that need be true."""
+        self.forked |= condition.formula is None and not condition.forced
         if condition.formula is None or condition.forced:
             return
         taken = condition.formula if condition.taken else negate(condition.formula)
@@ -435,6 +518,10 @@ class _Walk:
         known.learn(*self.unbacked.values(), *self._said_of_data)
         return known
 
+    def doubt(self, node: int) -> Formula:
+        """The sizes at which what is required at a node may be more than torch requires."""
+        return any_of(where for first, where in self.may_refuse if first <= node)
+
     def guard(self, formula: Formula) -> Formula:
         return implies(self.premise, formula)
 
@@ -459,13 +546,6 @@ def _speaks_of(condition: Condition, names: Sequence[str]) -> bool:
 def _on_data_sizes(path: Path) -> bool:
     """Does the path's premise speak of sizes that data decide?"""
     return not {n for n, _ in path.unbacked}.isdisjoint(free_symbols(_premise(path.conditions)))
-
-
-def _approximated_from(path: Path) -> int:
-    """The first approximate node; shapes after it may come from it, through Python as well as through
-    the program.
-    """
-    return min((n.node for n in path.notes if n.code == "approximate"), default=_ALL)
 
 
 def _origin(path: Path, node: int) -> Origin:
@@ -497,21 +577,35 @@ class _Deciding:
         if answer == "unsat":
             return self._refuted()
         inside = inside and self._short(needs, inside)
-        outside, undecided = self._outside()
+        outside, sure, undecided = self._outside()
         if outside is None and not undecided:
             self.residual = ()
-        reasons = [*self._reachable(needs)]
-        if reasons and inside:  # that the known requirements hold of sizes does not make those accepted
-            closed = [negate(r.region) for r in reasons]
-            sure = self.judge.satisfiable((*self.assumptions, *needs, *closed), self.domain.symbols)
-            inside = dict(self.judge.model) if sure == "sat" else None
+        reasons = [*self._reachable(needs, self.reading.open)]
+        doubts = [*self._reachable(needs, self.reading.doubts)]
+        if (reasons or doubts) and inside:
+            inside = self._certain(needs, reasons, doubts)
         if answer == "unknown":
             reasons.append(Open(True, "the budget ran out before sizes were found that fit all requirements"))
         for r in undecided:
             reasons.append(Open(negate(r.needs), f"the budget ran out: {r.reason}", r.origin, r.path))
-        inside = inside and self._polished(inside, [negate(r.region) for r in reasons])
+        inside = inside and self._polished(inside, reasons, doubts)
+        if doubts and not sure:  # nothing is certainly refused, and not all is certainly accepted
+            reasons += doubts
         verdict: Verdict = "unknown" if reasons else "proved" if outside is None else "refined"
-        return self._decision(verdict, tuple(reasons), inside=inside, outside=outside, left=True)
+        open_ = (*reasons, *doubts)
+        return self._decision(verdict, tuple(reasons), inside=inside, outside=outside, left=True, open_=open_)
+
+    def _certain(
+        self, needs: Sequence[Formula], reasons: Sequence[Open], doubts: Sequence[Open]
+    ) -> dict[str, int] | None:
+        """Accepted sizes: that the known requirements hold of some does not make these accepted. Where an
+        approximation leaves none that are certain, sizes that may well be.
+        """
+        for regions in ((*reasons, *doubts), reasons):
+            closed = [negate(r.region) for r in regions]
+            if self.judge.satisfiable((*self.assumptions, *needs, *closed), self.domain.symbols) == "sat":
+                return dict(self.judge.model)
+        return None
 
     def _short(self, needs: Sequence[Formula], inside: dict[str, int]) -> dict[str, int]:
         """Sizes that meet the requirements, as these do, with rows of few dims, where there are rows."""
@@ -524,25 +618,33 @@ class _Deciding:
                 return dict(self.judge.model)
         return inside
 
-    def _outside(self) -> tuple[dict[str, int] | None, list[Requirement]]:
-        """Sizes in the domain that a requirement refuses; and the requirements of which it is not known."""
+    def _outside(self) -> tuple[dict[str, int] | None, bool, list[Requirement]]:
+        """Sizes in the domain that a requirement refuses, and whether it certainly does; and the requirements
+        of which it is not known.
+        """
         undecided = []
-        for requirement in sorted(self.residual, key=lambda r: not r.exact):
-            refused = (*self.assumptions, negate(requirement.needs))
-            answer = self.judge.satisfiable(refused, self.domain.symbols)
+        certain = [(r, r.surely.needs) for r in self.residual if r.doubt is not True]
+        others = [(r, r.needs) for r in self.residual if r.doubt is not False]
+        for requirement, needs in (*certain, *others):
+            answer = self.judge.satisfiable((*self.assumptions, negate(needs)), self.domain.symbols)
             if answer == "sat":
-                return dict(self.judge.model), []
+                return dict(self.judge.model), (requirement, needs) in certain, []
             if answer == "unknown":
                 undecided.append(requirement)
-        return None, undecided
+        return None, False, undecided
 
-    def _reachable(self, needs: Sequence[Formula]) -> Iterator[Open]:
-        """Open regions in which sizes are left."""
-        for region in self.reading.open:
+    def _reachable(self, needs: Sequence[Formula], regions: Iterable[Open]) -> Iterator[Open]:
+        """Regions in which sizes are left."""
+        for region in regions:
             if self.judge.satisfiable((*self.assumptions, *needs, region.region)) != "unsat":
                 yield region
 
-    def _polished(self, inside: dict[str, int], also: Sequence[Formula]) -> dict[str, int]:
+    def _polished(
+        self, inside: dict[str, int], reasons: Sequence[Open], doubts: Sequence[Open]
+    ) -> dict[str, int]:
+        """Sizes that people would try, within the regions in which these lie."""
+        closed = [negate(r.region) for r in (*reasons, *doubts)]
+        also = [f for f in closed if examples.satisfies((f,), inside)]
         formulas = (*self.assumptions, *(r.needs for r in self.residual), *also)
         found = examples.polished(inside, formulas, self.judge.known(formulas), self.domain.symbols)
         return _possible(found) or inside
@@ -554,18 +656,18 @@ class _Deciding:
         return _possible(examples.neighbour(inside, self.assumptions, refused, known, self.domain.symbols))
 
     def _refuted(self) -> Decision:
-        """No sizes are left. Requirements behind an approximation do not count for that."""
-        exact = [r for r in self.residual if r.exact]
-        cores = self._cores(exact)
+        """No sizes are left. What requirements are not certain of does not count for that."""
+        surely = [r.surely for r in self.residual if r.doubt is not True]
+        cores = self._cores(surely)
         self.judge.satisfiable(self.assumptions, self.domain.symbols)
         witness = self.judge.model or None
         if cores:
             return self._decision("refuted", cores=cores, outside=witness)
         suspects = self._cores(list(self.residual))
-        if len(exact) == len(self.residual):
+        if all(r.doubt is False for r in self.residual):
             reason = "no sizes are left, but the budget ran out before it was found why"
         else:
-            reason = "no sizes are left, but only for requirements behind an approximation"
+            reason = "no sizes are left, but for requirements of some data, or behind an approximation"
         origin = suspects[0].requirements[0].origin if suspects else Origin()
         return self._decision("unknown", (Open(True, reason, origin),), cores=suspects, outside=witness)
 
@@ -602,26 +704,41 @@ class _Deciding:
         inside: Mapping[str, int] | None = None,
         outside: Mapping[str, int] | None = None,
         left: bool = False,
+        open_: Sequence[Open] = (),
     ) -> Decision:
-        """`left`: there are sizes, as far as is known, that all requirements accept."""
-        exact = not self.reading.approximate
+        """`left`: there are sizes, as far as is known, that all requirements accept. Those in regions that
+        are `open_` are not certainly accepted.
+        """
+        exact = not open_ and all(r.doubt is False for r in self.residual)
+        exact |= verdict == "refuted"
 
         @cache
         def told() -> Told:
-            if not left:
-                return Told(False, refine.Summary({}, (False,)), outside)
+            if verdict == "refuted":
+                return Told(False, refine.Summary({}, (False,)), False, outside)
+            needs = [r.surely.needs if verdict == "unknown" else r.needs for r in self.residual]
+            accepted, summary = self._in_words(needs, exact and verdict != "unknown")
+            regions = [negate(r.region) for r in open_]
+            if not left or False in regions:
+                certain: Formula = False
+            elif exact:
+                certain = accepted
+            else:
+                certain, _ = self._in_words([*(r.needs for r in self.residual), *regions], None)
             refused = (inside and outside and self._near(inside)) or outside
-            return Told(*self._in_words(exact and verdict != "unknown"), refused)
+            return Told(accepted, summary, certain, refused)
 
         return Decision(
-            verdict, self.domain, self.judge, told, self.residual, cores, inside,
-            tuple(self.reading.trace), exact, reasons, tuple(self.reading.remarks),
+            verdict, self.domain, self.judge, told, self.residual, cores, inside, tuple(self.reading.trace),
+            exact, reasons, tuple(dict.fromkeys(self.reading.on_data)),
         )
 
-    def _in_words(self, exact: bool) -> tuple[Formula, refine.Summary]:
-        needs = [r.needs for r in self.residual]
+    def _in_words(self, needs: Sequence[Formula], exact: bool | None) -> tuple[Formula, refine.Summary]:
+        """What the needs are together in few words, with facts if `exact` says whether these are."""
         try:
             accepted = refine.simplify(self.judge, self.domain, needs)
+            if exact is None:
+                return accepted, refine.Summary({}, ())
             found = refine.facts(self.judge, self.domain, accepted, exact)
             return accepted, refine.summary(self.judge, self.domain, accepted, found)
         except RecursionError:  # sizes are nested too deeply to be told more shortly

@@ -18,7 +18,7 @@ from torch._higher_order_ops import utils as hop_utils
 from torch._ops import HigherOrderOperator
 from torch.utils import _pytree as pytree
 
-from ..constraints.formula import ge
+from ..constraints.formula import Formula, eq, ge
 from .control import CONTROL, Branch
 from .numbers import dim_of
 from .symbolic import SymbolicTensor
@@ -120,7 +120,9 @@ def _vmap_by_rows(recording: Recording) -> Iterator[None]:
             size, dims, leaves, spec = checks._process_batched_inputs(in_dims, args, func)
             batch = dim_of(size)
             if batch is None or not recording.certain(ge(batch, 1)):
-                recording.generator.approximate("over no rows, vmap may refuse what it takes of one row")
+                reason = "over no rows, vmap may refuse what it takes of one row"
+                none: Formula = True if batch is None else eq(batch, 0)
+                recording.generator.approximate(reason, where=none)
             rows = [
                 leaf if dim is None else recording.operator("row", (leaf, dim), {})
                 for leaf, dim in zip(leaves, dims, strict=True)

@@ -851,7 +851,8 @@ class Recording(Ledger):
             if checked and isinstance(target, Tensor) and isinstance(tensor.value, Tensor):
                 clashing = clash(target, start, tensor.value, tensor.memory.begin()[1])
             if clashing is None:
-                self.generator.approximate(f"{op} reads memory that it writes into, which torch may refuse")
+                reason = f"{op} reads memory that it writes into, which torch may refuse"
+                self.generator.approximate(reason, "accept")
             else:
                 reason = f"{op} writes into memory of which it reads another part, {tensor.value}"
                 self.generator.require(negate(clashing), reason)
@@ -888,7 +889,7 @@ class Recording(Ledger):
                 if not torch.can_cast(getattr(torch, value.dtype), getattr(torch, out.dtype)):
                     self.generator.require(False, told)
                 elif op not in POINTWISE:
-                    self.generator.approximate(f"whether {op} leaves {told} is not known")
+                    self.generator.approximate(f"whether {op} leaves {told} is not known", "accept")
             return structs.replace(value, dtype=out.dtype, layout=layout)
         return value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any
+from typing import Any, Final
 
 from ..constraints.formula import all_of
 from ..constraints.generate import BadRules, Rules
@@ -20,8 +20,9 @@ from ..solver.judge import Budget
 from ..solver.refine import simplify
 from . import findings
 from .clock import Clock, Progress
+from .codes import Code
 from .replay import Failed
-from .report import Accepts, Report, Verdict
+from .report import Accepts, Finding, Report, Verdict
 from .rule_packages import packaged_rule
 from .sources import Source, source_of
 from .suspicions import suspected
@@ -105,7 +106,7 @@ def examine(
     with clock.step("solve"):
         decision = decide(system, Budget(clock.left))
         decision.told()
-    trial = Trial(trying(source) if trying else source, system) if replay else None
+    trial = Trial(trying(source) if trying else source, system, decision) if replay else None
     with clock.step("replay"):
         report = _report(found.name, spec, system, decision, rules, changed, oracle, trial)
     tried = len(trial.outcomes) if trial else 0
@@ -193,6 +194,8 @@ def _works_at_all(target: Target, source: Source, oracle: Oracle) -> None:
 
 # ---- the report
 
+NONE_REFUSED: Final = "sizes that are perhaps refused ran, and of none it is certain that they are refused"
+
 
 def _report(
     name: str,
@@ -209,27 +212,37 @@ def _report(
     verdict = Verdict(decision.verdict)
     exact = verdict is not Verdict.UNKNOWN and decision.exact
     domain = spec.domain
-    accepts = Accepts(decision.accepted, all_of(domain.declared), domain.symbols, exact)
+    sure = None if exact or decision.certain == decision.accepted else decision.certain
+    accepts = Accepts(decision.accepted, all_of(domain.declared), domain.symbols, exact, sure)
     facts = {name: decision.facts.get(name) or _declared(domain, name) for name in domain.symbols}
+    unsure: tuple[Finding, ...] = ()
     if trial is not None:
         inside = inside if inside is None or trial.confirms(inside, True) else None
-        outside = outside if outside is None or trial.confirms(outside, False) else None
+        unconfirmed = outside is not None and not trial.confirms(outside, False)
+        outside = None if unconfirmed else outside
         if verdict is not Verdict.UNKNOWN and not trial.mistakes:
             trial.sample(accepts, facts)
+        if verdict is Verdict.REFINED and unconfirmed and not decision.refuses_some():
+            verdict, unsure = Verdict.UNKNOWN, (findings.make(Code.CONTRADICTED, NONE_REFUSED),)
+            accepts = replace(accepts, formula=True, sure=decision.certain)
     witnesses = Witnesses(spec, decision, outside, oracle, trial)
     told = findings.findings(
         system, decision, rules, changed, lambda parts: simplify(oracle.judge, domain, parts), witnesses.show
     )
     mistakes = tuple(trial.mistakes) if trial else ()
-    refined = verdict is Verdict.REFINED and not mistakes
+    if mistakes:
+        verdict, accepts = Verdict.UNKNOWN, replace(accepts, formula=True, exact=False, sure=False)
+    if mistakes or unsure:
+        facts = {name: _declared(domain, name) for name in domain.symbols}
+    refined = verdict is Verdict.REFINED
     imposing = imposed(oracle.judge, domain, decision.accepted, decision.residual) if refined else ()
     return Report(
         name,
         write_spec(spec),
-        Verdict.UNKNOWN if mistakes else verdict,
-        replace(accepts, exact=exact and not mistakes),
+        verdict,
+        accepts,
         {n: f for n, f in facts.items() if n in decision.facts or not (is_dim(n) or is_relation(n))},
-        (*mistakes, *told, *(trial.remarks if trial else ())),
+        (*mistakes, *unsure, *told, *(trial.remarks if trial else ())),
         findings.shapes(system),
         findings.outputs(system),
         findings.branches(system),

@@ -30,7 +30,9 @@ class Code(StrEnum):
     TRACE_LIMIT = "trace-limit"
     BOUNDED_RANK = "bounded-rank"
     INCOMPLETE = "incomplete"
+    DATA = "data"
     CHANGED_STATE = "changed-state"
+    CONTRADICTED = "contradicted"
     NOT_REPLAYED = "not-replayed"
     REVEALED = "revealed"
     ROW_COLUMN = "row-column"
@@ -70,7 +72,9 @@ MEANINGS: Final[Mapping[Code, Meaning]] = {
     ),
     Code.BOUNDED_RANK: Meaning(Severity.WARNING, "a rank that is looked at up to a bound"),
     Code.INCOMPLETE: Meaning(Severity.WARNING, "a part of the program that was not looked at"),
+    Code.DATA: Meaning(Severity.NOTE, "an error that the data alone decide"),
     Code.CHANGED_STATE: Meaning(Severity.NOTE, "attributes of the model that a run assigns"),
+    Code.CONTRADICTED: Meaning(Severity.WARNING, "a run of the program that is not what was claimed"),
     Code.NOT_REPLAYED: Meaning(Severity.NOTE, "an example that could not be tried on the program"),
     Code.REVEALED: Meaning(Severity.NOTE, "the shape of a value that the program asks to be told"),
     Code.ROW_COLUMN: Meaning(Severity.WARNING, "a column and a row that broadcast to a square"),

@@ -53,7 +53,7 @@ def findings(
         *(_trace_limit(requirement) for requirement in decision.trace),
         *_of_notes(system),
         *_revealed(system),
-        *(replace(make(Code.RAISES, remark), severity=Severity.NOTE) for remark in decision.remarks),
+        *_of_data(decision),
         *_of_changes(changed),
     )
     explained = _Explained(system, rules)
@@ -68,6 +68,12 @@ def findings(
 def make(code: Code, message: str, origin: Origin | None = None) -> Finding:
     """A finding of the severity that its code has."""
     return Finding(code, message, code.severity, origin or Origin())
+
+
+def _of_data(decision: Decision) -> Iterator[Finding]:
+    """What is raised for some data, once for each line that raises it."""
+    for line in {(one.origin.file, one.origin.line): one for one in reversed(decision.on_data)}.values():
+        yield make(Code.DATA, f"for some data it raises {line.reason}", line.origin)
 
 
 def _of_changes(changed: Sequence[str]) -> Iterator[Finding]:

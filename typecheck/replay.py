@@ -79,15 +79,17 @@ class Replayer:
     def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
         """What the program does at these sizes; `accepted` is what is expected of it.
 
-        Fake tensors are believed where they agree with that. Otherwise real ones have the last word.
+        Fake tensors are believed where they agree with that. Otherwise real ones have the last word, and they
+        alone say that the program raises what is no refusal: it may be fake tensors that cannot do something.
         """
         with values_kept(self.target, parameters=False):
             fake = _attempt(self.target, self.spec, values, FAKE, _fake_mode, 0)
         if isinstance(fake, Ran if accepted else Refused):
             return fake
         if not self._moderate(values):
-            lenient = isinstance(fake, Ran)
-            return Failed("fake tensors check less, and real ones would be too large") if lenient else fake
+            if isinstance(fake, Ran):
+                return Failed("fake tensors check less, and real ones would be too large")
+            return replace(fake, raised=False) if isinstance(fake, Failed) else fake
         for fill in (0, 1):
             with values_kept(self.target, parameters=True):
                 real = _attempt(self.target, self.spec, values, REAL, _real_mode, fill)
@@ -95,7 +97,9 @@ class Replayer:
                 break
         if isinstance(real, Failed) and not accepted and _NO_KERNEL in real.reason:
             return Refused(REAL, real.reason.partition(": ")[2], real.reason.partition(": ")[0], real.origin)
-        return fake if isinstance(real, Failed) else real
+        if not isinstance(real, Failed) or (real.raised and not isinstance(fake, Refused)):
+            return real
+        return replace(fake, raised=False) if isinstance(fake, Failed) else fake
 
     def _moderate(self, values: Mapping[str, int]) -> bool:
         import torch

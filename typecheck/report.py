@@ -6,7 +6,7 @@ Everything here is frozen and has a JSON form: `Report.from_json(report.to_json(
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -28,7 +28,7 @@ class Verdict(StrEnum):
     PROVED = "proved"
     """For each of them."""
     REFINED = "refined"
-    """For those that `Report.accepts` describes exactly, which are some, not all."""
+    """For those that `Report.accepts` describes, which are some, not all."""
     REFUTED = "refuted"
     """For none."""
     UNKNOWN = "unknown"
@@ -46,7 +46,16 @@ class Accepts:
     symbols: tuple[str, ...]
     """The symbols of the input spec, in order of appearance."""
     exact: bool = True
-    """False where the condition is not known in full: with the verdict `unknown`."""
+    """False where the condition is not known in full: with the verdict `unknown`, or if something on which it
+    rests is approximate.
+    """
+    sure: Formula | None = None
+    """The part of the condition that is proved whatever is not exact; None where that is all of it."""
+
+    @property
+    def certain(self) -> Accepts:
+        """The inputs of which it is proved that the program runs for them, whatever is not exact."""
+        return replace(self, formula=self.formula if self.sure is None else self.sure, exact=True, sure=None)
 
     def holds(self, **values: int) -> bool:
         """Is the input of these sizes declared and accepted? Every symbol needs a value.

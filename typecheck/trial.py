@@ -13,6 +13,7 @@ from ..constraints.rows import consistent, is_rank, legible
 from ..constraints.spec import Spec
 from ..constraints.system import System
 from ..solver.decide import Decision, Oracle, Requirement
+from ..solver.examples import satisfies
 from . import findings
 from .codes import Code
 from .replay import Failed, Outcome, Ran, Refused
@@ -36,11 +37,11 @@ RANKS = range(6)
 class Trial:
     """Replays claims and gathers what came of it."""
 
-    def __init__(self, source: Source, system: System) -> None:
-        self.source = source
+    def __init__(self, source: Source, system: System, decision: Decision) -> None:
+        self.source, self.decision = source, decision
         self.on_data = any(p.on_data or p.unbacked for p in system.paths)
-        self.approximate = any(note.inexact for path in system.paths for note in path.notes)
         self.mistakes: list[Finding] = []
+        """Runs that contradict what was claimed."""
         self.remarks: list[Finding] = []
         self.how = ""
         self.outcomes: dict[tuple[bool, tuple[tuple[str, int], ...]], Outcome] = {}
@@ -52,34 +53,53 @@ class Trial:
             self.outcomes[key] = self.source.run(values, accepted)
         return self.outcomes[key]
 
+    def claimed(self, values: Mapping[str, int], accepted: bool) -> bool:
+        """Whether the decision is certain that the program runs there, or that it does not."""
+        if accepted:
+            return satisfies((self.decision.certain,), values)
+        return not satisfies((self.decision.possible,), values)
+
     def confirms(self, values: Mapping[str, int], accepted: bool) -> bool:
-        """Does the program do there what was claimed? If not, it is told why, or that the claim is wrong."""
+        """Whether the program does there what was expected. If not, it is reported why; and where it was
+        claimed, the claim is wrong.
+        """
         outcome = self.run(values, accepted)
-        if isinstance(outcome, Failed):
-            claim = f"{show(values)} should {_claim(accepted)}"
-            self._remark(Code.NOT_REPLAYED, f"{claim}; not tried: {outcome.reason}")
+        expected = f"{show(values)} should {_claim(accepted)}"
+        if isinstance(outcome, Failed) and not (outcome.raised and accepted):
+            self._remark(Code.NOT_REPLAYED, f"{expected}; not tried: {outcome.reason}")
             return True
-        self.how = self.how or outcome.how
+        self.how = self.how or ("" if isinstance(outcome, Failed) else outcome.how)
         if isinstance(outcome, Ran) == accepted:
             return True
-        did = "runs" if isinstance(outcome, Ran) else f"is refused: {outcome.exception}: {outcome.reason}"
-        claim = f"{show(values)} should {_claim(accepted)}, and it {did}"
-        if self.on_data:
-            self._remark(
-                Code.NOT_REPLAYED, f"{claim} ({outcome.how}); the data decides which way the program goes"
-            )
-            return False
-        finding = (
-            findings.make(Code.APPROXIMATE, f"{claim}; an operator whose law is not known misleads")
-            if self.approximate
-            else findings.make(Code.INTERNAL_ERROR, f"{claim}: a defect of anyshape, please report it")
-        )
-        origin = outcome.origin if isinstance(outcome, Refused) else finding.origin
-        self.mistakes.append(replace(finding, origin=origin, witness=dict(values)))
+        did = f"{expected}, and it {_did(outcome)}"
+        if not self.claimed(values, accepted):
+            why = "the data decide there" if self.on_data else "what is approximate decides there"
+            self._remark(Code.NOT_REPLAYED, f"{did}; this was not certain: {why}")
+        elif isinstance(outcome, Refused) and self._by_data(outcome):
+            self._remark(Code.NOT_REPLAYED, f"{did}, for the sake of data such as zeros and ones")
+        else:
+            self._contradicted(outcome, did, values)
         return False
 
+    def _by_data(self, outcome: Refused) -> bool:
+        """Whether it is refused at a line that some data are refused at."""
+        line = outcome.origin.file, outcome.origin.line
+        return any((one.origin.file, one.origin.line) == line for one in self.decision.on_data)
+
+    def _contradicted(self, outcome: Outcome, did: str, values: Mapping[str, int]) -> None:
+        if isinstance(outcome, Failed):
+            finding = findings.make(Code.CONTRADICTED, f"{did}, which is no matter of sizes")
+        elif self.on_data:
+            finding = findings.make(Code.CONTRADICTED, f"{did}; the data decide which way the program goes")
+        else:
+            finding = findings.make(
+                Code.INTERNAL_ERROR, f"{did}: a defect of anyshape, please report it"
+            )
+        origin = finding.origin if isinstance(outcome, Ran) else outcome.origin
+        self.mistakes.append(replace(finding, origin=origin, witness=dict(values)))
+
     def sample(self, accepts: Accepts, facts: Mapping[str, Fact]) -> None:
-        """Tries some more assignments inside and outside of the accepted set, small ones and mixed ones.
+        """Tries some more assignments of which something is claimed, small ones and mixed ones.
 
         They repeat from run to run, as far as there is time for them.
         """
@@ -95,6 +115,8 @@ class Trial:
             if not declared or left[accepted] == 0 or tuple(values.values()) in seen:
                 continue
             seen.add(tuple(values.values()))
+            if not self.claimed(values, accepted):
+                continue
             left[accepted] -= 1
             if not self.confirms(values, accepted) or time.monotonic() > until or not any(left.values()):
                 return
@@ -117,6 +139,16 @@ def _candidate(name: str, fact: Fact, random: Random) -> int:
 
 def _claim(accepted: bool) -> str:
     return "run" if accepted else "be refused"
+
+
+def _did(outcome: Outcome) -> str:
+    match outcome:
+        case Ran(how):
+            return f"runs ({how})"
+        case Refused(how, reason, exception, _):
+            return f"is refused: {exception}: {reason} ({how})"
+        case Failed(reason):
+            return f"raises {reason}"
 
 
 def show(values: Mapping[str, int]) -> str:

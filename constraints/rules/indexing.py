@@ -359,7 +359,7 @@ def _of_tuple(c: Context, values: tuple[Value, ...], index: Value) -> Value:
         if isinstance(start, int | None) and isinstance(stop, int | None) and isinstance(step, int | None):
             return values[start:stop:step]
     if not isinstance(index, int):
-        c.approximate(f"which of {len(values)} results {index} stands for depends on sizes")
+        c.approximate(f"which of {len(values)} results {index} stands for depends on sizes", "accept")
         return Dyn
     if not -len(values) <= index < len(values):
         c.refuse(f"index {index} is out of range for {len(values)} results")

@@ -94,7 +94,8 @@ def view(c: Context, input: Tensor, *size: Dim | str, dtype: str | None = None) 
     possible, layout = view_of(c, input.shape, _strides_or_placeholders(input), new, inferred)
     if input.layout is Layout.UNKNOWN:
         if possible is not True:
-            c.approximate(f"whether strides let {text(input.shape)} be viewed as {text(new)} is not known")
+            reason = f"whether strides let {text(input.shape)} be viewed as {text(new)} is not known"
+            c.approximate(reason, "accept")
         return Tensor(new, input.dtype, Layout.UNKNOWN)
     if possible is not True:
         c.require(
@@ -133,7 +134,7 @@ def view_dtype(c: Context, input: Tensor, dtype: str) -> Tensor:
     *outer, last = input.shape
     strides = strides_of(input)
     if strides is None:
-        c.approximate("whether elements can be viewed in another size depends on unknown strides")
+        c.approximate("whether elements can be viewed in another size depends on unknown strides", "accept")
     else:
         c.require(eq(strides[-1], 1), f"viewing as {dtype} needs a last stride of 1, not {strides[-1]}")
     if before > after:
@@ -367,11 +368,12 @@ def as_strided(
     first: Dim = 0 if storage_offset is None else storage_offset
     last = first + total((n - 1) * s for n, s in zip(size, stride, strict=True))
     if input.layout is not Layout.CONTIGUOUS:
-        c.approximate("the storage behind a view is not known")
+        c.approximate("the storage behind a view is not known", "accept")
     else:
         fits = any_of((empty(c, size), ge(input.numel, last + 1)))
         if fits is not True:
-            c.approximate("the storage behind the tensor is taken to hold its own elements and no more")
+            reason = "the storage behind the tensor is taken to hold its own elements and no more"
+            c.approximate(reason, "refuse")
         c.require(fits, f"as_strided reaches element {last} of a storage of {input.numel}")
     return with_strides(input, size, stride)
 

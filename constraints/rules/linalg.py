@@ -168,7 +168,7 @@ def _linear_bias(c: Context, input: Tensor, weight: Tensor, bias: Tensor, shape:
     if fused:
         _one_dtype(c, bias, input)
     elif bias.dtype is not None and input.dtype is not None and bias.dtype != input.dtype:
-        c.approximate("whether the dtype of the bias may differ depends on strides")
+        c.approximate("whether the dtype of the bias may differ depends on strides", "accept")
     _expands(c, bias, shape, "the bias")
 
 
@@ -434,7 +434,8 @@ def _aligned(c: Context, matrix: Tensor) -> Formula:
     """Column by column, or else row by row, without overlap, and each begins at a multiple of 16 bytes."""
     strides, align = strides_of(matrix), _alignment(matrix)
     if strides is None or not all(c.at_least(n, 1) for n in matrix.shape[1:]):
-        c.approximate(f"the strides of {matrix} are not known, and have to be those of rows or columns")
+        reason = f"the strides of {matrix} are not known, and have to be those of rows or columns"
+        c.approximate(reason, "accept")
         return True
     (*_, rows, columns), (*_, down, along) = matrix.shape, strides
     by_columns = all_of((eq(down, 1), ge(along, maximum(rows, 1))))

@@ -287,7 +287,8 @@ def native_group_norm(
     c.require(eq(input.numel, N * C * HxW), f"native_group_norm of {input} is said to be {N} * {C} * {HxW}")
     layout, strides = suggested_layout(c, input), strides_of(input)
     if strides is None or layout is Layout.UNKNOWN:
-        c.approximate("native_group_norm takes contiguous tensors only, and the layout is not known here")
+        reason = "native_group_norm takes contiguous tensors only, and the layout is not known here"
+        c.approximate(reason, "accept")
     else:
         expected = layout if isinstance(layout, tuple) else contiguous_strides(input.shape)
         dense = any_of((eq(input.numel, 0), lies_so(input.shape, strides, expected)))
@@ -388,9 +389,8 @@ def local_response_norm(
     if input.rank > 4 and square.layout is not Layout.CONTIGUOUS:
         strides = strides_of(square)
         if strides is None:
-            c.approximate(
-                "local_response_norm sees the last axes as one, which depends on strides not known here"
-            )
+            reason = "local_response_norm sees the last axes as one, which depends on strides not known here"
+            c.approximate(reason, "accept")
         else:
             merged = (*input.shape[:3], product(input.shape[3:]))
             possible = view_of(c, input.shape, strides, merged).possible

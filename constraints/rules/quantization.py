@@ -144,7 +144,8 @@ def _observed(c: Context, input: Tensor, numbers: Sequence[Tensor], ch_axis: int
         allowed = [all_of(eq(t.numel, n) for t in numbers) for n in (count, 0)] if usable else []
     fits = any_of((eq(input.numel, 0), *allowed))
     if fits is not True:
-        c.approximate("whether there is a number for each channel is looked at as if all were switched on")
+        reason = "whether there is a number for each channel is looked at as if all were switched on"
+        c.approximate(reason, "refuse")
     c.require(fits, f"of {input}, along axis {ch_axis}, there are not {count} numbers of each kind")
     return all_of(eq(t.numel, count) for t in numbers)
 
@@ -233,7 +234,7 @@ def scaled_mm_v2(
     c.require(any_of((empty, eq(k, k2))), f"the contracted sizes must agree: {k} and {k2}")
     for scales, recipe, by_row in ((scale_a, recipe_a, (n, 1)), (scale_b, recipe_b, (1, m))):
         if len(scales) != 1 or recipe[0] not in _BY_TENSOR + _BY_ROW:
-            c.approximate("which scales in blocks fit is not looked at")
+            c.approximate("which scales in blocks fit is not looked at", "accept")
             continue
         (scale,) = scales
         fits = eq(scale.numel, 1)

@@ -157,7 +157,7 @@ def _pad_spatially(c: Context, input: Tensor, pad: Shape, mode: str) -> Tensor:
         if mode == "circular":
             for side, other in ((left, right), (right, left)):
                 if not (c.at_least(-side, 0) or c.at_least(other, 0) or c.at_least(n + other - side, 0)):
-                    c.approximate("a circle that is cropped may be refused for overlapping memory")
+                    c.approximate("a circle that is cropped may be refused for overlapping memory", "accept")
     batched = input.rank == spatial + 2
     if mode != "circular":
         c.require(any_of(ge(n, 1) for n in shape[-spatial:]), f"nothing is left of {input}")

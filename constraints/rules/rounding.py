@@ -29,7 +29,7 @@ def scaled(c: Context, size: Dim, factor: float | Number | Term) -> Dim:
     Else the sizes that the domain allows are tried one by one, as far as `CHECKED`.
     """
     if isinstance(factor, Number):
-        c.approximate("a size times a number that is not known")
+        c.approximate("a size times a number that is not known", "accept")
         return c.fresh("scaled", 0, None)
     if isinstance(factor, int | Term):
         return size * factor
@@ -45,9 +45,11 @@ def scaled(c: Context, size: Dim, factor: float | Number | Term) -> Dim:
     if q > DENOMINATOR or (gap < 0 and -gap > p * Fraction(1, 2**54)):
         wrong = next((n for n in range(CHECKED + 1) if floor(n * factor) != n * p // q), None)
         if wrong is not None and not c.at_least(-size, 1 - wrong):
-            c.approximate(f"floor({size} * {factor}) is taken for {p}*n // {q}, which differs at {wrong}")
+            reason = f"floor({size} * {factor}) is taken for {p}*n // {q}, which differs at {wrong}"
+            c.approximate(reason, where=any_of((ge(size, wrong), le(size, -1))))
         elif wrong is None and not c.at_least(-size, -CHECKED):
-            c.approximate(f"floor({size} * {factor}) is taken for {p}*n // {q}, tried up to {CHECKED} only")
+            reason = f"floor({size} * {factor}) is taken for {p}*n // {q}, tried up to {CHECKED} only"
+            c.approximate(reason, where=any_of((ge(size, CHECKED + 1), le(size, -1))))
     return size * p // q
 
 

@@ -46,7 +46,7 @@ def sym_stride(c: Context, input: Tensor, dim: int | None = None) -> Dim | tuple
         shape = tuple(size if c.at_least(size, 1) else maximum(1, size) for size in input.shape)
         strides = strides_of(Tensor(shape, input.dtype, input.layout))
     if strides is None:
-        c.approximate("the strides of this tensor are not known")
+        c.approximate("the strides of this tensor are not known", "accept")
         strides = tuple(c.fresh("stride", 0, None) for _ in input.shape)
     return strides if dim is None else strides[axis(c, dim, input.rank)]
 
@@ -65,7 +65,7 @@ def sym_is_contiguous(c: Context, input: Tensor, memory_format: str = "contiguou
 
 def sym_storage_offset(c: Context, input: Tensor) -> Dim:
     """Where in its storage a tensor starts is not tracked."""
-    c.approximate("where in its storage a tensor starts is not tracked")
+    c.approximate("where in its storage a tensor starts is not tracked", "accept")
     return c.fresh("offset", 0, None)
 
 
@@ -146,7 +146,7 @@ def unary(calculate: Callable[[Any], Any]) -> Callable[..., Any]:
 
 def unknown(c: Context, what: str) -> Term:
     """An integer that could not be followed."""
-    c.approximate(f"{what} is not followed, and may be any integer")
+    c.approximate(f"{what} is not followed, and may be any integer", "accept")
     return c.fresh("unknown", None, None)
 
 

@@ -74,7 +74,8 @@ def sparse_csr_tensor(
         if not (c.at_least(apart, 0) and c.at_least(-apart, 0)):
             if not c.is_data(apart):
                 raise BadCall("the parts may not fit, which torch does not check")
-            c.approximate("the parts of a sparse tensor are taken to fit, which torch does not check")
+            reason = "the parts of a sparse tensor are taken to fit, which torch does not check"
+            c.approximate(reason, "accept")
     return Tensor(sizes(c, size), dtype or values.dtype, Layout.CSR)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..contents.values import extremes
 from ..dims import Dim, ceildiv, minimum
-from ..formula import Formula, all_of, any_of, divides, eq, ge, gt, le, lt, ne
+from ..formula import Formula, all_of, any_of, divides, eq, ge, gt, le, lt, ne, negate
 from ..generate import RuleFunction
 from ..language import Context, Layout, Shape, Span, Tensor, product
 from .common import ABSENT, axis, like_input, rank_is, same_dim, strides_of
@@ -241,7 +241,7 @@ def conv_transpose(spatial: int) -> RuleFunction:
             spot = (n - 1) * s - p + d * (k - 1) + q + 1
             may_be_empty: Formula = False
             if not c.at_least(spot, 1):
-                lenient = _onednn(c, input, weight, strides, dilations, extra, groups)
+                lenient = _onednn(c, input, weight, strides, dilations, extra, groups, spot)
                 may_be_empty = any_of((*empty, lenient))
             c.require(
                 any_of((ge(spot, 1), all_of((ge(spot, 0), may_be_empty)))),
@@ -263,8 +263,9 @@ def _onednn(
     dilations: Shape,
     extra: Shape,
     groups: Dim,
+    spot: Dim,
 ) -> Formula:
-    """Where torch has oneDNN compute a transposed convolution, whose result may then be empty.
+    """Where torch has oneDNN compute a transposed convolution, whose result of size `spot` may then be empty.
 
     That is for a batch of 2 or more, groups, kernels of 4 x 4 or more, and inputs that are large without
     their last size; not where an output padding reaches its stride.
@@ -272,7 +273,7 @@ def _onednn(
     if input.dtype not in ("float32", "bfloat16", "float16", None):
         return False
     if input.dtype != "float32":
-        c.approximate("whether a result may be empty depends on the processor")
+        c.approximate("whether a result may be empty depends on the processor", "accept", eq(spot, 0))
         return True
     spatial = len(strides)
     sizes = input.shape if input.rank == spatial + 2 else (1, *input.shape)
@@ -288,8 +289,8 @@ def _onednn(
         )
     )
     moves = any_of((*(ne(n, 1) for n in (*strides, *dilations, *kernel[-2:])), ge(sizes[0], 16)))
-    if moves is not True:
-        c.approximate("whether a result may be empty depends on the number of threads")
+    alone = all_of((negate(moves), eq(spot, 0)))
+    c.approximate("whether a result may be empty depends on the number of threads", "accept", alone)
     return all_of((*(lt(q, s) for q, s in zip(extra, strides, strict=True)), large))
 
 CONV = {spatial: conv(spatial) for spatial in (1, 2, 3)}

@@ -160,10 +160,10 @@ def test_a_raise_refuses_its_sizes() -> None:
 
 
 def test_a_raise_that_data_decide_is_only_remarked() -> None:
-    raised = path(when=[None], end=End("raised", "negative", Origin("model.py", 5)))
-    decision = verdict(["h >= 1"], path(when=[None]), raised)
-    assert decision.verdict == "proved"
-    assert "negative" in decision.remarks[0]
+    raised = on_data(True, end=End("raised", "negative", Origin("model.py", 5)))
+    decision = verdict(["h >= 1"], on_data(False, end=End()), raised)
+    assert decision.verdict == "proved" and decision.exact
+    assert [(one.reason, one.origin.line) for one in decision.on_data] == [("negative", 5)]
 
 
 def on_data(*answers: bool, end: End) -> Path:

@@ -199,7 +199,7 @@ def test_an_operator_without_a_rule_is_unknown(models: Path, capsys: pytest.Capt
     check("strange.pt2")
     printed = " ".join(capsys.readouterr().out.split())
     assert "mylib::strange" in printed
-    assert "if what is approximate below is right" in printed
+    assert printed.startswith("unknown") or "as far as is known" in printed
 
 
 @pytest.mark.parametrize("arguments, part", [

@@ -154,13 +154,47 @@ def test_equal_findings_are_told_a_few_times() -> None:
 
 @pytest.mark.parametrize("verdict, exact, part", [
     (Verdict.PROVED, True, "runs for every declared input\n"),
-    (Verdict.PROVED, False, "runs for every declared input, if what is approximate below is right"),
+    (Verdict.REFINED, False, "some of the declared inputs, not for all, as far as is known\n"),
     (Verdict.REFUTED, True, "runs for none of the declared inputs\n"),
     (Verdict.UNKNOWN, False, "may or may not run for the declared inputs\n"),
 ])  # fmt: skip
 def test_headlines(verdict: Verdict, exact: bool, part: str) -> None:
     report = replace(REPORT, verdict=verdict, accepts=replace(REPORT.accepts, exact=exact))
     assert part in report.to_text()
+
+
+@pytest.mark.parametrize("verdict, accepts, parts", [
+    (Verdict.REFINED, Accepts(ge(h, 4), True, ("h",)), ["It runs exactly where\n  4 <= h"]),
+    (Verdict.REFINED, Accepts(ge(h, 4), True, ("h",), False), ["It certainly runs where\n  4 <= h"]),
+    (
+        Verdict.REFINED, Accepts(ge(h, 4), True, ("h",), False, ge(h, 8)),
+        ["As far as is known it runs where\n  4 <= h", "It certainly runs where\n  8 <= h"],
+    ),
+    (Verdict.REFINED, Accepts(ge(h, 4), True, ("h",), False, False), ["As far as is known it runs where\n  4 <= h"]),
+    (
+        Verdict.UNKNOWN, Accepts(ge(h, 4), True, ("h",), False, ge(h, 8)),
+        ["If it runs, then\n  4 <= h", "It certainly runs where\n  8 <= h"],
+    ),
+    (Verdict.UNKNOWN, Accepts(True, True, ("h",), False, ge(h, 8)), ["It certainly runs where\n  8 <= h"]),
+    (Verdict.UNKNOWN, Accepts(True, True, ("h",), False, False), []),
+])  # fmt: skip
+def test_what_is_certain_is_told_apart(verdict: Verdict, accepts: Accepts, parts: list[str]) -> None:
+    report = replace(REPORT, verdict=verdict, accepts=accepts)
+    text = report.to_text()
+    assert all(part in text for part in parts), text
+    told = ("It runs exactly where", "As far as is known it runs", "If it runs, then", "It certainly runs")
+    assert sum(words in text for words in told) == len(parts), text
+    assert Report.from_json(json.loads(json.dumps(report.to_json()))) == report
+    page = report.to_html()
+    assert all(part.split("\n")[0] in page for part in parts)
+
+
+def test_the_certain_part_is_asked_like_the_whole() -> None:
+    accepts = Accepts(ge(h, 4), ge(h, 1), ("h",), False, ge(h, 8))
+    assert accepts.holds(h=4) and not accepts.certain.holds(h=4) and accepts.certain.holds(h=8)
+    assert accepts.certain.exact and accepts.certain.certain == accepts.certain
+    assert replace(accepts, sure=None).certain.holds(h=4)
+    assert not replace(accepts, sure=False).certain.holds(h=8)
 
 
 FACTS = {

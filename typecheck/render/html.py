@@ -17,7 +17,7 @@ from typing import Any, Final
 from ...constraints.program import Origin
 from ..report import Finding, Operand, Report, Verdict
 from .regions import Part, Region, regions
-from .text import HEADLINES, fact_text, place, sizes, span
+from .text import HEADLINES, conditions, fact_text, place, sizes, span
 from .words import told
 
 
@@ -46,7 +46,7 @@ def page_data(report: Report) -> dict[str, Any]:
         "verdict": report.verdict.value,
         "headline": HEADLINES[report.verdict],
         "inputs": list(report.inputs),
-        "condition": _condition(report),
+        "conditions": conditions(report),
         "dims": [[name, fact_text(fact)] for name, fact in report.dims.items()],
         "examples": _examples(report),
         "findings": [_finding(f, position) for f in report.findings if not f.suppressed],
@@ -68,16 +68,6 @@ def page_data(report: Report) -> dict[str, Any]:
         "regions": [_region(part) for part in regions(report.shapes)],
         "origins": [list(line) for line in origins],
     }
-
-
-def _condition(report: Report) -> list[str]:
-    """A word on how the condition is to be taken, and the condition."""
-    condition = str(report.accepts)
-    if report.verdict is Verdict.REFINED:
-        return ["Runs exactly where" if report.accepts.exact else "As far as is known, runs where", condition]
-    if report.verdict is Verdict.UNKNOWN and condition not in ("True", "False"):
-        return ["If it runs, then", condition]
-    return []
 
 
 def _examples(report: Report) -> list[str]:
@@ -151,9 +141,9 @@ def _summary(report: Report) -> Iterator[str]:
     yield f'<div style="{_STYLE["box"].format(_VERDICT_COLOURS[report.verdict])}">'
     yield f"<b>{report.verdict.value}</b>: <b>{e(report.target)}</b> {HEADLINES[report.verdict]}"
     yield f'<pre style="{_STYLE["pre"]}">{e(chr(10).join(report.inputs))}</pre>'
-    for part in _condition(report)[:1]:
-        yield f"{part}"
-        yield f'<pre style="{_STYLE["pre"]}"><b>{e(str(report.accepts))}</b></pre>'
+    for words, condition in conditions(report):
+        yield words
+        yield f'<pre style="{_STYLE["pre"]}"><b>{e(condition)}</b></pre>'
     if report.verdict is not Verdict.REFUTED:
         yield from _table((name, fact_text(fact)) for name, fact in report.dims.items())
     if examples := _examples(report):

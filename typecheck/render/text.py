@@ -95,7 +95,7 @@ class _Page:
 
 def _head(page: _Page, report: Report) -> Iterator[str]:
     exact = report.accepts.exact or report.verdict is Verdict.UNKNOWN
-    unless = "" if exact else ", if what is approximate below is right"
+    unless = "" if exact else ", as far as is known"
     headline = f"{report.verdict}: {report.target} {HEADLINES[report.verdict]}{unless}"
     first, *rest = page.wrapped(headline, "  ", "")
     verdict = page.paint(report.verdict.value, "bold", _OF_VERDICT[report.verdict])
@@ -110,14 +110,12 @@ def _head(page: _Page, report: Report) -> Iterator[str]:
 
 
 def _condition(page: _Page, report: Report) -> Iterator[str]:
-    condition = str(report.accepts)
-    if report.verdict is Verdict.REFINED:
-        yield "It runs exactly where" if report.accepts.exact else "As far as is known it runs where"
-    elif report.verdict is Verdict.UNKNOWN and condition not in ("True", "False"):
-        yield "If it runs, then"
-    else:
+    told = conditions(report)
+    for words, condition in told:
+        yield words
+        yield from (page.paint(line, "bold") for line in page.wrapped(condition, "    ", "  "))
+    if not told:
         return
-    yield from (page.paint(line, "bold") for line in page.wrapped(condition, "    ", "  "))
     lines = {place(link.origin) for part in report.parts for link in part.imposed}
     if len(lines) > 1 or page.full:  # of one line the finding tells
         for part in report.parts:
@@ -125,6 +123,21 @@ def _condition(page: _Page, report: Report) -> Iterator[str]:
             refused = f"; refused at {sizes(part.refused)}" if part.refused and page.full else ""
             told = f"{part.condition}: imposed by {where}{refused}"
             yield from (page.paint(line, "dim") for line in page.wrapped(told, "      ", "    "))
+
+
+def conditions(report: Report) -> list[tuple[str, str]]:
+    """The conditions on sizes that are known, each behind words that say how it is to be taken."""
+    condition, certain = str(report.accepts), str(report.accepts.certain)
+    told = []
+    if report.verdict is Verdict.REFINED and report.accepts.exact:
+        return [("It runs exactly where", condition)]
+    if report.verdict is Verdict.REFINED and certain != condition:
+        told.append(("As far as is known it runs where", condition))
+    if report.verdict is Verdict.UNKNOWN and condition not in ("True", "False"):
+        told.append(("If it runs, then", condition))
+    if report.verdict in (Verdict.REFINED, Verdict.UNKNOWN) and certain != "False":
+        told.append(("It certainly runs where", certain))
+    return told
 
 
 def _dims(page: _Page, report: Report) -> Iterator[str]:

@@ -435,9 +435,9 @@
     }
     head("Inputs");
     report.inputs.forEach(line => box.append(make("div", {class: "mono"}, line)));
-    if (report.condition.length) {
-      head(report.condition[0]);
-      box.append(make("p", {class: "mono condition"}, report.condition[1]));
+    for (const [words, condition] of report.conditions) {
+      head(words);
+      box.append(make("p", {class: "mono condition"}, condition));
     }
     if (report.dims.length && report.verdict !== "refuted") {
       const list = make("dl", {});
