@@ -268,14 +268,14 @@ class Generator:
         """What has been learnt, but for what holds of rows whatever the input."""
         return frozenset((*self._learnt, *self.said.unbacked.values())) - self.domain.axioms
 
-    def require(self, formula: Formula, reason: str) -> None:
+    def require(self, formula: Formula, reason: str, *, by_data: bool = False) -> None:
         if formula is True:  # as nearly all are, of sizes that are numbers
             return
         formula = implies(self.given, formula)
         if self.equations:
             formula = self.equations.simplify_formula(formula)
         if not self.bounds.certain(formula):
-            self.said.constraints.append(Constraint(formula, reason, self.node))
+            self.said.constraints.append(Constraint(formula, reason, self.node, by_data=by_data))
             self.learn(formula)
 
     def learn(self, formula: Formula) -> None:
@@ -530,7 +530,7 @@ class Generator:
             require_kernel(self, op, named)
         result = rule(self, named)
         require_exact(self, op, named, result)
-        result = with_elements(op, named, result, self.bounds.at_least)
+        result = with_elements(op, named, result, self.bounds.at_least, self._free.is_whole)
         result = self.simplified(result) if self.equations else result
         if any(map(is_, repeat(result), named.values())):
             result = anew(result)  # another tensor, of which other things may be known

@@ -71,10 +71,14 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Truths:
-    """Truths that sizes decide: whether some are true, and whether all are, where there are any."""
+    """Truths that sizes decide: whether some are true, and whether all are, where there are any. `within`
+    says, where that is known, that exactly those are true from a first place on along an axis, counted from
+    the end, up to before a last: `(axis, first, last)`, with None for no bound.
+    """
 
     some: Formula
     every: Formula
+    within: tuple[int, Dim | None, Dim | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,8 +254,8 @@ class Context(Protocol):
     more.
     """
 
-    def require(self, formula: Formula, reason: str) -> None:
-        """The call runs only where the formula holds."""
+    def require(self, formula: Formula, reason: str, *, by_data: bool = False) -> None:
+        """The call runs only where the formula holds; `by_data`, it runs with all data only there."""
 
     def refuse(self, reason: str) -> NoReturn:
         """The call never runs. Raises Refused."""
@@ -297,6 +301,8 @@ class Constraint:
     reason: str
     node: int
     kind: Literal["model", "trace"] = "model"
+    by_data: bool = False
+    """Whether some data fit elsewhere, too: numbers that are drawn at random, places of the greatest."""
 
 
 @dataclass(frozen=True, slots=True)

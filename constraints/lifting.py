@@ -661,7 +661,7 @@ class _Scout(Context):
     def __init__(self, g: Generator) -> None:
         self._g = g
 
-    def require(self, formula: Formula, reason: str) -> None:
+    def require(self, formula: Formula, reason: str, *, by_data: bool = False) -> None:
         if formula is not True and self._g.bounds.certain(negate(formula)):
             raise Refused(reason)
 

@@ -210,8 +210,8 @@ def pack(value: Any) -> Any:
             return {"ratio": [pack(numerator), denominator, roundings]}
         case Pieces(pieces, by_data, roundings, slack):
             return {"pieces": [[_packed_piece(piece) for piece in pieces], by_data, roundings, slack]}
-        case Truths(some, every):
-            return {"truths": [pack(some), pack(every)]}
+        case Truths(some, every, within):
+            return {"truths": [pack(some), pack(every), pack(within)]}
         case Untracked():
             return {"untracked": True}
         case Compare(op, term):
@@ -262,7 +262,7 @@ def unpack(data: Any) -> Any:
                 tuple(map(_piece, body[0])), truth(body[1]), integer(body[2]), truth(body[3])
             )
         case "truths":
-            return Truths(formula_of(body[0]), formula_of(body[1]))
+            return Truths(formula_of(body[0]), formula_of(body[1]), _within(body[2]))
         case "untracked":
             return UNTRACKED
         case "compare":
@@ -287,6 +287,13 @@ def unpack(data: Any) -> Any:
         case "dyn":
             return Dyn
     raise IllFormed(f"unknown kind of value: {kind!r}")
+
+
+def _within(data: Any) -> tuple[int, Dim | None, Dim | None] | None:
+    if data is None:
+        return None
+    axis, first, last = data
+    return integer(axis), None if first is None else _dim(first), None if last is None else _dim(last)
 
 
 def _packed_piece(piece: Piece) -> Any:

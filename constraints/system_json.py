@@ -38,7 +38,7 @@ def _path(path: Path) -> dict[str, Any]:
     return {
         "program": to_json(path.program),
         "values": [[id, pack(value)] for id, value in path.values.items()],
-        "constraints": [[pack(c.formula), c.reason, c.node, c.kind] for c in path.constraints],
+        "constraints": [[pack(c.formula), c.reason, c.node, c.kind, c.by_data] for c in path.constraints],
         "notes": [[n.code, n.reason, n.node, n.may, pack(n.where)] for n in path.notes],
         "conditions": [_condition(c) for c in path.conditions],
         "end": [path.end.how, path.end.reason, list(astuple(path.end.origin))],
@@ -63,8 +63,10 @@ def _read(data: Any, symbols: frozenset[str]) -> Path:
         from_json(data["program"]),
         {integer(id): unpack(value) for id, value in data["values"]},
         tuple(
-            Constraint(formula_of(formula), text(reason), integer(node), _among(kind, "model", "trace"))
-            for formula, reason, node, kind in data["constraints"]
+            Constraint(
+                formula_of(formula), text(reason), integer(node), _among(kind, "model", "trace"), truth(by_data)
+            )
+            for formula, reason, node, kind, by_data in data["constraints"]
         ),
         tuple(
             Note(_among(code, *NOTES), text(why), integer(node), _among(may, *DIRECTIONS), formula_of(where))

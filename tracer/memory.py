@@ -14,8 +14,9 @@ from typing import Any, Final
 from msgspec import structs
 
 from ..constraints.contents.following import with_elements
+from ..constraints.contents.writing import written_through
 from ..constraints.dims import Dim, Term
-from ..constraints.language import Affine, Ellipses, Slice, Tensor, Value
+from ..constraints.language import UNTRACKED, Affine, Elements, Ellipses, Slice, Tensor, Value
 from ..constraints.memory import strides_of
 from ..constraints.program import Node
 from ..constraints.rows import place_of
@@ -61,6 +62,13 @@ class View(Memory):
     def whole(self) -> Memory:
         return self.source.whole()
 
+    def written(self, other: SymbolicTensor, part: Value) -> Elements:
+        if other.memory is not self.source or not isinstance(part, Tensor) or len(self.results) > 1:
+            return UNTRACKED
+        before = other.value
+        assert isinstance(before, Tensor)
+        return written_through(before, self.node.op, dict(self.node.args), part, _is_plainly_at_least)
+
     def begin(self) -> tuple[Memory, Dim | None]:
         memory, start = self.source.begin()
         result = self.results[self.place]
@@ -91,7 +99,7 @@ class View(Memory):
             along = Affine(0, ((axis - len(strides), 1),))
             ramp = structs.replace(input, dtype="int64", elements=along)
             bare = structs.replace(result, dtype="int64", elements=None)
-            found = with_elements(op, {**named, "input": ramp}, bare, _is_plainly_at_least)
+            found = with_elements(op, {**named, "input": ramp}, bare, _is_plainly_at_least, _is_given)
             if not isinstance(found, Tensor) or not isinstance(found.elements, Affine):
                 return None
             start = start + found.elements.start * stride
@@ -100,6 +108,10 @@ class View(Memory):
 
 def _is_plainly_at_least(dim: Dim, bound: int) -> bool:
     return isinstance(dim, int) and dim >= bound
+
+
+def _is_given(tensor: Tensor) -> bool:
+    return False
 
 
 def is_view(op: str, arguments: Mapping[str, Any]) -> bool:

@@ -28,6 +28,7 @@ from msgspec import structs
 from torch.overrides import TorchFunctionMode
 
 from ..constraints.collector import collector_at_rest
+from ..constraints.contents.writing import assigned
 from ..constraints.dims import Dim, Term, evaluate, symbols
 from ..constraints.formula import Formula, all_of, eq, free_symbols, ge, holds, le, negate
 from ..constraints.generate import BadRules, Generator, Rules, anew
@@ -794,8 +795,11 @@ class Recording(Ledger):
         before_writing = written.value if isinstance(written, SymbolicTensor) else None
         lifted = self._lift(result, op, ids, results, written)
         if isinstance(written, SymbolicTensor) and not results and isinstance(written.value, Tensor):
-            # Some elements were written over (`x[i] = v`), in a way that is not followed.
-            written.value = structs.replace(written.value, elements=written.value.elements and UNTRACKED)
+            left = written.value.elements and UNTRACKED
+            if op == "setitem":
+                put = arguments["index"], arguments["value"]
+                left = assigned(written.value, *put, generator.at_least)
+            written.value = structs.replace(written.value, elements=left)
         if op == "setitem" and isinstance(written, torch.Tensor) and not isinstance(written, SymbolicTensor):
             _, known, ref = self.real_tensor(written)
             self._overwrite(written, structs.replace(known, elements=known.elements and UNTRACKED), ref)

@@ -22,7 +22,7 @@ from ..constraints.contents.masks import whether_some
 from ..constraints.contents.stored import is_sparse
 from ..constraints.dims import Dim
 from ..constraints.formula import Formula, all_of, any_of, eq, ge, le, ne
-from ..constraints.language import UNTRACKED, Dynamic, Layout, Tensor
+from ..constraints.language import UNTRACKED, Dynamic, Elements, Layout, Tensor, Value
 from ..constraints.lifting import are_equal, number_of_elements, opened, reached, spelt_out
 from ..constraints.program import Ref
 from ..constraints.rows import place_of, rank_of
@@ -223,6 +223,10 @@ class Memory:
         """
         return self, 0
 
+    def written(self, other: SymbolicTensor, part: Value) -> Elements:
+        """What the elements of another tensor are after a tensor of this memory has become `part`."""
+        return UNTRACKED
+
 
 class SymbolicTensor(torch.Tensor):
     """A tensor without data: `value` is what is known of it, `ref` its id in the program."""
@@ -256,7 +260,8 @@ class SymbolicTensor(torch.Tensor):
             if other is None or other is self or not isinstance(other.value, Tensor):
                 continue
             if other.value.elements is not None:
-                other.value = structs.replace(other.value, elements=UNTRACKED)
+                left = self._memory.written(other, self.value)
+                other.value = structs.replace(other.value, elements=left)
 
     @staticmethod
     def __new__(cls, run: Recording, value: Tensor | Dynamic, ref: Ref, dtype: torch.dtype) -> SymbolicTensor:

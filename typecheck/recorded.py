@@ -215,8 +215,8 @@ def _value_at(value: Any, values: Mapping[str, int]) -> Any:
                 indices=tuple(replace(index, size=_value_at(index.size, values)) for index in indices),
                 given=_value_at(given, values),
             )
-        case Truths(some, every):
-            return replace(value, some=_value_at(some, values), every=_value_at(every, values))
+        case Truths(some, every, within):
+            return Truths(*(_value_at(part, values) for part in (some, every, within)))
     return value
 
 

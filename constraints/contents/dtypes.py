@@ -10,8 +10,8 @@ INTEGRAL: Final = frozenset("int8 int16 int32 int64 uint8 uint16 uint32 uint64".
 WHOLE: Final = INTEGRAL | {"bool"}
 DIGITS: Final = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
 """Bits of a float's significand: integers up to 2 to that power are floats."""
-SPARE: Final = 6
-"""Fractions are followed up to a number with so many bits less, so that roundings add up to less than 1."""
+SPARE: Final = 5
+"""Bits that are left to the errors of roundings."""
 
 
 def width(dtype: str) -> tuple[int, int] | None:
@@ -20,20 +20,25 @@ def width(dtype: str) -> tuple[int, int] | None:
     """
     if dtype not in INTEGRAL or dtype in ("int64", "uint64"):
         return None
-    bits = int(dtype.lstrip("uint"))
+    bits = int(dtype.removeprefix("u").removeprefix("int"))
     return (0, (1 << bits) - 1) if dtype.startswith("u") else (-(1 << bits - 1), (1 << bits - 1) - 1)
 
 
-def limits(dtype: str | None, fractions: bool) -> tuple[int, int] | None:
-    """Between what numbers a dtype holds all integers, or, with `fractions`, holds fractions with an error
-    below the one that `SPARE` allows for; None where that is everywhere. Of a dtype that is not known, or of
+def limits(dtype: str | None, roundings: int | None) -> tuple[int, int] | None:
+    """Between what a dtype holds all integers, or, where `roundings` are given, the numerators of fractions
+    whose floor is right after so many; None where that is everywhere. Of a dtype that is not known, or of
     another kind, that is nowhere but at 0 and 1.
+
+    Rounded to the nearest float, n/d with |n| < 2**b is on the same side of every integer: if it is none it
+    is 1/d away. Each further rounding errs by less than 2**-b * |n|/d, so that 2**SPARE of them together,
+    with |n| < 2**(b - SPARE), err by less than 1/d.
     """
     if dtype in ("int64", "uint64"):
         return None
     if dtype in INTEGRAL:
-        return width(dtype)
+        return width(dtype or "")
     if dtype in DIGITS:
-        most = 1 << DIGITS[dtype] - (SPARE if fractions else 0)
+        spare = 0 if roundings is None else 1 if roundings <= 1 else SPARE
+        most = 1 << DIGITS[dtype] - spare
         return -most, most
     return 0, 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +29,9 @@ OF_DATA = frozenset("argsort argmax argmin bucketize searchsorted multinomial co
 """What makes integers of its own of elements that the user gives."""
 
 
-def with_elements(op: str, named: Named, result: Any, at_least: AtLeast) -> Any:
+def with_elements(
+    op: str, named: Named, result: Any, at_least: AtLeast, is_free: Callable[[Tensor], bool]
+) -> Any:
     """The result with what is known of its elements, where sizes alone decide them, or bound them."""
     places = subscripts.follow(op, named, result)
     if places is not None:
@@ -39,10 +41,10 @@ def with_elements(op: str, named: Named, result: Any, at_least: AtLeast) -> Any:
         result = structs.replace(result, elements=None)  # a rule has given an argument back as it was
         known = False
     if type(result) is tuple:
-        return _several(Call(op, named, result, at_least))
+        return _several(Call(op, named, result, at_least, is_free))
     if type(result) is not Tensor or known:
         return result
-    call = Call(op, named, result, at_least)
+    call = Call(op, named, result, at_least, is_free)
     if result.dtype == "bool":
         return _mask(call)
     sources = _sources(call)

@@ -86,7 +86,8 @@ class Free:
         same = of is not None and op == "mul" and self._tensors.get(id(other), (other, None))[1] is of
         return result if same else None
 
-    def _is_whole(self, tensor: Tensor) -> bool:
+    def is_whole(self, tensor: Tensor) -> bool:
+        """Whether the elements are any, all of them."""
         return id(tensor) in self._tensors and self._tensors[id(tensor)][1] is None
 
     def _within(self, value: Value) -> bool:
@@ -94,7 +95,7 @@ class Free:
         if not isinstance(value, Tensor):
             return False
         on_data = value.dtype == "bool" and value.elements is None
-        return not self._is_whole(value) and (on_data or id(value) in self._tensors)
+        return not self.is_whole(value) and (on_data or id(value) in self._tensors)
 
     def _freed(self, c: Context, op: str, named: Named, input: Tensor, result: Tensor) -> bool:
         border = self._tensors[id(input)][1]

@@ -222,8 +222,11 @@ def gathered(
 
 
 def _used(term: Dim, *groups: tuple[Index, ...]) -> tuple[Index, ...]:
+    """The indices that the term speaks of, and those that share an axis with one, as its digits do."""
     within = symbols(term)
-    return tuple(dict.fromkeys(i for group in groups for i in group if i.name in within))
+    indices = tuple(dict.fromkeys(i for group in groups for i in group))
+    axes = {i.axis for i in indices if i.name in within and i.axis is not None}
+    return tuple(i for i in indices if i.name in within or i.axis in axes)
 
 
 def _is_partition(pieces: Sequence[Piece]) -> bool:

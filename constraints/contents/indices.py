@@ -129,7 +129,8 @@ def require_in_range(c: Context, op: str, named: Named) -> None:
             continue
         pieces = pieces_of(of(index), index.shape)
         if pieces is None or pieces.roundings:
-            c.approximate(f"{op} is given indices that the sizes decide, in a way that is not followed")
+            reason = f"{op} is given indices that the sizes decide, in a way that is not followed"
+            c.approximate(reason, "accept")
             continue
         empty = [] if all(c.at_least(n, 1) for n in index.shape) else [eq(product(index.shape), 0)]
         _require(c, op, pieces, size, wraps, empty)
@@ -138,30 +139,41 @@ def require_in_range(c: Context, op: str, named: Named) -> None:
 def _require(
     c: Context, op: str, pieces: Pieces, size: Dim, wraps: bool, empty: list[Formula]
 ) -> None:
-    """Each piece of an index lies within the size, wherever there is that piece."""
-    aside = 1 if pieces.slack else 0
+    """Each piece of an index lies within the size, wherever there is that piece.
+
+    With slack a number may be one less than its piece says, as long as it is not negative.
+    """
+    bottom = -size if wraps else 0
     for piece in pieces.pieces:
         nowhere = [*empty, negate(piece.given)]
         ends = None if piece.term is None else corners(piece.term, piece.indices, c.at_least)
         if ends is None or piece.over != 1:
-            if not _is_certain(c, any_of(nowhere)):
-                c.approximate(f"{op} is given indices that the sizes decide, in a way that is not followed")
+            reason = f"{op} is given indices that the sizes decide, in a way that is not followed"
+            _approximate(c, reason, any_of(nowhere))
             continue
-        bottom = -size if wraps else 0
         inside = all_of(
             (
-                *(ge(low - aside, bottom) for low in ends[0] if not _is_above(c, low - aside - bottom)),
-                *(lt(high + aside, size) for high in ends[1] if not _is_below(c, high + aside, size)),
+                *(ge(low, bottom) for low in ends[0] if not _is_above(c, low - bottom)),
+                *(lt(high, size) for high in ends[1] if not _is_below(c, high, size)),
             )
         )
         needed: Formula = any_of((inside, *nowhere))
+        told = f"indices {_told(ends)} into a size of {size}"
         if _is_certain(c, needed):
             continue
-        told = _told(ends)
-        if piece.attained and not pieces.slack:
-            c.require(needed, f"indices {told} into a size of {size}")
-        else:
-            c.approximate(f"{op} is given indices {told}, for a size of {size}")
+        if not piece.attained:
+            _approximate(c, f"{op} is given some of the {told}", needed)
+            continue
+        if pieces.slack:
+            _approximate(c, f"{op} is given {told}, which floats are rounded to", needed)
+            needed = any_of((*(lt(high, size + 1) for high in ends[1]), *nowhere))
+        c.require(needed, told, by_data=pieces.by_data)
+
+
+def _approximate(c: Context, reason: str, fine: Formula) -> None:
+    """Elsewhere torch may refuse."""
+    if not _is_certain(c, fine):
+        c.approximate(reason, "accept", negate(fine))
 
 
 def _told(ends: tuple[tuple[Dim, ...], tuple[Dim, ...]]) -> str:

@@ -10,9 +10,9 @@ from typing import Any
 
 from msgspec import structs
 
-from ..dims import Dim, Term
+from ..dims import Dim, Term, ceildiv
 from ..formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
-from ..language import Affine, Tensor, Truths, product
+from ..language import Affine, Elements, Tensor, Truths, product
 from .transfers import LAWS, Call, followed
 from .values import extremes
 
@@ -81,7 +81,9 @@ def truths(call: Call) -> Truths | None:
         return _compared(op, named["input"], named["other"])
     if op in NEGATIONS:
         found = _truths_of(named["input"])
-        return None if found is None else Truths(negate(found.every), negate(found.some))
+        if found is None:
+            return None
+        return Truths(negate(found.every), negate(found.some), _complement(found.within))
     if op in CONNECTIVES:
         return _joined(CONNECTIVES[op], *(_truths_of(named[name]) for name in ("input", "other")))
     if op in ("all", "any") and len(tensors) == 1 and result.rank == 0:
@@ -102,10 +104,35 @@ def _compared(op: str, left: Any, right: Any) -> Truths | None:
     span = extremes(left) if isinstance(left, Tensor) and left.dtype == "int64" else None
     if b is None or span is None or op in ("eq", "ne"):
         return None
+    within = _crossing(op, left.elements, b)
     low, high = COMPARISONS[op](span.low, b), COMPARISONS[op](span.high, b)
-    found = Truths(low, high) if op in ("lt", "le") else Truths(high, low)
+    found = Truths(low, high, within) if op in ("lt", "le") else Truths(high, low, within)
     certain = found.every is True or found.some is False
     return found if span.attained or certain else None
+
+
+def _crossing(op: str, elements: Elements, bound: Dim) -> tuple[int, Dim | None, Dim | None] | None:
+    """Between what places `start + step*i` compares with a bound as is asked: i < (bound - start)/step."""
+    if not isinstance(elements, Affine) or len(elements.steps) != 1:
+        return None
+    ((axis, step),) = elements.steps
+    beyond = bound + 1 if op in ("le", "gt") else bound
+    if step < 0:
+        # start - s*i < beyond where s*i > start - beyond
+        first = (elements.start - beyond) // -step + 1
+        return (axis, first, None) if op in ("lt", "le") else (axis, None, first)
+    last = ceildiv(beyond - elements.start, step)
+    return (axis, None, last) if op in ("lt", "le") else (axis, last, None)
+
+
+def _complement(
+    within: tuple[int, Dim | None, Dim | None] | None,
+) -> tuple[int, Dim | None, Dim | None] | None:
+    """Of places up to one those from it on, and the other way round."""
+    if within is None or (within[1] is not None and within[2] is not None):
+        return None
+    axis, first, last = within
+    return axis, last, first
 
 
 def _joined(

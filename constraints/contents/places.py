@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from ..dims import Dim, Term
+from ..dims import Dim, Term, sym
 from ..formula import Formula, ge
-from ..language import Affine, Shape, Slice, Tensor, Value, product
+from ..language import Affine, Elements, Index, Piece, Pieces, Shape, Slice, Tensor, Value, product
 from .masks import one_value
 
 Named = Mapping[str, Any]
@@ -53,7 +53,7 @@ class Places:
             return result, False
         if op == "nonzero" and isinstance(result, Tensor) and (same := one_value(input)) is not None:
             count = input.numel if same else 0
-            result = Tensor((count, input.rank), "int64", (1, count))
+            result = Tensor((count, input.rank), "int64", (1, count), _all_places(input.shape))
             self._all[id(result)] = result, input.shape
             return result, True
         if op in ("getitem", "select") and id(input) in self._all and isinstance(result, Tensor):
@@ -72,6 +72,14 @@ class Places:
                 self._masks[id(result)] = result, shape, axis, number
                 return result, True
         return result, False
+
+
+def _all_places(shape: Shape) -> Elements:
+    """Column k has all indices of dim k."""
+    indices = [Index("#0", n, None, ordered=False) for n in shape]
+    return Pieces(
+        tuple(Piece(sym(i.name), 1, (i,), fixed=((-1, axis),)) for axis, i in enumerate(indices))
+    )
 
 
 def _others(shape: Shape, axis: int) -> Dim:

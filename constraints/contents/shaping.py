@@ -225,7 +225,7 @@ def _step(
         case Slice(None, None, None | 1):
             fixed = () if place is None else ((new, place),)
             return [(piece, fixed, {i.name: replace(i, axis=new) for i in here})]
-        case Slice(begin, stop, stride):
+        case Slice(begin, _, stride):
             if place is not None:
                 return _sliced_place(piece, place, new, item, shape[old])
             if not here:

@@ -23,8 +23,6 @@ def _found(op: str, named: Named, result: Value) -> Value | None:
     input = named.get("input")
     if not isinstance(input, Tensor) or not input.shape:
         return None
-    if op in EXTREME and input.elements is None:
-        return _along(named.get("dim"), input, result)
     if op not in FINDING:
         return None
     if isinstance(result, tuple):
@@ -60,13 +58,6 @@ def follow(op: str, named: Named, result: Value) -> Value | None:
     return _places(result, known) if op in KEEPING else result
 
 
-def _along(dim: Any, input: Tensor, result: Value) -> Value | None:
-    """Indices along a dim, of all elements where none is named."""
-    if dim is not None and not (type(dim) is int and -input.rank <= dim < input.rank):
-        return None
-    return _column(result, input.numel if dim is None else input.shape[dim], 0)
-
-
 def _places(result: Value, known: Subscripts) -> Value:
     if not isinstance(result, Tensor) or result.dtype != "int64" or result.shape[-1:] != (len(known.shape),):
         return result
@@ -80,6 +71,4 @@ def _column(result: Value, size: Dim, added: int) -> Value:
 
 
 FINDING: Final = frozenset("nonzero argwhere nonzero_numpy".split())
-EXTREME: Final = frozenset("argmax argmin".split())
-"""What tells where along a dim an element is."""
 KEEPING: Final = frozenset("clone contiguous detach alias".split())

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from ..dims import Dim, Term, ceildiv, lone, maximum, minimum, substitute
+from ..dims import Apply, Dim, Term, ceildiv, lone, lone_atom, maximum, minimum, substitute
 from ..dims import Symbol as Name
 from ..formula import all_of, any_of, ge
 from ..language import (
@@ -29,6 +29,7 @@ from ..language import (
     Slice,
     Span,
     Tensor,
+    Truths,
     product,
 )
 from .dtypes import DIGITS, INTEGRAL, WHOLE
@@ -36,11 +37,13 @@ from .functions import AtLeast, along, combined, corners, gathered, mapped, numb
 from .shaping import indexed, moved, regrouped, shuffled, stretched
 from .values import (
     ANY_CHOICE,
+    SMALL,
     between,
     constant,
     extremes,
     extremes_of,
     fitted,
+    is_float,
     of,
     pieces_of,
     scaled,
@@ -48,10 +51,6 @@ from .values import (
 )
 
 Named: TypeAlias = Mapping[str, Any]
-SMALL: Final = 1 << 10
-"""The largest number by which fractions are moved and divided."""
-
-
 @dataclass(frozen=True, slots=True)
 class Call:
     """A call of an operator, by the names of its arguments, with its result before anything is known of the
@@ -62,6 +61,8 @@ class Call:
     named: Named
     result: Any
     at_least: AtLeast
+    is_free: Callable[[Tensor], bool] = lambda tensor: False
+    """Whether the user gives the elements of a tensor, each for itself: any occur."""
 
     @property
     def input(self) -> Tensor:
@@ -86,6 +87,14 @@ class Call:
 
 Law: TypeAlias = Callable[[Call], "Elements | Pieces"]
 """What is known of the elements of a result; pieces are not yet held against its dtype."""
+
+
+def one_value(tensor: Tensor) -> int | None:
+    """What all elements are, where that is a number."""
+    match tensor.elements:
+        case Affine(int() as value, ()):
+            return value
+    return None
 
 
 def of_number(value: Any) -> Pieces | None:
@@ -237,9 +246,16 @@ def _random(call: Call) -> Elements | Pieces:
     return between(low, high - 1, by_data=True)
 
 
-def _up_to(size: Callable[[Call], Dim], *, by_data: bool = True) -> Law:
-    """Indices of all the elements along an axis, for some data or others."""
-    return lambda call: between(0, size(call) - 1, by_data=by_data)
+def _up_to(size: Callable[[Call], Dim], *, all_occur: bool = False) -> Law:
+    """Indices of the elements along an axis: all of them, or some that the data choose. Any of them for some
+    data, if the user gives these.
+    """
+    return lambda call: chosen(call, size(call), all_occur)
+
+
+def chosen(call: Call, size: Dim, all_occur: bool) -> Elements:
+    occur = all_occur or call.is_free(call.input) or one_value(call.input) is not None
+    return between(0, size - 1, attained=occur, by_data=not all_occur)
 
 
 def _along_dim(call: Call) -> Dim:
@@ -280,7 +296,7 @@ def _add(sign: int, swapped: bool = False) -> Law:
             return UNTRACKED
         b = scaled(b, sign * alpha)
         found = combined(a, b, _total)
-        if found is None:
+        if found is None or (any((a.roundings, b.roundings)) and len(_divisors(a, b)) > 1):
             return UNTRACKED
         rounded = [side.roundings > 0 for side in (a, b)]
         beside_small = any(_is_small(side) for side in (a, b))
@@ -294,6 +310,10 @@ def _is_small(pieces: Pieces) -> bool:
     return all(isinstance(p.term, int) and abs(p.term) <= SMALL for p in pieces.pieces)
 
 
+def _divisors(a: Pieces, b: Pieces) -> set[Dim]:
+    return {p.over for p in (*a.pieces, *b.pieces) if p.over != 1}
+
+
 def _total(p: Piece, q: Piece) -> tuple[Dim, Dim]:
     """The sum of two fractions."""
     if p.over == q.over:
@@ -301,15 +321,9 @@ def _total(p: Piece, q: Piece) -> tuple[Dim, Dim]:
     return number(p) * q.over + number(q) * p.over, p.over * q.over
 
 
-def _is_exact(piece: Piece) -> bool:
-    """Are such fractions floats, as long as they are not too large?"""
-    over = piece.over
-    return isinstance(over, int) and over & (over - 1) == 0 and over <= SMALL
-
-
 def _rounded(found: Pieces) -> Pieces:
     """After a product or a quotient: rounded, unless its fractions are floats."""
-    exact = found.roundings == 0 and all(_is_exact(p) for p in found.pieces if p.term is not None)
+    exact = found.roundings == 0 and all(is_float(p) for p in found.pieces if p.term is not None)
     return found if exact else replace(found, roundings=found.roundings + 1)
 
 
@@ -361,31 +375,26 @@ def _remainder(call: Call) -> Elements | Pieces:
     if _is_rounded(call.operand("input")):
         return UNTRACKED
     found = _arithmetic(_modulus)(call)
-    if not isinstance(found, Pieces):
-        return found
-    pieces = []
-    for piece in found.pieces:
-        if piece.term is None or not piece.indices:
-            pieces.append(piece)
-            continue
-        divisor = call.operand("other")
-        assert divisor is not None
-        limit = number(divisor.pieces[0])
-        of_input = call.operand("input")
-        ramp = of_input is not None and of_input.pieces and _runs_from_zero(of_input.pieces[0])
-        alone = len(found.pieces) == 1 and len(piece.indices) == 1
-        if ramp and alone:
-            top = minimum(limit, piece.indices[0].size)
-            index = replace(piece.indices[0], size=top, axis=None, ordered=False)
-            pieces.append(replace(piece, term=_symbol(index), indices=(index,)))
-        else:
-            index = Index("#0", limit, None, ordered=False, dense=False)
-            pieces.append(replace(piece, term=_symbol(index), indices=(index,), attained=False))
-    return replace(found, pieces=tuple(pieces))
+    return (mapped(found, _within_modulus) or UNTRACKED) if isinstance(found, Pieces) else found
 
 
-def _runs_from_zero(piece: Piece) -> bool:
-    return len(piece.indices) == 1 and piece.indices[0].dense and piece.term == _symbol(piece.indices[0])
+def _within_modulus(piece: Piece) -> Piece | None:
+    atom = lone_atom(number(piece))
+    if not piece.indices:
+        return piece
+    if not isinstance(atom, Apply) or atom.op != "%":
+        return None
+    inner, limit = atom.args
+    if runs_from_zero(inner, piece.indices):
+        index = replace(piece.indices[0], size=minimum(limit, piece.indices[0].size))
+        return replace(piece, term=_symbol(index), indices=(replace(index, axis=None, ordered=False),))
+    index = Index("#0", limit, None, ordered=False, dense=False)
+    return replace(piece, term=_symbol(index), indices=(index,), attained=False)
+
+
+def runs_from_zero(term: Dim, indices: tuple[Index, ...]) -> bool:
+    """Whether the values are 0, 1, … up to the greatest."""
+    return len(indices) == 1 and indices[0].dense and term == _symbol(indices[0])
 
 
 def _is_rounded(pieces: Pieces | None) -> bool:
@@ -502,7 +511,31 @@ def _where(call: Call) -> Elements | Pieces:
     same = of(condition)
     if isinstance(same, Affine) and not same.steps:
         return a if same.start else b
+    match condition.elements:
+        case Truths(_, _, (axis, first, last)) if condition.shape[axis] == call.result.shape[axis]:
+            size = call.result.shape[axis]
+            taken = _between(a, axis, first, last, size)
+            others = _between(b, axis, last, first, size)
+            return _union([taken, others])
     return _union([a, b], attained=on_data, by_data=on_data)
+
+
+def _between(pieces: Pieces, axis: int, first: Dim | None, last: Dim | None, size: Dim) -> Pieces:
+    """The elements from a first place of an axis on, up to before a last, of so many places."""
+    start = 0 if first is None else maximum(first, 0)
+    count = (size if last is None else minimum(last, size)) - start
+
+    def one(piece: Piece) -> Piece:
+        there = [i for i in piece.indices if i.axis == axis]
+        given = all_of((piece.given, ge(count, 1)))
+        loose = any(i.axis is None for i in piece.indices) or any(at == axis for at, _ in piece.fixed)
+        if loose or len(there) > 1 or not all(i.ordered for i in there):
+            return replace(piece, given=given, attained=False)
+        term = substitute(number(piece), {i.name: start + _symbol(i) for i in there})
+        indices = tuple(replace(i, size=count) if i in there else i for i in piece.indices)
+        return replace(piece, term=term, given=given, indices=indices)
+
+    return mapped(pieces, one) or pieces
 
 
 def _union(parts: list[Pieces], *, attained: bool = True, by_data: bool = False) -> Elements | Pieces:
@@ -696,7 +729,7 @@ def _at_corner(gone: set[int], greatest: bool, at_least: AtLeast, piece: Piece) 
 # --- roundings and casts ---------------------------------------------------------------------------------
 
 
-def whole(pieces: Pieces | None, call: Call, law: Callable[[Dim, Dim], Dim]) -> Pieces | None:
+def whole(pieces: Pieces | None, law: Callable[[Dim, Dim], Dim]) -> Pieces | None:
     """Fractions rounded to integers by a law of numerator and denominator. A fraction that was rounded once,
     to the nearest float, is on the same side of every integer; one that was rounded more often, perhaps not.
     """
@@ -716,11 +749,13 @@ def _is_constant(pieces: Pieces) -> bool:
 
 
 def _floor(call: Call) -> Elements | Pieces:
-    return whole(call.pieces, call, lambda n, d: n // d) or UNTRACKED
+    found = whole(call.pieces, lambda n, d: n // d)
+    return UNTRACKED if found is None or found.slack else found
 
 
 def _ceil(call: Call) -> Elements | Pieces:
-    return whole(call.pieces, call, ceildiv) or UNTRACKED
+    found = whole(call.pieces, ceildiv)
+    return UNTRACKED if found is None or found.slack else found
 
 
 def _round(call: Call) -> Elements | Pieces:
@@ -731,19 +766,22 @@ def _round(call: Call) -> Elements | Pieces:
         return up - (1 - minimum(1, rest)) * (up % 2)
 
     pieces = call.pieces
-    if pieces is not None and any(p.over != 1 and p.indices for p in pieces.pieces):
-        # Rounding rises with what it rounds, so that the extremes are those of the ends.
-        return _rounded_ends(call, pieces, law)
-    return UNTRACKED if call.named.get("decimals") else whole(pieces, call, law) or UNTRACKED
-
-
-def _rounded_ends(call: Call, pieces: Pieces, law: Callable[[Dim, Dim], Dim]) -> Elements | Pieces:
-    (piece, *others) = pieces.pieces
-    ends = None if piece.term is None else corners(piece.term, piece.indices, call.at_least)
-    if others or ends is None or len(ends[0]) > 1 or len(ends[1]) > 1 or pieces.roundings > 1 or pieces.slack:
+    if pieces is None or call.named.get("decimals") or pieces.slack or pieces.roundings > 1:
         return UNTRACKED
-    low, high = (law(side[0], piece.over) for side in ends)
-    return Span(low, high, piece.attained and piece.given is True, pieces.by_data)
+    if not any(p.over != 1 and p.indices for p in pieces.pieces):
+        return whole(pieces, law) or UNTRACKED
+
+    def ends(piece: Piece) -> Piece | None:
+        """Rounding rises with what it rounds, so that the extremes are those of the ends."""
+        found = corners(number(piece), piece.indices, call.at_least)
+        if found is None or len(found[0]) > 1 or len(found[1]) > 1:
+            return None
+        low, high = (law(side[0], piece.over) for side in found)
+        index = Index("#0", high - low + 1, None, ordered=False, dense=False)
+        return replace(piece, term=low + _symbol(index), over=1, indices=(index,))
+
+    found = mapped(pieces, ends)
+    return UNTRACKED if found is None else replace(found, roundings=0)
 
 
 def _cast(call: Call) -> Elements | Pieces:
@@ -757,9 +795,9 @@ def _cast(call: Call) -> Elements | Pieces:
     if pieces is None or call.result.dtype not in INTEGRAL or not _has_fractions(pieces):
         return elements if pieces is None else pieces
     if _is_never_negative(pieces, call):
-        return whole(pieces, call, lambda n, d: n // d) or UNTRACKED
+        return whole(pieces, lambda n, d: n // d) or UNTRACKED
     if _is_never_negative(scaled(replace(pieces, roundings=0), -1), call):
-        return whole(pieces, call, ceildiv) or UNTRACKED
+        return whole(pieces, ceildiv) or UNTRACKED
     return UNTRACKED
 
 
@@ -1050,18 +1088,11 @@ def _one_hot(call: Call) -> Elements | Pieces:
 
 
 def _bucket(call: Call) -> Elements | Pieces:
-    """Between how many boundaries, from none to all: any number of them for some numbers."""
+    """Of how many boundaries a number is beyond: of none, or of all, or of any number between."""
     boundaries = call.named.get("boundaries", call.named.get("sorted_sequence"))
     if not isinstance(boundaries, Tensor) or not boundaries.shape:
         return UNTRACKED
-    tensors = [t for t in call.named.values() if isinstance(t, Tensor)]
-    own = any(of(t) is not None and not _chosen_by_data(t) for t in tensors)
-    return Span(0, boundaries.shape[-1], attained=not own, by_data=not own)
-
-
-def _chosen_by_data(tensor: Tensor) -> bool:
-    known = of(tensor)
-    return known is None or (isinstance(known, Span | Pieces) and known.by_data)
+    return Span(0, boundaries.shape[-1], attained=False, by_data=True)
 
 
 def _product_of(call: Call) -> Elements | Pieces:
@@ -1152,7 +1183,7 @@ def _with_indices(size: Callable[[Call], Dim], values: Law, *, all_occur: bool) 
     def law(call: Call) -> Iterable[Elements | Pieces]:
         known = of(call.input)
         yield None if known is None else values(replace(call, result=call.result[0]))
-        yield between(0, size(call) - 1, by_data=not all_occur)
+        yield chosen(call, size(call), all_occur)
 
     return law
 
@@ -1181,7 +1212,7 @@ def _digit(found: Pieces, below: Dim, size: Dim, at_least: AtLeast) -> Elements 
         return UNTRACKED
     if not piece.indices:
         return replace(found, pieces=(replace(piece, term=piece.term // below % size),))
-    runs = _runs_from_zero(piece)
+    runs = runs_from_zero(piece.term, piece.indices)
     top = minimum(size, ceildiv(piece.indices[0].size, below)) if runs else size
     index = Index("#0", top, None, ordered=False, dense=runs)
     attained = piece.attained and runs
@@ -1237,9 +1268,9 @@ LAWS: Mapping[str, Law] = {
     "eye": _eye,
     **dict.fromkeys("tril_indices triu_indices".split(), _triangle),
     **dict.fromkeys("randint randint_like".split(), _random),
-    "randperm": _up_to(lambda call: call.result.shape[0], by_data=False),
+    "randperm": lambda call: between(0, call.result.shape[0] - 1),
     "multinomial": _up_to(lambda call: call.input.shape[-1]),
-    "argsort": _up_to(_sorted_size, by_data=False),
+    "argsort": _up_to(_sorted_size, all_occur=True),
     **dict.fromkeys("argmax argmin".split(), _up_to(_along_dim)),
     **dict.fromkeys("bucketize searchsorted".split(), _bucket),
     "count_nonzero": _up_to(lambda call: _along_dim(call) + 1),

@@ -21,7 +21,7 @@ from ..language import (
     Subscripts,
     Tensor,
 )
-from .dtypes import DIGITS, limits, width
+from .dtypes import DIGITS, SPARE, limits, width
 from .functions import UNKNOWN, AtLeast, along, corners, gathered, index_name, number, without
 
 ANY_CHOICE: Final = Pieces((UNKNOWN,), by_data=True)
@@ -147,10 +147,11 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
     """
     if pieces is None:
         return None
-    fractions = any(p.over != 1 for p in pieces.pieces)
-    limit = limits(dtype, fractions or pieces.slack)
-    if limit is None:
-        return pieces
+    fractions = pieces.slack or any(p.over != 1 for p in pieces.pieces)
+    exact = pieces.roundings == 0 and all(is_float(p) for p in pieces.pieces)
+    limit = limits(dtype, None if exact and not pieces.slack else pieces.roundings if fractions else None)
+    if limit is None or pieces.roundings > 1 << SPARE:
+        return pieces if limit is None else None
     found: list[Piece] = []
     unknown: list[Formula] = [p.given for p in pieces.pieces if p.term is None]
     for piece in (p for p in pieces.pieces if p.term is not None):
@@ -158,7 +159,7 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
         if ends is None:
             unknown.append(piece.given)
             continue
-        low, high = (bound * piece.over for bound in limit)
+        low, high = limit
         inside = all_of(
             (
                 *(ge(value, low) for value in ends[0] if not at_least(value - low, 0)),
@@ -175,6 +176,16 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
     return gathered(
         found, False if not unknown else _any(unknown), pieces.by_data, pieces.roundings, pieces.slack
     )
+
+
+def is_float(piece: Piece) -> bool:
+    """Whether fractions with such a denominator are floats, as long as they are not too large."""
+    over = piece.over
+    return isinstance(over, int) and over & (over - 1) == 0 and over <= SMALL
+
+
+SMALL: Final = 1 << 10
+"""The largest number by which fractions are moved and divided."""
 
 
 def _any(formulas: list[Formula]) -> Formula:

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from anyshape.constraints import places
+from anyshape.constraints.contents import places
 from anyshape.constraints.dims import evaluate
 from anyshape.constraints.language import Tensor as Type
 from anyshape.constraints.language import product

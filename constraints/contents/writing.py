@@ -1,0 +1,109 @@
+"""What a tensor holds after a part of it has been written: `x[:, 0] += 1`, `x[:, 0] = y`, `x[...] = 0`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from ..dims import Dim
+from ..language import UNTRACKED, Dots, Elements, Piece, Pieces, Slice, Tensor
+from .functions import MOST_PIECES, AtLeast, without
+from .shaping import moved, stretched
+from .transfers import of_number
+from .values import fitted, of, pieces_of, stored
+
+FEW: Final = 8
+"""Places of an axis that are told apart, at most."""
+
+
+def assigned(base: Tensor, index: Any, value: Any, at_least: AtLeast) -> Elements:
+    """The elements of `base` after `base[index] = value`, for an index that takes all of it, or one place of
+    an axis with few.
+    """
+    items = _items(index, base)
+    if items is None or base.elements is None:
+        return None if base.elements is None else UNTRACKED
+    places = [(axis, item) for axis, item in enumerate(items, -base.rank) if isinstance(item, int)]
+    if len(places) > 1:
+        return UNTRACKED
+    part = tuple(n for n, item in zip(base.shape, items, strict=True) if not isinstance(item, int))
+    if isinstance(value, Tensor):
+        found = pieces_of(of(value), value.shape)
+        fits = value.rank <= len(part)
+        found = stretched(found, value.shape, part) if found is not None and fits else None
+    else:
+        found = of_number(value)
+    found = fitted(found, base.dtype, at_least)
+    if found is None or found.roundings:
+        return UNTRACKED
+    if not places:
+        return stored(found, base.shape, at_least)
+    ((axis, place),) = places
+    return _beside(base, found, axis, place, at_least)
+
+
+def written_through(base: Tensor, op: str, named: Mapping[str, Any], part: Tensor, at_least: AtLeast) -> Elements:
+    """The elements of `base` after a view of it, the result of an operator, has become `part`."""
+    match op:
+        case "getitem":
+            return assigned(base, named["index"], part, at_least)
+        case "select" if isinstance(named.get("dim"), int):
+            before = (Slice(),) * (named["dim"] % base.rank)
+            return assigned(base, (*before, named["index"]), part, at_least)
+        case "detach" | "alias":
+            return part.elements
+    return UNTRACKED
+
+
+def _items(index: Any, base: Tensor) -> tuple[Any, ...] | None:
+    """An item for each axis, a whole slice or a number; None of other indices."""
+    items = index if isinstance(index, tuple) else (index,)
+    if items.count(Dots) > 1 or not all(
+        i is Dots or i == Slice() or (isinstance(i, int) and not isinstance(i, bool)) for i in items
+    ):
+        return None
+    at = items.index(Dots) if Dots in items else len(items)
+    missing = base.rank - sum(i is not Dots for i in items)
+    if missing < 0:
+        return None
+    return (*items[:at], *(Slice(),) * missing, *items[at + 1 :])
+
+
+def _beside(base: Tensor, found: Pieces, axis: int, place: int, at_least: AtLeast) -> Elements:
+    """What stands at the other places of the axis stays."""
+    size = base.shape[axis]
+    old = pieces_of(of(base), base.shape)
+    if old is None or not isinstance(size, int) or size > FEW or old.by_data or old.slack or old.roundings:
+        return UNTRACKED
+    place %= size
+    kept: list[Piece] = []
+    for piece in old.pieces:
+        parts = _apart(piece, axis, size)
+        if parts is None:
+            return UNTRACKED
+        kept += [part for part in parts if dict(part.fixed)[axis] != place]
+    new = moved(found, {at: at - (at <= axis) for at in range(-base.rank, 0)})
+    put = [
+        p if p.term is None else replace(p, fixed=tuple(sorted((*p.fixed, (axis, place)))))
+        for p in new.pieces
+    ]
+    if len(kept) + len(put) > MOST_PIECES:
+        return UNTRACKED
+    return stored(replace(found, pieces=(*kept, *put)), base.shape, at_least)
+
+
+def _apart(piece: Piece, axis: int, size: int) -> list[Piece] | None:
+    """A piece as one for each place of an axis; None where it is not known what stands where."""
+    if piece.term is None:
+        return None
+    if axis in dict(piece.fixed):
+        return [piece]
+    here = [i for i in piece.indices if i.axis == axis]
+    if len(here) > 1 or any(i.axis is None for i in piece.indices) or not all(i.ordered for i in here):
+        return None
+    at: list[dict[str, Dim]] = [{i.name: place for i in here} for place in range(size)]
+    return [
+        replace(without(piece, values), fixed=tuple(sorted((*piece.fixed, (axis, place)))))
+        for place, values in enumerate(at)
+    ]
