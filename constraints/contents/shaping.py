@@ -170,14 +170,14 @@ def _digits(place: int, axes: tuple[int, ...], sizes: list[int]) -> Iterator[tup
 def indexed(
     pieces: Pieces, shape: Shape, items: tuple[Any, ...], target: Shape, at_least: AtLeast
 ) -> Pieces | None:
-    """Elements under slices, integers, None, an ellipsis and at most one tensor of indices of which enough is
-    known; None of other items.
+    """Elements under slices, integers, None, an ellipsis and at most one tensor, of indices or a mask; None of
+    other items.
     """
     rank = len(shape)
-    spoken = sum(i is not None and i is not Dots for i in items)
-    if any((isinstance(i, Tensor) and i.dtype == "bool") or isinstance(i, bool) for i in items):
+    spoken = sum(map(_spoken, items))
+    if any(isinstance(i, bool) for i in items) or sum(i is Dots for i in items) > 1:
         return None
-    if items.count(Dots) > 1 or spoken > rank or sum(isinstance(i, Tensor) for i in items) > 1:
+    if spoken > rank or sum(isinstance(i, Tensor) for i in items) > 1:
         return None
     at = next((place for place, item in enumerate(items) if item is Dots), len(items))
     filled = (*items[:at], *(Slice() for _ in range(rank - spoken)), *items[at + 1 :])
@@ -201,13 +201,32 @@ def indexed(
                 stepped += [(p, (*fixed, *f), {**where, **w}) for p, f, w in steps]
             kept = stepped
             if isinstance(item, Tensor):
-                by_data |= getattr(of(item), "by_data", False)
-            new += item.rank if isinstance(item, Tensor) else int(isinstance(item, Slice))
-            old += 1
+                by_data |= is_any(item) or getattr(of(item), "by_data", False)
+            new += _landed(item)
+            old += _spoken(item)
         for part, fixed, where in kept:
             indices = tuple(where.get(i.name, i) for i in part.indices)
             found.append(renamed(replace(part, indices=indices, fixed=tuple(sorted(fixed)))))
     return replace(pieces, pieces=tuple(found), by_data=by_data) if found else None
+
+
+def _spoken(item: Any) -> int:
+    """How many axes an item stands for."""
+    if isinstance(item, Tensor) and item.dtype == "bool":
+        return item.rank
+    return int(item is not None and item is not Dots)
+
+
+def _landed(item: Any) -> int:
+    """How many axes it leaves."""
+    if isinstance(item, Tensor):
+        return 1 if item.dtype == "bool" else item.rank
+    return int(isinstance(item, Slice))
+
+
+def is_any(item: Tensor) -> bool:
+    """Whether the data choose the index, any that is valid; or the mask, true anywhere for some data."""
+    return item.elements is None
 
 
 Step: TypeAlias = tuple[Piece, tuple[tuple[int, int], ...], dict[str, Index]]
@@ -251,9 +270,20 @@ def _step(
                 return [_loosened(piece, here)]
             value = shape[old] + item if _from_the_end(item) else item
             return [(without(piece, {here[0].name: value}), (), {})]
-        case Tensor() if place is None:
-            return _picked(piece, here, item, new, at_least)
+        case Tensor():
+            axes = range(old, old + _spoken(item))
+            if item.dtype != "bool" and (picked := _picked(piece, here, item, new, at_least)) is not None:
+                return picked
+            return [_scattered(piece, axes, is_any(item))]
     return None
+
+
+def _scattered(piece: Piece, axes: range, any_of_them: bool) -> Step:
+    """What a tensor picks along some axes, in an order that is not known: any of them, or some."""
+    here = [i for i in piece.indices if i.axis in axes]
+    fixed = [place for place in piece.fixed if place[0] in axes]
+    part = replace(piece, attained=piece.attained and (any_of_them or not (here or fixed)))
+    return part, (), {i.name: replace(i, axis=None, ordered=False) for i in here}
 
 
 def _with(piece: Piece, index: Index, term: Dim, new: tuple[Index, ...]) -> Step:
@@ -278,6 +308,8 @@ def _picked(
     piece: Piece, here: list[Index], item: Tensor, new: int, at_least: AtLeast
 ) -> list[Step] | None:
     """The elements at places that are themselves a function of indices, none of which is negative."""
+    if piece.fixed and not here:
+        return None
     if not here:
         return [(piece, (), {})]
     places = pieces_of(of(item), item.shape)

@@ -19,7 +19,6 @@ from ..formula import all_of, any_of, ge
 from ..language import (
     UNTRACKED,
     Affine,
-    Dots,
     Elements,
     Index,
     Piece,
@@ -32,12 +31,11 @@ from ..language import (
     Truths,
     product,
 )
-from .dtypes import DIGITS, INTEGRAL, WHOLE
+from .dtypes import DIGITS, INTEGRAL, SMALL, WHOLE, limits
 from .functions import AtLeast, along, combined, corners, gathered, mapped, number, without
 from .shaping import indexed, moved, regrouped, shuffled, stretched
 from .values import (
     ANY_CHOICE,
-    SMALL,
     between,
     constant,
     extremes,
@@ -328,6 +326,8 @@ def _rounded(found: Pieces) -> Pieces:
 
 
 def _mul(call: Call) -> Elements | Pieces:
+    if (grown := _grown_together(call)) is not None:
+        return grown
     a, b = call.operand("input"), call.operand("other")
     if a is None or b is None or a.slack or b.slack:
         return UNTRACKED
@@ -337,6 +337,14 @@ def _mul(call: Call) -> Elements | Pieces:
     negation = any(side in (constant(1), constant(-1)) for side in (a, b))
     rounded = bool(a.roundings or b.roundings)
     return found if negation else replace(_rounded(found), slack=found.slack or rounded)
+
+
+def _grown_together(call: Call) -> Span | None:
+    """Products of counts that the data decide, from 0 on, which grow with the same data."""
+    match [of(t) for t in (call.named.get("input"), call.named.get("other")) if isinstance(t, Tensor)]:
+        case [Span(0, most, attained, True), Span(0, others, too, True)]:
+            return Span(0, most * others, attained and too, by_data=True)
+    return None
 
 
 def _true_quotient(call: Call) -> Elements | Pieces:
@@ -806,20 +814,22 @@ def _has_fractions(pieces: Pieces) -> bool:
 
 
 def require_exact(c: Any, op: str, named: Named, result: Any) -> None:
-    """Rounded r times, n/d has the floor and the ceiling of n/d, if r * (|n| + 2*SMALL*r*d) < 2**b.
-
-    Each rounding errs by 2**-b of a number that is at most |n|/d + 2*SMALL*r, since what is added is at most
-    SMALL. All together that is less than 1/d, as far as n/d is from an integer, if it is none; and if it is
-    one, nothing is rounded: it is below 2**b, with all that it came from.
-    """
+    """Says where a single fraction of sizes may be rounded to another integer (`dtypes.limits`)."""
     cast = op in CASTS and isinstance(result, Tensor) and result.dtype in INTEGRAL
     if op not in ("ceil", "floor", "round", "trunc") and not cast:
         return
     match named.get("input"):
-        case Tensor(_, dtype, _, Ratio(n, d, r)) if dtype in DIGITS and r:
-            most = ((1 << DIGITS[dtype]) - 1) // r - 2 * SMALL * r * d
-            if not c.at_least(most - n, 0) or not c.at_least(most + n, 0):
-                c.approximate(f"the rounding of {n} / {d} is left aside, which matters beyond {most}")
+        case Tensor(_, dtype, _, Ratio(n, d, r)) if dtype in DIGITS:
+            r = max(r, 1)
+        case Tensor(_, dtype, _, Affine(n, ())) if dtype in DIGITS:
+            d, r = 1, 1
+        case _:
+            return
+    _, most = limits(dtype, r, d) or (0, 0)
+    if not c.at_least(most - n, 0) or not c.at_least(most + n, 0):
+        beyond = any_of((ge(n, most + 1), ge(-most - 1, n)))
+        reason = f"the rounding of {n} / {d} is left aside, which matters beyond {most}"
+        c.approximate(reason, where=beyond)
 
 
 # --- places ----------------------------------------------------------------------------------------------
@@ -1003,28 +1013,7 @@ def _item(call: Call, items: tuple[Any, ...]) -> Elements | Pieces:
     found = indexed(pieces, call.input.shape, items, call.result.shape, call.at_least)
     if found is not None:
         return found
-    # A mask of data is true at any place for some data.
-    if all(_is_whole_item(item) or _is_mask_of_data(item) for item in items):
-        return replace(shuffled(pieces, None), by_data=True)
-    chosen = [item for item in items if isinstance(item, Tensor)]
-    if chosen and all(_is_any_place(item) for item in chosen) and all(
-        isinstance(i, Tensor) or _is_whole_item(i) for i in items
-    ):
-        return replace(shuffled(pieces, None), by_data=True)
     return some(pieces)
-
-
-def _is_any_place(item: Tensor) -> bool:
-    """Do data choose the index, any number that is valid?"""
-    return item.dtype != "bool" and item.elements is None
-
-
-def _is_whole_item(item: object) -> bool:
-    return item is None or item is Dots or item == Slice()
-
-
-def _is_mask_of_data(item: object) -> bool:
-    return isinstance(item, Tensor) and item.dtype == "bool" and item.elements is None
 
 
 def _along_axis(call: Call, item: Any) -> Elements | Pieces:
@@ -1088,11 +1077,28 @@ def _one_hot(call: Call) -> Elements | Pieces:
 
 
 def _bucket(call: Call) -> Elements | Pieces:
-    """Of how many boundaries a number is beyond: of none, or of all, or of any number between."""
+    """Of how many boundaries a number is beyond: of none, or of all, or of any number between. Of boundaries
+    `start + step*j` that rise, x is beyond ceil((x - start) / step), or, with `right`, one more than the floor.
+    """
     boundaries = call.named.get("boundaries", call.named.get("sorted_sequence"))
     if not isinstance(boundaries, Tensor) or not boundaries.shape:
         return UNTRACKED
-    return Span(0, boundaries.shape[-1], attained=False, by_data=True)
+    size, right = boundaries.shape[-1], call.named.get("right", False) or call.named.get("side") == "right"
+    value = call.named.get("input")
+    pieces = pieces_of(of(value), value.shape) if isinstance(value, Tensor) else of_number(value)
+    match boundaries.elements:
+        case Affine(start, ((-1, step),)) if step > 0 and pieces is not None and not _is_rounded(pieces):
+
+            def beyond(piece: Piece) -> Piece | None:
+                if piece.over != 1:
+                    return None
+                above = number(piece) - start
+                count = above // step + 1 if right else ceildiv(above, step)
+                return replace(piece, term=minimum(maximum(count, 0), size))
+
+            if (found := mapped(pieces, beyond)) is not None and boundaries.rank == 1:
+                return found
+    return Span(0, size, attained=False, by_data=True)
 
 
 def _product_of(call: Call) -> Elements | Pieces:

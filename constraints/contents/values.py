@@ -21,7 +21,7 @@ from ..language import (
     Subscripts,
     Tensor,
 )
-from .dtypes import DIGITS, SPARE, limits, width
+from .dtypes import DIGITS, SMALL, SPARE, limits, width
 from .functions import UNKNOWN, AtLeast, along, corners, gathered, index_name, number, without
 
 ANY_CHOICE: Final = Pieces((UNKNOWN,), by_data=True)
@@ -149,12 +149,21 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
         return None
     fractions = pieces.slack or any(p.over != 1 for p in pieces.pieces)
     exact = pieces.roundings == 0 and all(is_float(p) for p in pieces.pieces)
-    limit = limits(dtype, None if exact and not pieces.slack else pieces.roundings if fractions else None)
+    overs = {p.over for p in pieces.pieces if p.term is not None}
+    small = next(iter(overs)) if len(overs) == 1 and not pieces.slack else None
+    limit = limits(
+        dtype,
+        None if (exact and not pieces.slack) or not fractions else pieces.roundings,
+        small if isinstance(small, int) and small <= SMALL else None,
+    )
     if limit is None or pieces.roundings > 1 << SPARE:
         return pieces if limit is None else None
     found: list[Piece] = []
     unknown: list[Formula] = [p.given for p in pieces.pieces if p.term is None]
     for piece in (p for p in pieces.pieces if p.term is not None):
+        if not piece.indices and dtype in DIGITS and not pieces.slack:
+            found.append(piece)  # of a single fraction its rounding tells (`require_exact`)
+            continue
         ends = corners(number(piece), piece.indices, at_least)
         if ends is None:
             unknown.append(piece.given)
@@ -182,10 +191,6 @@ def is_float(piece: Piece) -> bool:
     """Whether fractions with such a denominator are floats, as long as they are not too large."""
     over = piece.over
     return isinstance(over, int) and over & (over - 1) == 0 and over <= SMALL
-
-
-SMALL: Final = 1 << 10
-"""The largest number by which fractions are moved and divided."""
 
 
 def _any(formulas: list[Formula]) -> Formula:
