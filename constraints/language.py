@@ -204,6 +204,14 @@ class Quotient(Number):
 
 
 @dataclass(frozen=True, slots=True)
+class Proportion(Number):
+    """A float near `over / under`, rounded a few times on the way."""
+
+    over: Dim
+    under: Dim
+
+
+@dataclass(frozen=True, slots=True)
 class Slice:
     """`start:stop:step` in an index. Each is a dim, or None where it is left out."""
 

@@ -42,6 +42,7 @@ from ..constraints.language import (
     Layout,
     Note,
     Number,
+    Proportion,
     Quotient,
     Slice,
     Tensor,
@@ -943,9 +944,12 @@ class Recording(Ledger):
         if isinstance(value, list | tuple):
             return tuple([self._lower(v, ids) for v in value])
         if type(value) is Real:
-            for dim in value.ratio or ():
+            parts = value.ratio or (value.near and (value.near.p, value.near.q))
+            for dim in parts or ():
                 self._no_ended(dim)
-            return Quotient("float", *value.ratio) if value.ratio else Number("float")
+            if not parts:
+                return Number("float")
+            return (Quotient if value.ratio else Proportion)("float", *parts)
         if isinstance(value, torch.dtype):
             return dtype_name(value)
         if isinstance(value, slice):
@@ -1017,7 +1021,7 @@ class Recording(Ledger):
         kind = type(value)
         if kind is Tensor or value is Dyn:
             return ids.get(id(value), value)
-        if kind is Quotient:
+        if kind is Quotient or kind is Proportion:
             return Number(value.kind)
         return tuple([self._argument(v, ids) for v in value]) if kind is tuple else value
 

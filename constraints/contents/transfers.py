@@ -23,6 +23,7 @@ from ..language import (
     Index,
     Piece,
     Pieces,
+    Proportion,
     Quotient,
     Ratio,
     Slice,
@@ -107,6 +108,8 @@ def of_number(value: Any) -> Pieces | None:
             return constant(over, under) if under <= SMALL else None
         case Quotient("float", over, under):
             return constant(over, under, roundings=1)
+        case Proportion("float", over, under):
+            return constant(over, under, roundings=2)
     return None
 
 

@@ -145,7 +145,7 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
     """The elements in a tensor of this dtype: as they are where it holds them; else integers wrap, and of
     floats nothing is known.
     """
-    if pieces is None:
+    if pieces is None or not all(at_least(p.over, 1) for p in pieces.pieces):
         return None
     fractions = pieces.slack or any(p.over != 1 for p in pieces.pieces)
     exact = pieces.roundings == 0 and all(is_float(p) for p in pieces.pieces)
