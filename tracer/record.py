@@ -74,6 +74,7 @@ from .model_state import ModelState, Modules, submodules
 from .numbers import DataNeeded, Real, Size, returned, size
 from .origins import REFUSALS, ModuleNames, caller, here, is_defect, is_miscall, is_ours, of_error
 from .plans import NotSummarised, Plans, Site, Written
+from .random import is_drawn
 from .real_tensors import dtype_name, value_of
 from .repeats import PLAIN_TENSORS, Answered, Call, Slot
 from .sequences import COUNTED, SEVERAL, Repeated, counted, iterate, joined, lazy, physical, settled, times
@@ -1172,6 +1173,8 @@ class _Mode(TorchFunctionMode):
         if _is_symbolic(args) or (kwargs and _is_symbolic(kwargs.values())):
             return self.run.call(func, args, kwargs)
         name = getattr(func, "__name__", "")
+        if is_drawn(func, name, args, kwargs):
+            return self.run.call(func, args, kwargs)
         if written := self.writes.written(func, args, kwargs):
             if is_assigned(func) or name in RESHAPING:
                 self.writes.keep(written, elements=False)

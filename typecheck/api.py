@@ -222,6 +222,7 @@ def _report(
         outside = None if unconfirmed else outside
         if verdict is not Verdict.UNKNOWN and not trial.mistakes:
             trial.sample(accepts, facts)
+            trial.ends()
         if verdict is Verdict.REFINED and unconfirmed and not decision.refuses_some():
             verdict, unsure = Verdict.UNKNOWN, (findings.make(Code.CONTRADICTED, NONE_REFUSED),)
             accepts = replace(accepts, formula=True, sure=decision.certain)

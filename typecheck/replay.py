@@ -179,6 +179,7 @@ def _attempt(
             torch.random.fork_rng(devices=[]),
             listening(checked(values)),
         ):
+            torch.manual_seed(fill)
             bound = bind(target, spec.inputs, lambda declared: _build(declared, values, fill, device))
             target(*bound.args, **bound.kwargs)
     except refused as error:

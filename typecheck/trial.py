@@ -43,7 +43,11 @@ class Trial:
         self.mistakes: list[Finding] = []
         """Runs that contradict what was claimed."""
         self.remarks: list[Finding] = []
+        self.by_data: list[Finding] = []
+        """Runs that ended at a line that some data are refused at."""
         self.how = ""
+        self.ran = False
+        """Whether the program ran at any sizes at which it was claimed to."""
         self.outcomes: dict[tuple[bool, tuple[tuple[str, int], ...]], Outcome] = {}
 
     def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
@@ -70,6 +74,7 @@ class Trial:
             return True
         self.how = self.how or ("" if isinstance(outcome, Failed) else outcome.how)
         if isinstance(outcome, Ran) == accepted:
+            self.ran |= accepted
             return True
         did = f"{expected}, and it {_did(outcome)}"
         if not self.claimed(values, accepted):
@@ -78,7 +83,8 @@ class Trial:
         elif not accepted and all(r.constraint and r.constraint.by_data for r in self.decision.violated(values)):
             self._remark(Code.NOT_REPLAYED, f"{did} with such data as were tried; with others it is refused")
         elif isinstance(outcome, Refused) and self._by_data(outcome):
-            self._remark(Code.NOT_REPLAYED, f"{did}, for the sake of data such as zeros and ones")
+            told = f"{did}, for the sake of the data"
+            self.by_data.append(findings.make(Code.NOT_REPLAYED, told, outcome.origin))
         else:
             self._contradicted(outcome, did, values)
         return False
@@ -99,6 +105,15 @@ class Trial:
             )
         origin = finding.origin if isinstance(outcome, Ran) else outcome.origin
         self.mistakes.append(replace(finding, origin=origin, witness=dict(values)))
+
+    def ends(self) -> None:
+        """Looks back: where all data that were tried are refused, it may be that all data are."""
+        if self.by_data and not self.ran:
+            told = f"{self.by_data[0].message}: it ran with none of the data that were tried"
+            finding = findings.make(Code.CONTRADICTED, told, self.by_data[0].origin)
+            self.mistakes.append(finding)
+        else:
+            self.remarks.extend(self.by_data[:1])
 
     def sample(self, accepts: Accepts, facts: Mapping[str, Fact]) -> None:
         """Tries some more assignments of which something is claimed, small ones and mixed ones.

@@ -170,7 +170,10 @@ def test_headlines(verdict: Verdict, exact: bool, part: str) -> None:
         Verdict.REFINED, Accepts(ge(h, 4), True, ("h",), False, ge(h, 8)),
         ["As far as is known it runs where\n  4 <= h", "It certainly runs where\n  8 <= h"],
     ),
-    (Verdict.REFINED, Accepts(ge(h, 4), True, ("h",), False, False), ["As far as is known it runs where\n  4 <= h"]),
+    (
+        Verdict.REFINED, Accepts(ge(h, 4), True, ("h",), False, False),
+        ["As far as is known it runs where\n  4 <= h"],
+    ),
     (
         Verdict.UNKNOWN, Accepts(ge(h, 4), True, ("h",), False, ge(h, 8)),
         ["If it runs, then\n  4 <= h", "It certainly runs where\n  8 <= h"],

@@ -1,0 +1,39 @@
+"""Numbers that torch draws at random: what a program does with them is for the data to decide, and not for the
+state of a generator while it is recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import torch
+
+_DRAWING: Final = frozenset(
+    """
+    rand randn randint randperm rand_like randn_like randint_like normal bernoulli multinomial poisson
+    binomial _standard_gamma _sample_dirichlet
+    """.split()
+)
+_DROPPING: Final = frozenset("dropout alpha_dropout feature_dropout feature_alpha_dropout".split())
+_FILLING: Final = frozenset(
+    "uniform_ normal_ random_ bernoulli_ exponential_ cauchy_ log_normal_ geometric_".split()
+)
+
+
+def is_drawn(func: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+    """Whether a call without symbolic arguments draws its result at random.
+
+    What fills a parameter does not count: a module that is made on the way has the weights that it got.
+    """
+    if name in _DRAWING:
+        return True
+    if name in _DROPPING:
+        p, train = (*args[1:3], *(kwargs.get(key, default) for key, default in _DEFAULTS[len(args[1:3]) :]))
+        return bool(train) and 0 < p < 1
+    if name in _FILLING and func is getattr(torch.Tensor, name):
+        return not isinstance(args[0], torch.nn.Parameter)
+    return False
+
+
+_DEFAULTS: Final = (("p", 0.5), ("train", True))
