@@ -12,7 +12,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tqdm import tqdm
@@ -20,7 +21,7 @@ from tqdm import tqdm
 from . import campaign, failures
 from .campaign import Bench, Effort, Row, Statistics
 from .failures import Failure
-from .families import FAMILIES
+from .families import FAMILIES, named
 from .program import Program
 from .shrinking import shrunk
 
@@ -34,7 +35,11 @@ def main(arguments: Sequence[str]) -> int:
     numbers = range(options.start, options.start + options.programs)
     folder = Path(options.out)
     statistics, wrong, undecided = Statistics(), [], []
-    rows = campaign.rows(numbers, options.seed, families, effort, options.jobs)
+    if options.names:
+        campaign.prepare()
+        rows = campaign.examined([(named(n), n.split()[0]) for n in options.names.split(",")], effort)
+    else:
+        rows = campaign.rows(numbers, options.seed, families, effort, options.jobs)
     for row in tqdm(rows, total=len(numbers), disable=not sys.stderr.isatty(), unit="program"):
         statistics.add(row)
         if row.wrong:
@@ -46,11 +51,12 @@ def main(arguments: Sequence[str]) -> int:
     _write(folder, statistics, wrong, undecided)
     print(f"{statistics.programs} programs, {statistics.points} points judged: {statistics.wrong} wrong, "
           f"{statistics.decided} decided ({statistics.decided / max(1, statistics.programs):.1%})")  # fmt: skip
-    found = _shrunk(wrong[: options.shrink], effort, options.shrink_seconds)
-    for failure in found:
+    found: list[Failure] = []
+    for failure in _shrunk(wrong[: options.shrink], effort, options.shrink_seconds):
+        found.append(failure)
         failures.write(failure, folder / "failures")
-    if found:
         (folder / "FAILURES.md").write_text(failures.page(found))
+    if found:
         print(f"{folder}/FAILURES.md: {len(failures.grouped(found))} groups")
     return 1 if wrong else 0
 
@@ -62,6 +68,7 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", "-j", type=int, default=1)
     parser.add_argument("--only", default="", help=f"families, separated by commas: {', '.join(FAMILIES)}")
+    parser.add_argument("--names", default="", help="only these programs: 'contents 7/12,memory 7/13'")
     parser.add_argument("--points", type=int, default=20)
     parser.add_argument("--budget", type=float, default=10.0, help="seconds of a check")
     parser.add_argument("--shrink", type=int, default=60, help="how many failures are shrunk, at most")
@@ -89,15 +96,13 @@ def _row(row: Row) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _shrunk(rows: Sequence[Row], effort: Effort, seconds: float) -> list[Failure]:
+def _shrunk(rows: Sequence[Row], effort: Effort, seconds: float) -> Iterator[Failure]:
     """The smallest program of each wrong row."""
-    found = []
-    with Bench(effort) as bench:
+    with Bench(replace(effort, points=8)) as bench:
         for row in tqdm(rows, disable=not sys.stderr.isatty(), unit="failure"):
             failure = shrunk_failure(bench, row, seconds)
             if failure is not None:
-                found.append(failure)
-    return found
+                yield failure
 
 
 def shrunk_failure(bench: Bench, row: Row, seconds: float) -> Failure | None:

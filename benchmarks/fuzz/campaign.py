@@ -55,7 +55,9 @@ class Bench:
 
     def __init__(self, effort: Effort) -> None:
         self.effort = effort
-        self._checker: Servant[Program, Checked] = Servant(partial(checked, budget_s=effort.budget_s), effort.check_s)
+        self._checker: Servant[Program, Checked] = Servant(
+            partial(checked, budget_s=effort.budget_s), effort.check_s
+        )
         self._eager: Servant[Any, list[Outcome]] = Servant(_judged, effort.eager_s * 3 + 5)
 
     def __enter__(self) -> Bench:
@@ -75,7 +77,10 @@ class Bench:
         against = wrongs(said, at, found)
         doubtful = [w.sizes for w in against if w.sizes is not None]
         if doubtful:
-            again = {tuple(p.items()): o for p, o in zip(doubtful, self._outcomes(program, doubtful, ALL), strict=True)}
+            again = {
+                tuple(p.items()): o
+                for p, o in zip(doubtful, self._outcomes(program, doubtful, ALL), strict=True)
+            }
             found = [again.get(tuple(p.items()), o) for p, o in zip(at, found, strict=True)]
             against = wrongs(said, at, found)
         return self._row(program, family, said.verdict, said.decided, said.reasons, found, against)
@@ -124,14 +129,12 @@ def rows(
     prepare()
     every = list(numbers)
     if jobs == 1:
-        with Bench(effort) as bench:
-            for number in every:
-                program, family = written(seed, number, families)
-                yield bench.row(program, family)
+        yield from examined((written(seed, number, families) for number in every), effort)
         return
     results = FORK.SimpleQueue()
     workers = [
-        FORK.Process(target=_share, args=(every[job::jobs], seed, families, effort, results)) for job in range(jobs)
+        FORK.Process(target=_share, args=(every[job::jobs], seed, families, effort, results))
+        for job in range(jobs)
     ]
     for worker in workers:
         worker.start()
@@ -147,6 +150,13 @@ def rows(
         for worker in workers:
             worker.terminate()
             worker.join()
+
+
+def examined(programs: Iterable[tuple[Program, str]], effort: Effort) -> Iterator[Row]:
+    """The rows of these programs, each of a family."""
+    with Bench(effort) as bench:
+        for program, family in programs:
+            yield bench.row(program, family)
 
 
 def _share(numbers: list[int], seed: int, families: Sequence[str], effort: Effort, results: Any) -> None:

@@ -94,7 +94,9 @@ def examples(report: Report | None, symbols: Sequence[str]) -> list[Sizes]:
     if report is None:
         return []
     given = (report.runs_at, report.fails_at, *(f.witness for f in report.findings))
-    return [e for e in given if e is not None and set(symbols) <= set(e) and max(e.values(), default=0) <= LARGEST]
+    return [
+        e for e in given if e is not None and set(symbols) <= set(e) and max(e.values(), default=0) <= LARGEST
+    ]
 
 
 def near(report: Report | None) -> dict[str, tuple[int, ...]]:
@@ -161,7 +163,11 @@ def _claimed(report: Report, name: str, sizes: Sizes) -> Claim | None:
     text = found[0].value
     if tensor := re.fullmatch(r"\w*\[(.*)\]", text):
         parts = split(tensor[1])
-        return None if any(p.startswith(("*", "...", "?")) for p in parts) else tuple(_dim(p, sizes) for p in parts)
+        return (
+            None
+            if any(p.startswith(("*", "...", "?")) for p in parts)
+            else tuple(_dim(p, sizes) for p in parts)
+        )
     return _dim(text, sizes)
 
 

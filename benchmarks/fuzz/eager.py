@@ -25,7 +25,9 @@ Result: TypeAlias = tuple[str, tuple[int, ...] | int | None]
 
 NUMEL = 4_000_000
 """Elements of all inputs together, beyond which a point is skipped."""
-NO_MEMORY = re.compile(r"allocate|out of memory|not enough memory|Storage size calculation overflowed|too large")
+NO_MEMORY = re.compile(
+    r"allocate|out of memory|not enough memory|Storage size calculation overflowed|too large"
+)
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,12 @@ class Judge:
         """What happens at these sizes, whatever the data."""
         ran: list[tuple[Result, ...]] = []
         errors: list[str] = []
-        if sum(_numel([evaluate(d, sizes) for d in line.dims]) for line in self.inputs if line.dtype != "int") > NUMEL:
+        if (
+            sum(
+                _numel([evaluate(d, sizes) for d in line.dims]) for line in self.inputs if line.dtype != "int"
+            )
+            > NUMEL
+        ):
             return Outcome("skipped", "large")
         for number, fill in enumerate(self.fills):
             if time.monotonic() > self.until:

@@ -36,5 +36,9 @@ FAMILIES: Final[Mapping[str, Family]] = {
 def written(seed: int, number: int, families: Sequence[str]) -> tuple[Program, str]:
     """The program of this number, the same each time, and its family: they take turns."""
     family = families[number % len(families)]
-    name = f"{family} {seed}/{number}"
-    return FAMILIES[family](Writer(Random(name)), name), family
+    return named(f"{family} {seed}/{number}"), family
+
+
+def named(name: str) -> Program:
+    """The program of this name: `contents 7/12` is the program 12 of the seed 7, of that family."""
+    return FAMILIES[name.split()[0]](Writer(Random(name)), name)

@@ -96,23 +96,37 @@ VIEWS: Final = (
 )  # fmt: skip
 
 WRITES: Final = (
-    "{v}.add_({s})", "{v}.copy_({s})", "{v}[:] = {s}", "{v}[...] = {s}", "{v}[1:] = {s}[:-1]", "{v}[0] = {s}[-1]",
-    "{v}[1:] = {v}[:-1]", "{v}[{k}] = 0", "{v}[:{k}] = 1.0", "{v}[:{k}] = {s}[:{k}]", "{v}.mul_(2)", "{v} += {s}",
-    "{v} -= {v}.flip(0)", "{v}.zero_()", "{v}.fill_({k})", "torch.add({s}, 1, out={v})", "torch.mul({s}, {v}, out={v})",
-    "torch.add({v}, 1, out={z})", "torch.sum({s}, 0, out={v})", "{v}.index_copy_(0, torch.tensor([0]), {s}[:1])",
+    "{v}.add_({s})", "{v}.copy_({s})", "{v}[:] = {s}", "{v}[...] = {s}", "{v}[1:] = {s}[:-1]",
+    "{v}[0] = {s}[-1]",
+    "{v}[1:] = {v}[:-1]", "{v}[{k}] = 0", "{v}[:{k}] = 1.0", "{v}[:{k}] = {s}[:{k}]", "{v}.mul_(2)",
+    "{v} += {s}",
+    "{v} -= {v}.flip(0)", "{v}.zero_()", "{v}.fill_({k})", "torch.add({s}, 1, out={v})",
+    "torch.mul({s}, {v}, out={v})",
+    "torch.add({v}, 1, out={z})", "torch.sum({s}, 0, out={v})",
+    "{v}.index_copy_(0, torch.tensor([0]), {s}[:1])",
     "{z}.index_copy_(0, torch.arange({z}.shape[0]), {v})", "{v}.index_add_(0, torch.tensor([0, 1]), {s}[:2])",
     "{v}.index_add_(0, torch.arange({k}), {z}[:{k}])", "{v}.index_fill_(0, torch.tensor([{k}]), 0.0)",
-    "{v}.masked_fill_({v} > 0, 0.0)", "{v}.masked_scatter_({v} > -1, {s})", "{v}.lerp_({s}, 0.5)", "{v}.lerp_({v}[:1], 0.5)",
-    "{v}.clamp_(0, 1)", "{v}.cumsum_(0)", "{v}.fill_diagonal_(1.0)", "{v}.addcmul_({s}, {s})", "{v}.addmm_({v}, {v})",
-    "{v}.t_()", "{v}.unsqueeze_(0)", "{v}.squeeze_()", "{v}.transpose_(0, -1)", "{v}.scatter_(0, torch.zeros_like({s}).long(), {s})",
-    "{v}.scatter_(0, torch.zeros({v}.shape, dtype=torch.long), 1.0)", "{v}.copy_({z})", "{z}.copy_({v})", "{z}[:] = {v}",
-    "{z}[0] = {v}[0]", "{v}.normal_()", "{v}.bernoulli_(0.5)", "{v}.sub_({v}.mean(0))", "{v}.div_({v}.sum(-1, keepdim=True) + 1)",
-    "{v}.swapaxes_(0, -1)", "{v}.tril_()", "{v}[{v} > 0] = 0", "{v}[torch.tensor([0, 0])] = {s}[:1]", "{v}.index_put_((torch.tensor([{k}]),), torch.tensor(1.0))",
-    "{v}.resize_({z}.shape)", "{v}[..., 0] = {v}[..., -1]", "{v}[:, 1:] = {v}[:, :-1].clone()", "torch.cat([{s}, {s}], out={v})",
+    "{v}.masked_fill_({v} > 0, 0.0)", "{v}.masked_scatter_({v} > -1, {s})", "{v}.lerp_({s}, 0.5)",
+    "{v}.lerp_({v}[:1], 0.5)",
+    "{v}.clamp_(0, 1)", "{v}.cumsum_(0)", "{v}.fill_diagonal_(1.0)", "{v}.addcmul_({s}, {s})",
+    "{v}.addmm_({v}, {v})",
+    "{v}.t_()", "{v}.unsqueeze_(0)", "{v}.squeeze_()", "{v}.transpose_(0, -1)",
+    "{v}.scatter_(0, torch.zeros_like({s}).long(), {s})",
+    "{v}.scatter_(0, torch.zeros({v}.shape, dtype=torch.long), 1.0)", "{v}.copy_({z})", "{z}.copy_({v})",
+    "{z}[:] = {v}",
+    "{z}[0] = {v}[0]", "{v}.normal_()", "{v}.bernoulli_(0.5)", "{v}.sub_({v}.mean(0))",
+    "{v}.div_({v}.sum(-1, keepdim=True) + 1)",
+    "{v}.swapaxes_(0, -1)", "{v}.tril_()", "{v}[{v} > 0] = 0", "{v}[torch.tensor([0, 0])] = {s}[:1]",
+    "{v}.index_put_((torch.tensor([{k}]),), torch.tensor(1.0))",
+    "{v}.resize_({z}.shape)", "{v}[..., 0] = {v}[..., -1]", "{v}[:, 1:] = {v}[:, :-1].clone()",
+    "torch.cat([{s}, {s}], out={v})",
     "{v}.set_({z})", "torch.stack([{s}, {s}], out={v})", "{v}.put_(torch.tensor([0]), torch.tensor([1.0]))",
-    "torch.neg({v}, out={v}.t())", "{v}.add_({v}.t())", "{v}[:] = {v}.t()", "torch.where({v} > 0, {s}, {z}, out={v})",
-    "torch.sort({s}, 0, out=({v}, torch.empty(0, dtype=torch.long)))", "{v}[::2] = {v}[1::2]", "torch.exp({s}, out={v})",
-    "torch._foreach_add_([{v}, {z}], 1.0)", "{v}.random_(0, 5)", "{v}.squeeze_(0).add_(1)", "{v}.renorm_(2, 0, 1.0)",
+    "torch.neg({v}, out={v}.t())", "{v}.add_({v}.t())", "{v}[:] = {v}.t()",
+    "torch.where({v} > 0, {s}, {z}, out={v})",
+    "torch.sort({s}, 0, out=({v}, torch.empty(0, dtype=torch.long)))", "{v}[::2] = {v}[1::2]",
+    "torch.exp({s}, out={v})",
+    "torch._foreach_add_([{v}, {z}], 1.0)", "{v}.random_(0, 5)", "{v}.squeeze_(0).add_(1)",
+    "{v}.renorm_(2, 0, 1.0)",
 )  # fmt: skip
 
 
@@ -137,7 +151,8 @@ def _inputs(w: Writer) -> None:
     least = w.rng.choice((None, None, 0))
     w.symbol("a", least)
     w.symbol("b", least)
-    x = w.input("x", *w.rng.choice((("a", "b"), ("a", "b"), ("a",), ("a", "a"), ("a", "b", "2"), ("a", "b", "c"))))
+    x = w.input("x", *w.rng.choice((("a", "b"), ("a", "b"), ("a",), ("a", "a"), ("a", "b", "2"), ("a", "b",
+        "c"))))
     if w.rng.random() < 0.4:
         w.input("y", *w.rng.choice((("b",), ("a",), ("b", "a"), ("1", "b"))))
     if w.rng.random() < 0.3:
@@ -169,13 +184,15 @@ def written_into(w: Writer, tensor: Tensor, base: Tensor) -> Tensor:
     if "{s}" in text:
         source = [t.name for t in w.tensors if t.dtype == "f" and w.alike(t.shape, tensor.shape)]
         others = [t.name for t in w.tensors if t.dtype == "f"]
-        made = [f"torch.ones_like({tensor.name})", f"torch.ones({tensor.name}.shape)", *source, w.rng.choice(others)]
+        made = [f"torch.ones_like({tensor.name})", f"torch.ones({tensor.name}.shape)", *source,
+            w.rng.choice(others)]
         text = text.replace("{s}", w.rng.choice(made))
     text = text.replace("{v}", tensor.name).replace("{z}", base.name)
     while "{k}" in text:
         text = text.replace("{k}", str(w.small()), 1)
     w.emit(text)
-    if not any(f".{name}_(" in text for name in ("t", "unsqueeze", "squeeze", "transpose", "swapaxes", "resize", "set")):
+    if not any(f".{name}_(" in text for name in ("t", "unsqueeze", "squeeze", "transpose", "swapaxes",
+        "resize", "set")):
         return tensor
     changed = Tensor(tensor.name, None, tensor.dtype)
     w.tensors[w.tensors.index(tensor)] = changed

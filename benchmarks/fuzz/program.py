@@ -35,7 +35,11 @@ class Input:
     dims: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"{self.name}: int" if self.dtype == "int" else f"{self.name}: {self.dtype}[{', '.join(self.dims)}]"
+        return (
+            f"{self.name}: int"
+            if self.dtype == "int"
+            else f"{self.name}: {self.dtype}[{', '.join(self.dims)}]"
+        )
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,10 @@ def split(text: str) -> list[str]:
 
 
 def points(
-    program: Program, count: int, examples: Iterable[Sizes] = (), near: Mapping[str, tuple[int, ...]] | None = None
+    program: Program,
+    count: int,
+    examples: Iterable[Sizes] = (),
+    near: Mapping[str, tuple[int, ...]] | None = None,
 ) -> tuple[dict[str, int], ...]:
     """Up to `count` declared assignments, the same each time: the examples, small sizes, and those next to the
     constants of the program and to the values in `near`.
@@ -133,7 +140,9 @@ def points(
             for name in program.symbols:
                 pool = rng.choice([small, small, around or small, usual[name] or small])
                 value = rng.choice(pool)
-                sizes[name] = rng.choice(small) if value > 40 and max(sizes.values(), default=0) > 40 else value
+                sizes[name] = (
+                    rng.choice(small) if value > 40 and max(sizes.values(), default=0) > 40 else value
+                )
             if len(sizes) > 1 and rng.random() < 0.2:  # equal sizes hide and show much
                 first, second = rng.sample(list(sizes), 2)
                 if sizes[first] <= 40:

@@ -136,7 +136,12 @@ def _assignments(tree: ast.Module) -> Iterator[tuple[int, int, int, ast.Assign, 
 def _substituted(tree: ast.Module) -> Iterator[ast.Module]:
     """`t = f(s)` goes, and what reads t reads s."""
     for position, number, index, statement, name in _assignments(tree):
-        names = {n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)} - {"torch", "F", "nn", name}
+        names = {n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)} - {
+            "torch",
+            "F",
+            "nn",
+            name,
+        }
         for other in sorted(names):
             made = copy.deepcopy(tree)
             del list(_bodies(_nth(made, position)))[number][index]
@@ -215,22 +220,31 @@ def _constants(tree: ast.Module) -> Iterator[ast.Module]:
 def _inputs(program: Program) -> Iterator[Program]:
     """An input goes that the text does not read, a rank or a symbol less, an assumption less."""
     for index, line in enumerate(program.inputs):
-        source = re.sub(rf"(def (?:f|forward)\([^)]*?)(?:, )?\b{line.name}\b(, )?", _joined, program.source, count=1)
+        source = re.sub(
+            rf"(def (?:f|forward)\([^)]*?)(?:, )?\b{line.name}\b(, )?", _joined, program.source, count=1
+        )
         if len(program.inputs) > 1 and not re.search(rf"\b{line.name}\b", source):
             yield _used(replace(program, source=source, inputs=_dropped(program.inputs, index)))
     for index, line in enumerate(program.inputs):
         if line.dtype != "int":
             for axis in range(len(line.dims)):
                 dims = line.dims[:axis] + line.dims[axis + 1 :]
-                yield _used(replace(program, inputs=_with(program.inputs, index, Input(line.name, line.dtype, dims))))
+                yield _used(
+                    replace(program, inputs=_with(program.inputs, index, Input(line.name, line.dtype, dims)))
+                )
     for assumption in program.assume:
         yield replace(program, assume=tuple(a for a in program.assume if a != assumption))
     for symbol in program.symbols:
         for by in (*(s for s in program.symbols if s < symbol), "1", "2"):
             texts = [tuple(re.sub(rf"\b{symbol}\b", by, d) for d in line.dims) for line in program.inputs]
-            if any(line.dtype == "int" and not d[0].isidentifier() for line, d in zip(program.inputs, texts, strict=True)):
+            if any(
+                line.dtype == "int" and not d[0].isidentifier()
+                for line, d in zip(program.inputs, texts, strict=True)
+            ):
                 continue
-            made = tuple(Input(line.name, line.dtype, d) for line, d in zip(program.inputs, texts, strict=True))
+            made = tuple(
+                Input(line.name, line.dtype, d) for line, d in zip(program.inputs, texts, strict=True)
+            )
             if len([line for line in made if line.dtype == "int"]) == 0 or by.isdigit():
                 yield _used(replace(program, inputs=made))
 

@@ -137,7 +137,11 @@ class Writer:
 
     def unpack(self, tensor: Tensor) -> None:
         """Names the sizes of an input: from here on its symbols are spelt as themselves."""
-        if tensor.shape and all(dim.isidentifier() for dim in tensor.shape) and len(set(tensor.shape)) == len(tensor.shape):
+        if (
+            tensor.shape
+            and all(dim.isidentifier() for dim in tensor.shape)
+            and len(set(tensor.shape)) == len(tensor.shape)
+        ):
             self.emit(f"{', '.join(tensor.shape)}{',' * (len(tensor.shape) == 1)} = {tensor.name}.shape")
             for dim in tensor.shape:
                 self._spellings[dim] = [dim]
@@ -232,7 +236,9 @@ class Writer:
                 ranks = [t.rank for t in tensors.values() if t.rank]
                 return str(self.rng.choice((0, -1, *range(ranks[0]))) if ranks else 0)
             case "D":
-                return self.rng.choice(("int8", "uint8", "int16", "int32", "float16", "bfloat16", "float32", "float64"))
+                return self.rng.choice(
+                    ("int8", "uint8", "int16", "int32", "float16", "bfloat16", "float32", "float64")
+                )
         raise ValueError(f"no hole is of the kind {kind!r}")
 
     def _shape(self, text: str, holes: dict[str, str], tensors: dict[str, Tensor]) -> Shape:
@@ -276,12 +282,20 @@ class Writer:
         if self.state:
             body = [f"    {line}" for line in lines]
             head = ["class M(nn.Module):", "    def __init__(self):", "        super().__init__()"]
-            lines = [*head, *(f"        {s}" for s in self.state), "", f"    def forward(self, {arguments}):", *body]
+            lines = [
+                *head,
+                *(f"        {s}" for s in self.state),
+                "",
+                f"    def forward(self, {arguments}):",
+                *body,
+            ]
         else:
             lines = [f"def f({arguments}):", *lines]
         used = tuple(dict.fromkeys(self.used))
         made = Program(name, "\n".join(lines) + "\n", tuple(self.inputs), (), used)
-        return replace(made, assume=tuple(a for a in self.assume if set(NAME.findall(a)) <= set(made.symbols)))
+        return replace(
+            made, assume=tuple(a for a in self.assume if set(NAME.findall(a)) <= set(made.symbols))
+        )
 
 
 def _named(tensors: dict[str, Tensor], hole: str) -> Tensor:
