@@ -49,8 +49,11 @@ def main(arguments: Sequence[str]) -> int:
         if statistics.programs % 100 == 0:
             _write(folder, statistics, wrong, undecided)
     _write(folder, statistics, wrong, undecided)
-    print(f"{statistics.programs} programs, {statistics.points} points judged: {statistics.wrong} wrong, "
-          f"{statistics.decided} decided ({statistics.decided / max(1, statistics.programs):.1%})")  # fmt: skip
+    share = statistics.decided / max(1, statistics.programs)
+    print(
+        f"{statistics.programs} programs, {statistics.points} points judged: {statistics.wrong} wrong, "
+        f"{statistics.decided} decided ({share:.1%})"
+    )
     found: list[Failure] = []
     for failure in _shrunk(wrong[: options.shrink], effort, options.shrink_seconds):
         found.append(failure)

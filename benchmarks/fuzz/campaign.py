@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -53,10 +53,10 @@ class Row:
 class Bench:
     """The two processes that a program goes through: the checker's, and eager PyTorch's."""
 
-    def __init__(self, effort: Effort) -> None:
+    def __init__(self, effort: Effort, check: Callable[..., Checked] = checked) -> None:
         self.effort = effort
         self._checker: Servant[Program, Checked] = Servant(
-            partial(checked, budget_s=effort.budget_s), effort.check_s
+            partial(check, budget_s=effort.budget_s), effort.check_s
         )
         self._eager: Servant[Any, list[Outcome]] = Servant(_judged, effort.eager_s * 3 + 5)
 
@@ -102,7 +102,8 @@ class Bench:
         keep = bool(against) or not decided
         return Row(
             program.name, family, program.constructs, verdict, decided, counts["ran"], counts["refused"],
-            counts["data"], counts["skipped"], reasons if not decided else (), tuple(first_by_kind(against).values()),
+            counts["data"], counts["skipped"], reasons if not decided else (),
+                tuple(first_by_kind(against).values()),
             program if keep else None,
         )  # fmt: skip
 
@@ -195,7 +196,8 @@ class Statistics:
     def to_json(self) -> dict[str, Any]:
         return {
             "programs": self.programs, "decided": self.decided, "wrong": self.wrong, "points": self.points,
-            "verdicts": dict(self.verdicts), "families": {k: dict(v) for k, v in sorted(self.families.items())},
+            "verdicts": dict(self.verdicts), "families": {k: dict(v) for k,
+            v in sorted(self.families.items())},
             "reasons": dict(self.reasons.most_common()),
             "constructs": {k: dict(v) for k, v in sorted(self.constructs.items())},
         }  # fmt: skip

@@ -17,14 +17,16 @@ from anyshape.typecheck.codes import Code
 from anyshape.typecheck.report import Report
 from anyshape.typecheck.target import TargetError
 
-from .eager import Outcome, Result
+from .eager import Outcome
 from .program import Program, Sizes, split
 
 Kind: TypeAlias = Literal[
-    "proved-refused", "refuted-ran", "accepts-refused", "refuses-ran", "certain-refused", "shape", "internal-error",
+    "proved-refused", "refuted-ran", "accepts-refused", "refuses-ran", "certain-refused", "shape",
+    "internal-error",
     "exception", "died"
 ]  # fmt: skip
-"""How a report is wrong. `accepts-refused`: the exact condition holds of sizes that eager refuses, and so on."""
+"""How a report is wrong. `accepts-refused`: the exact condition holds of sizes that eager refuses, and so on.
+"""
 
 
 LARGEST = 5000
@@ -68,7 +70,7 @@ class Checked:
         """Why it is not decided: the findings that say so, with names and numbers left out."""
         if self.report is None:
             return (self.raised,)
-        codes = (Code.INCOMPLETE, Code.NO_RULE, Code.APPROXIMATE, Code.TRACE_LIMIT, Code.NOT_REPLAYED)
+        codes = (Code.INCOMPLETE, Code.NO_RULE, Code.APPROXIMATE, Code.TRACE_LIMIT, Code.CONTRADICTED)
         found = [f for f in self.report.findings if f.code in codes]
         return tuple(dict.fromkeys(f"{f.code}: {general(f.message)}" for f in found))
 
@@ -130,14 +132,14 @@ def wrongs(said: Checked, at: Sequence[Sizes], outcomes: Sequence[Outcome]) -> l
 def _wrongs(report: Report, sizes: Sizes, outcome: Outcome) -> Iterator[Wrong]:
     ran, told = outcome.verdict == "ran", outcome.error or "runs"
     said = f"{report.verdict}: {report.accepts}" + ("" if report.accepts.exact else " (approximate)")
-    certain = getattr(report.accepts, "certain", None)
+    certain = report.accepts.certain
     if report.verdict == "proved" and not ran:
         yield Wrong("proved-refused", sizes, said, told)
     elif report.verdict == "refuted" and ran:
         yield Wrong("refuted-ran", sizes, said, told)
     elif report.verdict == "refined" and report.accepts.exact and report.accepts.holds(**sizes) != ran:
         yield Wrong("refuses-ran" if ran else "accepts-refused", sizes, said, told)
-    elif certain is not None and not ran and report.accepts.declared(**sizes) and holds(certain, sizes):
+    elif not (ran or report.accepts.exact) and certain.holds(**sizes):
         yield Wrong("certain-refused", sizes, f"{said}, certain: {certain}", told)
     if ran and report.verdict in ("proved", "refined"):
         for name, is_value in outcome.results:

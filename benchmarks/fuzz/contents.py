@@ -85,7 +85,8 @@ MAKERS: Final = (
     C("bincount", "torch.bincount(torch.arange({n}))", "{n}", "i"),
     C("cumsum-ones", "torch.ones({n}, dtype=torch.long).cumsum(0)", "{n}", "i"),
     C("relative", "torch.arange({n})[:, None] - torch.arange({m})[None, :]", "{n}, {m}", "i"),
-    C("relative-shifted", "torch.arange({n})[:, None] - torch.arange({n})[None, :] + {n} - 1", "{n}, {n}", "i"),
+    C("relative-shifted", "torch.arange({n})[:, None] - torch.arange({n})[None, :] + {n} - 1", "{n}, {n}",
+        "i"),
     C("rel-pos", "(torch.arange({n})[:, None] * max({m} / {n}, 1.0) - torch.arange({m})[None, :]).long()",
       "{n}, {m}", "i"),
     C("repeat-interleave", "torch.arange({n}).repeat_interleave({k})", "({n}) * {k}", "i"),
@@ -262,8 +263,8 @@ CONSUMERS: Final = (
 
 
 def contents(w: Writer, name: str, casts: bool = False) -> Program:
-    """A maker, up to three transformations, and a consumer that looks into a table; `casts`: through narrow dtypes,
-    into tables of sizes that these just hold.
+    """A maker, up to three transformations, and a consumer that looks into a table; `casts`: through narrow
+    dtypes, into tables of sizes that these just hold.
     """
     least = w.rng.choice((None, None, 0))
     w.symbol("a", least)
@@ -275,7 +276,8 @@ def contents(w: Writer, name: str, casts: bool = False) -> Program:
         w.unpack(vector)
     index = w.choose(MAKERS[:5] if casts and w.rng.random() < 0.7 else MAKERS)
     assert index is not None
-    steps = [w.rng.choice((TRANSFORMS, TRANSFORMS, TRANSFORMS, CASTS)) for _ in range(w.rng.choice((0, 1, 1, 2, 2, 3)))]
+    count = w.rng.choice((0, 1, 1, 2, 2, 3))
+    steps = [w.rng.choice((TRANSFORMS, TRANSFORMS, TRANSFORMS, CASTS)) for _ in range(count)]
     if casts:
         steps = [*steps[:1], CASTS, *steps[2:]]
     for table in steps:
@@ -304,13 +306,14 @@ def _fits(construct: Construct, index: Tensor) -> bool:
 
 COLUMNS: Final = frozenset({"index-columns", "index-both", "index-pair", "gather-column", "take-along"})
 FLAT: Final = frozenset("""index-select index-select-last index-add index-copy index-reduce repeat-consumer
-    repeat-all bincount-consumer index-fill nll-loss cross-entropy cross-entropy-size scatter-column""".split())
+    repeat-all bincount-consumer index-fill nll-loss cross-entropy cross-entropy-size
+    scatter-column""".split())
 
 
 def _takes(construct: Construct, index: Tensor, table: Tensor) -> bool:
     """The ranks of the index and of the table are such that the consumer may run."""
     rows, rank = table.rank or 1, index.rank
-    if construct.name in COLUMNS and rows < 2 or construct.name == "embedding" and rows != 2:
+    if (construct.name in COLUMNS and rows < 2) or (construct.name == "embedding" and rows != 2):
         return False
     if rank is None:
         return True

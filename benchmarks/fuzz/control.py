@@ -87,7 +87,8 @@ def body(w: Writer, target: str) -> None:
     if w.rng.random() < 0.7:
         w.emit(f"{target} = {(step(w) or w.tensors[0]).name}")
     else:
-        w.emit(f"{target} = {filled(w, w.rng.choice(('{t} + 1', '{t} * {n}', '{t}.sum()', '{t}[:{k}]', '{t}.relu()')))}")
+        text = w.rng.choice(("{t} + 1", "{t} * {n}", "{t}.sum()", "{t}[:{k}]", "{t}.relu()"))
+        w.emit(f"{target} = {filled(w, text)}")
 
 
 def branch(w: Writer) -> None:
@@ -160,12 +161,14 @@ def loop(w: Writer) -> None:
     """A loop that carries a tensor on."""
     w.used.append("loop")
     target, number = w.fresh("r"), w.fresh("e")
-    w.emit(f"{target} = {filled(w, w.rng.choice(('{t}', '{t}', '{t}[0]', '{t}.sum(0)', '{t}.sum()', '0', 'torch.zeros({n})', '{t}[:1]')))}")
+    starts = ("{t}", "{t}", "{t}[0]", "{t}.sum(0)", "{t}.sum()", "0", "torch.zeros({n})", "{t}[:1]")
+    w.emit(f"{target} = {filled(w, w.rng.choice(starts))}")
     with w.block(filled(w, w.rng.choice(LOOPS).replace("{e}", number))):
         for _ in range(w.rng.choice((1, 1, 2))):
             drawn = w.rng.random()
             if drawn < 0.15:
-                w.emit(f"if {filled(w, w.rng.choice((number + ' == {k}', number + ' % 2', number + ' > {m}', *CONDITIONS)))}:")
+                conditions = (number + " == {k}", number + " % 2", number + " > {m}", *CONDITIONS)
+                w.emit(f"if {filled(w, w.rng.choice(conditions))}:")
                 w.emit(f"    {w.rng.choice(('break', 'continue', f'{target} = {target} + 1'))}")
             elif drawn < 0.25 and w.room():
                 w.rng.choice(STATEMENTS)(w)
@@ -274,7 +277,8 @@ def caught(w: Writer) -> None:
             w.emit(f"{target} = {filled(w, risk)}")
             if w.rng.random() < 0.15:
                 w.emit(f"if {filled(w, w.rng.choice(CONDITIONS))}:")
-                w.emit(f"    raise {w.rng.choice(('ValueError', 'RuntimeError', 'IndexError', 'KeyError'))}('chosen')")
+                raised = w.rng.choice(("ValueError", "RuntimeError", "IndexError", "KeyError"))
+                w.emit(f"    raise {raised}('chosen')")
         with w.block(f"except {error}{w.rng.choice(('', ' as error'))}:"):
             w.emit(f"{target} = {fallback}")
         if w.rng.random() < 0.2:

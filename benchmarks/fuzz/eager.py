@@ -32,7 +32,8 @@ NO_MEMORY = re.compile(
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a point. `error` is the type and text of what was raised, `results` what all fills gave."""
+    """What became of a point. `error` is the type and text of what was raised, `results` what all fills gave.
+    """
 
     verdict: Verdict
     error: str = ""

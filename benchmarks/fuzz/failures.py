@@ -47,14 +47,16 @@ class Failure:
 
     @property
     def cause(self) -> str:
-        """What failures with one cause have in common, as far as their texts show it: the kind, and the calls."""
+        """What failures with one cause have in common, as far as their texts show it: the kind, and the
+        calls.
+        """
         calls = re.findall(r"\.(\w+)", self.program.source)
         return f"{self.wrong.kind}: {' '.join(sorted(set(calls) - {'shape', 'size'})) or 'no call'}"
 
 
 def contradictions(program: Program, at: Sizes | None, budget_s: float = 10.0) -> list[Wrong]:
-    """Checks the program, runs it at the sizes, and returns what contradicts. What a test of a failure asserts
-    to be empty.
+    """Checks the program, runs it at the sizes, and returns what contradicts. What a test of a failure
+    asserts to be empty.
     """
     said = checked(program, budget_s)
     points = [at] if at is not None else []
@@ -71,7 +73,8 @@ def write(failure: Failure, folder: Path) -> Path:
         TEMPLATE.format(
             kind=wrong.kind, at=f" at {dict(wrong.sizes)}" if wrong.sizes else "", said=_line(wrong.said),
             eager=_line(wrong.eager), name=program.name, source=program.source.replace("\\", "\\\\"),
-            spec=program.spec, assume=program.assume, sizes=dict(wrong.sizes) if wrong.sizes else None, test=name,
+            spec=program.spec, assume=program.assume, sizes=dict(wrong.sizes) if wrong.sizes else None,
+                test=name,
         )
     )  # fmt: skip
     return file
@@ -95,10 +98,12 @@ def page(failures: Sequence[Failure]) -> str:
     for cause, group in grouped(failures).items():
         best = min(group, key=lambda f: len(f.program.source))
         at = ", ".join(f"{k}={v}" for k, v in (best.wrong.sizes or {}).items())
+        assumed = "; ".join(best.program.assume)
+        assuming = f", assuming `{assumed}`" if assumed else ""
         lines += [
             f"## {cause} ({len(group)})", "",
             "```python", best.program.source.rstrip(), "```", "",
-            f"- inputs: `{best.program.spec}`" + (f", assuming `{'; '.join(best.program.assume)}`" if best.program.assume else ""),
+            f"- inputs: `{best.program.spec}`{assuming}",
             f"- checker: `{_line(best.wrong.said)}`",
             f"- eager{' at ' + at if at else ''}: `{_line(best.wrong.eager)}`",
             f"- programs: {', '.join(f.written for f in group)}", "",

@@ -27,7 +27,9 @@ DISTRIBUTIONS: Final = (
     "RelaxedBernoulli(torch.tensor(1.0), logits={t})",
     "MixtureSameFamily(torch.distributions.Categorical(logits={t}), torch.distributions.Normal({t}, 1.0))",
     "MixtureSameFamily(torch.distributions.Categorical(logits={t}), torch.distributions.Normal({u}, 1.0))",
-    "TransformedDistribution(torch.distributions.Normal({t}, 1.0), [torch.distributions.transforms.ExpTransform()])", "ContinuousBernoulli(logits={t})",
+    "TransformedDistribution(torch.distributions.Normal({t}, 1.0), "
+    "[torch.distributions.transforms.ExpTransform()])",
+    "ContinuousBernoulli(logits={t})",
     "Kumaraswamy({t}.exp(), {t}.exp())", "Pareto(1.0, {t}.exp())", "Weibull(1.0, {t}.exp())",
     "NegativeBinomial({k}, logits={t})", "FisherSnedecor({t}.exp(), 2.0)",
     "Normal({t}, 1.0, validate_args=False)", "Categorical(logits={t}, validate_args=False)",
@@ -63,7 +65,9 @@ LOSSES: Final = (
     "F.multilabel_margin_loss({t}, torch.zeros({t}.shape).long())",
     "F.multi_margin_loss({t}, torch.zeros({n}).long())", "F.soft_margin_loss({t}, {u}.sign())",
     "F.multilabel_soft_margin_loss({t}, {u}.sigmoid())",
-    "F.ctc_loss({t3}.log_softmax(2), torch.zeros({n}, {k}).long(), torch.full(({n},), {k}), torch.full(({n},), 1))", "F.cosine_similarity({t}, {u}, dim=-1)",
+    "F.ctc_loss({t3}.log_softmax(2), torch.zeros({n}, {k}).long(), torch.full(({n},), {k}), "
+    "torch.full(({n},), 1))",
+    "F.cosine_similarity({t}, {u}, dim=-1)",
     "F.pairwise_distance({t}, {u})", "torch.cdist({t}, {u})", "F.pdist({t})",
     "nn.TripletMarginWithDistanceLoss()({t}, {u}, {t})",
     "nn.AdaptiveLogSoftmaxWithLoss({k}, 8, [4])({t}, torch.zeros({n}).long()).loss",
@@ -113,7 +117,8 @@ OTHERS: Final = (
     "F.grid_sample({t3}[None], torch.zeros(1, {n}, {m}, 2))",
     "F.affine_grid(torch.zeros({n}, 2, 3), ({n}, 1, {k}, {m}))",
     "F.unfold({t}[None, None], ({k}, {j}), stride={k})",
-    "F.multi_head_attention_forward({t3}, {t3}, {t3}, {k}, 1, None, None, None, None, False, 0.0, torch.eye({k}), None)[0]",
+    "F.multi_head_attention_forward({t3}, {t3}, {t3}, {k}, 1, None, None, None, None, False, 0.0, "
+    "torch.eye({k}), None)[0]",
     "F.scaled_dot_product_attention({t3}, {t3}, {t3}, attn_mask=torch.ones({n}, {m}).bool())",
     "F.embedding_bag(torch.arange({n}), {t}, torch.tensor([0, {k}]))", "F.normalize({t}, dim=1)",
     "F.instance_norm({t3})", "F.batch_norm({t}, torch.zeros({k}), torch.ones({k}))",
@@ -160,7 +165,8 @@ def libraries(w: Writer, name: str) -> Program:
 
 
 def _filled(w: Writer, text: str) -> str:
-    """The text with its holes filled, those of a certain rank with tensors of that rank where there are any."""
+    """The text with its holes filled, those of a certain rank with tensors of that rank where there are any.
+    """
     for rank in (1, 2, 3):
         for hole in (f"{{t{rank}}}", f"{{u{rank}}}"):
             while hole in text:

@@ -178,7 +178,9 @@ def holes(hole: str, tensor: Tensor) -> dict[str, Tensor]:
 
 
 def written_into(w: Writer, tensor: Tensor, base: Tensor) -> Tensor:
-    """A write into the tensor, of something that often has its shape. Returns what is then known of the tensor."""
+    """A write into the tensor, of something that often has its shape. Returns what is then known of the
+    tensor.
+    """
     text = w.rng.choice(WRITES)
     w.used.append(f"write {text}")
     if "{s}" in text:

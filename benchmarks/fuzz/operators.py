@@ -45,7 +45,8 @@ EXPRESSIONS: Final = (
     C("unbind", "{t}.unbind(0)[{k}]", "*t[1:]"),
     C("conv1d", "F.conv1d({t2}[:, None], torch.ones(1, 1, {k}))[:, 0]", "t2.0, t2.1 - {k} + 1"),
     C("conv1d-stride", "F.conv1d({t2}[:, None], torch.ones(2, 1, {k}), stride=2, padding=1)", "t2.0, 2, ?"),
-    C("conv2d", "F.conv2d({t2}[None, None], torch.ones(1, 1, {k}, {k}))[0, 0]", "t2.0 - {k} + 1, t2.1 - {k} + 1"),
+    C("conv2d", "F.conv2d({t2}[None, None], torch.ones(1, 1, {k}, {k}))[0, 0]",
+        "t2.0 - {k} + 1, t2.1 - {k} + 1"),
     C("max-pool", "F.max_pool1d({t2}, {k})", "t2.0, t2.1 // {k}"),
     C("avg-pool", "F.avg_pool2d({t2}[None], {k}, 2, ceil_mode=True)[0]", "?, ?"),
     C("adaptive", "F.adaptive_avg_pool1d({t2}, {k})", "t2.0, {k}"),
@@ -72,9 +73,11 @@ EXPRESSIONS: Final = (
     C("permute-view", "{t3}.permute(1, 2, 0).reshape({t3}.shape[1], -1).view(-1)", "t3.0 * t3.1 * t3.2"),
     C("roll-view", "{t2}.roll(1, 1).t().flatten().view(-1)", "t2.0 * t2.1"),
     C("channels-last-view",
-      "{t2}[None, None].contiguous(memory_format=torch.channels_last).mul(2).view({t2}.shape[0], -1)", "t2.0, t2.1"),
+      "{t2}[None, None].contiguous(memory_format=torch.channels_last).mul(2).view({t2}.shape[0], -1)",
+      "t2.0, t2.1"),
     C("interpolate-view",
-      "F.interpolate({t3}[None].contiguous(memory_format=torch.channels_last), scale_factor=2).view({t3}.shape[0], -1)",
+      "F.interpolate({t3}[None].contiguous(memory_format=torch.channels_last), "
+      "scale_factor=2).view({t3}.shape[0], -1)",
       "t3.0, 4 * t3.1 * t3.2"),
     C("einsum", "torch.einsum('ij,jk->ik', {t2}, {u2})", "t2.0, u2.1"),
     C("einsum-self", "torch.einsum('ij,ij->i', {t2}, {u2})", "t2.0"),
@@ -122,7 +125,8 @@ def inputs(w: Writer) -> Tensor:
     least = w.rng.choice((None, None, None, 0))
     for symbol in ("a", "b"):
         w.symbol(symbol, least)
-    x = w.input("x", *w.rng.choice((("a", "b"), ("a", "b"), ("a", "b", "c"), ("a",), ("a", "2 * b"), ("a", "4"), ("a", "b", "b"))))
+    x = w.input("x", *w.rng.choice((("a", "b"), ("a", "b"), ("a", "b", "c"), ("a",), ("a", "2 * b"), ("a",
+        "4"), ("a", "b", "b"))))
     if w.rng.random() < 0.5:
         w.input("y", *w.rng.choice((("b",), ("b", "c"), ("a", "b"), ("c", "b"), ("a",), ("c",), ("3", "b"))))
     if w.rng.random() < 0.15:

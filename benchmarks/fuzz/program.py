@@ -44,7 +44,9 @@ class Input:
 
 @dataclass(frozen=True)
 class Program:
-    """The text of a function `f`, or of a module class `M`, and its inputs. `name` says how to write it again."""
+    """The text of a function `f`, or of a module class `M`, and its inputs. `name` says how to write it
+    again.
+    """
 
     name: str
     source: str
@@ -76,8 +78,8 @@ class Program:
     def build(self) -> Callable[[], Callable[..., Any]]:
         """Compiles the text. The result makes the function, or a fresh module in training mode, anew.
 
-        It is a module of a file as any other, but that the file is in `linecache` alone. Raises whatever the text
-        raises when it is run as a file.
+        It is a module of a file as any other, but that the file is in `linecache` alone. Raises whatever the
+        text raises when it is run as a file.
         """
         name = "written_" + re.sub(r"\W", "_", self.name)
         file, text = f"/written/{name}.py", HEADER + self.source
@@ -120,8 +122,8 @@ def points(
     examples: Iterable[Sizes] = (),
     near: Mapping[str, tuple[int, ...]] | None = None,
 ) -> tuple[dict[str, int], ...]:
-    """Up to `count` declared assignments, the same each time: the examples, small sizes, and those next to the
-    constants of the program and to the values in `near`.
+    """Up to `count` declared assignments, the same each time: the examples, small sizes, and those next to
+    the constants of the program and to the values in `near`.
 
     No more than one symbol is large, so that inputs stay small.
     """
@@ -134,7 +136,7 @@ def points(
     def drawn() -> Iterator[dict[str, int]]:
         yield from ({name: example[name] for name in program.symbols} for example in examples)
         for value in (1, 2, 3, 5, 0):
-            yield dict.fromkeys(program.symbols, value)
+            yield {name: max(value, 0 if f"{name} >= 0" in program.assume else 1) for name in program.symbols}
         for _ in range(20 * count):
             sizes = {}
             for name in program.symbols:

@@ -1,4 +1,6 @@
-"""Work in a child process, with limits of seconds and memory: what torch or the checker does there ends with it."""
+"""Work in a child process, with limits of seconds and memory: what torch or the checker does there ends with
+it.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,8 @@ class Died:
 
 
 class Servant(Generic[Task, Answer]):
-    """A child process that answers one task after another. It is forked when the first comes, and anew after it
-    died, so that tasks neither see each other's crashes nor pay for an import.
+    """A child process that answers one task after another. It is forked when the first comes, and anew after
+    it died, so that tasks neither see each other's crashes nor pay for an import.
     """
 
     def __init__(self, work: Callable[[Task], Answer], seconds: float) -> None:

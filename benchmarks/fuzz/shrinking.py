@@ -1,8 +1,8 @@
 """The smallest program that is still wrong in the same way.
 
-Delta debugging over Python's own syntax trees, so that any program can be shrunk, whoever wrote it: statements go,
-blocks become their bodies, expressions become parts of themselves, constants and ranks become smaller. A change is
-kept where the text becomes shorter, or its numbers smaller, and the contradiction stays.
+Delta debugging over Python's own syntax trees, so that any program can be shrunk, whoever wrote it:
+statements go, blocks become their bodies, expressions become parts of themselves, constants and ranks become
+smaller. A change is kept where the text becomes shorter, or its numbers smaller, and the contradiction stays.
 """
 
 from __future__ import annotations
@@ -91,10 +91,15 @@ def _without_statements(tree: ast.Module) -> Iterator[ast.Module]:
             for start, stop in spans:
                 made = copy.deepcopy(tree)
                 block = list(_bodies(_nth(made, position)))[number]
-                del block[start:stop]
-                if not block and number == 0:
-                    block.append(ast.Pass())
+                _delete(block, start, stop, needed=number == 0)
                 yield made
+
+
+def _delete(block: list[ast.stmt], start: int, stop: int, *, needed: bool) -> None:
+    """Deletes statements of a block; one that is needed is not left empty."""
+    del block[start:stop]
+    if not block and needed:
+        block.append(ast.Pass())
 
 
 def _unwrapped(tree: ast.Module) -> Iterator[ast.Module]:
@@ -144,7 +149,7 @@ def _substituted(tree: ast.Module) -> Iterator[ast.Module]:
         }
         for other in sorted(names):
             made = copy.deepcopy(tree)
-            del list(_bodies(_nth(made, position)))[number][index]
+            _delete(list(_bodies(_nth(made, position)))[number], index, index + 1, needed=number == 0)
             yield _Renamed(name, ast.Name(other, ast.Load())).visit(made)
 
 
@@ -152,7 +157,7 @@ def _inlined(tree: ast.Module) -> Iterator[ast.Module]:
     """`t = e` goes, and the one read of t becomes e."""
     for position, number, index, statement, name in _assignments(tree):
         made = copy.deepcopy(tree)
-        del list(_bodies(_nth(made, position)))[number][index]
+        _delete(list(_bodies(_nth(made, position)))[number], index, index + 1, needed=number == 0)
         renamed = _Renamed(name, statement.value)
         made = renamed.visit(made)
         if renamed.times == 1:
@@ -188,7 +193,8 @@ def _parts(tree: ast.Module) -> Iterator[ast.Module]:
                 continue
             inner = [v for v in ast.walk(value) if isinstance(v, ast.expr) and v is not value]
             for part in inner:
-                if isinstance(part, ast.Name) and part.id in ("torch", "F", "nn"):
+                package = isinstance(part, ast.Name) and part.id in ("torch", "F", "nn")
+                if package or isinstance(part, ast.Slice | ast.Starred):
                     continue
                 yield _put(tree, position, name, index, part)
             if index is not None and name in ("args", "elts"):

@@ -1,8 +1,8 @@
 """A program while it is written: its lines, its inputs, and what is known of the tensors in scope.
 
-A size is an expression over the symbols of the inputs, as text. Its values at four samples of the symbols stand
-for it where sizes are compared: two that agree at all samples are taken to be equal. That makes most programs
-run at some sizes; it need not be right, for eager PyTorch judges what is written.
+A size is an expression over the symbols of the inputs, as text. Its values at four samples of the symbols
+stand for it where sizes are compared: two that agree at all samples are taken to be equal. That makes most
+programs run at some sizes; it need not be right, for eager PyTorch judges what is written.
 """
 
 from __future__ import annotations
@@ -44,10 +44,11 @@ class Tensor:
 class Construct:
     """One thing that programs may contain.
 
-    `text` is an expression with holes, `shape` its sizes separated by commas: `*t` is the shape of the tensor in
-    hole `t`, `t.0` one of its sizes, `?` a size that is not followed, and `!` alone an unknown rank. Holes by their
-    first letter: n, m, p: a size; k, j, l: a small number; K: a larger one; t, u: a float tensor, with its rank
-    after it (`{t2}`); x: a float vector; i: an index tensor; b: a mask; d: a dimension; and those of `choices`.
+    `text` is an expression with holes, `shape` its sizes separated by commas: `*t` is the shape of the tensor
+    in hole `t`, `t.0` one of its sizes, `?` a size that is not followed, and `!` alone an unknown rank. Holes
+    by their first letter: n, m, p: a size; k, j, l: a small number; K: a larger one; t, u: a float tensor,
+    with its rank after it (`{t2}`); x: a float vector; i: an index tensor; b: a mask; d: a dimension; and
+    those of `choices`.
     """
 
     name: str
@@ -188,12 +189,9 @@ class Writer:
 
     # ---- tensors in scope
 
-    def find(self, dtype: str = "f", rank: int | None = None, least: int = 0) -> Tensor | None:
-        """One of the tensors in scope, rather a late one; of this rank, or at least so many dims."""
-        fit = [
-            t for t in self.tensors
-            if t.dtype == dtype and (t.rank == rank if rank is not None else least == 0 or (t.rank or 0) >= least)
-        ]  # fmt: skip
+    def find(self, dtype: str = "f", rank: int | None = None) -> Tensor | None:
+        """One of the tensors in scope, rather a late one; of this rank."""
+        fit = [t for t in self.tensors if t.dtype == dtype and rank in (None, t.rank)]
         return self.rng.choice([*fit, *fit[-2:], *fit[-1:]]) if fit else None
 
     def apply(self, construct: Construct, **given: Tensor) -> Tensor | None:
