@@ -6,7 +6,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PACKAGES := constraints solver tracer typecheck
 
-.PHONY: help demo test test-all lint oracle coverage bench bench-check bench-baseline zoo clean
+.PHONY: help demo test test-all lint oracle coverage fuzz bench bench-check bench-baseline zoo clean
 
 help:
 	@echo "make demo      check a real model (examples/unet.py)"
@@ -15,6 +15,7 @@ help:
 	@echo "make lint      ruff, mypy, import-linter"
 	@echo "make oracle    every operator held to torch itself"
 	@echo "make coverage  the same, and docs/coverage.md written anew"
+	@echo "make fuzz      random programs, checked and judged by eager PyTorch, into build/fuzz/"
 	@echo "make bench     the benchmarks, into build/bench/ and benchmarks/results.md"
 	@echo "make bench-check     has the package become slower?"
 	@echo "make bench-baseline  what it costs now is what it may cost"
@@ -48,6 +49,10 @@ oracle: .venv/installed-dev
 
 coverage: .venv/installed-dev
 	$(BIN)/python tests/oracle/run.py --write
+
+# `FUZZ="--programs 20000 --seed 7 --jobs 2 --only contents,casts"` passes options on.
+fuzz: .venv/installed-dev
+	$(BIN)/python -m benchmarks.fuzz $(FUZZ)
 
 # `BENCH="models --models bert --export"` passes options on.
 bench: .venv/installed-dev

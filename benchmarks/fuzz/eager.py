@@ -1,0 +1,174 @@
+"""The judge: what eager PyTorch on the CPU does with a program at given sizes.
+
+It shares no code with the checker. A point is run with several fills of the inputs and of what torch draws at
+random, each of them valid wherever sizes leave a valid choice: where the outcomes differ, the data decide.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from .program import Input, Program, Sizes, evaluate
+
+Fill: TypeAlias = Callable[[Sequence[int]], torch.Tensor]
+Verdict: TypeAlias = Literal["ran", "refused", "data", "skipped"]
+Result: TypeAlias = tuple[str, tuple[int, ...] | int | None]
+"""Of one result of a program: its path in what is returned, and its shape; the value of an integer."""
+
+NUMEL = 4_000_000
+"""Elements of all inputs together, beyond which a point is skipped."""
+NO_MEMORY = re.compile(
+    r"allocate|out of memory|not enough memory|Storage size calculation overflowed|too large"
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a point. `error` is the type and text of what was raised, `results` what all fills gave.
+    """
+
+    verdict: Verdict
+    error: str = ""
+    results: tuple[Result, ...] = ()
+
+
+def _ascending(sizes: Sequence[int]) -> torch.Tensor:
+    return torch.arange(_numel(sizes), dtype=torch.float32).reshape(tuple(sizes))
+
+
+def _numel(sizes: Sequence[int]) -> int:
+    numel = 1
+    for size in sizes:
+        numel *= size
+    return numel
+
+
+FILLS: dict[str, Fill] = {
+    "low": lambda sizes: torch.zeros(tuple(sizes)),
+    "high": _ascending,
+    "random": lambda sizes: torch.randn(tuple(sizes)),
+    "descending": lambda sizes: -_ascending(sizes),
+    "ones": lambda sizes: torch.ones(tuple(sizes)),
+}
+FIRST = ("low", "high", "random")
+ALL = (*FILLS, *("random",) * 12)
+"""The fills of a second look, where the first disagrees with the checker."""
+
+
+class Drawn(TorchFunctionMode):
+    """What torch draws at random, at an end of its range: the least (`low`) or the greatest (`high`)."""
+
+    def __init__(self, end: str) -> None:
+        super().__init__()
+        self.end = end
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)  # torch refuses what it refuses
+        if self.end not in ("low", "high") or not isinstance(result, torch.Tensor):
+            return result
+        with torch._C.DisableTorchFunctionSubclass():
+            return self._moved(getattr(func, "__name__", ""), args, kwargs, result)
+
+    def _moved(self, name: str, args: Any, kwargs: Any, result: torch.Tensor) -> torch.Tensor:
+        high = self.end == "high"
+        if name == "randint":
+            ends = [a for a in args[:2] if isinstance(a, int)]
+            low, top = (0, *ends) if len(ends) == 1 else (ends or (kwargs.get("low", 0), kwargs["high"]))
+            return result.fill_(top - 1 if high else low)
+        if name == "rand":
+            return result.fill_(1 - 2**-24 if high else 0)
+        if name == "randperm":
+            return result.copy_(result.sort(descending=high).values)
+        return result
+
+
+class Judge:
+    """Runs one program at many points, each as if it were the first."""
+
+    def __init__(self, program: Program, fills: Iterable[str] = FIRST, seconds: float = 5.0) -> None:
+        self.inputs, self.make, self.fills = program.inputs, program.build(), tuple(fills)
+        self.until = time.monotonic() + seconds
+
+    def outcome(self, sizes: Sizes) -> Outcome:
+        """What happens at these sizes, whatever the data."""
+        ran: list[tuple[Result, ...]] = []
+        errors: list[str] = []
+        if (
+            sum(
+                _numel([evaluate(d, sizes) for d in line.dims]) for line in self.inputs if line.dtype != "int"
+            )
+            > NUMEL
+        ):
+            return Outcome("skipped", "large")
+        for number, fill in enumerate(self.fills):
+            if time.monotonic() > self.until:
+                return Outcome("skipped", "no time left")
+            try:
+                ran.append(self._run(sizes, fill, number))
+            except MemoryError:
+                return Outcome("skipped", "memory")
+            except Exception as error:  # noqa: BLE001 (whatever a program raises is its outcome)
+                text = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+                if NO_MEMORY.search(text):
+                    return Outcome("skipped", text)
+                errors.append(text)
+        if ran and errors:
+            return Outcome("data", errors[0])
+        return Outcome("refused", errors[0]) if errors else Outcome("ran", results=_common(ran))
+
+    def _run(self, sizes: Sizes, fill: str, number: int) -> tuple[Result, ...]:
+        torch.manual_seed(number)
+        model = self.make()
+        arguments = [_argument(line, sizes, FILLS[fill]) for line in self.inputs]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with Drawn(fill):
+                return tuple(_results(model(*arguments)))
+
+
+def _argument(line: Input, sizes: Sizes, fill: Fill) -> Any:
+    dims = [evaluate(dim, sizes) for dim in line.dims]
+    if line.dtype == "int":
+        return dims[0]
+    dtype: torch.dtype = getattr(torch, line.dtype)
+    if not (dtype.is_floating_point or dtype == torch.bool):
+        return torch.zeros(dims, dtype=dtype)  # 0 is valid in every table that has a row
+    return fill(dims).to(dtype)
+
+
+def _results(returned: Any) -> Iterator[Result]:
+    """The results, and the members of a tuple or list. The names are those of a report."""
+    if isinstance(returned, tuple | list):
+        for position, member in enumerate(returned):
+            if (told := _result(member)) is not None:
+                yield str(position), told
+    elif (told := _result(returned)) is not None:
+        yield "output", told
+
+
+def _result(value: Any) -> tuple[int, ...] | int | None:
+    if isinstance(value, torch.Tensor):
+        return tuple(value.shape)
+    return value if type(value) is int else None
+
+
+def _common(ran: list[tuple[Result, ...]]) -> tuple[Result, ...]:
+    """The results that are the same for all data."""
+    return tuple(result for result in ran[0] if all(result in other for other in ran[1:]))
+
+
+def outcomes(
+    program: Program, at: Sequence[Sizes], fills: Iterable[str] = FIRST, seconds: float = 5.0
+) -> list[Outcome]:
+    """What happens at each of the points. Raises what the text of the program raises when it is compiled."""
+    judge = Judge(program, fills, seconds)
+    return [judge.outcome(sizes) for sizes in at]
