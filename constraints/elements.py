@@ -960,8 +960,10 @@ INDICES: Mapping[str, Callable[[Named], Iterator[tuple[Tensor, Dim, bool]]]] = {
 """Operator -> its index tensors, each with the size that it indexes, and whether -1 counts from the end."""
 
 
-def require_in_range(c: Context, op: str, named: Named) -> None:
-    """Index tensors whose elements the sizes decide must stay within what they index."""
+def require_in_range(c: Context, op: str, named: Named, unchecked: Formula) -> None:
+    """Index tensors whose elements the sizes decide must stay within what they index, but for where the rule
+    says that this is `unchecked`: into nothing. An index without dims is looked at as a number is.
+    """
     indices = INDICES.get(op)
     if indices is None:
         return
@@ -974,7 +976,8 @@ def require_in_range(c: Context, op: str, named: Named) -> None:
             continue
         inside: Formula = all_of((ge(span.low, -size if wraps else 0), lt(span.high, size)))
         empty = [] if all(c.at_least(n, 1) for n in index.shape) else [eq(product(index.shape), 0)]
-        needed = any_of((inside, *empty))
+        chosen = op in ("getitem", "setitem") and not index.shape
+        needed = any_of((inside, *empty, False if chosen else unchecked))
         if needed is True or _certain(c, span, size, wraps):
             continue
         if not span.attained:
