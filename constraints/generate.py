@@ -30,7 +30,7 @@ from .contents.values import extremes
 from .dims import Dim, Term, sym, symbols
 from .dtypes import category
 from .equations import Equations
-from .formula import And, Compare, Formula, Or, all_of, eq, free_symbols, ge, implies, le, negate
+from .formula import And, Compare, Formula, Or, all_of, any_of, eq, free_symbols, ge, implies, le, negate
 from .intervals import Bounds
 from .kernels import require_kernel
 from .known import Known, exactly
@@ -251,10 +251,14 @@ class Generator:
     """The last call, by the names of its arguments."""
     _masks_written: bool = False
     """May constants be other than they were made?"""
+    storage: tuple[Dim, Dim] | None = None
+    """What `memory_of` answers of the tensor that the next call is about."""
     on_cpu: bool = False
     """Do the CPU's kernels run the program? They do not take all dtypes."""
     repeatable: bool = False
     """Was nothing else said of the last call but its result?"""
+    _unchecked: Formula = False
+    """Where the last rule says that torch does not look at the indices of the call."""
     _asked: bool = False
     """Has the call that is made now asked for what its arguments alone do not decide?"""
 
@@ -369,6 +373,13 @@ class Generator:
         if count is None:
             self._stored.learn(tensor, count := self.fresh("stored", 0, tensor.numel))
         return count
+
+    def unchecked(self, formula: Formula) -> None:
+        self._unchecked = any_of((self._unchecked, formula))
+
+    def memory_of(self, tensor: Tensor) -> tuple[Dim, Dim] | None:
+        self._asked = True
+        return self.storage
 
     def is_data(self, dim: Dim) -> bool:
         return not symbols(dim).isdisjoint(self.said.unbacked)
@@ -525,10 +536,11 @@ class Generator:
             return named, Dyn
 
     def _applied(self, rule: Rule, op: str, named: dict[str, Any]) -> Value:
-        require_in_range(self, op, named)
         if self.on_cpu:
             require_kernel(self, op, named)
+        self._unchecked = False
         result = rule(self, named)
+        require_in_range(self, op, named, self._unchecked)
         require_exact(self, op, named, result)
         result = with_elements(op, named, result, self.bounds.at_least, self._free.is_whole)
         result = self.simplified(result) if self.equations else result

@@ -284,6 +284,14 @@ class Context(Protocol):
     def stored(self, tensor: Tensor) -> Dim:
         """How many elements of a sparse tensor are stored, of one tensor always the same."""
 
+    def unchecked(self, formula: Formula) -> None:
+        """Where the formula holds, torch does not look whether the indices of the call are in range."""
+
+    def memory_of(self, tensor: Tensor) -> tuple[Dim, Dim] | None:
+        """How many elements the memory of the tensor has room for, and where in it the tensor begins; None
+        where that is not known.
+        """
+
     def is_data(self, dim: Dim) -> bool:
         """Do the data decide the size?"""
 

@@ -682,6 +682,12 @@ class _Scout(Context):
     def stored(self, tensor: Tensor) -> Term:
         return sym("stored_")
 
+    def memory_of(self, tensor: Tensor) -> tuple[Dim, Dim] | None:
+        raise _Undecided
+
+    def unchecked(self, formula: Formula) -> None:
+        """Refuses nothing."""
+
     def is_data(self, dim: Dim) -> bool:
         return self._g.is_data(dim)
 

@@ -1,52 +1,28 @@
-"""What writing into a tensor asks of the memory that it lies in.
+"""What writing into a tensor asks of the memory that it lies in: torch refuses to write where elements of one
+tensor lie at one place, or where a tensor that is read lies partly in the memory that is written.
 
-The laws are those of `at::assert_no_internal_overlap` and `at::assert_no_partial_overlap` in torch's
-MemoryOverlap.cpp.
+The laws are those of `at::assert_no_internal_overlap`, `at::assert_no_partial_overlap` and
+`at::assert_no_overlap` in torch's MemoryOverlap.cpp. Which operator asks for which is a table, `overlap.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator
 from itertools import permutations
-from typing import Any, Final
+from typing import NamedTuple
 
 from .dims import Dim
 from .formula import Formula, all_of, any_of, eq, ge, le, lt, ne, negate
 from .language import Context, Layout, Shape, Tensor
+from .overlap import Named, writes_anywhere
 from .rows import place_of, row_of
-
-Named = Mapping[str, Any]
-
-
-def _drops(named: Named) -> bool:
-    return named.get("train", named.get("training", True)) is True and named.get("p", 0.5) != 0
-
-
-def _never(named: Named) -> bool:
-    return False
-
-
-LENIENT: Final[Mapping[str, Callable[[Named], bool]]] = {
-    **dict.fromkeys(
-        """
-        zero_ _foreach_zero_ fill_diagonal_ requires_grad_ detach_ addmv_ baddbmm_ masked_fill_ threshold_
-        index_fill_ index_put_ _index_put_impl_ tril_ triu_
-        """.split(),
-        _never,
-    ),
-    "fill_": lambda named: isinstance(named.get("value"), Tensor),
-    "conj_physical_": lambda named: (named["input"].dtype or "complex").startswith("complex"),
-    "nan_to_num_": lambda named: (named["input"].dtype or "float").startswith(("float", "complex", "bfloat")),
-    **dict.fromkeys("dropout_ feature_dropout_ alpha_dropout_ feature_alpha_dropout_".split(), _drops),
-}
-"""In-place operators that write into any memory, or do where this is false of their arguments."""
 
 
 def require_apart(c: Context, op: str, target: Tensor, named: Named) -> None:
-    """No two elements of the tensor that is written into may lie at one place: along a dim of stride 0 there
-    is at most one element, if there are any at all.
+    """Requires that no two elements of the tensor that `op` writes into lie at one place: along a dim of
+    stride 0 there is at most one element, if there are any at all.
     """
-    if isinstance(target.layout, tuple) and (op not in LENIENT or LENIENT[op](named)):
+    if isinstance(target.layout, tuple) and not writes_anywhere(op, named):
         along = [*zip(target.shape, target.layout, strict=True)]
         if place_of(target.shape) is not None:  # sizes are at least 1 there, and so are products of them
             along = [(n, step) for n, step in along if not c.at_least(step, 1)]
@@ -95,22 +71,81 @@ def dense(tensor: Tensor) -> Formula | None:
     return any_of(orders)
 
 
-def clash(written: Tensor, start: Dim | None, read: Tensor, from_: Dim | None) -> Formula | None:
-    """Do the two, that begin at these places in one memory, overlap in a way that torch refuses? It looks at
-    dense tensors alone, and lets those be that are the same. None where it is not known, as of tensors of
+def extent(tensor: Tensor) -> Dim | None:
+    """How many elements a memory has in which the tensor alone lies; None where there may be gaps."""
+    return tensor.numel if place_of(tensor.shape) is None and dense(tensor) is True else None
+
+
+class Region(NamedTuple):
+    """A tensor and where it begins in a memory, in elements; None where that is not known."""
+
+    tensor: Tensor
+    start: Dim | None
+
+
+def meets(written: Region, read: Region) -> Formula | None:
+    """Whether the two, which lie in one memory, have places in common, as far as torch looks: at tensors
+    without gaps, from the first place of each to the last. None where that is not known, as of tensors of
     unknown rank.
     """
-    if any(place_of(t.shape) is not None for t in (written, read)):
-        one = start is not None and start == from_ and written.shape == read.shape
-        return False if one and written.layout == read.layout else None
-    parts = dense(written), dense(read)
+    if any(place_of(t.shape) is not None for t in (written.tensor, read.tensor)):
+        return None
+    parts = dense(written.tensor), dense(read.tensor)
     if False in parts:
         return False
-    mine, theirs = strides_of(written), strides_of(read)
-    if None in (start, from_, *parts) or mine is None or theirs is None or start is None or from_ is None:
+    if None in parts or written.start is None or read.start is None:
         return None
-    n, m = written.numel, read.numel
-    meet = (ge(n, 1), ge(m, 1), lt(start, from_ + m), lt(from_, start + n))
-    alike: Formula = len(mine) == len(theirs) and all_of(eq(a, b) for a, b in zip(mine, theirs, strict=True))
-    same = all_of((eq(start, from_), eq(n, m), alike))
-    return all_of((*(p for p in parts if p is not None), *meet, negate(same)))
+    n, m = written.tensor.numel, read.tensor.numel
+    apart = (ge(n, 1), ge(m, 1), lt(written.start, read.start + m), lt(read.start, written.start + n))
+    return all_of((*(p for p in parts if p is not None), *apart))
+
+
+def clash(written: Region, read: Region, seated: bool = False) -> Formula | None:
+    """Whether the two, which lie in one memory, overlap and are not the same (`assert_no_partial_overlap`).
+    With `seated`, what is read is first expanded to what is written, as in `x[:] = y`. None where that is not
+    known.
+    """
+    if any(place_of(t.shape) is not None for t in (written.tensor, read.tensor)):
+        same = written.start is not None and written == read
+        return False if same else None
+    meeting = meets(written, read)
+    if meeting is None or meeting is False:
+        return meeting
+    mine, theirs = strides_of(written.tensor), strides_of(read.tensor)
+    assert mine is not None and theirs is not None and written.start is not None and read.start is not None
+    n, m = written.tensor.numel, read.tensor.numel
+    one = eq(n, m)
+    if seated:
+        if mine and not theirs:
+            return False  # a scalar is filled in
+        meeting = all_of((meeting, one))  # what has been expanded is not looked at
+    alike: Formula = False
+    if len(mine) == len(theirs):
+        alike = all_of(map(_same_stride, written.tensor.shape, mine, theirs))
+    elif seated:
+        alike = any_of(_alike_in_its_seat(written.tensor, mine, read.tensor, theirs))
+    return all_of((meeting, negate(all_of((eq(written.start, read.start), one, alike)))))
+
+
+def _same_stride(size: Dim, mine: Dim, theirs: Dim) -> Formula:
+    """A stride of 0 is that of an expanded dim, which keeps its own where it is expanded to a size of 1."""
+    return any_of((eq(mine, theirs), eq(size, 1) if 0 in (mine, theirs) else False))
+
+
+def _alike_in_its_seat(target: Tensor, mine: Shape, value: Tensor, theirs: Shape) -> Iterator[Formula]:
+    """The ways in which a value of another rank, and as many elements, gets the strides of its target.
+
+    torch drops the leading dims of size 1 of the value and expands the rest: a dim that is missing then has
+    the stride of a contiguous tensor around the next one, and with no dims left all strides are 0.
+    """
+    more = value.rank - target.rank
+    for first in range(target.rank):
+        at = first + more  # the first dim of the value that is not of size 1
+        if at < 0:
+            continue
+        strides = [*theirs[at:]]
+        for size in reversed(target.shape[1 : first + 1]):
+            strides.insert(0, size * strides[0])
+        alone = all_of((*(eq(n, 1) for n in value.shape[:at]), ne(value.shape[at], 1)))
+        yield all_of((alone, *map(eq, mine, strides)))
+    yield all_of((*(eq(n, 1) for n in value.shape), *(eq(step, 0) for step in mine)))

@@ -1,6 +1,5 @@
 """Which tensors of a program share memory, and where in it they begin.
 
-torch refuses to write into a tensor what it reads from another part of the same memory (`x[1:] += x[:-1]`).
 A view begins where the tensor does that it is a view of, or at the element that it begins with.
 """
 
@@ -15,12 +14,22 @@ from msgspec import structs
 
 from ..constraints.contents.following import with_elements
 from ..constraints.contents.writing import written_through
-from ..constraints.dims import Dim, Term
-from ..constraints.language import UNTRACKED, Affine, Elements, Ellipses, Slice, Tensor, Value
+from ..constraints.dims import Dim, Term, maximum, minimum
+from ..constraints.language import (
+    UNTRACKED,
+    Affine,
+    Elements,
+    Ellipses,
+    Layout,
+    Slice,
+    Tensor,
+    Value,
+)
 from ..constraints.memory import strides_of
 from ..constraints.program import Node
 from ..constraints.rows import place_of
 from ..constraints.rules.elementwise import CONVERSIONS
+from ..constraints.rules.reach import POINTWISE
 from .symbolic import Memory, SymbolicTensor
 
 _SAME_START: Final = frozenset(
@@ -32,16 +41,21 @@ _SAME_START: Final = frozenset(
 _PERHAPS: Final = CONVERSIONS.keys() | frozenset(
     """
     reshape reshape_as contiguous flatten ravel to type type_as cpu to_dense conj resolve_conj resolve_neg
-    positive dropout alpha_dropout feature_dropout feature_alpha_dropout dropout1d dropout2d dropout3d
+    positive dropout alpha_dropout feature_dropout feature_alpha_dropout dropout1d dropout2d dropout3d einsum
     """.split()
 )
 """What gives back the tensor itself, or a view of it, where that is what is asked for."""
+SHAPING: Final = frozenset("reshape reshape_as flatten ravel".split())
+_CONVERTING: Final = CONVERSIONS.keys() | frozenset("to type type_as".split())
+_DROPPING: Final = frozenset(
+    "dropout alpha_dropout feature_dropout feature_alpha_dropout dropout1d dropout2d dropout3d".split()
+)
 _PARTS: Final = frozenset(
     "split split_with_sizes chunk tensor_split unsafe_chunk unsafe_split unsafe_split_with_sizes".split()
 )
 _WITHIN: Final = frozenset("select narrow slice getitem".split())
 _ANYWHERE: Final = frozenset(
-    "as_strided diagonal real imag view_as_real view_as_complex hsplit vsplit dsplit".split()
+    "as_strided as_strided_ diagonal real imag view_as_real view_as_complex hsplit vsplit dsplit".split()
 )
 _EACH: Final = frozenset({"meshgrid", "broadcast_tensors"})
 """Operators of several tensors, each of whose results lies in the memory of the one at its place."""
@@ -72,19 +86,41 @@ class View(Memory):
     def begin(self) -> tuple[Memory, Dim | None]:
         memory, start = self.source.begin()
         result = self.results[self.place]
-        if start is None or not isinstance(result, Tensor) or result.dtype != self.input.dtype:
+        if not isinstance(result, Tensor) or result.dtype != self.input.dtype:
             return memory, None
+        if start is None:
+            return memory, None
+        if self.node.op in ("as_strided", "as_strided_"):
+            offset = dict(self.node.args).get("storage_offset")
+            return memory, start if offset is None else offset if isinstance(offset, int | Term) else None
         within = self._within(result)
         return memory, None if within is None else start + within
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether the result is certain to have memory of its own."""
+        return self.given_back is False
+
+    @property
+    def given_back(self) -> bool | None:
+        """Whether the result is the tensor itself or all of it in another shape, of an operator that gives
+        back that or a copy; None where that is not known, and for all others.
+        """
+        result, named = self.results[self.place], {**dict(self.node.args), "input": self.input}
+        if self.node.op not in _PERHAPS or not isinstance(result, Tensor):
+            return None
+        return _gives_back(self.node.op, named, result)
 
     def _within(self, result: Tensor) -> Dim | None:
         """Where the result begins in the tensor."""
         op, input, strides = self.node.op, self.input, strides_of(self.input)
-        if op in _SAME_START or op in _EACH or (op in _PERHAPS and result.numel == input.numel):
+        named = {**dict(self.node.args), "input": input}
+        if op in _SAME_START or op in _EACH:
             return 0
+        if op in _PERHAPS:
+            return 0 if self.given_back else None
         if strides is None or place_of(input.shape) is not None:
             return None
-        named = {**dict(self.node.args), "input": input}
         if op in _PARTS or op == "unbind":
             dim = named.get("dim", 0)
             if not isinstance(dim, int):
@@ -92,6 +128,8 @@ class View(Memory):
             before = self.results[: self.place]
             sizes = [r.shape[dim] if op in _PARTS else 1 for r in before if isinstance(r, Tensor)]
             return sum(sizes[1:], sizes[0]) * strides[dim] if sizes else 0
+        if op == "diagonal":
+            return _diagonal(named, strides, result)
         if op not in _WITHIN:
             return None
         start: Dim = 0
@@ -114,13 +152,48 @@ def _is_given(tensor: Tensor) -> bool:
     return False
 
 
+def _gives_back(op: str, named: Mapping[str, Any], result: Tensor) -> bool | None:
+    """Whether the result is the operand or a view of it (True), or has memory of its own (False)."""
+    input = named["input"]
+    if op in SHAPING or op == "contiguous":
+        if "memory_format" in named:
+            return None
+        # What is no view is a contiguous copy; of what is contiguous there is a view.
+        return True if input.layout is Layout.CONTIGUOUS or isinstance(result.layout, tuple) else None
+    if op in _CONVERTING:
+        if None in (input.dtype, result.dtype):
+            return None
+        same = input.dtype == result.dtype
+        return None if same and ("memory_format" in named or "copy" in named) else same
+    if op in _DROPPING:
+        return named.get("train", named.get("training", True)) is False or None
+    if op in ("positive", "resolve_conj", "resolve_neg", "cpu"):
+        return True if input.dtype and not input.dtype.startswith("complex") else None
+    return None
+
+
+def _diagonal(named: Mapping[str, Any], strides: Sequence[Dim], result: Tensor) -> Dim | None:
+    """A diagonal above the main one begins so many columns to the right, one below so many rows down; one
+    without elements where the matrix does.
+    """
+    offset, rows, columns = (named.get(key, at) for key, at in (("offset", 0), ("dim1", 0), ("dim2", 1)))
+    if not (isinstance(offset, int) and isinstance(rows, int) and isinstance(columns, int)):
+        return None
+    step = strides[columns] if offset > 0 else strides[rows]
+    return abs(offset) * step * minimum(1, maximum(0, result.shape[-1]))
+
+
 def is_view(op: str, arguments: Mapping[str, Any]) -> bool:
     """Do the results lie in the memory of arguments? What tensors pick does not."""
     if op not in VIEWS:
         return False
     index = arguments.get("index") if op == "getitem" else ()
     parts = index if isinstance(index, tuple) else (index,)
-    return all(part is None or isinstance(part, int | Term | Slice | Ellipses) for part in parts)
+    return all(map(is_plain, parts))
+
+
+def is_plain(item: Any) -> bool:
+    return item is None or (isinstance(item, int | Term | Slice | Ellipses) and not isinstance(item, bool))
 
 
 def remember(node: Node, given: Sequence[Any], value: Any, results: Any) -> None:
@@ -135,5 +208,29 @@ def remember(node: Node, given: Sequence[Any], value: Any, results: Any) -> None
         sources = ((source, getattr(source, "value", None)) for source in several)
     for place, (part, (source, before)) in enumerate(zip(parts, sources, strict=False)):
         both = isinstance(source, SymbolicTensor) and isinstance(part, SymbolicTensor)
-        if both and part is not source and isinstance(before, Tensor):
-            part.memory = View(source.memory, before, node, place, values)
+        if both and (part is not source or node.op == "as_strided_") and isinstance(before, Tensor):
+            view = View(source.memory, before, node, place, values)
+            if not view.is_copy:
+                part.memory = view
+
+
+OWNING: Final = (POINTWISE - VIEWS - {"broadcast_tensors", "dist", "alias"}) | frozenset(
+    """
+    clone zeros ones full empty rand randn randint arange linspace eye new_zeros new_ones new_full new_empty
+    cat stack mm bmm matmul addmm baddbmm linear softmax log_softmax sum mean amax amin index_select gather
+    layer_norm rms_norm repeat copy where cumsum pad embedding conv1d conv2d conv3d
+    """.split()
+)
+"""Operators whose results, where they are laid out without gaps, fill a memory of their own."""
+
+
+STRIDING: Final = frozenset("as_strided as_strided_ as_strided_copy as_strided_scatter".split())
+"""Operators that reach any element of the memory."""
+
+
+def storage(tensor: Any) -> tuple[Dim, Dim] | None:
+    """How many elements the memory of a tensor has room for, and where in it the tensor begins."""
+    if not isinstance(tensor, SymbolicTensor):
+        return None
+    owner, start = tensor.memory.begin()
+    return None if owner.extent is None or start is None else (owner.extent, start)

@@ -49,7 +49,6 @@ from ..constraints.language import (
     Value,
 )
 from ..constraints.lifting import bounded
-from ..constraints.memory import clash
 from ..constraints.opnames import canonical, is_in_place
 from ..constraints.program import Argument, Node, Origin, Program, Ref
 from ..constraints.rows import Deeper, deepened
@@ -60,7 +59,7 @@ from . import autocast
 from .alone import alone
 from .caches import forgetting
 from .chosen_modules import chosen_modules
-from .fallback import estimated, leaves
+from .fallback import estimated
 from .guesses import without_idle
 from .handlers import is_guarded, tells_apart
 from .higher_order import entered, uncompiled
@@ -68,11 +67,12 @@ from .integers import ARRAYS
 from .keys import MOST, beside
 from .ledger import Ledger
 from .loops import Loop, Loops
-from .memory import View, is_view, remember
+from .memory import OWNING, STRIDING, is_view, remember, storage
 from .merging import Calls, MergedCall
 from .model_state import ModelState, Modules, submodules
 from .numbers import DataNeeded, Real, Size, returned, size
 from .origins import REFUSALS, ModuleNames, caller, here, is_defect, is_miscall, is_ours, of_error
+from .overlaps import require_no_overlap
 from .plans import NotSummarised, Plans, Site, Written
 from .random import is_drawn
 from .real_tensors import dtype_name, value_of
@@ -446,7 +446,9 @@ class Recording(Ledger):
         if isinstance(value, Tensor | Dynamic):
             ref = self.new_input(declared.name, value)
             dtype = value.dtype if isinstance(value, Tensor) and value.dtype else "float32"
-            return SymbolicTensor(self, value, ref, getattr(torch, dtype))
+            tensor = SymbolicTensor(self, value, ref, getattr(torch, dtype))
+            tensor.owns = True
+            return tensor
         return self._passed(value)
 
     def _passed(self, value: Value) -> Any:
@@ -738,7 +740,7 @@ class Recording(Ledger):
         if how == "__set__" and name == "data":
             data = args[1] if isinstance(args[1], SymbolicTensor) else self.lifted(args[1])
             if isinstance(tensor, SymbolicTensor):
-                tensor.value, tensor.ref = data.value, data.ref
+                tensor.value, tensor.ref, tensor.memory = data.value, data.ref, data.memory
             else:
                 self._overwrite(tensor, data.value, data.ref)
         return None
@@ -771,12 +773,15 @@ class Recording(Ledger):
         self.nodes.append(Node(op, (), (), origin))
         before = len(generator.said.constraints)
         before_call = values[0] if values else None
+        generator.storage = storage(args[0]) if op in STRIDING and args else None
         with self.loops.unwatched():
             arguments, result = generator.call(op, values, named)
         if not self.loops.watches:
             generator.take_for_valid()
-        if isinstance(written, SymbolicTensor):
-            self._require_no_clash(op, written, arguments, (*args, *kwargs.values()))
+        if written is not None:
+            given = (*args, *kwargs.values())
+            into = result if kwargs.get("out") is not None else None
+            require_no_overlap(generator, op, written, arguments, given, into)
         self._raise_if_caught(before, *_errors(op, values))
         answered = None
         writes = written is not None
@@ -807,6 +812,8 @@ class Recording(Ledger):
             self._overwrite(written, structs.replace(known, elements=known.elements and UNTRACKED), ref)
         if before_writing is not None:
             self._has_written(op, written, before_writing)
+            if op in ("resize_", "resize_as_", "set_"):
+                written.memory.whole().extent = None
         if answered is not None:
             node_arguments = answered.arguments_of(call.operands)
         else:
@@ -840,36 +847,6 @@ class Recording(Ledger):
             self.constants_written |= before.dtype == "bool" or before.elements is not None
         self._check_written(op, written, before)
 
-    def _require_no_clash(
-        self, op: str, written: SymbolicTensor, arguments: Mapping[str, Any], given: tuple[Any, ...]
-    ) -> None:
-        """What is read from the memory that is written into, torch has to allow."""
-        owner, start = written.memory.begin()
-        read = [leaf for leaf in leaves(given) if isinstance(leaf, SymbolicTensor)]
-        del read[next(place for place, tensor in enumerate(read) if tensor is written)]
-        checked = op.removesuffix("_") in _CHECKED
-        for tensor in (t for t in read if t.memory.begin()[0] is owner):
-            target, clashing = written.value, None
-            if op == "setitem":
-                target, start = self._part(written, arguments["index"])
-            elif tensor is written and checked:
-                continue
-            if checked and isinstance(target, Tensor) and isinstance(tensor.value, Tensor):
-                clashing = clash(target, start, tensor.value, tensor.memory.begin()[1])
-            if clashing is None:
-                reason = f"{op} reads memory that it writes into, which torch may refuse"
-                self.generator.approximate(reason, "accept")
-            else:
-                reason = f"{op} writes into memory of which it reads another part, {tensor.value}"
-                self.generator.require(negate(clashing), reason)
-
-    def _part(self, tensor: SymbolicTensor, index: Value) -> tuple[Any, Dim | None]:
-        """The part of a tensor that `tensor[index] = …` writes into, and where in its memory that begins."""
-        _, part = self.generator.call("getitem", (tensor.value, index), {})
-        assert isinstance(tensor.value, Tensor)
-        node = Node("getitem", (("index", index),), (), Origin())
-        return part, View(tensor.memory, tensor.value, node, 0, (part,)).begin()[1]
-
     def _check_written(self, op: str, tensor: SymbolicTensor, before: Tensor | Dynamic) -> None:
         """Loops take tensors for values: which of two that are equal stands where is not followed."""
         told = isinstance(before, Tensor) and before.elements not in (None, UNTRACKED)
@@ -889,7 +866,8 @@ class Recording(Ledger):
             both = zip(value, out, strict=False)
             return tuple(self._into(op, *pair) for pair in both) if len(value) == len(out) else value
         if isinstance(value, Tensor) and isinstance(out, Tensor):
-            layout = out.layout if out.shape == value.shape else Layout.UNKNOWN
+            alike = len(out.shape) == len(value.shape) and all_of(map(eq, out.shape, value.shape))
+            layout = out.layout if self.generator.bounds.certain(alike) else Layout.UNKNOWN
             if value.dtype is not None and out.dtype is not None and value.dtype != out.dtype:
                 told = f"a result of {value.dtype} in an `out=` of {out.dtype}"
                 if not torch.can_cast(getattr(torch, value.dtype), getattr(torch, out.dtype)):
@@ -1042,7 +1020,9 @@ class Recording(Ledger):
                 if isinstance(written, torch.Tensor):
                     return self._overwrite(written, value, ref)
             dtype = value.dtype if value is not Dyn and value.dtype else "float32"
-            return SymbolicTensor(self, value, ref, getattr(torch, dtype))
+            tensor = SymbolicTensor(self, value, ref, getattr(torch, dtype))
+            tensor.owns = op in OWNING
+            return tensor
         if isinstance(value, tuple):
             several = isinstance(written, list | tuple) and len(written) == len(value)
             into = written if several else [None] * len(value)
@@ -1090,10 +1070,6 @@ def _refusal(error: type[Exception], run: Recording) -> type[Exception]:
         return str(self.args[0])
 
     return type(error.__name__, (error,), {"__str__": text})
-
-
-_CHECKED = frozenset({*POINTWISE, "copy", "setitem"})
-"""What refuses to write into memory of which it reads another part."""
 
 
 def _errors(op: str, values: tuple[Value, ...]) -> tuple[type[Exception], ...]:

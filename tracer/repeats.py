@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ..constraints.dtypes import category
-from ..constraints.language import Tensor, Value
+from ..constraints.language import Layout, Tensor, Value
 from ..constraints.program import Argument, Ref
 from .numbers import Size
 from .symbolic import Sizes, SymbolicTensor
@@ -120,7 +120,7 @@ class Call:
         one = self.values[0] if len(self.values) == 1 else None
         if type(written) is not SymbolicTensor or type(one) is not Tensor or one.elements is not None:
             return False
-        return one.dtype is not None and category(one.dtype) >= 2
+        return one.dtype is not None and category(one.dtype) >= 2 and one.layout is not Layout.UNKNOWN
 
     def _told(self, run: Recording, value: Any) -> object:
         """What tells an argument from others: `1`, `1.0` and `True` are equal, and not the same. What is not

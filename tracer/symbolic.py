@@ -24,6 +24,7 @@ from ..constraints.dims import Dim
 from ..constraints.formula import Formula, all_of, any_of, eq, ge, le, ne
 from ..constraints.language import UNTRACKED, Dynamic, Elements, Layout, Tensor, Value
 from ..constraints.lifting import are_equal, number_of_elements, opened, reached, spelt_out
+from ..constraints.memory import extent
 from ..constraints.program import Ref
 from ..constraints.rows import place_of, rank_of
 from ..constraints.rules.common import contiguous_strides
@@ -209,6 +210,10 @@ class RowSizes(Sizes):
 class Memory:
     """Memory of its own; a tensor that owns it begins where it does."""
 
+    def __init__(self, extent: Dim | None = None) -> None:
+        self.extent = extent
+        """How many elements it has room for; None where that is not known."""
+
     @functools.cached_property
     def tensors(self) -> list[weakref.ref[SymbolicTensor]]:
         """What lies in it, where that is all of a memory."""
@@ -234,13 +239,16 @@ class SymbolicTensor(torch.Tensor):
     run: Recording
     value: Tensor | Dynamic
     ref: Ref
+    owns: bool = False
+    """Whether it fills a memory of its own."""
     _memory: Memory | None = None
 
     @property
     def memory(self) -> Memory:
         """What it lies in; a new one until it is known for a view."""
         if self._memory is None:
-            self.memory = Memory()
+            owned = extent(self.value) if self.owns and isinstance(self.value, Tensor) else None
+            self.memory = Memory(owned)
         assert self._memory is not None
         return self._memory
 

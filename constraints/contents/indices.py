@@ -116,8 +116,9 @@ INDICES: Mapping[str, Callable[[Named], Iterator[tuple[Tensor, Dim, bool]]]] = {
 """Operator -> its index tensors, each with the size that it indexes, and whether -1 counts from the end."""
 
 
-def require_in_range(c: Context, op: str, named: Named) -> None:
-    """Index tensors whose elements the sizes decide must stay within what they index.
+def require_in_range(c: Context, op: str, named: Named, unchecked: Formula) -> None:
+    """Index tensors whose elements the sizes decide must stay within what they index, but for where the rule
+    says that this is `unchecked`: into nothing. An index without dims is looked at as a number is.
 
     Of elements that the data choose among those that sizes allow, every choice has to be valid.
     """
@@ -130,9 +131,11 @@ def require_in_range(c: Context, op: str, named: Named) -> None:
         pieces = pieces_of(of(index), index.shape)
         if pieces is None or pieces.roundings:
             reason = f"{op} is given indices that the sizes decide, in a way that is not followed"
-            c.approximate(reason, "accept")
+            c.approximate(reason, "accept", negate(unchecked))
             continue
         empty = [] if all(c.at_least(n, 1) for n in index.shape) else [eq(product(index.shape), 0)]
+        if index.shape or op not in ("getitem", "setitem"):
+            empty.append(unchecked)
         _require(c, op, pieces, size, wraps, empty)
 
 

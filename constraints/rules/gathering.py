@@ -60,7 +60,13 @@ def index_select(c: Context, input: Tensor, dim: int, index: Tensor) -> Tensor:
 def index_add(
     c: Context, input: Tensor, dim: int, index: Tensor, source: Tensor, alpha: object = 1
 ) -> Tensor:
-    """`[*a, n, *z], [k], [*a, k, *z] -> [*a, n, *z]`"""
+    """`[*a, n, *z], [k], [*a, k, *z] -> [*a, n, *z]`; nothing is added to nothing, whatever the indices"""
+    result = _added(c, input, dim, index, source)
+    c.unchecked(any_of((empty(c, input.shape), empty(c, source.shape))))
+    return result
+
+
+def _added(c: Context, input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     count = index_vector(c, index)
     same_dtype(c, input, source)
     at = axis(c, dim, input.rank)
@@ -81,7 +87,7 @@ def index_reduce(
     """`[*a, n, *z], [k], [*a, k, *z] -> [*a, n, *z]`"""
     if reduce not in ("prod", "mean", "amax", "amin"):
         c.refuse(f"index_reduce knows no reduction {reduce!r}")
-    result = index_add(c, input, dim, index, source)
+    result = _added(c, input, dim, index, source)
     reachable(c, as_vector(input.shape)[axis(c, dim, input.rank)], eq(as_vector(index.shape)[0], 0))
     return result
 
@@ -119,8 +125,9 @@ def index_fill(c: Context, input: Tensor, dim: int, index: Tensor, value: object
 def _writable(c: Context, input: Tensor, at: int, count: Dim) -> None:
     """There is an element at each index, unless there are no indices, or nothing to write."""
     if input.shape:
-        others = (*input.shape[:at], *input.shape[at + 1 :])
-        reachable(c, input.shape[at], eq(count, 0), empty(c, others))
+        nothing = empty(c, (*input.shape[:at], *input.shape[at + 1 :]))
+        reachable(c, input.shape[at], eq(count, 0), nothing)
+        c.unchecked(nothing)
 
 
 # --- gather, scatter, take -------------------------------------------------------------------------------

@@ -310,6 +310,8 @@ def _mask_part(c: Context, shape: Shape, true: Dim, source: Iterator[tuple[Dim, 
 def _gathered(c: Context, input: Tensor, parts: list[Part], picked: list[int]) -> Tensor:
     """The result of index tensors.
 
+    Where the result is empty torch looks at no index, but that none is given for a dim of size 0.
+
     torch lays it out in the order of the dims that are kept, which is row-major where their strides fall from
     left to right and the index tensors are row-major; otherwise the layout is not known.
     """
@@ -322,6 +324,7 @@ def _gathered(c: Context, input: Tensor, parts: list[Part], picked: list[int]) -
     after = kept[len(before) :]
     result = (*(p.size for p in before), *shape, *(p.size for p in after))
     nothing = empty(c, shape)
+    c.unchecked(empty(c, result))
     for part in indices:
         if part.size is None:
             continue

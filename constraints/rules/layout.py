@@ -357,24 +357,28 @@ def as_strided(
 ) -> Tensor:
     """`storage -> [*size]`, element i of it being at storage_offset + Σ i·stride.
 
-    The last element has to lie in the storage. How much storage there is behind a tensor is not known here:
-    it is taken to be the tensor's own elements, which a view of a larger tensor is not limited to.
+    The last element has to lie in the storage; without an offset, the first lies where the tensor begins.
+    Where it is not known how much storage there is, it is taken to be the tensor's own elements, which a view
+    of a larger tensor is not limited to.
     """
     if len(size) != len(stride):
         c.refuse(f"as_strided with {len(size)} sizes and {len(stride)} strides")
     for i, dims in enumerate(zip(size, stride, strict=True)):
         nonnegative(c, dims[0], f"size {i}")
         nonnegative(c, dims[1], f"stride {i}")
-    first: Dim = 0 if storage_offset is None else storage_offset
+    known = c.memory_of(input)
+    room, start = known or (input.numel, 0)
+    first = start if storage_offset is None else storage_offset
+    nonnegative(c, first, "the offset into the storage")
     last = first + total((n - 1) * s for n, s in zip(size, stride, strict=True))
-    if input.layout is not Layout.CONTIGUOUS:
+    if known is None and input.layout is not Layout.CONTIGUOUS:
         c.approximate("the storage behind a view is not known", "accept")
     else:
-        fits = any_of((empty(c, size), ge(input.numel, last + 1)))
-        if fits is not True:
+        fits = any_of((empty(c, size), ge(room, last + 1)))
+        if fits is not True and known is None:
             reason = "the storage behind the tensor is taken to hold its own elements and no more"
             c.approximate(reason, "refuse")
-        c.require(fits, f"as_strided reaches element {last} of a storage of {input.numel}")
+        c.require(fits, f"as_strided reaches element {last} of a storage of {room}")
     return with_strides(input, size, stride)
 
 
