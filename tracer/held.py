@@ -16,7 +16,7 @@ import functools
 import random
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import is_
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
@@ -334,10 +334,8 @@ class Held:
                 yield container, contents
 
     @contextlib.contextmanager
-    def kept(self) -> Iterator[None]:
-        """At the end of this every container holds what it held, and generators have their states. Nothing
-        stands in for tensors.
-        """
+    def _kept(self) -> Iterator[None]:
+        """At the end of this every container holds what it held, and generators have their states."""
         states = [(generator, generator.read()) for generator in self._generators]
         try:
             yield
@@ -350,17 +348,21 @@ class Held:
                 generator.write(state)
 
     @contextlib.contextmanager
-    def lent(self, *, copied: bool) -> Iterator[list[torch.Tensor]]:
-        """While this lasts stand-ins take the place of the tensors, and at its end all is as it was.
+    def lent(
+        self, *, copied: bool, but: Iterable[torch.Tensor] = ()
+    ) -> Iterator[list[torch.Tensor]]:
+        """While this lasts stand-ins take the place of the tensors, `but` for some, and at its end all is as
+        it was.
 
         A stand-in is a copy, or else an alias: it lies in the memory of its tensor. The aliases are given,
         for the caller to see to it that what is written into them is undone.
         """
         with torch._C.DisableTorchFunction(), _disable_current_modes():
-            stand_ins = _StandIns(copied)
-            replaced: dict[int, Any] = {key: stand_ins.of(tensor) for key, tensor in self.tensors.items()}
+            stand_ins, own = _StandIns(copied), {*map(id, but)}
+            lent = {key: tensor for key, tensor in self.tensors.items() if key not in own}
+            replaced: dict[int, Any] = {key: stand_ins.of(tensor) for key, tensor in lent.items()}
             replaced |= {key: array.copy() for key, array in self._arrays.items()}
-        with self.kept():
+        with self._kept():
             for container, contents in self._with_tensors:
                 container.write([_exchanged(value, replaced) for value in contents])
             yield stand_ins.aliases

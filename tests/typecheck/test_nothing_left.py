@@ -139,7 +139,7 @@ def signalled(x: Tensor) -> Tensor:
 
 
 ENDS: Final[dict[str, Any]] = {
-    "success": (lambda x: x.view(-1, 2), ()),
+    "success": (lambda x: x.view(-1, 2), ExportError),
     "refusal": (refuses, (TargetError, ExportError)),
     "exception": (raises, (TargetError, ExportError)),
     "interrupted": (interrupted, KeyboardInterrupt),
@@ -275,7 +275,7 @@ CHANGES: Final[dict[str, Callable[[Any], object]]] = {
     "name of torch": lambda m: setattr(torch, "relu", torch.relu.__call__),
     "name of a functional": lambda m: setattr(nn.functional, "relu", torch.relu),
     "method of tensors": lambda m: setattr(torch.Tensor, "relu", torch.relu),
-    "name of Python": lambda m: setattr(builtins, "len", lambda x: len(x)),
+    "name of Python": lambda m: setattr(builtins, "abs", lambda x: x),
     "new name of Python": lambda m: setattr(builtins, "length", len),
 }
 
@@ -283,7 +283,7 @@ CHANGES: Final[dict[str, Callable[[Any], object]]] = {
 @pytest.fixture
 def undone() -> Iterator[None]:
     """What a planted change does to torch and Python, by hand."""
-    names = [(torch, "relu"), (nn.functional, "relu"), (torch.Tensor, "relu"), (builtins, "len")]
+    names = [(torch, "relu"), (nn.functional, "relu"), (torch.Tensor, "relu"), (builtins, "abs")]
     saved = [(holder, name, getattr(holder, name)) for holder, name in names]
     with surroundings.surroundings_kept():
         yield

@@ -78,7 +78,7 @@ def traced(
     sources = [*dict.fromkeys((*sources_of(model), *_homes(own_functions(model))))]
     with (
         surroundings_kept(),
-        Held(model).kept(),
+        Held(model).lent(copied=True, but=(*module.parameters(), *module.buffers())),
         _quiet(),
         forgetting(sources),
         recurrent_shapes(),
