@@ -91,6 +91,8 @@ class Condition:
     """How many constraints of the path come before it."""
     given: Formula = True
     """Of a branch in a call whose ways were merged: the sizes of the path that come so far."""
+    caught: bool = False
+    """It is what an operator requires that is called where the program catches its refusal."""
 
 
 @dataclass(frozen=True, slots=True)

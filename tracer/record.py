@@ -62,6 +62,7 @@ from .chosen_modules import chosen_modules
 from .fallback import estimated
 from .guesses import without_idle
 from .handlers import is_guarded, tells_apart
+from .held import Held
 from .higher_order import entered, uncompiled
 from .integers import ARRAYS
 from .keys import MOST, beside
@@ -80,6 +81,7 @@ from .repeats import PLAIN_TENSORS, Answered, Call, Slot
 from .sequences import COUNTED, SEVERAL, Repeated, counted, iterate, joined, lazy, physical, settled, times
 from .spread import SpeltOut, Spread
 from .stand_ins import AnotherSource, calls_builtins, sources_of, symbolic_builtins
+from .surroundings import seed, surroundings_kept
 from .symbolic import ABOUT_DATA, OPERATOR_ATTRIBUTES, QUESTIONS, RowSizes, Sizes, SymbolicTensor, answer
 from .texts import matters
 from .writes import LENDING, RESHAPING, Writes, is_assigned
@@ -125,19 +127,38 @@ def record(
     ways: float | None = None,
     along: Mapping[str, int] | None = None,
     progress: Callable[[int], None] | None = None,
+    held: Held | None = None,
 ) -> tuple[System, list[str]]:
     """All paths of the target over the domain, and the names of model attributes that a run assigned.
 
     Raises TargetError where the spec does not fit the target's parameters, or where the target fails on every
     path for a reason that is no matter of sizes. What the oracle does not decide within the bounds on paths
     and seconds leaves the system incomplete. Where there are more paths than `ways` (32), the ways of calls
-    may become one. `along`: the one path that these sizes take, and no other.
+    may become one. `along`: the one path that these sizes take, and no other. `held`: what the target holds,
+    where that is known. All of it is left as it was.
     """
     bind(target, spec.inputs, lambda declared: declared)
+    with surroundings_kept(), (held or Held(target)).lent(copied=False) as aliases:
+        return _recorded(target, spec, rules, oracle, aliases, max_paths, budget_s, ways, along, progress)
+
+
+def _recorded(
+    target: Callable[..., Any],
+    spec: Spec,
+    rules: Rules,
+    oracle: Oracle,
+    held: Sequence[torch.Tensor],
+    max_paths: int,
+    budget_s: float,
+    ways: float | None,
+    along: Mapping[str, int] | None,
+    progress: Callable[[int], None] | None,
+) -> tuple[System, list[str]]:
+    """`record`, of a target whose tensors may be written into, as long as that is undone."""
     started = time.monotonic()
     with collector_at_rest():
         modules = submodules(target)
-        state, subject, plans = ModelState(target, modules), Subject.of(target, modules), Plans()
+        state, subject, plans = ModelState(target, modules), Subject.of(target, modules, held), Plans()
     plans.spelt_out = set()
     pending: list[tuple[Decision, ...]] = [()]
     paths: list[Path] = []
@@ -155,6 +176,7 @@ def record(
             )
             break
         until = started + budget_s * (1 if paths else 2)
+        seed()
         run = Recording(subject, spec, rules, oracle, pending.pop(), plans, until, along)
         try:
             with collector_at_rest():
@@ -263,14 +285,20 @@ class Subject:
     parameters: Mapping[int, str]
     """Names of parameters and buffers, by identity."""
     tensors: tuple[torch.Tensor, ...]
-    """The parameters and buffers."""
+    """The parameters and buffers, and whatever else the program holds."""
     sources: tuple[ModuleType, ...]
     """The Python modules that its code lives in."""
     nothing: Known = field(default_factory=Known)
     """Where every run starts from: what one of them has asked of rules, the others need not ask."""
 
     @classmethod
-    def of(cls, target: Callable[..., Any], modules: Modules | None = None) -> Subject:
+    def of(
+        cls,
+        target: Callable[..., Any],
+        modules: Modules | None = None,
+        others: Sequence[torch.Tensor] = (),
+    ) -> Subject:
+        """`others`: tensors that the program holds, as parameters, buffers or elsewhere."""
         names: dict[int, str] = {}
         owned: list[torch.Tensor] = []
         device: torch.device | None = None
@@ -284,6 +312,7 @@ class Subject:
                     names.setdefault(id(tensor), f"{path}.{name}" if path else name)
                     owned.append(tensor)
                     device = device or tensor.device
+        owned += (tensor for tensor in others if id(tensor) not in names)
         device = device or torch.device("cpu")
         sources = tuple(sources_of(target, modules))
         return cls(target, device, ModuleNames(target, modules), names, tuple(owned), sources)
@@ -330,6 +359,8 @@ class Recording(Ledger):
         """The sizes whose way is taken; None where all ways are."""
         self.forks: list[tuple[Decision, ...]] = []
         self._over = False
+        self._catching = False
+        """Is what an operator requires looked at that is called where its refusal would be caught?"""
         self._made: list[Decision] = []
         self.overwritten: dict[int, tuple[torch.Tensor, SymbolicTensor]] = {}
         """Real tensors that the program has written into, each with what stands for it since, by identity."""
@@ -674,7 +705,9 @@ class Recording(Ledger):
                     self.calls.fork()
                 self.forks.append((*self._made, Decision(False, False, value, formula)))
         self._made.append(decision)
-        condition = Condition(formula, decision.taken, here(self.names), decision.forced)
+        condition = Condition(
+            formula, decision.taken, here(self.names), decision.forced, caught=self._catching
+        )
         self.branch(condition)
         if loops.calls:
             self.calls.note(condition)
@@ -892,7 +925,12 @@ class Recording(Ledger):
             if others and tells_apart(Recording.run.__code__, error, *others):
                 self.give_up("it depends on the kind of an error what becomes of it")
             for constraint in fresh:
-                if not self.truth(constraint.formula):
+                self._catching = True
+                try:
+                    accepted = self.truth(constraint.formula)
+                finally:
+                    self._catching = False
+                if not accepted:
                     raise _refusal(error, self)(constraint.reason)
 
     def _lower(self, value: Any, ids: dict[int, Ref]) -> Any:
@@ -1140,8 +1178,9 @@ class _Mode(TorchFunctionMode):
         self.writes.undo()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """What the model's elements are has no bearing on shapes: nothing is written into its tensors. Only
-        numbers are, since a model may read them: of a counter of batches, how many there were.
+        """What the model's elements are has no bearing on shapes: nothing is written into its parameters and
+        buffers. Only numbers are, since a model may read them: of a counter of batches, how many there were.
+        Whatever else is written into is as it was after the run.
         """
         kwargs = kwargs or {}
         if self.run.overwritten:
@@ -1154,7 +1193,7 @@ class _Mode(TorchFunctionMode):
         if written := self.writes.written(func, args, kwargs):
             if is_assigned(func) or name in RESHAPING:
                 self.writes.keep(written, elements=False)
-            elif any(tensor.dim() or tensor.is_meta for tensor in written):
+            elif any(self._is_idle(tensor) for tensor in written):
                 return kwargs.get("out", args[0])
             else:
                 self.writes.keep(written)
@@ -1166,6 +1205,10 @@ class _Mode(TorchFunctionMode):
             return self.run.call(func, (self.run.lifted(args[0]), *args[1:]), kwargs)
         result = func(*args, **kwargs)
         return self.run.made(result, sys._getframe(1)) if name in _MAKING else result
+
+    def _is_idle(self, tensor: torch.Tensor) -> bool:
+        """Whether what is written into a tensor of the model's has no bearing on what is recorded."""
+        return tensor.is_meta or (tensor.dim() > 0 and id(tensor) in self.run.subject.parameters)
 
     def _since(self, value: Any) -> Any:
         """The arguments, with what stands for real tensors that were written into."""

@@ -2,7 +2,8 @@
 
 Fake tensors come first: they cost nothing. Where they need data, do not know an operator, or accept what was
 said to be refused (some of torch's fake kernels check less than the real ones), real tensors of zeros and of
-ones on the CPU decide, as long as they are of moderate size. The model is left as it was.
+ones on the CPU decide, as long as they are of moderate size. So they do where fake tensors do not see all
+that matters (`unseen.py`): no fake kernel looks at an index. Everything is left as it was.
 
 A graph without a Python program behind it (a `.pt2`) is replayed by the rules of its operators at concrete
 sizes, where nothing is left for the solver.
@@ -15,8 +16,9 @@ import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from math import prod
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import structs
 
@@ -26,13 +28,32 @@ from ..constraints.language import Number, Tensor, Value
 from ..constraints.program import Origin
 from ..constraints.rows import sizes
 from ..constraints.spec import Declared, Spec
-from ..constraints.system import Domain, Path
+from ..constraints.system import Domain, Path, System
 from ..tracer.alone import alone
+from .unseen import Source, Unseen, made, unseen
 
-MODERATE: Final = 4_000_000
-"""Elements of all inputs together up to which real tensors are used."""
-LARGEST_MODEL: Final = 200_000_000
-"""Elements of all parameters up to which the model is run for real."""
+if TYPE_CHECKING:
+    from ..tracer.held import Held
+
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What runs on real kernels may cost. All but the last are counted, and the same from run to run."""
+
+    inputs: int = 4_000_000
+    """Elements of all inputs together."""
+    weights: int = 200_000_000
+    """Elements of all parameters and buffers, which are copied for each run."""
+    made: int = 16_000_000
+    """Elements of all tensors that a run makes, as recorded, where fake tensors agree with the claim."""
+    total: int = 250_000_000
+    """Elements copied and made by all such runs together: a gigabyte of float32."""
+    seconds: float = 20.0
+    """A run that takes longer is broken off, and what it would have shown is not known."""
+
+
+LIMITS: Final = Limits()
 
 FAKE = "on the program itself, with fake tensors"
 REAL = "on the program itself, with tensors of zeros"
@@ -64,16 +85,35 @@ class Failed:
     raised: bool = False
     """The program raised this, and it is no matter of sizes: a defect of the program."""
     origin: Origin = field(default_factory=Origin)
+    slow: bool = False
+    """It was broken off, for the time that it took."""
 
 
 Outcome: TypeAlias = "Ran | Refused | Failed"
 
 
+class Fill(Enum):
+    """What the floats of the inputs are. In order: it decides which of them are chosen by sorting."""
+
+    ZEROS = auto()
+    ONES = auto()
+    RISING = auto()
+    FALLING = auto()
+
+
 class Replayer:
     """Replays assignments on one target."""
 
-    def __init__(self, target: Callable[..., Any], spec: Spec) -> None:
-        self.target, self.spec = target, spec
+    def __init__(self, target: Callable[..., Any], spec: Spec, limits: Limits = LIMITS) -> None:
+        self.target, self.spec, self.limits = target, spec, limits
+        self._system: System | None = None
+        self._unseen = Unseen()
+        self._left = limits.total
+        self._known: Held | None = None
+
+    def see(self, system: System) -> None:
+        """Real kernels are asked from now on where the system says that fake ones do not see all."""
+        self._system, self._unseen = system, unseen(system)
 
     @alone
     def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
@@ -82,37 +122,79 @@ class Replayer:
         Fake tensors are believed where they agree with that. Otherwise real ones have the last word, and they
         alone say that the program raises what is no refusal: it may be fake tensors that cannot do something.
         """
-        with values_kept(self.target, parameters=False):
-            fake = _attempt(self.target, self.spec, values, FAKE, _fake_mode, 0)
-        if isinstance(fake, Ran if accepted else Refused):
+        fake = self._attempt(values, FAKE, Fill.ZEROS)
+        agrees = isinstance(fake, Ran if accepted else Refused)
+        if agrees and not (self._unseen and self._afford(values)):
             return fake
         if not self._moderate(values):
             if isinstance(fake, Ran):
                 return Failed("fake tensors check less, and real ones would be too large")
             return replace(fake, raised=False) if isinstance(fake, Failed) else fake
-        for fill in (0, 1):
-            with values_kept(self.target, parameters=True):
-                real = _attempt(self.target, self.spec, values, REAL, _real_mode, fill)
+        for fill in Fill if self._unseen and not accepted else (Fill.ZEROS, Fill.ONES):
+            real = self._attempt(values, REAL, fill)
             if isinstance(real, Ran if accepted else Refused):
-                break
+                return real
         if isinstance(real, Failed) and not accepted and _NO_KERNEL in real.reason:
             return Refused(REAL, real.reason.partition(": ")[2], real.reason.partition(": ")[0], real.origin)
-        if not isinstance(real, Failed) or (real.raised and not isinstance(fake, Refused)):
+        if not isinstance(real, Failed):
+            return self._by_data(real) or real
+        if real.slow or (real.raised and not isinstance(fake, Refused)):
             return real
         return replace(fake, raised=False) if isinstance(fake, Failed) else fake
 
-    def _moderate(self, values: Mapping[str, int]) -> bool:
-        import torch
+    def _by_data(self, real: Ran | Refused) -> Failed | None:
+        """Why a run against what is claimed of the sizes may be the doing of the data, if so.
 
+        Indices that the data choose may be valid for those that were tried, and not for others; those that
+        are computed from integers of the inputs are invalid for some integers whatever the sizes.
+        """
+        if isinstance(real, Ran) and Source.CHOSEN in self._unseen.indices:
+            return Failed("the data choose the indices, and those that were tried are valid")
+        if isinstance(real, Refused) and Source.GIVEN in self._unseen.indices and _is_of_index(real):
+            return Failed(f"indices are computed from integers of the inputs, which are zeros: {real.reason}")
+        return None
+
+    def _afford(self, values: Mapping[str, int]) -> bool:
+        """May the program run on real kernels, though fake ones agree? If so, that is taken off what is left.
+        """
+        if self._system is None or not self._moderate(values):
+            return False
+        elements = made(self._system, values)
+        cost = elements + sum(tensor.numel() for tensor in self.held().tensors.values())
+        if elements > self.limits.made or cost > self._left:
+            return False
+        self._left -= cost
+        return True
+
+    def _moderate(self, values: Mapping[str, int]) -> bool:
         shapes = [d.type.shape for d in self.spec.inputs if isinstance(d.type, Tensor)]
         elements = sum(prod(sizes(shape, values)) for shape in shapes)
-        model = self.target if isinstance(self.target, torch.nn.Module) else torch.nn.Module()
-        weights = [*model.parameters(), *model.buffers()]
+        weights = self.held().tensors.values()
         return (
-            elements <= MODERATE
-            and sum(w.numel() for w in weights) <= LARGEST_MODEL
+            elements <= self.limits.inputs
+            and sum(w.numel() for w in weights if not _is_uninitialized(w)) <= self.limits.weights
             and all(w.device.type == "cpu" for w in weights)
         )
+
+    def _attempt(self, values: Mapping[str, int], how: str, fill: Fill) -> Outcome:
+        """One run, which leaves everything as it was. What real tensors are written into is a copy: kernels
+        write into running means without a word. Among fake tensors it is an alias, for a call with only real
+        ones among its operands (`self.count += 1`) really runs.
+        """
+        from ..tracer.surroundings import surroundings_kept
+        from ..tracer.writes import Undone
+
+        held = self.held()
+        with surroundings_kept(), held.lent(copied=how == REAL) as aliases, Undone(aliases):
+            return _outcome(self.target, self.spec, values, how, fill, self.limits.seconds)
+
+    def held(self) -> Held:
+        """What the program holds, looked up anew where it has been changed."""
+        from ..tracer.held import Held
+
+        if self._known is None or not self._known.is_current():
+            self._known = Held(self.target)
+        return self._known
 
 
 def at(spec: Spec, values: Mapping[str, int]) -> Spec:
@@ -146,42 +228,36 @@ def _at(value: Value, values: Mapping[str, int]) -> Value:
     return evaluate(value, values) if isinstance(value, Term) else value
 
 
-# ---- one attempt
+# ---- one run
 
 
-def _attempt(
-    target: Callable[..., Any],
-    spec: Spec,
-    values: Mapping[str, int],
-    how: str,
-    mode: Callable[[], contextlib.AbstractContextManager[Any]],
-    fill: int,
+def _outcome(
+    target: Callable[..., Any], spec: Spec, values: Mapping[str, int], how: str, fill: Fill, seconds: float
 ) -> Outcome:
-    import torch
-
     from ..tracer.caches import forgetting
     from ..tracer.claims import checked
-    from ..tracer.model_state import ModelState, submodules
+    from ..tracer.deadline import OutOfTime, until
+    from ..tracer.model_state import submodules
     from ..tracer.named_axes import refusals
     from ..tracer.origins import REFUSALS, ModuleNames, is_miscall, of_error
     from ..tracer.record import bind
     from ..tracer.stand_ins import sources_of
 
     modules = submodules(target)
-    state = ModelState(target, modules)
     device = _device(target)
     refused: tuple[type[Exception], ...] = (*REFUSALS, *refusals())
     try:
         with (
             forgetting(sources_of(target, modules)),
-            mode(),
+            _fake_mode() if how == FAKE else until(seconds),
             _uncompiled(),
-            torch.random.fork_rng(devices=[]),
             listening(checked(values)),
         ):
             torch.manual_seed(fill)
             bound = bind(target, spec.inputs, lambda declared: _build(declared, values, fill, device))
             target(*bound.args, **bound.kwargs)
+    except OutOfTime:
+        return Failed(f"it took longer than {seconds:.0f} s", slow=True)
     except refused as error:
         told = f"{type(error).__name__}: {error}"
         if _is_other(error):
@@ -191,22 +267,24 @@ def _attempt(
         if is_miscall(error):
             return Refused(how, str(error), type(error).__name__, of_error(error, ModuleNames(target)))
         return Failed(f"{type(error).__name__}: {error}", True, of_error(error, ModuleNames(target)))
-    finally:
-        state.restore()
     return Ran(how)
 
 
-def _build(declared: Declared, values: Mapping[str, int], fill: int, device: Any) -> Any:
-    """The input at concrete sizes: zeros or ones; integers are zeros, which are indices wherever any are."""
+def _build(declared: Declared, values: Mapping[str, int], fill: Fill, device: Any) -> Any:
+    """The input at concrete sizes; integers are zeros, which are indices wherever any are."""
     import torch
 
     value = declared.type
     if isinstance(value, Tensor):
-        dtype = getattr(torch, value.dtype or "float32")
-        varies = dtype.is_floating_point or dtype is torch.bool
-        return torch.full(sizes(value.shape, values), fill if varies else 0, dtype=dtype, device=device)
+        dtype, shape = getattr(torch, value.dtype or "float32"), sizes(value.shape, values)
+        if not (dtype.is_floating_point or dtype is torch.bool):
+            return torch.zeros(shape, dtype=dtype, device=device)
+        if dtype is torch.bool or fill in (Fill.ZEROS, Fill.ONES):
+            return torch.full(shape, int(fill is not Fill.ZEROS), dtype=dtype, device=device)
+        rising = torch.arange(prod(shape), device=device).reshape(shape)
+        return (rising if fill is Fill.RISING else -rising).to(dtype)
     if isinstance(value, Number):
-        return 0.5 if value.kind == "float" else fill
+        return 0.5 if value.kind == "float" else int(fill is not Fill.ZEROS)
     return _at(value, values)
 
 
@@ -231,6 +309,18 @@ _CARRIED = "to have same metadata"
 
 _NO_KERNEL: Final = "not implemented for '"
 """What torch says of a dtype that an operator does not take. Fake tensors take all."""
+
+
+def _is_of_index(real: Refused) -> bool:
+    """Is it an index that was refused?"""
+    return real.exception == "IndexError" or "index" in real.reason.lower()
+
+
+def _is_uninitialized(tensor: Any) -> bool:
+    """Is it a parameter whose shape its module does not know yet?"""
+    from torch.nn.parameter import is_lazy
+
+    return is_lazy(tensor)
 
 
 def _is_other(error: Exception) -> bool:
@@ -267,9 +357,6 @@ def _fake_mode() -> Iterator[None]:
         log.setLevel(level)
 
 
-_real_mode = contextlib.nullcontext
-
-
 @contextlib.contextmanager
 def _uncompiled() -> Iterator[None]:
     """What `torch.compile` made runs as it was written. Where nothing is compiled dynamo is not imported.
@@ -297,31 +384,3 @@ def _uncompiled() -> Iterator[None]:
             yield
     finally:
         utils._hop_compile_and_call = compile_and_call
-
-
-@contextlib.contextmanager
-def values_kept(target: Any, *, parameters: bool) -> Iterator[None]:
-    """What a run writes into buffers (running means, counters) and parameters is undone; `parameters`: also
-    what is written into parameters by no call that says so.
-
-    Among fake tensors, too: a call with only real ones among its operands (`self.count += 1`) really runs.
-    """
-    import torch
-
-    from ..tracer.writes import Undone
-
-    model = target if isinstance(target, torch.nn.Module) else torch.nn.Module()
-    with torch.no_grad():
-        tensors = (*model.buffers(), *(model.parameters() if parameters else ()))
-        saved = [(t, t.clone(), t._version) for t in tensors if t.device.type != "meta"]
-    try:
-        with Undone((*model.buffers(), *model.parameters())):
-            yield
-    finally:
-        with torch.no_grad():
-            for tensor, content, version in saved:
-                # Not by the version of the tensor: batch_norm updates its running means behind its back. Of
-                # sparse tensors torch compares no elements.
-                dense = tensor.layout is torch.strided
-                if not torch.equal(tensor, content) if dense else tensor._version != version:
-                    tensor.copy_(content)

@@ -50,7 +50,7 @@ class PythonSource:
 
         try:
             with listening(listen):
-                return record(
+                system, changed = record(
                     self.target,
                     self.spec,
                     rules,
@@ -58,9 +58,12 @@ class PythonSource:
                     budget_s=clock.left,
                     ways=self.ways,
                     progress=tell,
+                    held=self._replayer.held(),
                 )
         except DoesNotFit as error:
             raise TargetError(str(error)) from None
+        self._replayer.see(system)
+        return system, changed
 
     def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
         return self._replayer.run(values, accepted)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from random import Random
 
 from ..constraints.formula import negate
@@ -19,19 +19,24 @@ from .codes import Code
 from .replay import Failed, Outcome, Ran, Refused
 from .report import Accepts, Finding
 from .sources import Source
+from .unseen import unseen
 
 MAX_WITNESSES = 8
 """How many findings get a witness of their own."""
 SAMPLES = 3
 """How many more assignments are tried on either side of the accepted set,"""
-SAMPLE_SECONDS = 2.0
-"""in how much time,"""
+SAMPLE_NODES = 20_000
+"""as long as the nodes of their programs together are no more than this,"""
 SAMPLE_ATTEMPTS = 200
 """chosen among how many,"""
 STEPS = (0, 1, 2, 3, 4, 5, 6, 7, 15, 31, 63, 200)
 """and how far from the smallest value,"""
 RANKS = range(6)
 """or from the smallest rank."""
+CORNERS = 8
+"""How many corners are tried where fake tensors do not see all that matters,"""
+FAR = (200, 4097)
+"""and how far out they lie: beyond 128, where bytes wrap, and beyond 2048, where short floats round."""
 
 
 class Trial:
@@ -40,6 +45,9 @@ class Trial:
     def __init__(self, source: Source, system: System, decision: Decision) -> None:
         self.source, self.decision = source, decision
         self.on_data = any(p.on_data or p.unbacked for p in system.paths)
+        self.nodes = max((len(path.program.nodes) for path in system.paths), default=0)
+        """How many nodes the longest program has: what a run costs."""
+        self.unseen = unseen(system)
         self.mistakes: list[Finding] = []
         """Runs that contradict what was claimed."""
         self.remarks: list[Finding] = []
@@ -116,32 +124,74 @@ class Trial:
             self.remarks.extend(self.by_data[:1])
 
     def sample(self, accepts: Accepts, facts: Mapping[str, Fact]) -> None:
-        """Tries some more assignments of which something is claimed, small ones and mixed ones.
-
-        They repeat from run to run, as far as there is time for them.
+        """Tries some more assignments of which something is claimed: small ones and mixed ones, and corners
+        where fake tensors do not see all that matters. They repeat from run to run.
         """
-        until = time.monotonic() + SAMPLE_SECONDS
         left = {True: SAMPLES, False: SAMPLES}
-        seen: set[tuple[int, ...]] = set()
-        random = Random(0)
-        for _ in range(SAMPLE_ATTEMPTS):
-            values = {name: _candidate(name, facts[name], random) for name in accepts.symbols}
-            values = consistent(accepts.symbols, values)
+        for values in self._distinct(accepts, _mixed(accepts.symbols, facts)):
             accepted = accepts.holds(**values)
-            declared = accepted or accepts.declared(**values)
-            if not declared or left[accepted] == 0 or tuple(values.values()) in seen:
-                continue
-            seen.add(tuple(values.values()))
-            if not self.claimed(values, accepted):
+            if left[accepted] == 0:
                 continue
             left[accepted] -= 1
-            if not self.confirms(values, accepted) or time.monotonic() > until or not any(left.values()):
-                return
+            spent = self.nodes * (2 * SAMPLES - sum(left.values()))
+            if not self._tried(values, accepted) or spent > SAMPLE_NODES or not any(left.values()):
+                break
+        if self.unseen and not self.mistakes:
+            corners = self._distinct(accepts, _corners(accepts.symbols, facts, self.unseen.sizes))
+            for values in islice(corners, CORNERS):
+                if not self._tried(values, accepts.holds(**values)):
+                    return
+
+    def _tried(self, values: Mapping[str, int], accepted: bool) -> bool:
+        """Whether the program could be tried there, and does what was expected."""
+        return self.confirms(values, accepted) and not isinstance(self.run(values, accepted), Failed)
+
+    def _distinct(
+        self, accepts: Accepts, candidates: Iterable[Mapping[str, int]]
+    ) -> Iterator[dict[str, int]]:
+        """Assignments within the domain of which something is claimed, each once."""
+        seen: set[tuple[int, ...]] = set()
+        for candidate in candidates:
+            values = consistent(accepts.symbols, candidate)
+            if tuple(values.values()) in seen:
+                continue
+            seen.add(tuple(values.values()))
+            accepted = accepts.holds(**values)
+            if (accepted or accepts.declared(**values)) and self.claimed(values, accepted):
+                yield values
 
     def _remark(self, code: Code, message: str) -> None:
         finding = findings.make(code, message)
         if finding not in self.remarks:
             self.remarks.append(finding)
+
+
+def _mixed(symbols: Iterable[str], facts: Mapping[str, Fact]) -> Iterator[dict[str, int]]:
+    """Random assignments, the same each time."""
+    random = Random(0)
+    for _ in range(SAMPLE_ATTEMPTS):
+        yield {name: _candidate(name, facts[name], random) for name in symbols}
+
+
+def _corners(
+    symbols: Sequence[str], facts: Mapping[str, Fact], sizes: Sequence[int]
+) -> Iterator[dict[str, int]]:
+    """Assignments where all symbols are least but for one, or none is least; `sizes`: just beyond these, too.
+    """
+    least = {name: _reached(facts[name], 0) for name in symbols if not is_rank(name)}
+    for far in (FAR[0], *(size + 1 for size in sizes), *FAR[1:]):
+        for name in least:
+            yield {**dict.fromkeys(symbols, 1), **least, name: _reached(facts[name], far)}
+    yield {**dict.fromkeys(symbols, 1), **{name: _reached(facts[name], FAR[0]) for name in least}}
+
+
+def _reached(fact: Fact, far: int) -> int:
+    """The first value from there on that the fact allows, or else its greatest."""
+    low = fact.min if fact.min is not None else 1
+    if fact.divisor == 0:
+        return fact.remainder
+    value = low + fact.divisor * max(-((low - far) // fact.divisor), 0)
+    return value if fact.max is None else min(value, fact.max)
 
 
 def _candidate(name: str, fact: Fact, random: Random) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -528,9 +529,9 @@ def test_promoted_dtypes_are_known() -> None:
         others = (y, y[0, 0], 1.5, x.shape[0], torch.zeros(1, dtype=torch.float64))
         return [torch.result_type(x, other) for other in others]
 
-    found: list[Any] = []
-    trace(lambda x, y: found.extend(promoted(x, y)), "x: int64[n]; y: float16[n, n]")
-    assert found == promoted(torch.ones(2, dtype=torch.int64), torch.ones(2, 2, dtype=torch.float16))
+    found: SimpleQueue[Any] = SimpleQueue()  # a list would be as it was
+    trace(lambda x, y: found.put(promoted(x, y)), "x: int64[n]; y: float16[n, n]")
+    assert found.get() == promoted(torch.ones(2, dtype=torch.int64), torch.ones(2, 2, dtype=torch.float16))
 
 
 def test_rows_of_a_tensor_without_any_are_no_outputs() -> None:

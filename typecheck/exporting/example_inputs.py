@@ -11,13 +11,13 @@ import torch
 from ...constraints.dims import Term, evaluate
 from ...constraints.language import Number, Tensor, Value
 from ...constraints.spec import Declared, Spec
-from ...tracer.model_state import ModelState
+from ...tracer.held import Held
 from ...tracer.record import bind
+from ...tracer.surroundings import SEED, surroundings_kept
 
 Arguments: TypeAlias = "tuple[tuple[Any, ...], dict[str, Any]]"
 FILLS: Final = ("random", "zeros", "ones")
 """What tensors hold: numbers around 0, and 0 or 1 where they are integers; or the same number throughout."""
-SEED: Final = 20
 
 
 def arguments(target: Callable[..., Any], spec: Spec, sizes: Mapping[str, int], fill: str) -> Arguments:
@@ -28,18 +28,9 @@ def arguments(target: Callable[..., Any], spec: Spec, sizes: Mapping[str, int], 
 
 
 def run(target: Callable[..., Any], given: Arguments, model: Any = None) -> Any:
-    """What the target returns. The model, by default the target, and torch's random state are left as found.
-    """
-    from ..replay import values_kept
-
-    model = target if model is None else model
-    state = ModelState(model)
-    try:
-        with values_kept(model, parameters=True), torch.random.fork_rng(devices=[]), torch.no_grad():
-            torch.manual_seed(SEED)
-            return target(*given[0], **given[1])
-    finally:
-        state.restore()
+    """What the target returns. What it and the model hold, and all that is around them, is left as found."""
+    with surroundings_kept(), Held((target, model)).lent(copied=True), torch.no_grad():
+        return target(*given[0], **given[1])
 
 
 def elements(spec: Spec, sizes: Mapping[str, int]) -> int:

@@ -24,8 +24,10 @@ from ...constraints.program import Origin
 from ...tracer import named_axes
 from ...tracer.alone import alone
 from ...tracer.caches import forgetting
+from ...tracer.held import Held
 from ...tracer.origins import ModuleNames, here, is_inner
 from ...tracer.stand_ins import rebound, replaced, sources_of
+from ...tracer.surroundings import surroundings_kept
 from .broadcasting import Certain, Either, never, open_broadcasts, unsure
 from .data_sizes import settled_by_other_sizes
 from .example_inputs import Arguments
@@ -75,6 +77,8 @@ def traced(
     builtins = {**(builtins_on_sizes(certain) if oblivious else {}), **(scans.builtins if scans else {})}
     sources = [*dict.fromkeys((*sources_of(model), *_homes(own_functions(model))))]
     with (
+        surroundings_kept(),
+        Held(model).lent(copied=True, but=(*module.parameters(), *module.buffers())),
         _quiet(),
         forgetting(sources),
         recurrent_shapes(),

@@ -17,7 +17,7 @@ from ...solver.judge import Budget, Judge
 from ...tracer.edits import CannotApply, Edit, applied
 from ...tracer.record import TargetError, record
 from ..findings import outputs
-from ..replay import Ran, Replayer, values_kept
+from ..replay import Ran, Replayer
 from ..report import Finding
 from .places import calls, line
 
@@ -44,8 +44,7 @@ class Prover:
             return None
         oracle = Oracle(spec.domain, Budget(seconds))
         try:
-            with values_kept(self.target, parameters=False):
-                system, _ = record(target, spec, self.rules, oracle, max_paths=MAX_PATHS, budget_s=seconds)
+            system, _ = record(target, spec, self.rules, oracle, max_paths=MAX_PATHS, budget_s=seconds)
         except (TargetError, CannotApply):
             return None
         gave_up = any(path.end.how == "gave-up" for path in system.paths)

@@ -1,0 +1,179 @@
+"""What stands around a program and is no part of it: settings of torch and of Python, and random generators.
+
+A run may change any of it, and leaves all of it as it was. It starts from the same random numbers each time,
+so that what it does is a function of the program and of its sizes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import logging
+import os
+import random
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import torch
+from torch import _C
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+
+SEED: Final = 20
+"""Where the random numbers of every run start."""
+
+
+class Setting(NamedTuple):
+    """How a setting is read and set. What is read is compared by `==`."""
+
+    name: str
+    read: Callable[[], Any]
+    write: Callable[[Any], object]
+
+
+def _attribute(holder: Any, name: str) -> Setting:
+    return Setting(name, lambda: getattr(holder, name), lambda value: setattr(holder, name, value))
+
+
+def _autocast(device: str) -> Setting:
+    def write(now: tuple[bool, torch.dtype]) -> None:
+        torch.set_autocast_enabled(device, now[0])
+        torch.set_autocast_dtype(device, now[1])
+
+    def read() -> tuple[bool, torch.dtype]:
+        return torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
+
+    return Setting(f"autocast of {device}", read, write)
+
+
+def _set_environment(before: dict[str, str]) -> None:
+    for name in os.environ.keys() - before.keys():
+        del os.environ[name]
+    os.environ.update(before)
+
+
+def _set_filters(before: Sequence[Any]) -> None:
+    with warnings.catch_warnings():  # whose end makes the filters known
+        pass
+    warnings.filters[:] = before  # type: ignore[index]
+
+
+def _set_modes(
+    now: Callable[[], list[Any]], pop: Callable[[], object], push: Callable[[Any], object]
+) -> Callable[[list[Any]], None]:
+    """Sets a stack of modes: those that a run has left on it are taken off, those that it took are put back.
+    """
+
+    def write(before: list[Any]) -> None:
+        common = 0
+        while common < min(len(now()), len(before)) and now()[common] is before[common]:
+            common += 1
+        for _ in now()[common:]:
+            pop()
+        for mode in before[common:]:
+            push(mode)
+
+    return write
+
+
+def _read_filters() -> list[Any]:
+    return [*warnings.filters]
+
+
+SETTINGS: Final[tuple[Setting, ...]] = (
+    Setting(
+        "modes of torch functions",
+        _get_current_function_mode_stack,
+        _set_modes(
+            _get_current_function_mode_stack, _C._pop_torch_function_stack, _C._push_on_torch_function_stack
+        ),
+    ),
+    Setting(
+        "modes of dispatch",
+        _get_current_dispatch_mode_stack,
+        _set_modes(
+            _get_current_dispatch_mode_stack, _C._pop_torch_dispatch_stack, _C._push_on_torch_dispatch_stack
+        ),
+    ),
+    Setting("grad mode", torch.is_grad_enabled, _C._set_grad_enabled),
+    Setting("default dtype", torch.get_default_dtype, torch.set_default_dtype),
+    Setting(
+        "default device",
+        lambda: getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None),
+        lambda context: setattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", context),
+    ),
+    _autocast("cpu"),
+    _autocast("cuda"),
+    Setting("autocast cache", torch.is_autocast_cache_enabled, torch.set_autocast_cache_enabled),
+    Setting(
+        "deterministic algorithms",
+        lambda: (
+            torch.are_deterministic_algorithms_enabled(),
+            torch.is_deterministic_algorithms_warn_only_enabled(),
+        ),
+        lambda now: torch.use_deterministic_algorithms(now[0], warn_only=now[1]),
+    ),
+    Setting(
+        "anomaly mode",
+        lambda: (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()),
+        lambda now: torch.set_anomaly_enabled(*now),
+    ),
+    Setting("matmul precision", torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+    Setting("threads", torch.get_num_threads, torch.set_num_threads),
+    Setting(
+        "fast path of attention",
+        torch.backends.mha.get_fastpath_enabled,
+        torch.backends.mha.set_fastpath_enabled,
+    ),
+    Setting("flash attention", torch.backends.cuda.flash_sdp_enabled, torch.backends.cuda.enable_flash_sdp),
+    Setting("math attention", torch.backends.cuda.math_sdp_enabled, torch.backends.cuda.enable_math_sdp),
+    *(_attribute(torch.backends.cudnn, name) for name in ("enabled", "benchmark", "deterministic")),
+    _attribute(torch.backends.mkldnn, "enabled"),
+    Setting("warning filters", _read_filters, _set_filters),
+    _attribute(warnings, "showwarning"),
+    Setting("trace function", sys.gettrace, sys.settrace),
+    Setting("profile function", sys.getprofile, sys.setprofile),
+    Setting("recursion limit", sys.getrecursionlimit, sys.setrecursionlimit),
+    Setting("garbage collection", gc.isenabled, lambda on: gc.enable() if on else gc.disable()),
+    _attribute(logging.root.manager, "disable"),
+    Setting("environment", lambda: dict(os.environ), _set_environment),
+)
+"""Every setting that a run leaves as it was."""
+
+
+def _generators() -> Iterator[Setting]:
+    """The random generators that there are: of torch on the CPU, of Python, of NumPy where it is in use."""
+    yield Setting("random numbers of torch", torch.get_rng_state, torch.set_rng_state)
+    yield Setting("random numbers of Python", random.getstate, random.setstate)
+    if (numpy := sys.modules.get("numpy")) is not None:
+        yield Setting("random numbers of NumPy", numpy.random.get_state, numpy.random.set_state)
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        yield Setting("random numbers of CUDA", torch.cuda.get_rng_state_all, torch.cuda.set_rng_state_all)
+
+
+def seed() -> None:
+    """Starts the random numbers of torch, Python and NumPy anew."""
+    torch.default_generator.manual_seed(SEED)
+    random.seed(SEED)
+    if (numpy := sys.modules.get("numpy")) is not None:
+        numpy.random.seed(SEED)
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.manual_seed_all(SEED)
+
+
+@contextlib.contextmanager
+def surroundings_kept() -> Iterator[None]:
+    """Seeds the random numbers, and leaves them and every setting as they were."""
+    before = [(setting, setting.read()) for setting in SETTINGS]
+    generators = [(setting, setting.read()) for setting in _generators()]
+    seed()
+    try:
+        yield
+    finally:
+        for setting, value in before:
+            if setting.read() != value:
+                setting.write(value)
+        for setting, value in generators:
+            setting.write(value)

@@ -1,0 +1,149 @@
+"""What of a program fake tensors do not see: the elements of index tensors, and refusals that it catches.
+
+Where a program indexes with tensors that it has computed, or goes on where an operator was said to refuse,
+its examples run on real kernels, too. This is read off the recorded program, in one pass over its nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Flag, auto
+from math import prod
+from typing import Final
+
+from ..constraints.contents.indices import INDICES
+from ..constraints.dims import UnknownSymbol, evaluate
+from ..constraints.formula import holds
+from ..constraints.language import Tensor, Value
+from ..constraints.program import Node, refs
+from ..constraints.system import Path, System
+
+
+class Source(Flag):
+    """What the elements of a tensor come from."""
+
+    NOTHING = 0
+    COMPUTED = auto()
+    """The program has made or changed them, and not only moved them."""
+    CHOSEN = auto()
+    """The data choose them, among values that the sizes may bound: floats of an input, random numbers."""
+    GIVEN = auto()
+    """They depend on integers of an input."""
+
+
+MOVING: Final = frozenset(
+    """
+    getitem slice select narrow view reshape expand expand_as unsqueeze squeeze permute transpose t flatten
+    unflatten detach clone contiguous alias view_as reshape_as movedim chunk split unbind
+    """.split()
+)
+"""Operators that leave the elements as they are."""
+SHAPES: Final = frozenset(
+    """
+    zeros_like ones_like full_like empty_like new_zeros new_ones new_full new_empty arange linspace size
+    """.split()
+)
+"""Operators that read nothing of their operands but shapes and dtypes."""
+RANDOM: Final = frozenset(
+    """
+    rand randn randint randperm rand_like randn_like randint_like multinomial bernoulli normal poisson
+    """.split()
+)
+_FIRST: Final = ("embedding", "aten_embedding", "_embedding", "one_hot")
+"""How the operators are called whose first operand is an index, and not what is indexed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """What real kernels see of a program, and fake ones do not."""
+
+    indices: Source = Source.NOTHING
+    """What the indices come from that the program has computed."""
+    caught: bool = False
+    """Does it go on where an operator was said to refuse?"""
+    sizes: tuple[int, ...] = ()
+    """Numbers that such an index goes into: the rows of a table."""
+
+    def __bool__(self) -> bool:
+        return self.caught or Source.COMPUTED in self.indices
+
+
+def unseen(system: System) -> Unseen:
+    """What fake tensors do not see of a program, on any of its paths."""
+    indices, sizes = Source.NOTHING, set[int]()
+    for path in system.paths:
+        for source, into in _indices(path):
+            if Source.COMPUTED in source:
+                indices |= source
+                sizes |= {d for d in into if isinstance(d, int)}
+    return Unseen(indices, any(c.caught for path in system.paths for c in path.conditions), (*sorted(sizes),))
+
+
+def _indices(path: Path) -> Iterator[tuple[Source, tuple[object, ...]]]:
+    """What each index comes from, and the shape that it goes into."""
+    sources = {given.id: _of_input(given.type, given.parameter) for given in path.program.inputs}
+    for node in path.program.nodes:
+        reads = {ref.id for _, argument in node.args for ref in refs(argument)}
+        found = Source.NOTHING
+        if node.op not in SHAPES:
+            for id in reads:
+                found |= sources.get(id, Source.NOTHING)
+        if node.op not in MOVING:
+            found |= Source.COMPUTED
+        if node.op in RANDOM:
+            found |= Source.CHOSEN
+        sources.update(dict.fromkeys(node.results, found))
+        if node.op in INDICES:
+            into = _indexed(node, path.values)
+            for id in _index_operands(node, path.values):
+                yield sources.get(id, Source.NOTHING), into
+
+
+def _of_input(value: Value, parameter: bool) -> Source:
+    if parameter or not isinstance(value, Tensor):
+        return Source.NOTHING
+    whole = value.dtype is not None and value.dtype.startswith(("int", "uint", "bool"))
+    return Source.GIVEN if whole else Source.CHOSEN
+
+
+def _index_operands(node: Node, values: Mapping[int, Value]) -> Iterator[int]:
+    """The operands that are integers, but for what is indexed. A mask is never out of range."""
+    for place, (_, argument) in enumerate(node.args):
+        if place > 0 or node.op.startswith(_FIRST):
+            for ref in refs(argument):
+                value = values.get(ref.id)
+                if isinstance(value, Tensor) and (value.dtype or "int").startswith(("int", "uint")):
+                    yield ref.id
+
+
+def _indexed(node: Node, values: Mapping[int, Value]) -> tuple[object, ...]:
+    """The shape of what is indexed."""
+    place = 1 if node.op.startswith(_FIRST) else 0
+    found = [values.get(ref.id) for _, argument in node.args[place : place + 1] for ref in refs(argument)]
+    return found[0].shape if found and isinstance(found[0], Tensor) else ()
+
+
+def made(system: System, sizes: Mapping[str, int]) -> int:
+    """How many elements the tensors have that a run makes at these sizes, as far as these say so. A size that
+    nothing is known of is 2.
+    """
+    for path in system.paths:
+        try:
+            taken = holds(path.premise, sizes)
+        except (ZeroDivisionError, KeyError):
+            taken = False
+        if taken:
+            return sum(_elements(v, sizes) for v in path.values.values() if isinstance(v, Tensor))
+    return 0
+
+
+def _elements(tensor: Tensor, sizes: Mapping[str, int]) -> int:
+    return prod(_size(dim, sizes) for dim in tensor.shape)
+
+
+def _size(dim: object, sizes: Mapping[str, int]) -> int:
+    try:
+        return max(evaluate(dim, sizes), 0)  # type: ignore[arg-type]
+    except (UnknownSymbol, ZeroDivisionError):
+        return 2
