@@ -234,6 +234,8 @@ def _at(value: Value, values: Mapping[str, int]) -> Value:
 def _outcome(
     target: Callable[..., Any], spec: Spec, values: Mapping[str, int], how: str, fill: Fill, seconds: float
 ) -> Outcome:
+    import torch
+
     from ..tracer.caches import forgetting
     from ..tracer.claims import checked
     from ..tracer.deadline import OutOfTime, until
@@ -253,7 +255,7 @@ def _outcome(
             _uncompiled(),
             listening(checked(values)),
         ):
-            torch.manual_seed(fill)
+            torch.manual_seed(fill.value)
             bound = bind(target, spec.inputs, lambda declared: _build(declared, values, fill, device))
             target(*bound.args, **bound.kwargs)
     except OutOfTime:
