@@ -23,7 +23,7 @@ SHAPED_AS = frozenset("expand_as view_as reshape_as type_as".split())
 """What takes a shape, or a dtype, of its other argument, and nothing else."""
 LIKE = MADE | {"randint_like", "rand_like", "randn_like", "empty_like", "new_empty", "new_tensor"}
 """What takes a shape and a dtype of its input, and nothing else."""
-TAKING = frozenset("getitem index_select gather take_along_dim masked_select".split())
+TAKING = frozenset("getitem index take index_select gather take_along_dim masked_select".split())
 """What gives some of the elements of its first argument, as its other arguments say."""
 OF_DATA = frozenset("argsort argmax argmin bucketize searchsorted multinomial count_nonzero".split())
 """What makes integers of its own of elements that the user gives."""
@@ -75,12 +75,19 @@ def _by_law(call: Call, sources: list[Tensor]) -> Elements:
         if sources and all(t.dtype == "bool" and is_data(t) for t in sources):
             return None
         return ANY_CHOICE if by_data else UNTRACKED
-    if call.op not in OF_DATA and any(t.elements is UNTRACKED for t in sources):
+    if call.op not in OF_DATA and any(t.elements is UNTRACKED for t in _kept_from(call, sources)):
         return UNTRACKED
     found = followed(call, law(call), call.result)
     if by_data and isinstance(found, Span | Pieces):
         return replace(found, by_data=True)
     return found
+
+
+def _kept_from(call: Call, sources: list[Tensor]) -> list[Tensor]:
+    """The tensors some of whose elements the result has, or has made something of; not those that choose."""
+    if call.op in TAKING:
+        return [call.input]
+    return [t for t in sources if t is not call.named.get("condition")]
 
 
 def _of_data(call: Call, sources: list[Tensor]) -> Elements:

@@ -185,7 +185,7 @@ Operation: TypeAlias = Callable[[Piece, Piece], "tuple[Dim, Dim] | None"]
 def combined(a: Pieces, b: Pieces, operation: Operation) -> Pieces | None:
     """Elements made of those of two tensors at the same places, both of the result's shape."""
     known = [[p for p in side.pieces if p.term is not None] for side in (a, b)]
-    several = [len(side) > 1 and not _is_partition(side) for side in known]
+    several = [not is_partition(side) for side in (a, b)]
     pieces: list[Piece] = []
     for left in known[0]:
         for right in known[1]:
@@ -229,10 +229,15 @@ def _used(term: Dim, *groups: tuple[Index, ...]) -> tuple[Index, ...]:
     return tuple(i for i in indices if i.name in within or i.axis in axes)
 
 
-def _is_partition(pieces: Sequence[Piece]) -> bool:
-    """Does each lie at another place of one axis, or for other sizes than the rest?"""
-    axes = set.intersection(*({axis for axis, _ in p.fixed} for p in pieces)) if pieces else set()
-    return bool(axes) and len({p.fixed for p in pieces}) == len(pieces)
+def is_partition(pieces: Pieces) -> bool:
+    """Whether each piece that is known lies at places of its own: it is the only one, or at another place of
+    an axis than the rest.
+    """
+    known = [p for p in pieces.pieces if p.term is not None]
+    if len(known) <= 1:
+        return True
+    axes = set.intersection(*({axis for axis, _ in p.fixed} for p in known))
+    return bool(axes) and len({p.fixed for p in known}) == len(known)
 
 
 def aligned(a: Piece, b: Piece) -> tuple[Piece | None, Piece | None, bool]:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from ..dims import Dim, Symbol, Term, lone, maximum, substitute
 from ..formula import all_of
 from ..language import Dots, Index, Piece, Pieces, Shape, Slice, Tensor, product
-from .functions import AtLeast, corners, mapped, number, renamed, without
+from .functions import AtLeast, corners, is_partition, mapped, number, renamed, without
 from .values import of, pieces_of
 
 Group: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
@@ -179,6 +179,9 @@ def indexed(
         return None
     if spoken > rank or sum(isinstance(i, Tensor) for i in items) > 1:
         return None
+    part = any(isinstance(i, int | Term) or (isinstance(i, Slice) and i != Slice()) for i in items)
+    if part and (mixed := _mixed(pieces)):
+        pieces = mixed
     at = next((place for place, item in enumerate(items) if item is Dots), len(items))
     filled = (*items[:at], *(Slice() for _ in range(rank - spoken)), *items[at + 1 :])
     found: list[Piece] = []
@@ -208,6 +211,20 @@ def indexed(
             indices = tuple(where.get(i.name, i) for i in part.indices)
             found.append(renamed(replace(part, indices=indices, fixed=tuple(sorted(fixed)))))
     return replace(pieces, pieces=tuple(found), by_data=by_data) if found else None
+
+
+def _mixed(pieces: Pieces) -> Pieces | None:
+    """The same where only a part of a tensor is left: of what lies in no known order, and of several pieces
+    that share their places, perhaps not all values. None where that is nothing.
+    """
+    apart = is_partition(pieces)
+    loose = [
+        p.term is not None and (not apart or any(i.axis is None for i in p.indices)) for p in pieces.pieces
+    ]
+    if not any(loose):
+        return None
+    kept = zip(pieces.pieces, loose, strict=True)
+    return replace(pieces, pieces=tuple(replace(p, attained=False) if free else p for p, free in kept))
 
 
 def _spoken(item: Any) -> int:

@@ -33,7 +33,7 @@ from ..language import (
     product,
 )
 from .dtypes import DIGITS, INTEGRAL, SMALL, WHOLE, limits
-from .functions import AtLeast, along, combined, corners, gathered, mapped, number, without
+from .functions import AtLeast, along, combined, corners, gathered, is_partition, mapped, number, without
 from .shaping import indexed, moved, regrouped, shuffled, stretched
 from .values import (
     ANY_CHOICE,
@@ -46,6 +46,7 @@ from .values import (
     of,
     pieces_of,
     scaled,
+    step_of,
     stored,
 )
 
@@ -383,7 +384,7 @@ def _remainder(call: Call) -> Elements | Pieces:
     """`a, …, b` modulo n: of numbers in a row all up to the least of b and n - 1 occur where a is 0; of others
     some from 0 to n - 1.
     """
-    if _is_rounded(call.operand("input")):
+    if _is_rounded(call.operand("input")) or call.result.dtype not in INTEGRAL:
         return UNTRACKED
     found = _arithmetic(_modulus)(call)
     return (mapped(found, _within_modulus) or UNTRACKED) if isinstance(found, Pieces) else found
@@ -451,8 +452,8 @@ def _is_never_negative(pieces: Pieces | None, call: Call) -> bool:
 
 
 def _abs(call: Call) -> Elements | Pieces:
-    """-x where nothing is positive, x where nothing is negative; else the greatest lies at an end, and the
-    least is at least 0.
+    """-x where nothing is positive, x where nothing is negative. Of numbers from a to b the greatest is that
+    of -a and b, and the least that of a, -b and 0, if they follow each other without a gap.
     """
     pieces = call.pieces
     if pieces is None or _is_rounded(pieces):
@@ -461,14 +462,21 @@ def _abs(call: Call) -> Elements | Pieces:
         return pieces
     if _is_never_negative(scaled(pieces, -1), call):
         return scaled(pieces, -1)
-    ends = [corners(p.term, p.indices, call.at_least) for p in pieces.pieces if p.term is not None]
-    (piece, *others) = pieces.pieces
-    if others or len(ends) != 1 or ends[0] is None or piece.over != 1:
-        return UNTRACKED
-    highest = maximum(*(maximum(e, -e) for side in ends[0] for e in side))
-    index = Index("#0", 2, None, ordered=False, dense=False)
-    # No element is known to be 0, which is within any size: what lies between is within whatever the ends are.
-    return replace(pieces, pieces=(replace(piece, term=highest * _symbol(index), indices=(index,)),))
+
+    def one(piece: Piece) -> Piece | None:
+        ends = corners(number(piece), piece.indices, call.at_least)
+        if ends is None or piece.over != 1:
+            return None
+        if not piece.indices:
+            return replace(piece, term=maximum(number(piece), -number(piece)))
+        low, high = minimum(*ends[0]), maximum(*ends[1])
+        runs = len(piece.indices) == 1 and piece.indices[0].dense and step_of(piece) in (1, -1)
+        least, most = maximum(low, -high, 0), maximum(high, -low)
+        index = Index("#0", 2, None, ordered=False, dense=False)
+        term = least + _symbol(index) * (most - least)
+        return replace(piece, term=term, indices=(index,), attained=piece.attained and runs)
+
+    return mapped(pieces, one) or UNTRACKED
 
 
 def _clamp(call: Call) -> Elements | Pieces:
@@ -536,15 +544,17 @@ def _between(pieces: Pieces, axis: int, first: Dim | None, last: Dim | None, siz
     start = 0 if first is None else maximum(first, 0)
     count = (size if last is None else minimum(last, size)) - start
 
+    apart = is_partition(pieces)
+
     def one(piece: Piece) -> Piece:
         there = [i for i in piece.indices if i.axis == axis]
         given = all_of((piece.given, ge(count, 1)))
         loose = any(i.axis is None for i in piece.indices) or any(at == axis for at, _ in piece.fixed)
-        if loose or len(there) > 1 or not all(i.ordered for i in there):
+        if loose or not apart or len(there) > 1 or not all(i.ordered for i in there):
             return replace(piece, given=given, attained=False)
         term = substitute(number(piece), {i.name: start + _symbol(i) for i in there})
-        indices = tuple(replace(i, size=count) if i in there else i for i in piece.indices)
-        return replace(piece, term=term, given=given, indices=indices)
+        part = {i: replace(i, size=count, axis=None, ordered=False) for i in there}
+        return replace(piece, term=term, given=given, indices=tuple(part.get(i, i) for i in piece.indices))
 
     return mapped(pieces, one) or pieces
 
@@ -587,7 +597,7 @@ def _cumsum(call: Call) -> Elements | Pieces:
             return None
         there = [i for i in piece.indices if i.axis == axis]
         index = there[0] if there else along(axis, tensor.shape[axis])
-        if len(there) > 1 or not index.ordered:
+        if len(there) > 1 or not index.ordered or index.size != tensor.shape[axis]:
             return None
         if not there:
             index = replace(index, name="#sum")
@@ -602,7 +612,7 @@ def _cumsum(call: Call) -> Elements | Pieces:
         others = tuple(j for j in piece.indices if j is not index)
         return replace(piece, term=total, indices=(*others, index))
 
-    found = None if pieces is None or _is_rounded(pieces) else mapped(pieces, summed)
+    found = None if pieces is None or _is_rounded(pieces) or not is_partition(pieces) else mapped(pieces, summed)
     if found is not None:
         return found
     span = extremes(tensor)
@@ -632,7 +642,9 @@ def _summed(call: Call) -> Elements | Pieces:
     if pieces is None or _is_rounded(pieces) or call.named.get("dtype") not in (None, call.result.dtype):
         return UNTRACKED
     gone = {axis % tensor.rank - tensor.rank for axis in axes}
-    found = _summed_apart(pieces, gone, tensor) or mapped(pieces, partial(_summed_along, gone, tensor))
+    found = _summed_apart(pieces, gone, tensor)
+    if found is None and is_partition(pieces):
+        found = mapped(pieces, partial(_summed_along, gone, tensor))
     if found is not None and all(p.over == 1 for p in found.pieces):
         kept = call.result.rank == tensor.rank
         return found if kept else _closed_up(found, gone, tensor.rank)
@@ -669,6 +681,10 @@ def _summed_along(gone: set[int], tensor: Tensor, piece: Piece) -> Piece | None:
     if any(i.axis is None for i in piece.indices):
         return None
     term = number(piece)
+    for axis in gone:
+        here = [i.size for i in piece.indices if i.axis == axis]
+        if here and product(here) != tensor.shape[axis]:  # some values occur more than once
+            return None
     for index in (i for i in piece.indices if i.axis in gone):
         if not index.dense:
             return None
@@ -1059,11 +1075,14 @@ def _diff(call: Call) -> Elements | Pieces:
     pieces, rank = call.pieces, call.input.rank
     if pieces is None or _is_rounded(pieces) or call.named.get("n", 1) != 1 or len(call.named) > 3:
         return UNTRACKED
+    if len(pieces.pieces) > 1:
+        return UNTRACKED
     axis = call.named.get("dim", -1) % rank - rank
 
     def step(piece: Piece) -> Piece | None:
         here = [i for i in piece.indices if i.axis == axis]
-        if any(i.axis is None for i in piece.indices) or piece.fixed or len(here) > 1 or piece.given is not True:
+        placed = all(i.axis is not None and i.ordered for i in piece.indices) and not piece.fixed
+        if not placed or len(here) > 1 or piece.given is not True:
             return None
         if not here:
             return replace(piece, term=0, indices=())

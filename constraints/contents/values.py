@@ -211,15 +211,17 @@ def _wrapped(
     if not piece.indices:
         return replace(piece, term=(term - least) % (most - least + 1) + least, given=given)
     (low, *lows), highs = ends
-    runs = len(piece.indices) == 1 and piece.indices[0].dense and _step(term, piece.indices[0]) in (1, -1)
+    runs = len(piece.indices) == 1 and piece.indices[0].dense and step_of(piece) in (1, -1)
     if not runs or lows or len(highs) != 1 or not isinstance(low, int) or not least <= low <= most:
         return None
     index = Index("#0", most - least + 1, None, ordered=False, dense=True)
     return Piece(least + lone(Symbol("#0")), 1, (index,), given, piece.attained, piece.fixed)
 
 
-def _step(term: Dim, index: Index) -> Dim | None:
-    """How much more each element is than the one before; None where that differs."""
+def step_of(piece: Piece) -> Dim | None:
+    """How much more each element is than the one before, by its one index; None where that differs."""
+    (index,) = piece.indices
+    term = number(piece)
     step = substitute(term, {index.name: 1}) - substitute(term, {index.name: 0})
     rest = term - step * lone(Symbol(index.name))
     return None if index.name in symbols(step) | symbols(rest) else step
