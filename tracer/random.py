@@ -1,5 +1,5 @@
-"""Numbers that torch draws at random: what a program does with them is for the data to decide, and not for the
-state of a generator while it is recorded.
+"""Numbers that torch draws at random: what a program does with them is for the data to decide, and not for
+the state of a generator while it is recorded.
 """
 
 from __future__ import annotations
