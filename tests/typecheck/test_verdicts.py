@@ -4,9 +4,11 @@ the program that contradicts ends them.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
+import numpy
 import pytest
 import torch
 from torch import Tensor
@@ -334,6 +336,16 @@ def test_chance_is_for_the_data_to_decide(target: Callable[[Tensor], Tensor]) ->
         assert report.verdict == "unknown" and not report.accepts.exact, report.to_text()
         found.add((report.verdict, str(report.accepts), str(report.accepts.certain)))
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("draw", [random.random, lambda: random.choice([0.0, 1.0]), numpy.random.rand])
+def test_what_python_draws_decides_nothing(draw: Callable[[], float]) -> None:
+    def by_chance(x: Tensor) -> Tensor:
+        return x.view(2, -1) if draw() < 0.5 else x
+
+    report = check(by_chance, "x: float32[n]", replay=False)
+    assert report.verdict == "unknown" and str(report.accepts.certain) == "False"
+    assert "at random" in next(f.message for f in report.findings if f.code is Code.APPROXIMATE)
 
 
 def test_a_raise_by_chance_refuses_nothing() -> None:
