@@ -55,6 +55,9 @@ class Requirement:
     data of which another side runs there.
     """
 
+    some_data: bool = False
+    """Whether only some data get there, and others run."""
+
     @property
     def surely(self) -> Requirement:
         """What of it is certain."""
@@ -143,10 +146,6 @@ class Decision:
     def possible(self) -> Formula:
         """What holds of all accepted sizes; others within the domain are certainly refused."""
         return all_of(r.surely.needs for r in self.residual)
-
-    def refuses_some(self) -> bool:
-        """Whether some sizes within the domain are certainly refused."""
-        return self.judge.satisfiable((*self.domain.assumptions, negate(self.possible))) == "sat"
 
     @property
     def summary(self) -> refine.Summary:
@@ -384,7 +383,7 @@ class _Reading:
                 reason = "it depends on a size that the data decides"
                 self.open.append(Open(region, reason, requirement.origin, requirement.path))
             elif otherwise == "refused":
-                self._add(self.requirements, replace(requirement, doubt=True))
+                self._add(self.requirements, replace(requirement, doubt=True, some_data=True))
             else:
                 self.on_data.append(OnData(requirement.reason, requirement.origin))
         self.requirements.sort(key=lambda r: (r.path, r.constraint is None, r.node))
@@ -558,6 +557,13 @@ def _possible(values: dict[str, int] | None) -> dict[str, int] | None:
     return values if values and not long and is_possible(values) else None
 
 
+def _unsure(requirement: Requirement) -> Open:
+    """The sizes that a requirement refuses, though not certainly."""
+    whose = "only some data are asked" if requirement.some_data else "an approximation may ask too much"
+    region = negate(requirement.needs)
+    return Open(region, f"{whose}: {requirement.reason}", requirement.origin, requirement.path)
+
+
 class _Deciding:
     """From requirements to a decision."""
 
@@ -589,8 +595,8 @@ class _Deciding:
         for r in undecided:
             reasons.append(Open(negate(r.needs), f"the budget ran out: {r.reason}", r.origin, r.path))
         inside = inside and self._polished(inside, reasons, doubts)
-        if doubts and not sure:  # nothing is certainly refused, and not all is certainly accepted
-            reasons += doubts
+        if not sure:  # nothing is certainly refused; perhaps not all is certainly accepted
+            reasons += doubts if outside is None else [*doubts, *map(_unsure, self.residual)]
         verdict: Verdict = "unknown" if reasons else "proved" if outside is None else "refined"
         open_ = (*reasons, *doubts)
         return self._decision(verdict, tuple(reasons), inside=inside, outside=outside, left=True, open_=open_)

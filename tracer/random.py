@@ -1,9 +1,11 @@
-"""Numbers that torch draws at random: what a program does with them is for the data to decide, and not for the
-state of a generator while it is recorded.
+"""Numbers that torch draws at random: what a program does with them is for the data to decide, and not for
+the state of a generator while it is recorded.
 """
 
 from __future__ import annotations
 
+import random
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -37,3 +39,15 @@ def is_drawn(func: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any
 
 
 _DEFAULTS: Final = (("p", 0.5), ("train", True))
+
+
+DRAWN: Final = "numbers that Python or NumPy drew at random are taken as they fell once"
+
+
+def drawn_by_python() -> object:
+    """The state of the generators of Python and NumPy, which is another one once numbers are drawn."""
+    state: tuple[object, ...] = random.getstate()
+    if (numpy := sys.modules.get("numpy")) is not None:
+        kind, keys, *more = numpy.random.get_state()
+        state = (*state, kind, keys.tobytes(), *more)
+    return state

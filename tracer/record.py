@@ -75,7 +75,7 @@ from .numbers import DataNeeded, Real, Size, returned, size
 from .origins import REFUSALS, ModuleNames, caller, here, is_defect, is_miscall, is_ours, of_error
 from .overlaps import require_no_overlap
 from .plans import NotSummarised, Plans, Site, Written
-from .random import is_drawn
+from .random import DRAWN, drawn_by_python, is_drawn
 from .real_tensors import dtype_name, value_of
 from .repeats import PLAIN_TENSORS, Answered, Call, Slot
 from .sequences import COUNTED, SEVERAL, Repeated, counted, iterate, joined, lazy, physical, settled, times
@@ -421,6 +421,7 @@ class Recording(Ledger):
         outputs: list[tuple[str, Argument]] = []
         target = self.subject.target
         bound = bind(target, self.spec.inputs, self._input)
+        drawn = drawn_by_python()
         try:
             with (
                 _entering_composites(),
@@ -461,6 +462,8 @@ class Recording(Ledger):
         self.is_astray = end.reason == _NOT_AGAIN
         self._over = True
         said = self.generator.said
+        if drawn_by_python() != drawn:
+            said.notes.append(Note("approximate", DRAWN, -1))
         return Path(
             Program(tuple(self.inputs), tuple(self.nodes), tuple(outputs), tuple(self.iterations)),
             self.values,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any, Final
+from typing import Any
 
 from ..constraints.formula import all_of
 from ..constraints.generate import BadRules, Rules
@@ -20,9 +20,8 @@ from ..solver.judge import Budget
 from ..solver.refine import simplify
 from . import findings
 from .clock import Clock, Progress
-from .codes import Code
 from .replay import Failed
-from .report import Accepts, Finding, Report, Verdict
+from .report import Accepts, Report, Verdict
 from .rule_packages import packaged_rule
 from .sources import Source, source_of
 from .suspicions import suspected
@@ -194,8 +193,6 @@ def _works_at_all(target: Target, source: Source, oracle: Oracle) -> None:
 
 # ---- the report
 
-NONE_REFUSED: Final = "sizes that are perhaps refused ran, and of none it is certain that they are refused"
-
 
 def _report(
     name: str,
@@ -215,17 +212,12 @@ def _report(
     sure = None if exact or decision.certain == decision.accepted else decision.certain
     accepts = Accepts(decision.accepted, all_of(domain.declared), domain.symbols, exact, sure)
     facts = {name: decision.facts.get(name) or _declared(domain, name) for name in domain.symbols}
-    unsure: tuple[Finding, ...] = ()
     if trial is not None:
         inside = inside if inside is None or trial.confirms(inside, True) else None
-        unconfirmed = outside is not None and not trial.confirms(outside, False)
-        outside = None if unconfirmed else outside
+        outside = outside if outside is None or trial.confirms(outside, False) else None
         if verdict is not Verdict.UNKNOWN and not trial.mistakes:
             trial.sample(accepts, facts)
             trial.ends()
-        if verdict is Verdict.REFINED and unconfirmed and not decision.refuses_some():
-            verdict, unsure = Verdict.UNKNOWN, (findings.make(Code.CONTRADICTED, NONE_REFUSED),)
-            accepts = replace(accepts, formula=True, sure=decision.certain)
     witnesses = Witnesses(spec, decision, outside, oracle, trial)
     told = findings.findings(
         system, decision, rules, changed, lambda parts: simplify(oracle.judge, domain, parts), witnesses.show
@@ -233,7 +225,6 @@ def _report(
     mistakes = tuple(trial.mistakes) if trial else ()
     if mistakes:
         verdict, accepts = Verdict.UNKNOWN, replace(accepts, formula=True, exact=False, sure=False)
-    if mistakes or unsure:
         facts = {name: _declared(domain, name) for name in domain.symbols}
     refined = verdict is Verdict.REFINED
     imposing = imposed(oracle.judge, domain, decision.accepted, decision.residual) if refined else ()
@@ -243,7 +234,7 @@ def _report(
         verdict,
         accepts,
         {n: f for n, f in facts.items() if n in decision.facts or not (is_dim(n) or is_relation(n))},
-        (*mistakes, *unsure, *told, *(trial.remarks if trial else ())),
+        (*mistakes, *told, *(trial.remarks if trial else ())),
         findings.shapes(system),
         findings.outputs(system),
         findings.branches(system),

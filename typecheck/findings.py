@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from ..constraints.formula import Formula, all_of, any_of, conjuncts, free_symbols, holds
 from ..constraints.generate import Rules
-from ..constraints.language import Dyn, Dynamic, Number, Slice, Tensor, Value
+from ..constraints.language import Dyn, Dynamic, Note, Number, Slice, Tensor, Value
 from ..constraints.opnames import is_in_place
 from ..constraints.program import Argument, Node, Origin, Program, Ref, parts_of, refs
 from ..constraints.system import Path, System
@@ -163,8 +163,10 @@ def _open(system: System, reason: Open) -> Finding:
     if reason.reason.startswith(DEFECT):
         return make(Code.INTERNAL_ERROR, f"{reason.reason}; please report it", reason.origin)
     notes = system.paths[reason.path].notes if system.paths else ()
-    no_rule = any(note.code == "no-rule" and note.reason == reason.reason for note in notes)
-    return make(Code.NO_RULE if no_rule else Code.INCOMPLETE, reason.reason, reason.origin)
+    note = next((note for note in notes if note.inexact and note.reason == reason.reason), None)
+    if note is None:
+        return make(Code.INCOMPLETE, reason.reason, reason.origin)
+    return make(Code(note.code), _told(note, system), reason.origin)
 
 
 def _trace_limit(requirement: Requirement) -> Finding:
@@ -177,7 +179,22 @@ def _of_notes(system: System) -> Iterator[Finding]:
     for path in system.paths:
         for note in path.notes:
             origin = path.program.nodes[note.node].origin if note.node >= 0 else Origin()
-            yield make(Code(note.code), note.reason, origin)
+            yield make(Code(note.code), _told(note, system), origin)
+
+
+_ERRS: Final[Mapping[str, str]] = {
+    "accept": "accepted that torch refuses",
+    "refuse": "refused that torch accepts",
+    "both": "accepted that torch refuses, or refused that it accepts",
+}
+
+
+def _told(note: Note, system: System) -> str:
+    """The reason of a note; of an approximation with what it may do wrongly, and where."""
+    if note.code != "approximate":
+        return note.reason
+    known = note.where is not True and free_symbols(note.where) <= {*system.domain.symbols}
+    return f"{note.reason}: sizes{f' with {note.where}' if known else ''} may be {_ERRS[note.may]}"
 
 
 def _revealed(system: System) -> Iterator[Finding]:

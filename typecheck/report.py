@@ -238,6 +238,14 @@ class Report:
         return of_report(self)
 
     @property
+    def supposed(self) -> Formula:
+        """The sizes to work with: where no condition is known, those that are certain, if any are."""
+        accepts = self.accepts
+        certain = accepts.certain.formula
+        vague = self.verdict is Verdict.UNKNOWN and accepts.formula is True
+        return certain if vague and certain is not False else accepts.formula
+
+    @property
     def passes(self) -> bool:
         """Is it proved, or has somebody said of everything that speaks against it that it is known?"""
         idle = Code.UNUSED_SUPPRESSION

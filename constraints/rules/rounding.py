@@ -7,7 +7,7 @@ from math import ceil, floor, isfinite
 from typing import cast
 
 from ..dims import Dim, Term, ceildiv
-from ..formula import all_of, any_of, ge, le, ne
+from ..formula import Formula, all_of, any_of, divides, ge, le, ne
 from ..language import Context, Number
 
 DENOMINATOR = 4096
@@ -43,10 +43,11 @@ def scaled(c: Context, size: Dim, factor: float | Number | Term) -> Dim:
     p, q = ratio.numerator, ratio.denominator
     gap = q * Fraction(factor) - p
     if q > DENOMINATOR or (gap < 0 and -gap > p * Fraction(1, 2**54)):
+        whole: Formula = divides(q, size) if q <= DENOMINATOR else True
         wrong = next((n for n in range(CHECKED + 1) if floor(n * factor) != n * p // q), None)
         if wrong is not None and not c.at_least(-size, 1 - wrong):
             reason = f"floor({size} * {factor}) is taken for {p}*n // {q}, which differs at {wrong}"
-            c.approximate(reason, where=any_of((ge(size, wrong), le(size, -1))))
+            c.approximate(reason, where=any_of((all_of((ge(size, wrong), whole)), le(size, -1))))
         elif wrong is None and not c.at_least(-size, -CHECKED):
             reason = f"floor({size} * {factor}) is taken for {p}*n // {q}, tried up to {CHECKED} only"
             c.approximate(reason, where=any_of((ge(size, CHECKED + 1), le(size, -1))))

@@ -130,7 +130,7 @@ class _Chooser:
         self.wanted = [dim for d in spec.inputs for dim in _dims(d)]
         accepts = report.accepts
         self.domain = [*conjuncts(accepts.domain)]
-        self.accepted = [*self.domain, *conjuncts(accepts.formula)]
+        self.accepted = [*self.domain, *conjuncts(report.supposed)]
         self.given = [*given, *(ge(sym(name), 0) for name in self.lone)]
         """torch's dynamic integers are sizes, and not below 0."""
 
@@ -188,7 +188,7 @@ class _Chooser:
                 kept = _kept(box, free_symbols(formula))
                 yield GivenUp("trace", "", kept, f"the trace fixes sizes that the model does not: {kept}")
                 narrowed.append(formula)
-        for formula in conjuncts(self.report.accepts.formula):
+        for formula in conjuncts(self.report.supposed):
             names = free_symbols(formula)
             if not _is_plain(formula) and not self._follows(_restricted(box, names), narrowed):
                 kept = _kept(box, names)

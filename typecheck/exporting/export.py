@@ -196,7 +196,7 @@ class _Exporting:
         if shapes is None:
             raise TargetError(f"{report.target} runs for none of the declared inputs", "check says why")
         self.shapes = shapes
-        self.wanted = Wanted(self.spec, self.judge, report.accepts.formula, shapes.way)
+        self.wanted = Wanted(self.spec, self.judge, report.supposed, shapes.way)
 
     def exported(self) -> Exported:
         paths = self._paths(self.shapes)

@@ -135,7 +135,7 @@ class Migrations:
 
     @property
     def _formulas(self) -> tuple[Formula, ...]:
-        return (*self._asked.system.domain.assumptions, *conjuncts(self.report.accepts.formula))
+        return (*self._asked.system.domain.assumptions, *conjuncts(self.report.supposed))
 
     @property
     def graph_module(self) -> GraphModule:
@@ -280,7 +280,7 @@ def _all_types(
 ) -> tuple[dict[str, Type], dict[str, Type]]:
     """The principal type of each node, and that with terms, over all paths that some accepted input takes."""
     judge = Judge(Budget(budget_s))
-    accepted = (*system.domain.assumptions, *conjuncts(report.accepts.formula))
+    accepted = (*system.domain.assumptions, *conjuncts(report.supposed))
     simpler = replacements(report.dims)
     principal: dict[str, list[Type]] = {}
     terms: dict[str, list[Type]] = {}

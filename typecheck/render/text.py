@@ -121,8 +121,8 @@ def _condition(page: _Page, report: Report) -> Iterator[str]:
         for part in report.parts:
             where = ", ".join(dict.fromkeys(place(link.origin) for link in part.imposed))
             refused = f"; refused at {sizes(part.refused)}" if part.refused and page.full else ""
-            told = f"{part.condition}: imposed by {where}{refused}"
-            yield from (page.paint(line, "dim") for line in page.wrapped(told, "      ", "    "))
+            text = f"{part.condition}: imposed by {where}{refused}"
+            yield from (page.paint(line, "dim") for line in page.wrapped(text, "      ", "    "))
 
 
 def conditions(report: Report) -> list[tuple[str, str]]:
