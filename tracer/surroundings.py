@@ -153,14 +153,14 @@ def _generators() -> Iterator[Setting]:
         yield Setting("random numbers of CUDA", torch.cuda.get_rng_state_all, torch.cuda.set_rng_state_all)
 
 
-def seed() -> None:
+def seed(number: int = SEED) -> None:
     """Starts the random numbers of torch, Python and NumPy anew."""
-    torch.default_generator.manual_seed(SEED)
-    random.seed(SEED)
+    torch.default_generator.manual_seed(number)
+    random.seed(number)
     if (numpy := sys.modules.get("numpy")) is not None:
-        numpy.random.seed(SEED)
+        numpy.random.seed(number)
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        torch.cuda.manual_seed_all(SEED)
+        torch.cuda.manual_seed_all(number)
 
 
 @contextlib.contextmanager

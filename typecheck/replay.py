@@ -45,10 +45,10 @@ class Limits:
     """Elements of all inputs together."""
     weights: int = 200_000_000
     """Elements of all parameters and buffers, which are copied for each run."""
-    made: int = 16_000_000
-    """Elements of all tensors that a run makes, as recorded, where fake tensors agree with the claim."""
-    total: int = 250_000_000
-    """Elements copied and made by all such runs together: a gigabyte of float32."""
+    made: int = 4_000_000
+    """Elements of all tensors that a run makes, as recorded, where fake tensors do not see all."""
+    total: int = 100_000_000
+    """Elements copied and made by all such runs together: 400 megabytes of float32."""
     seconds: float = 20.0
     """A run that takes longer is broken off, and what it would have shown is not known."""
 
@@ -85,8 +85,8 @@ class Failed:
     raised: bool = False
     """The program raised this, and it is no matter of sizes: a defect of the program."""
     origin: Origin = field(default_factory=Origin)
-    slow: bool = False
-    """It was broken off, for the time that it took."""
+    final: bool = False
+    """No other run at these sizes says more: it took too long, or the data decide."""
 
 
 Outcome: TypeAlias = "Ran | Refused | Failed"
@@ -119,28 +119,38 @@ class Replayer:
     def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
         """What the program does at these sizes; `accepted` is what is expected of it.
 
-        Fake tensors are believed where they agree with that. Otherwise real ones have the last word, and they
-        alone say that the program raises what is no refusal: it may be fake tensors that cannot do something.
+        Fake tensors are believed where they agree with that and see all that matters. Otherwise real ones
+        have the last word, and they alone say that the program raises what is no refusal: it may be fake
+        tensors that cannot do something.
         """
+        if self._unseen and self._afford(values):
+            real = self._real(values, accepted)
+            if not isinstance(real, Failed) or real.raised or real.final:
+                return real
         fake = self._attempt(values, FAKE, Fill.ZEROS)
-        agrees = isinstance(fake, Ran if accepted else Refused)
-        if agrees and not (self._unseen and self._afford(values)):
+        if isinstance(fake, Ran if accepted else Refused):
             return fake
         if not self._moderate(values):
             if isinstance(fake, Ran):
                 return Failed("fake tensors check less, and real ones would be too large")
             return replace(fake, raised=False) if isinstance(fake, Failed) else fake
-        for fill in Fill if self._unseen and not accepted else (Fill.ZEROS, Fill.ONES):
-            real = self._attempt(values, REAL, fill)
-            if isinstance(real, Ran if accepted else Refused):
-                return real
-        if isinstance(real, Failed) and not accepted and _NO_KERNEL in real.reason:
-            return Refused(REAL, real.reason.partition(": ")[2], real.reason.partition(": ")[0], real.origin)
-        if not isinstance(real, Failed):
-            return self._by_data(real) or real
-        if real.slow or (real.raised and not isinstance(fake, Refused)):
+        real = self._real(values, accepted)
+        if not isinstance(real, Failed) or (real.raised and not isinstance(fake, Refused)):
             return real
         return replace(fake, raised=False) if isinstance(fake, Failed) else fake
+
+    def _real(self, values: Mapping[str, int], accepted: bool) -> Outcome:
+        """What the program does on real kernels: what is expected, for some data, or what the last did."""
+        for fill in Fill if self._unseen and not accepted else (Fill.ZEROS, Fill.ONES):
+            real = self._attempt(values, REAL, fill)
+            if isinstance(real, Ran if accepted else Refused) or (isinstance(real, Failed) and real.final):
+                return real
+        if isinstance(real, Failed):
+            if not accepted and _NO_KERNEL in real.reason:
+                exception, _, reason = real.reason.partition(": ")
+                return Refused(REAL, reason, exception, real.origin)
+            return real
+        return self._by_data(real) or real
 
     def _by_data(self, real: Ran | Refused) -> Failed | None:
         """Why a run against what is claimed of the sizes may be the doing of the data, if so.
@@ -149,13 +159,14 @@ class Replayer:
         are computed from integers of the inputs are invalid for some integers whatever the sizes.
         """
         if isinstance(real, Ran) and Source.CHOSEN in self._unseen.indices:
-            return Failed("the data choose the indices, and those that were tried are valid")
+            return Failed("the data choose the indices, and those that were tried are valid", final=True)
         if isinstance(real, Refused) and Source.GIVEN in self._unseen.indices and _is_of_index(real):
-            return Failed(f"indices are computed from integers of the inputs, which are zeros: {real.reason}")
+            told = f"indices are computed from integers of the inputs, which are zeros: {real.reason}"
+            return Failed(told, origin=real.origin, final=True)
         return None
 
     def _afford(self, values: Mapping[str, int]) -> bool:
-        """May the program run on real kernels, though fake ones agree? If so, that is taken off what is left.
+        """May the program run on real kernels, whatever fake ones say? If so, that is taken off what is left.
         """
         if self._system is None or not self._moderate(values):
             return False
@@ -244,6 +255,7 @@ def _outcome(
     from ..tracer.origins import REFUSALS, ModuleNames, is_miscall, of_error
     from ..tracer.record import bind
     from ..tracer.stand_ins import sources_of
+    from ..tracer.surroundings import seed
 
     modules = submodules(target)
     device = _device(target)
@@ -255,11 +267,11 @@ def _outcome(
             _uncompiled(),
             listening(checked(values)),
         ):
-            torch.manual_seed(fill.value)
+            seed(fill.value)
             bound = bind(target, spec.inputs, lambda declared: _build(declared, values, fill, device))
             target(*bound.args, **bound.kwargs)
     except OutOfTime:
-        return Failed(f"it took longer than {seconds:.0f} s", slow=True)
+        return Failed(f"it took longer than {seconds:.0f} s", final=True)
     except refused as error:
         told = f"{type(error).__name__}: {error}"
         if _is_other(error):

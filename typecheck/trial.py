@@ -19,7 +19,7 @@ from .codes import Code
 from .replay import Failed, Outcome, Ran, Refused
 from .report import Accepts, Finding
 from .sources import Source
-from .unseen import unseen
+from .unseen import Unseen, unseen
 
 MAX_WITNESSES = 8
 """How many findings get a witness of their own."""
@@ -33,7 +33,7 @@ STEPS = (0, 1, 2, 3, 4, 5, 6, 7, 15, 31, 63, 200)
 """and how far from the smallest value,"""
 RANKS = range(6)
 """or from the smallest rank."""
-CORNERS = 8
+CORNERS = 6
 """How many corners are tried where fake tensors do not see all that matters,"""
 FAR = (200, 4097)
 """and how far out they lie: beyond 128, where bytes wrap, and beyond 2048, where short floats round."""
@@ -139,7 +139,7 @@ class Trial:
             if not self._tried(values, accepted) or spent > SAMPLE_NODES or not any(left.values()):
                 break
         if self.unseen and not self.mistakes:
-            corners = self._distinct(accepts, _corners(accepts.symbols, facts, self.unseen.sizes))
+            corners = self._distinct(accepts, _corners(accepts.symbols, facts, self.unseen))
             for values in islice(corners, CORNERS):
                 if not self._tried(values, accepts.holds(**values)):
                     return
@@ -176,15 +176,17 @@ def _mixed(symbols: Iterable[str], facts: Mapping[str, Fact]) -> Iterator[dict[s
 
 
 def _corners(
-    symbols: Sequence[str], facts: Mapping[str, Fact], sizes: Sequence[int]
+    symbols: Sequence[str], facts: Mapping[str, Fact], unseen: Unseen
 ) -> Iterator[dict[str, int]]:
-    """Assignments where all symbols are least but for one, or none is least; `sizes`: just beyond these, too.
+    """Assignments where all symbols are least but for one that matters to what is not seen, or none of these
+    is least.
     """
     least = {name: _reached(facts[name], 0) for name in symbols if not is_rank(name)}
-    for far in (FAR[0], *(size + 1 for size in sizes), *FAR[1:]):
-        for name in least:
+    others = [name for name in least if name in unseen.symbols]
+    for far in (FAR[0], *(size + 1 for size in unseen.sizes), *FAR[1:]):
+        for name in others:
             yield {**dict.fromkeys(symbols, 1), **least, name: _reached(facts[name], far)}
-    yield {**dict.fromkeys(symbols, 1), **{name: _reached(facts[name], FAR[0]) for name in least}}
+    yield {**dict.fromkeys(symbols, 1), **least, **{n: _reached(facts[n], FAR[0]) for n in others}}
 
 
 def _reached(fact: Fact, far: int) -> int:

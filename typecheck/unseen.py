@@ -13,8 +13,8 @@ from math import prod
 from typing import Final
 
 from ..constraints.contents.indices import INDICES
-from ..constraints.dims import UnknownSymbol, evaluate
-from ..constraints.formula import holds
+from ..constraints.dims import Dim, Term, UnknownSymbol, evaluate, symbols
+from ..constraints.formula import free_symbols, holds
 from ..constraints.language import Tensor, Value
 from ..constraints.program import Node, refs
 from ..constraints.system import Path, System
@@ -50,8 +50,8 @@ RANDOM: Final = frozenset(
     rand randn randint randperm rand_like randn_like randint_like multinomial bernoulli normal poisson
     """.split()
 )
-_FIRST: Final = ("embedding", "aten_embedding", "_embedding", "one_hot")
-"""How the operators are called whose first operand is an index, and not what is indexed."""
+_TABLES: Final = ("embedding", "aten_embedding", "_embedding", "one_hot")
+"""How the operators are called that take what is indexed and the index in either order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,8 @@ class Unseen:
     """Does it go on where an operator was said to refuse?"""
     sizes: tuple[int, ...] = ()
     """Numbers that such an index goes into: the rows of a table."""
+    symbols: frozenset[str] = frozenset()
+    """The sizes that these indices, what they go into, and what is caught speak of."""
 
     def __bool__(self) -> bool:
         return self.caught or Source.COMPUTED in self.indices
@@ -71,17 +73,20 @@ class Unseen:
 
 def unseen(system: System) -> Unseen:
     """What fake tensors do not see of a program, on any of its paths."""
-    indices, sizes = Source.NOTHING, set[int]()
+    indices, dims = Source.NOTHING, set[Dim]()
     for path in system.paths:
-        for source, into in _indices(path):
+        for source, spoken_of in _indices(path):
             if Source.COMPUTED in source:
                 indices |= source
-                sizes |= {d for d in into if isinstance(d, int)}
-    return Unseen(indices, any(c.caught for path in system.paths for c in path.conditions), (*sorted(sizes),))
+                dims.update(spoken_of)
+    conditions = (c for path in system.paths for c in path.conditions)
+    caught = {c.formula for c in conditions if c.caught and c.formula is not None}
+    names = frozenset[str]().union(*map(symbols, dims), *map(free_symbols, caught))
+    return Unseen(indices, bool(caught), (*sorted(d for d in dims if isinstance(d, int)),), names)
 
 
-def _indices(path: Path) -> Iterator[tuple[Source, tuple[object, ...]]]:
-    """What each index comes from, and the shape that it goes into."""
+def _indices(path: Path) -> Iterator[tuple[Source, tuple[Dim, ...]]]:
+    """What each index comes from, and the sizes of it and of what it goes into."""
     sources = {given.id: _of_input(given.type, given.parameter) for given in path.program.inputs}
     for node in path.program.nodes:
         reads = {ref.id for _, argument in node.args for ref in refs(argument)}
@@ -96,8 +101,9 @@ def _indices(path: Path) -> Iterator[tuple[Source, tuple[object, ...]]]:
         sources.update(dict.fromkeys(node.results, found))
         if node.op in INDICES:
             into = _indexed(node, path.values)
-            for id in _index_operands(node, path.values):
-                yield sources.get(id, Source.NOTHING), into
+            for id, index in _index_operands(node, path.values):
+                own = (d for d in index.shape if isinstance(d, Term))
+                yield sources.get(id, Source.NOTHING), (*into, *own)
 
 
 def _of_input(value: Value, parameter: bool) -> Source:
@@ -107,21 +113,26 @@ def _of_input(value: Value, parameter: bool) -> Source:
     return Source.GIVEN if whole else Source.CHOSEN
 
 
-def _index_operands(node: Node, values: Mapping[int, Value]) -> Iterator[int]:
+def _index_operands(node: Node, values: Mapping[int, Value]) -> Iterator[tuple[int, Tensor]]:
     """The operands that are integers, but for what is indexed. A mask is never out of range."""
     for place, (_, argument) in enumerate(node.args):
-        if place > 0 or node.op.startswith(_FIRST):
+        if place > 0 or node.op.startswith(_TABLES):
             for ref in refs(argument):
                 value = values.get(ref.id)
-                if isinstance(value, Tensor) and (value.dtype or "int").startswith(("int", "uint")):
-                    yield ref.id
+                if isinstance(value, Tensor) and _is_whole(value):
+                    yield ref.id, value
 
 
-def _indexed(node: Node, values: Mapping[int, Value]) -> tuple[object, ...]:
-    """The shape of what is indexed."""
-    place = 1 if node.op.startswith(_FIRST) else 0
-    found = [values.get(ref.id) for _, argument in node.args[place : place + 1] for ref in refs(argument)]
-    return found[0].shape if found and isinstance(found[0], Tensor) else ()
+def _is_whole(tensor: Tensor) -> bool:
+    return (tensor.dtype or "int").startswith(("int", "uint"))
+
+
+def _indexed(node: Node, values: Mapping[int, Value]) -> tuple[Dim, ...]:
+    """The shape of what is indexed: the first operand, or of a table the one that holds no integers."""
+    table = node.op.startswith(_TABLES)
+    operands = (values.get(ref.id) for _, argument in node.args for ref in refs(argument))
+    found = (v for v in operands if isinstance(v, Tensor) and not (table and _is_whole(v)))
+    return next((v.shape for v in found), ())
 
 
 def made(system: System, sizes: Mapping[str, int]) -> int:
@@ -142,8 +153,8 @@ def _elements(tensor: Tensor, sizes: Mapping[str, int]) -> int:
     return prod(_size(dim, sizes) for dim in tensor.shape)
 
 
-def _size(dim: object, sizes: Mapping[str, int]) -> int:
+def _size(dim: Dim, sizes: Mapping[str, int]) -> int:
     try:
-        return max(evaluate(dim, sizes), 0)  # type: ignore[arg-type]
+        return max(evaluate(dim, sizes), 0)
     except (UnknownSymbol, ZeroDivisionError):
         return 2

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import copy
+import functools
 import os
 import random
 import signal
@@ -16,6 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from importlib.util import find_spec
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +26,8 @@ import torch
 import whole_state as states
 from torch import Tensor, nn
 from whole_state import differences, whole_state
+from zoo.catalogue import CATALOGUE
+from zoo.row import Row
 
 from anyshape.tracer import held, surroundings
 from anyshape.typecheck import ExportError, TargetError, branches, check, export, infer, migrate
@@ -227,6 +231,27 @@ def test_a_thread_that_runs_the_model_meanwhile() -> None:
         done.set()
         thread.join()
     assert wrong == []
+
+
+# ---- models of public packages
+
+
+@functools.cache
+def _public() -> tuple[Row, ...]:
+    """A hundred models of the packages that are installed, from all over the catalogue."""
+    installed = [row for row in CATALOGUE if find_spec(row.package) is not None]
+    return tuple(installed[:: max(len(installed) // 100, 1)][:100])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(100))
+def test_of_public_models(number: int) -> None:
+    if number >= len(_public()):
+        pytest.skip(f"{len(_public())} models are installed")
+    row = _public()[number]
+    model = row.copies()()
+    check(model, row.inputs, row.assume, budget_s=5.0)  # packages import modules when they first need them
+    assert left(model, lambda: check(model, row.inputs, row.assume, budget_s=5.0)) == []
 
 
 # ---- the oracle sees each kind of change

@@ -1,0 +1,182 @@
+"""Real kernels are asked where fake ones do not see what matters, and what they say counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from anyshape.constraints import generate
+from anyshape.constraints.rules import default_rules
+from anyshape.constraints.spec_text import parse_spec
+from anyshape.constraints.system import System
+from anyshape.solver.decide import Oracle
+from anyshape.tracer.record import record
+from anyshape.typecheck import check
+from anyshape.typecheck.replay import FAKE, REAL, Failed, Limits, Ran, Refused, Replayer
+from anyshape.typecheck.unseen import Source, Unseen, made, unseen
+
+
+def recorded(target: Callable[..., Any], inputs: str) -> System:
+    spec = parse_spec(inputs)
+    return record(target, spec, default_rules, Oracle(spec.domain))[0]
+
+
+def replayer(target: Callable[..., Any], inputs: str, limits: Limits | None = None) -> Replayer:
+    made = Replayer(target, parse_spec(inputs), limits or Limits())
+    made.see(recorded(target, inputs))
+    return made
+
+
+def given(i: Tensor, table: Tensor) -> Tensor:
+    return F.embedding(i.view(-1), table)
+
+
+def shifted(i: Tensor, table: Tensor) -> Tensor:
+    return F.embedding(i + 1, table)
+
+
+def counted(x: Tensor, table: Tensor) -> Tensor:
+    return table[torch.arange(x.shape[0])]
+
+
+def bytes_of(x: Tensor) -> Tensor:
+    return F.embedding(torch.arange(x.shape[0]).to(torch.int8).long(), torch.ones(500, 4))
+
+
+def sorted_(x: Tensor, table: Tensor) -> Tensor:
+    return table.index_select(0, x.argsort())
+
+
+def drawn(x: Tensor, table: Tensor) -> Tensor:
+    return table[torch.randint(0, x.shape[0], (4,))]
+
+
+def masked(x: Tensor) -> Tensor:
+    return x[x > 0]
+
+
+def sliced(x: Tensor) -> Tensor:
+    return x[1:, None]
+
+
+def caught(x: Tensor) -> Tensor:
+    try:
+        return x.view(-1, 2)
+    except RuntimeError:
+        return x
+
+
+class Buffered(nn.Module):
+    places: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("places", torch.arange(8).view(1, 8))
+        self.table = nn.Embedding(8, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.table(self.places[:, : x.shape[1]])
+
+
+COMPUTED, CHOSEN, GIVEN = Source.COMPUTED, Source.CHOSEN, Source.GIVEN
+
+# target, spec, what is not seen
+CASES: list[tuple[Callable[..., Any], str, Unseen]] = [
+    (given, "i: int64[n]; table: [r, d]", Unseen()),
+    (shifted, "i: int64[n]; table: [r, d]", Unseen(COMPUTED | GIVEN, symbols=frozenset("nrd"))),
+    (counted, "x: [n]; table: [r, d]", Unseen(COMPUTED, symbols=frozenset("nrd"))),
+    (counted, "x: [n]; table: [7, d]", Unseen(COMPUTED, sizes=(7,), symbols=frozenset("nd"))),
+    (bytes_of, "x: [n]", Unseen(COMPUTED, sizes=(4, 500), symbols=frozenset("n"))),
+    (sorted_, "x: [n]; table: [r, d]", Unseen(COMPUTED | CHOSEN, symbols=frozenset("nrd"))),
+    (drawn, "x: [n]; table: [r, 3]", Unseen(COMPUTED | CHOSEN, sizes=(3,), symbols=frozenset("r"))),
+    (masked, "x: [n]", Unseen()),
+    (sliced, "x: [n]", Unseen()),
+    (caught, "x: [n]", Unseen(caught=True, symbols=frozenset("n"))),
+    (Buffered(), "x: [b, t, 4]", Unseen()),
+]
+
+
+@pytest.mark.parametrize("target, inputs, expected", CASES)
+def test_what_is_not_seen(target: Callable[..., Any], inputs: str, expected: Unseen) -> None:
+    found = unseen(recorded(target, inputs))
+    assert found == expected and bool(found) == bool(expected)
+
+
+def test_how_much_a_run_makes() -> None:
+    system = recorded(lambda x: (x * 2).sum(0), "x: [n, 3]")
+    assert made(system, {"n": 5}) == 15 + 15 + 3
+
+
+# target, spec, sizes, what is claimed, what is found out
+OUTCOMES: list[tuple[Callable[..., Any], str, dict[str, int], bool, type]] = [
+    (counted, "x: [n]; table: [r, 2]", {"n": 3, "r": 3}, True, Ran),
+    (counted, "x: [n]; table: [r, 2]", {"n": 4, "r": 3}, True, Refused),
+    (counted, "x: [n]; table: [r, 2]", {"n": 4, "r": 3}, False, Refused),
+    (bytes_of, "x: [n]", {"n": 128}, True, Ran),
+    (bytes_of, "x: [n]", {"n": 129}, True, Refused),
+    (sorted_, "x: [n]; table: [r, 2]", {"n": 4, "r": 3}, True, Refused),
+    (sorted_, "x: [n]; table: [r, 2]", {"n": 4, "r": 3}, False, Refused),
+    (sorted_, "x: [n]; table: [r, 2]", {"n": 3, "r": 3}, False, Failed),
+    (shifted, "i: int64[n]; table: [r, 2]", {"n": 3, "r": 1}, True, Failed),
+    (shifted, "i: int64[n]; table: [r, 2]", {"n": 3, "r": 2}, True, Ran),
+    (caught, "x: [n]", {"n": 3}, True, Ran),
+]
+
+
+@pytest.mark.parametrize("target, inputs, sizes, accepted, kind", OUTCOMES)
+def test_real_kernels_have_the_last_word(
+    target: Callable[..., Any], inputs: str, sizes: dict[str, int], accepted: bool, kind: type
+) -> None:
+    outcome = replayer(target, inputs).run(sizes, accepted)
+    assert isinstance(outcome, kind), outcome
+    assert isinstance(outcome, Failed) or outcome.how == REAL
+
+
+def test_the_greatest_is_chosen_last_by_some_data() -> None:
+    """Of zeros and of ones `argmax` chooses the first."""
+
+    def last(x: Tensor, table: Tensor) -> Tensor:
+        return table[x.argmax()]
+
+    outcome = replayer(last, "x: [n]; table: [r, 2]").run({"n": 5, "r": 3}, False)
+    assert isinstance(outcome, Refused) and outcome.exception == "IndexError"
+
+
+@pytest.mark.parametrize("limits", [Limits(made=10), Limits(total=10), Limits(inputs=10)])
+def test_beyond_the_limits_fake_tensors_are_believed(limits: Limits) -> None:
+    run = replayer(counted, "x: [n]; table: [r, 2]", limits).run
+    assert run({"n": 20, "r": 20}, True) == Ran(FAKE)
+    assert run({"n": 20, "r": 3}, True) == Ran(FAKE), "they see no index"
+
+
+def test_what_is_left_is_used_up() -> None:
+    run = replayer(counted, "x: [n]; table: [r, 2]", Limits(total=100)).run
+    hows = [run({"n": 4, "r": 4 + k}, True) for k in range(8)]
+    assert hows[0] == Ran(REAL) and hows[-1] == Ran(FAKE)
+
+
+def test_a_run_that_takes_too_long_is_broken_off() -> None:
+    def endless(x: Tensor, table: Tensor) -> Tensor:
+        while bool((x[:0] > 0).all()) and not isinstance(x, torch._subclasses.FakeTensor):
+            x = x + 0
+        return table[torch.arange(x.shape[0])]
+
+    made = Replayer(endless, parse_spec("x: [n]; table: [r, 2]"), Limits(seconds=0.1))
+    made.see(recorded(counted, "x: [n]; table: [r, 2]"))
+    outcome = made.run({"n": 2, "r": 2}, True)
+    assert isinstance(outcome, Failed) and "longer than" in outcome.reason
+
+
+@pytest.mark.parametrize("target", [counted, sorted_])
+def test_a_law_that_is_wrong_is_found_out(target: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without any requirement on indices these would be proved."""
+    monkeypatch.setattr(generate, "require_in_range", lambda *args: None)
+    report = check(target, "x: [n]; table: [r, d]")
+    assert report.verdict == "unknown", report.to_text()
+    assert any(dict(finding.witness or {}).get("n", 0) > 1 for finding in report.findings)
+    assert check(target, "x: [n]; table: [r, d]", replay=False).verdict == "proved"
