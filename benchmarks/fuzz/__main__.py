@@ -36,7 +36,6 @@ def main(arguments: Sequence[str]) -> int:
     folder = Path(options.out)
     statistics, wrong, undecided = Statistics(), [], []
     if options.names:
-        campaign.prepare()
         rows = campaign.examined([(named(n), n.split()[0]) for n in options.names.split(",")], effort)
     else:
         rows = campaign.rows(numbers, options.seed, families, effort, options.jobs)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
-
-import torch
 
 from .comparing import Checked, Wrong, checked, examples, first_by_kind, near, wrongs
 from .eager import ALL, FIRST, Outcome, outcomes
@@ -116,18 +112,10 @@ def _judged(task: tuple[Program, Sequence[Sizes], Iterable[str], float]) -> list
         return [Outcome("refused", f"{type(error).__name__}: {error}") for _ in at]
 
 
-def prepare() -> None:
-    """Before the first fork: one thread, and no warnings of torch in the children."""
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
-    logging.disable(logging.CRITICAL)
-
-
 def rows(
     numbers: Iterable[int], seed: int, families: Sequence[str], effort: Effort, jobs: int = 1
 ) -> Iterator[Row]:
     """The rows of the programs of these numbers: in their order with one job, as they come with more."""
-    prepare()
     every = list(numbers)
     if jobs == 1:
         yield from examined((written(seed, number, families) for number in every), effort)
