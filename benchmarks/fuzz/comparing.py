@@ -84,6 +84,9 @@ def checked(program: Program, budget_s: float) -> Checked:
     """Checks the program. Whatever else than a report comes of it is told, too."""
     try:
         target = program.build()()
+    except Exception as error:  # noqa: BLE001 (the program itself is wrong: it runs nowhere)
+        return Checked(raised=f"{type(error).__name__}: {error}", target_error=True)
+    try:
         return Checked(check(target, program.spec, program.assume, budget_s=budget_s))
     except TargetError as error:
         return Checked(raised=f"TargetError: {error}", target_error=True)
