@@ -25,6 +25,10 @@ class Effort:
     check_s: float = 40.0
     """After which a check has hung."""
     eager_s: float = 5.0
+    replay: bool = True
+    """Whether checks try their examples on the program. Without that, mistakes of proofs show that a replay
+    would have turned into `unknown`.
+    """
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Bench:
     def __init__(self, effort: Effort, check: Callable[..., Checked] = checked) -> None:
         self.effort = effort
         self._checker: Servant[Program, Checked] = Servant(
-            partial(check, budget_s=effort.budget_s), effort.check_s
+            partial(check, budget_s=effort.budget_s, replay=effort.replay), effort.check_s
         )
         self._eager: Servant[Any, list[Outcome]] = Servant(_judged, effort.eager_s * 3 + 5)
 

@@ -116,7 +116,7 @@ def test_a_row_from_end_to_end() -> None:
         assert right.verdict == "refined" and right.decided and not right.wrong
         assert right.ran and right.refused
 
-    def wrong(program: Program, budget_s: float) -> Checked:
+    def wrong(program: Program, budget_s: float, replay: bool) -> Checked:
         return said(Verdict.PROVED)
 
     with Bench(Effort(points=12), wrong) as bench:

@@ -22,7 +22,7 @@ from benchmarks.fuzz.families import written
 from benchmarks.fuzz.program import Program
 
 MOST = 2000
-EFFORT = Effort(points=12)
+EFFORT = Effort(points=12, replay=False)
 
 
 class Lenient:
@@ -88,9 +88,9 @@ PLANTED = {
 def test_a_planted_mistake_is_found(planted: str) -> None:
     family, mistake = PLANTED[planted]
 
-    def mistaken(program: Program, budget_s: float) -> Checked:
+    def mistaken(program: Program, budget_s: float, replay: bool) -> Checked:
         with mistake():
-            return checked(program, budget_s)
+            return checked(program, budget_s, replay)
 
     with Bench(EFFORT, mistaken) as wrong, Bench(EFFORT) as right:
         for number in range(MOST):
