@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import logging
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
-
-import torch
 
 from .comparing import Checked, Wrong, checked, examples, first_by_kind, near, wrongs
 from .eager import ALL, FIRST, Outcome, outcomes
@@ -29,6 +25,10 @@ class Effort:
     check_s: float = 40.0
     """After which a check has hung."""
     eager_s: float = 5.0
+    replay: bool = True
+    """Whether checks try their examples on the program. Without that, mistakes of proofs show that a replay
+    would have turned into `unknown`.
+    """
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Bench:
     def __init__(self, effort: Effort, check: Callable[..., Checked] = checked) -> None:
         self.effort = effort
         self._checker: Servant[Program, Checked] = Servant(
-            partial(check, budget_s=effort.budget_s), effort.check_s
+            partial(check, budget_s=effort.budget_s, replay=effort.replay), effort.check_s
         )
         self._eager: Servant[Any, list[Outcome]] = Servant(_judged, effort.eager_s * 3 + 5)
 
@@ -116,18 +116,10 @@ def _judged(task: tuple[Program, Sequence[Sizes], Iterable[str], float]) -> list
         return [Outcome("refused", f"{type(error).__name__}: {error}") for _ in at]
 
 
-def prepare() -> None:
-    """Before the first fork: one thread, and no warnings of torch in the children."""
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
-    logging.disable(logging.CRITICAL)
-
-
 def rows(
     numbers: Iterable[int], seed: int, families: Sequence[str], effort: Effort, jobs: int = 1
 ) -> Iterator[Row]:
     """The rows of the programs of these numbers: in their order with one job, as they come with more."""
-    prepare()
     every = list(numbers)
     if jobs == 1:
         yield from examined((written(seed, number, families) for number in every), effort)

@@ -80,11 +80,14 @@ def general(text: str) -> str:
     return re.sub(r"\d+", "#", re.sub(r"\b[a-z]\b|\bt\d+\b", "_", " ".join(text.split())))[:160]
 
 
-def checked(program: Program, budget_s: float) -> Checked:
+def checked(program: Program, budget_s: float, replay: bool = True) -> Checked:
     """Checks the program. Whatever else than a report comes of it is told, too."""
     try:
         target = program.build()()
-        return Checked(check(target, program.spec, program.assume, budget_s=budget_s))
+    except Exception as error:  # noqa: BLE001 (the program itself is wrong: it runs nowhere)
+        return Checked(raised=f"{type(error).__name__}: {error}", target_error=True)
+    try:
+        return Checked(check(target, program.spec, program.assume, budget_s=budget_s, replay=replay))
     except TargetError as error:
         return Checked(raised=f"TargetError: {error}", target_error=True)
     except Exception as error:  # noqa: BLE001 (`check` documents two exceptions; any other is what is looked for)

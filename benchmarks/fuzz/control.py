@@ -182,7 +182,7 @@ def loop(w: Writer) -> None:
 WHILES: Final = (
     ("{t}", "while {r}.shape[0] > {k}:", "{r} = {r}[::2]"),
     ("{t}", "while {r}.shape[0] > {k}:", "{r} = {r}[1:]"),
-    ("{t}", "while len({r}) < {K}:", "{r} = torch.cat([{r}, {r}])"),
+    ("{t}", "while 0 < len({r}) < {K}:", "{r} = torch.cat([{r}, {r}])"),
     ("{t}", "while {r}.shape[-1] % 2 == 0 and {r}.shape[-1]:", "{r} = {r}[..., : {r}.shape[-1] // 2]"),
     ("{t}", "while {r}.dim() > 1:", "{r} = {r}.sum(0)"),
     ("{t}", "while {r}.shape[0] > 1:", "{r} = {r}[: {r}.shape[0] // 2] + {r}[{r}.shape[0] // 2 :]"),

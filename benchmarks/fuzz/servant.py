@@ -5,15 +5,19 @@ it.
 from __future__ import annotations
 
 import gc
+import logging
 import multiprocessing
 import os
 import resource
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Generic, TypeVar
+
+import torch
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
@@ -82,6 +86,9 @@ class Servant(Generic[Task, Answer]):
         silence = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silence, sys.stdout.fileno())
         os.dup2(silence, sys.stderr.fileno())
+        logging.disable(logging.CRITICAL)
+        warnings.simplefilter("ignore")
+        torch.set_num_threads(1)  # tensors are small, and threads do not survive a fork
         _limit_memory(GIB)
         while True:
             try:

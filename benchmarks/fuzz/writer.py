@@ -47,8 +47,8 @@ class Construct:
     `text` is an expression with holes, `shape` its sizes separated by commas: `*t` is the shape of the tensor
     in hole `t`, `t.0` one of its sizes, `?` a size that is not followed, and `!` alone an unknown rank. Holes
     by their first letter: n, m, p: a size; k, j, l: a small number; K: a larger one; t, u: a float tensor,
-    with its rank after it (`{t2}`); x: a float vector; i: an index tensor; b: a mask; d: a dimension; and
-    those of `choices`.
+    with its rank after it (`{t2}`); x: a float vector; i: an index tensor; b: a mask; d: a dimension;
+    D: a dtype.
     """
 
     name: str

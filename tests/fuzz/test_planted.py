@@ -5,8 +5,7 @@ A program counts as a find where the planted checker is wrong and the real one i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
@@ -14,16 +13,16 @@ import pytest
 
 from anyshape.constraints.contents import transfers
 from anyshape.constraints.language import Tensor
-from anyshape.tracer import numbers, record
+from anyshape.tracer import ledger, numbers
 from anyshape.typecheck.api import check, default_rules
 from benchmarks.fuzz import comparing
-from benchmarks.fuzz.campaign import Bench, Effort, prepare
+from benchmarks.fuzz.campaign import Bench, Effort
 from benchmarks.fuzz.comparing import Checked, checked
 from benchmarks.fuzz.families import written
 from benchmarks.fuzz.program import Program
 
 MOST = 2000
-EFFORT = Effort(points=12)
+EFFORT = Effort(points=12, replay=False)
 
 
 class Lenient:
@@ -61,12 +60,9 @@ def first_axis_kept(rule: Callable[..., Any]) -> Callable[..., Any]:
     return changed
 
 
-@contextmanager
-def one_side_forgotten() -> Iterator[None]:
-    """Where paths through a program split, the condition of the side not taken first is lost."""
-    real = record.negate
-    with mock.patch.object(record, "negate", lambda formula: True if real(formula) != formula else formula):
-        yield
+def one_side_forgotten() -> Any:
+    """Where paths through a program split, what the side of `else` knows is lost."""
+    return mock.patch.object(ledger, "negate", return_value=True)
 
 
 def laws(**changed: Any) -> Any:
@@ -74,10 +70,9 @@ def laws(**changed: Any) -> Any:
 
 
 PLANTED = {
-    "a rule that requires nothing: topk": ("operators", lambda: rules_changed(topk=forgetful)),
-    "a rule that requires nothing: matmul": ("operators", lambda: rules_changed(matmul=forgetful)),
+    "a rule that requires nothing: view": ("operators", lambda: rules_changed(view=forgetful)),
     "a rule with a wrong shape: getitem": ("operators", lambda: rules_changed(getitem=first_axis_kept)),
-    "a rule that requires nothing: cat": ("loops", lambda: rules_changed(cat=forgetful)),
+    "a rule that requires nothing: cat": ("lists", lambda: rules_changed(cat=forgetful)),
     "a transfer: a sum is its first operand": ("contents", lambda: laws(add=transfers._kept)),
     "a transfer: the greatest becomes the least": ("contents", lambda: laws(clamp=transfers._kept)),
     "a cast: integers do not wrap": ("casts", lambda: mock.patch.object(transfers, "fitted", lambda p,
@@ -93,11 +88,10 @@ PLANTED = {
 def test_a_planted_mistake_is_found(planted: str) -> None:
     family, mistake = PLANTED[planted]
 
-    def mistaken(program: Program, budget_s: float) -> Checked:
+    def mistaken(program: Program, budget_s: float, replay: bool) -> Checked:
         with mistake():
-            return checked(program, budget_s)
+            return checked(program, budget_s, replay)
 
-    prepare()
     with Bench(EFFORT, mistaken) as wrong, Bench(EFFORT) as right:
         for number in range(MOST):
             program, _ = written(11, number, [family])
