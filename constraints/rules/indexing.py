@@ -427,7 +427,7 @@ def index_put(
     _, target = indexed(c, input, _items(c, indices))
     same_dtype(c, input, values)
     broadcasts_into(c, values.shape, target.shape, spare=False)
-    return Tensor(input.shape, input.dtype, preserved(input.shape, input.layout))
+    return Tensor(input.shape, input.dtype, preserved(c, input.shape, input.layout))
 
 
 def unsafe_masked_index(
@@ -452,7 +452,7 @@ def unsafe_masked_index_put_accumulate(
         part = _clamped(c, input, indices)
         for tensor in (values, mask):
             _broadcasts_to(c, tensor, part, nothing)
-    return Tensor(input.shape, input.dtype, preserved(input.shape, input.layout))
+    return Tensor(input.shape, input.dtype, preserved(c, input.shape, input.layout))
 
 
 def _broadcasts_to(c: Context, part: Tensor, whole: Tensor, unless: Formula) -> None:

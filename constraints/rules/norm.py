@@ -11,8 +11,8 @@ from ..dims import Dim
 from ..formula import Formula, all_of, any_of, divides, eq, ge, ne
 from ..generate import RuleFunction
 from ..language import Context, Layout, Shape, Tensor, Value, product
-from .common import axis, contiguous_strides
-from .elementwise import apply_law, axes_by_stride, dense, pointwise, pointwise_layout, same_dtype
+from .common import axis, contiguous_strides, like_input
+from .elementwise import apply_law, pointwise, pointwise_layout, same_dtype
 from .strides import Strides, lies_so, strides_of, view_of
 
 Vector = Tensor | None
@@ -32,10 +32,7 @@ def suggested_layout(c: Context, input: Tensor) -> Layout | Strides:
     """`suggest_memory_format`: contiguous, but for images and volumes whose channels lie innermost."""
     if input.rank not in (4, 5) or input.layout is Layout.CONTIGUOUS:
         return Layout.CONTIGUOUS
-    order = axes_by_stride(c, input)
-    if order == tuple(range(input.rank)):
-        return Layout.CONTIGUOUS
-    return dense(input.shape, order) if order == (0, *range(2, input.rank), 1) else Layout.UNKNOWN
+    return like_input(c, input, input.shape)
 
 
 def parameters_fit(c: Context, input: Tensor, operation: str, *parameters: Value) -> str | None:

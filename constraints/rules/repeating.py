@@ -199,7 +199,7 @@ def flip(c: Context, input: Tensor, *dims: int) -> Tensor:
     """`[*d] -> [*d]`, reversed along some dims"""
     if dims:
         axes(c, dims, input.rank)
-    return Tensor(input.shape, input.dtype, preserved(input.shape, input.layout))
+    return Tensor(input.shape, input.dtype, preserved(c, input.shape, input.layout))
 
 
 def fliplr(c: Context, input: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from ..dims import Apply, Dim, Term, divide
 from ..formula import And, Compare, Formula, Or, all_of, any_of, eq, ne
@@ -17,6 +17,7 @@ from .common import contiguous_strides
 from .common import strides_of as strides_of
 
 Strides: TypeAlias = tuple[Dim, ...]
+UNDECIDED: Final = "undecided"
 
 
 def is_row_major(shape: Shape, strides: Strides) -> bool:
@@ -294,11 +295,11 @@ def _dense_in(shape: Shape, order: Sequence[int]) -> Strides:
     return tuple(step for _, step in sorted(zip(order, steps, strict=True)))
 
 
-def preserved(shape: Shape, layout: Layout | Strides) -> Layout | Strides:
+def preserved(c: Context, shape: Shape, layout: Layout | Strides) -> Layout | Strides:
     """The layout of a new tensor under `torch.preserve_format`: no gaps, the dims in the same order.
 
-    The order is read off strides of which each divides the next as a polynomial; where it cannot be, it is
-    unknown.
+    The order is read off strides of which each divides the next as a polynomial; where it cannot be,
+    `by_stride` may know it.
     """
     if not isinstance(layout, tuple) or is_row_major(shape, layout):
         return laid_out(shape, layout) if isinstance(layout, tuple) else layout
@@ -313,10 +314,61 @@ def preserved(shape: Shape, layout: Layout | Strides) -> Layout | Strides:
         order.insert(at, i)
     decided = all(_outer(layout[i], layout[j]) for i, j in pairwise(order))
     if not decided or any(layout[i] == 0 for i in order):
-        return Layout.UNKNOWN
+        axes = by_stride(c, shape, (layout,))
+        return Layout.UNKNOWN if axes is None else laid_out(shape, _dense_in(shape, axes))
     return laid_out(shape, _dense_in(shape, (*order, *lone)))
 
 
 def _outer(outer: Dim, inner: Dim) -> bool:
     """Is the first stride surely a multiple of the second?"""
     return quotient(outer, inner) is not None
+
+
+def by_stride(c: Context, shape: Shape, operands: Iterable[Sequence[Dim]]) -> tuple[int, ...] | None:
+    """The axes, slowest first, in the order of a new result of TensorIterator, or of `infer_dense_strides`,
+    for operands with these strides along the axes of the shape. None where it depends on sizes.
+
+    torch sorts by insertion, from the last axis to the first. The first operand whose strides along two axes
+    are not 0 says which of these is slower: that with the greater stride or, of equal strides, with more
+    elements. What no operand decides is passed over.
+    """
+    operands = [*operands]
+    order = list(reversed(range(len(shape))))
+    for end in range(1, len(order)):
+        at = end
+        for before in reversed(range(end)):
+            slower = _is_slower(c, shape, operands, order[before], order[at])
+            if slower is UNDECIDED:
+                return None
+            if slower is True:
+                order[before], order[at] = order[at], order[before]
+                at = before
+            elif slower is False:
+                break
+    return tuple(reversed(order))
+
+def _is_slower(
+    c: Context, shape: Shape, operands: Sequence[Sequence[Dim]], axis: int, other: int
+) -> bool | str | None:
+    """Whether the axis is slower than the other; None where no operand decides."""
+    for strides in operands:
+        one, two = strides[axis], strides[other]
+        if one == 0 or two == 0:
+            continue
+        if one != two:
+            if is_less(c, one, two):
+                return False
+            return True if is_less(c, two, one) else UNDECIDED
+        if is_less(c, shape[other], shape[axis]):
+            return True
+        if not (shape[axis] == shape[other] or is_less(c, shape[axis], shape[other] + 1)):
+            return UNDECIDED
+    return None
+
+
+def is_less(c: Context, a: Dim, b: Dim) -> bool:
+    """Whether certainly a < b, where no factor of both is 0."""
+    if c.at_least(b - a, 1):
+        return True
+    x, y, common = without_common(a, b, factors((a, b)))
+    return bool(common) and c.at_least(y - x, 1)
