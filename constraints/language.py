@@ -213,8 +213,8 @@ class Context(Protocol):
 
     def layouts(self, tensor: Tensor) -> Sequence[tuple[Situation, Tensor]] | None:
         """The tensor, whose layout is not known for all sizes at once, in cases of which always one holds,
-        with its layout in each; None where that is not found out. Where it has no elements, or is not made, no
-        case need hold.
+        with its layout in each; None where that is not found out. Where it has no elements, or is not made,
+        no case need hold.
         """
 
     def memory_of(self, tensor: Tensor) -> tuple[Dim, Dim] | None:

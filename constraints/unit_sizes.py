@@ -2,9 +2,9 @@
 
 A dim of size 1 has any stride: torch takes a tensor for contiguous whatever that stride is, joins dims
 across it, and finds the channels innermost in what is row-major, too. So the layout of a result may be one
-thing where `h` is 1 and another where it is 2 or more, and a rule that is asked about all sizes at once has to
-say that it does not know. Asked again with the 1 in the place of `h`, or with `h` known to be at least 2, it
-knows.
+thing where `h` is 1 and another where it is 2 or more, and a rule that is asked about all sizes at once has
+to say that it does not know. Asked again with the 1 in the place of `h`, or with `h` known to be at least 2,
+it knows.
 """
 
 from __future__ import annotations
@@ -195,8 +195,9 @@ def _found(
     made: Mapping[int, tuple[Tensor, Made]],
     bounds: Bounds,
 ) -> list[tuple[Case, Tensor]] | None:
-    least = [next(n for n in range(most + 2) if n > most or not bounds.at_least(sym(s), n + 1)) for s in names]
-    choices = [range(n, most + 2) for n in least]
+    choices = [
+        [n for n in range(most + 2) if n > most or not bounds.at_least(sym(name), n + 1)] for name in names
+    ]
     found = []
     for sizes in combinations(*choices):
         case = _case(dict(zip(names, sizes, strict=True)), most, made, bounds)
@@ -222,7 +223,7 @@ def _case(
 
 
 def _sizes(tensor: Tensor, made: Mapping[int, tuple[Tensor, Made]], bounds: Bounds) -> list[str]:
-    """The symbols that are sizes of the tensor, or of those that it is made of, and may be less than 2."""
+    """The symbols in sizes and strides of the tensor, or of what it is made of, that may be less than 2."""
     names: dict[str, None] = {}
     met: set[int] = set()
     waiting = [tensor]
@@ -231,7 +232,8 @@ def _sizes(tensor: Tensor, made: Mapping[int, tuple[Tensor, Made]], bounds: Boun
         if id(one) in met:
             continue
         met.add(id(one))
-        for size in one.shape:
+        strides = one.layout if isinstance(one.layout, tuple) else ()
+        for size in (*one.shape, *strides):
             for name in sorted(symbols(size)):
                 if not bounds.at_least(sym(name), 2):
                     names[name] = None

@@ -194,6 +194,7 @@ def channels_innermost(c: Context, input: Tensor) -> bool | None:
         rises = at_least_as_great(c, stride, least)
         if size == 0 or rises is False:
             return False
+        known &= c.at_least(size, 1)
         if axis == 0:
             lone = False if at_least_as_great(c, least, strides[1] + 1) else None
             lone = True if least == strides[1] else lone

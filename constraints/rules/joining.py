@@ -45,10 +45,10 @@ def cat(c: Context, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
                 reason = f"cat along dim {at} takes equal sizes in dim {i}, not {shape[i]} and {size}"
                 shape[i] = same_dim(c, shape[i], size, reason)
     shape[at] = total(part.shape[at] for part in parts)
-    return Tensor(tuple(shape), dtype, _joined_layout(c, tensors, tuple(shape)))
+    return Tensor(tuple(shape), dtype, joined_layout(c, tensors, tuple(shape)))
 
 
-def _joined_layout(c: Context, tensors: Sequence[Tensor], shape: Shape) -> Layout | Strides:
+def joined_layout(c: Context, tensors: Sequence[Tensor], shape: Shape) -> Layout | Strides:
     """Contiguous, unless all tensors are laid out with their channels innermost."""
     row_major = [t.layout is Layout.CONTIGUOUS for t in tensors]
     if len(shape) not in (4, 5) or all(row_major) or any(t.rank != len(shape) for t in tensors):
@@ -75,9 +75,9 @@ def stack(c: Context, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
     dtype, count = promote(tensors), len(tensors)
     if at == first.rank:
         joined = (*shape, count)
-        return Tensor(joined, dtype, _joined_layout(c, [unsqueeze(c, t, at) for t in tensors], joined))
+        return Tensor(joined, dtype, joined_layout(c, [unsqueeze(c, t, at) for t in tensors], joined))
     joined = (*shape[:at], count * shape[at], *shape[at + 1 :])
-    whole = Tensor(joined, dtype, _joined_layout(c, tensors, joined))
+    whole = Tensor(joined, dtype, joined_layout(c, tensors, joined))
     steps = strides_of(whole)
     split = steps and (*steps[:at], steps[at] * shape[at], *steps[at:])
     return with_strides(whole, (*shape[:at], count, *shape[at:]), split)

@@ -6,7 +6,7 @@ from functools import wraps
 from typing import Any
 
 from ..dims import Dim, sym, total
-from ..formula import And, Compare, Formula, Or, all_of, any_of, divides, eq, ge, ne, negate
+from ..formula import Formula, all_of, any_of, divides, eq, ge, ne, negate
 from ..language import Context, Layout, Shape, Tensor, product, tensors
 from .common import axes, axis, contiguous_strides, rank_is
 from .strides import (
@@ -14,6 +14,7 @@ from .strides import (
     cancelled,
     channels_last,
     contiguous_under,
+    is_refuted,
     laid_out,
     lies_so,
     same_numel,
@@ -111,10 +112,9 @@ def _viewable_in_cases(c: Context, input: Tensor, new: Shape, inferred: int | No
     cases = c.layouts(input)
     for case, tensor in cases or ():
         shape = case.here(new)
-        possible = tensor.layout is Layout.CONTIGUOUS
-        if not possible:
-            strides = _strides_or_placeholders(tensor)
-            possible = view_of(case, tensor.shape, strides, shape, inferred).possible
+        strides = _strides_or_placeholders(tensor)
+        contiguous = tensor.layout is Layout.CONTIGUOUS
+        possible = contiguous or view_of(case, tensor.shape, strides, shape, inferred).possible
         if possible is not True:
             reason = f"{text(input.shape)} cannot be viewed as {text(new)} where {case.condition}: it is not "
             reason += "contiguous there, and would have to be copied (reshape, contiguous)"
@@ -369,23 +369,11 @@ def contiguous(c: Context, input: Tensor, memory_format: str = "contiguous_forma
             already = None if strides is None else lies_so(input.shape, strides, wanted)
             if already is True or strides == wanted:
                 return input
-            nowhere = already is False or (already is not None and _is_refuted(c, already))
+            nowhere = already is not None and is_refuted(c, already)
             return Tensor(input.shape, input.dtype, wanted if nowhere else Layout.UNKNOWN)
         case "preserve_format" if input.layout is not Layout.CONTIGUOUS:
             c.refuse("contiguous takes no preserve_format")
     return Tensor(input.shape, input.dtype)
-
-
-def _is_refuted(c: Context, formula: Formula) -> bool:
-    """Whether intervals alone tell that the formula, of equations, does not hold."""
-    match formula:
-        case And(parts):
-            return any(_is_refuted(c, part) for part in parts)
-        case Or(parts):
-            return all(_is_refuted(c, part) for part in parts)
-        case Compare("==", term):
-            return c.at_least(term, 1) or c.at_least(-term, 1)
-    return formula is False
 
 
 def as_strided(

@@ -38,6 +38,18 @@ def lies_so(shape: Shape, strides: Strides, expected: Strides) -> Formula:
     return all_of(any_of((eq(n, 1), eq(s, e))) for n, s, e in rows)
 
 
+def is_refuted(c: Context, formula: Formula) -> bool:
+    """Whether intervals alone tell that the formula, of equations, does not hold."""
+    match formula:
+        case And(parts):
+            return any(is_refuted(c, part) for part in parts)
+        case Or(parts):
+            return all(is_refuted(c, part) for part in parts)
+        case Compare("==", term):
+            return c.at_least(term, 1) or c.at_least(-term, 1)
+    return formula is False
+
+
 def laid_out(shape: Shape, strides: Strides | None) -> Layout | Strides:
     """The layout with these strides, by its short name where it has one."""
     if strides is None:
@@ -286,10 +298,10 @@ def contiguous_under(premise: Formula, shape: Shape, strides: Strides) -> bool:
 def channels_last(shape: Shape) -> Strides:
     """`[n, c, h, w] -> (h*w*c, 1, w*c, c)`: the channels lie innermost."""
     order = (0, *range(2, len(shape)), 1)
-    return _dense_in(shape, order)
+    return dense_in(shape, order)
 
 
-def _dense_in(shape: Shape, order: Sequence[int]) -> Strides:
+def dense_in(shape: Shape, order: Sequence[int]) -> Strides:
     """Strides without gaps, the dims from the outermost to the innermost being in this order."""
     steps = contiguous_strides(tuple(shape[i] for i in order))
     return tuple(step for _, step in sorted(zip(order, steps, strict=True)))
@@ -315,8 +327,8 @@ def preserved(c: Context, shape: Shape, layout: Layout | Strides) -> Layout | St
     decided = all(_outer(layout[i], layout[j]) for i, j in pairwise(order))
     if not decided or any(layout[i] == 0 for i in order):
         axes = by_stride(c, shape, (layout,))
-        return Layout.UNKNOWN if axes is None else laid_out(shape, _dense_in(shape, axes))
-    return laid_out(shape, _dense_in(shape, (*order, *lone)))
+        return Layout.UNKNOWN if axes is None else laid_out(shape, dense_in(shape, axes))
+    return laid_out(shape, dense_in(shape, (*order, *lone)))
 
 
 def _outer(outer: Dim, inner: Dim) -> bool:
