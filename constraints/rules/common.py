@@ -186,7 +186,7 @@ def channels_innermost(c: Context, input: Tensor) -> bool | None:
     strides = strides_of(input)
     if strides is None:
         return None
-    known, least = True, 0
+    known, least, lone = True, 0, True
     if strides[1] == 0:
         return False
     for axis in (1, *range(input.rank - 1, 1, -1), 0):
@@ -195,14 +195,11 @@ def channels_innermost(c: Context, input: Tensor) -> bool | None:
         if size == 0 or rises is False:
             return False
         known &= c.at_least(size, 1)
-        if axis == 0:
-            lone = False if at_least_as_great(c, least, strides[1] + 1) else None
-            lone = True if least == strides[1] else lone
-            if lone:
-                return False
-            known &= lone is False
-        known &= rises is True
+        if axis == 0 and least == strides[1]:
+            return False
+        known &= rises is True and not (axis == 0 and lone)
         least = stride * size
+        lone &= not at_least_as_great(c, least, strides[1] + 1)
     return True if known else None
 
 

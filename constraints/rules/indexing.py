@@ -314,7 +314,7 @@ def _gathered(c: Context, input: Tensor, parts: list[Part], picked: list[int]) -
 
     torch lays it out in the order of the dims that are kept, which is row-major where their strides fall from
     left to right and the index tensors are row-major. Of other strides TensorIterator decides (`by_stride`),
-    for which what is read has a stride of 0 along the dims of the indices, and they along those that are kept.
+    for which what is read has a stride of 0 along the dims of the indices, and they along those kept.
     """
     indices = [part for part in parts if isinstance(part, Picked)]
     shape = broadcast(c, *(part.shape for part in indices))

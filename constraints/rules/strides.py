@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
-from ..dims import Apply, Dim, Term, divide
+from ..dims import Apply, Dim, Term, divide, lone
 from ..formula import And, Compare, Formula, Or, all_of, any_of, eq, ne
 from ..language import Context, Layout, Shape, product
 from .common import contiguous_strides
@@ -46,7 +46,11 @@ def is_refuted(c: Context, formula: Formula) -> bool:
         case Or(parts):
             return all(is_refuted(c, part) for part in parts)
         case Compare("==", term):
-            return c.at_least(term, 1) or c.at_least(-term, 1)
+            rest: Dim = term
+            for atom in term.terms[0][0]:
+                without = quotient(rest, lone(atom))
+                rest = without if without is not None and c.at_least(lone(atom), 1) else rest
+            return c.at_least(rest, 1) or c.at_least(-rest, 1)
     return formula is False
 
 

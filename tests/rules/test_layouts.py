@@ -1,9 +1,8 @@
 """How results lie in memory, by torch itself: operators over layouts of their input and sizes.
 
 Each operator is called on images that are contiguous, transposed, with their channels innermost, expanded and
-cut with steps, of sizes 1, 2 and 3, and of size 0. The rule is asked of the same tensor, with its very strides,
-and what it says of the layout of the result has to be so. Where it says that it does not know, nothing is
-claimed.
+cut with steps, of sizes 0 to 3. The rule is asked of the same tensor, with its very strides, and what it says
+of the layout of the result has to be so. Where it says that it does not know, nothing is claimed.
 """
 
 from __future__ import annotations
