@@ -5,7 +5,7 @@ returns.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import repeat
 from operator import is_
@@ -41,8 +41,10 @@ from .language import (
     Direction,
     Dyn,
     Generated,
+    Layout,
     Note,
     Refused,
+    Situation,
     Slice,
     Tensor,
     Value,
@@ -66,6 +68,7 @@ from .opnames import IGNORED, SYNONYMS, is_in_place, parameters
 from .program import Argument, Program, Ref, is_numbers, parts_of
 from .rows import Deeper
 from .system import Domain
+from .unit_sizes import Made, cases_of, remade
 
 RuleFunction: TypeAlias = Callable[..., Any]
 """`rule(context, *arguments) -> Value`; the names of its parameters are those of torch's Python API."""
@@ -245,6 +248,8 @@ class Generator:
     _places: Places = field(default_factory=Places)
     _stored: Stored = field(default_factory=Stored)
     _valid: Valid = field(default_factory=Valid)
+    _made: dict[int, tuple[Tensor, Made]] = field(default_factory=dict)
+    """Tensors whose layout is not known for all sizes at once, by identity, with the calls that made them."""
     _fresh: int = 0
     """How many sizes data have decided, those included that were taken back: no name is given twice."""
     _indexed: tuple[str, Mapping[str, Any]] = "", MappingProxyType({})
@@ -376,6 +381,10 @@ class Generator:
 
     def unchecked(self, formula: Formula) -> None:
         self._unchecked = any_of((self._unchecked, formula))
+
+    def layouts(self, tensor: Tensor) -> Sequence[tuple[Situation, Tensor]] | None:
+        self._asked = True
+        return cases_of(tensor, self._made, self.bounds)
 
     def memory_of(self, tensor: Tensor) -> tuple[Dim, Dim] | None:
         self._asked = True
@@ -509,10 +518,11 @@ class Generator:
         rowed = bool(self.domain.rows) and any(map(has_row, map(named.get, shaped)))
         if not rowed:
             self._indexed = base, named
+        of_unknown = any(t.layout is Layout.UNKNOWN for t in tensors(tuple(map(named.get, shaped))))
         key = op, self.given, *named, *map(exactly, named.values())
         if key in self.known.answered:
             self.repeatable = True
-            return named, anew(self.known.answered[key])
+            return named, self.again(self.known.answered[key])
         before, self._asked = self._heard(), False
         try:
             given = named
@@ -522,6 +532,8 @@ class Generator:
                 result = self._applied(rule, base, named)
             if inplace and op not in RESHAPING:
                 result = self._in_place(op, next(iter(given.values())), result)
+            if not rowed:
+                self._asked |= self._remember(rule, named, result, inplace) and of_unknown
             if writes and op not in RESHAPING:
                 for target in tensors(next(iter(given.values()))):
                     require_apart(self, op, target, given)
@@ -534,6 +546,27 @@ class Generator:
         except Refused as refusal:
             self.require(False, str(refusal))
             return named, Dyn
+
+    def _remember(self, rule: Rule, named: dict[str, Any], result: Value, inplace: bool) -> bool:
+        """Whether there are results whose layout is not known. Remembers the calls that made them: where it
+        is written in place, that which made what is written into.
+        """
+        there = False
+        for tensor, made in remade(result, rule, named):
+            there = True
+            if inplace:
+                target = next(iter(named.values()))
+                made = self._made[id(target)][1] if id(target) in self._made else made
+            self._made[id(tensor)] = tensor, made
+        return there
+
+    def again(self, value: Value) -> Value:
+        """An equal value of its own identity, which the same call has made."""
+        copies = anew(value)
+        for tensor, copy in zip(tensors(value), tensors(copies), strict=True):
+            if id(tensor) in self._made:
+                self._made[id(copy)] = copy, self._made[id(tensor)][1]
+        return copies
 
     def _applied(self, rule: Rule, op: str, named: dict[str, Any]) -> Value:
         if self.on_cpu:

@@ -1,10 +1,10 @@
 """All that a rule may say: the values it reads and returns, and what it may tell its context."""
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, Literal, NoReturn, Protocol, TypeAlias
+from typing import Any, Final, Literal, NoReturn, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -287,6 +287,12 @@ class Context(Protocol):
     def unchecked(self, formula: Formula) -> None:
         """Where the formula holds, torch does not look whether the indices of the call are in range."""
 
+    def layouts(self, tensor: Tensor) -> Sequence[tuple[Situation, Tensor]] | None:
+        """The tensor, whose layout is not known for all sizes at once, in cases of which always one holds,
+        with its layout in each; None where that is not found out. Where it has no elements, or is not made,
+        no case need hold.
+        """
+
     def memory_of(self, tensor: Tensor) -> tuple[Dim, Dim] | None:
         """How many elements the memory of the tensor has room for, and where in it the tensor begins; None
         where that is not known.
@@ -307,6 +313,17 @@ class Context(Protocol):
     def choose(self, formula: Formula, reason: str) -> bool:
         """Does the formula hold? For what has to be known before there is a result, such as the rank of it.
         """
+
+
+class Situation(Context, Protocol):
+    """A case that some sizes make, where others are known to be greater."""
+
+    @property
+    def condition(self) -> Formula:
+        """Where it is the case."""
+
+    def here(self, value: Any) -> Any:
+        """A value as it is in this case."""
 
 
 @dataclass(frozen=True, slots=True)

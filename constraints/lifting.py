@@ -685,6 +685,9 @@ class _Scout(Context):
     def memory_of(self, tensor: Tensor) -> tuple[Dim, Dim] | None:
         raise _Undecided
 
+    def layouts(self, tensor: Tensor) -> None:
+        raise _Undecided
+
     def unchecked(self, formula: Formula) -> None:
         """Refuses nothing."""
 

@@ -31,7 +31,7 @@ from ..constraints.collector import collector_at_rest
 from ..constraints.contents.writing import assigned
 from ..constraints.dims import Dim, Term, evaluate, symbols
 from ..constraints.formula import Formula, all_of, eq, free_symbols, ge, holds, le, negate
-from ..constraints.generate import BadRules, Generator, Rules, anew
+from ..constraints.generate import BadRules, Generator, Rules
 from ..constraints.intervals import interval
 from ..constraints.known import Known
 from ..constraints.language import (
@@ -863,7 +863,7 @@ class Recording(Ledger):
         """Writes the node of a call down whose rule has answered before."""
         self.generator.node = index = len(self.nodes)
         self.nodes.append(_COMING)
-        origin, value = here(self.names), anew(found.result)
+        origin, value = here(self.names), self.generator.again(found.result)
         results: list[int] = []
         if found.writes:
             self.generator.written(call.values[0])
@@ -1051,7 +1051,7 @@ class Recording(Ledger):
         """
         if type(value) is Tensor or value is Dyn:
             if id(value) in ids and value is not Dyn:
-                value = anew(value)
+                value = self.generator.again(value)
             ref = self.new_value(value)
             results.append(ref.id)
             if written is not None:

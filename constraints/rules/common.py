@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..dims import Dim, Term, maximum, minimum
+from ..dims import Dim, Term, divide, maximum, minimum
 from ..dtypes import CATEGORY as CATEGORY
 from ..dtypes import category as category
 from ..formula import any_of, eq
@@ -162,15 +162,56 @@ def channels_last(shape: Shape) -> Shape:
     return strides[0], strides[-1], *strides[1:-1]
 
 
-def like_input(input: Tensor, shape: Shape, batched: bool = True) -> Layout | Shape:
-    """Contiguous inputs give contiguous results, and channels-last ones, which have a batch, channels-last
-    ones.
-
-    torch asks `suggest_memory_format`. Where sizes of 1 make an input both, so is the result, on all axes
-    that have more than one index.
+def like_input(c: Context, input: Tensor, shape: Shape, batched: bool = True) -> Layout | Shape:
+    """The layout of a new tensor in the format that the input suggests (`suggest_memory_format`): the
+    channels innermost if the input, which has a batch then, has them there; else contiguous.
     """
     if input.layout is Layout.CONTIGUOUS or strides_of(input) == contiguous_strides(input.shape):
         return Layout.CONTIGUOUS
-    if batched and len(shape) > 3 and strides_of(input) == channels_last(input.shape):
-        return channels_last(shape)
-    return Layout.UNKNOWN
+    if not batched or len(shape) not in (4, 5) or input.rank != len(shape):
+        return Layout.UNKNOWN
+    innermost = channels_innermost(c, input)
+    if innermost is None:
+        return Layout.UNKNOWN
+    return channels_last(shape) if innermost else Layout.CONTIGUOUS
+
+
+def channels_innermost(c: Context, input: Tensor) -> bool | None:
+    """`is_channels_last_strides`: whether strides rise along the channels, the spatial axes from the last to
+    the first, and the batch, each by at least the size of the one before. None where that depends on sizes.
+
+    The stride along an axis of size 1 is looked at, too. What is ambiguous, such as `[n, 1, 1, 1]` that is
+    contiguous, is not taken to have its channels innermost.
+    """
+    strides = strides_of(input)
+    if strides is None:
+        return None
+    known, least, lone = True, 0, True
+    if strides[1] == 0:
+        return False
+    for axis in (1, *range(input.rank - 1, 1, -1), 0):
+        size, stride = input.shape[axis], strides[axis]
+        rises = at_least_as_great(c, stride, least)
+        if size == 0 or rises is False:
+            return False
+        known &= c.at_least(size, 1)
+        if axis == 0 and least == strides[1]:
+            return False
+        known &= rises is True and not (axis == 0 and lone)
+        least = stride * size
+        lone &= not at_least_as_great(c, least, strides[1] + 1)
+    return True if known else None
+
+
+def at_least_as_great(c: Context, a: Dim, b: Dim) -> bool | None:
+    """Whether a >= b, of products of sizes that are at least 1; None where that depends on them."""
+    if c.at_least(a - b, 0):
+        return True
+    if c.at_least(b - a, 1):
+        return False
+    for great, small, answer in ((a, b, True), (b, a, False)):
+        if small != 0 and isinstance(great, int | Term):
+            whole, rest = divide(great, small)
+            if rest == 0 and c.at_least(whole, 1 if answer else 2) and c.at_least(small, 1):
+                return answer
+    return None

@@ -206,7 +206,7 @@ def through(name: str, forward: RuleFunction, parameters: str) -> dict[str, Rule
             if label == "indices" and tensor.dtype not in (None, "int64"):
                 c.refuse(f"indices are int64, not {tensor.dtype}")
         same_dtype(c, name, gradient, input)
-        return Tensor(input.shape, input.dtype, like_input(input, input.shape))
+        return Tensor(input.shape, input.dtype, like_input(c, input, input.shape))
 
     return {name: Rule(rule, names, "", frozenset(names), frozenset(names[:2]))}
 
@@ -257,7 +257,7 @@ def adaptive_pool_backward(spatial: int, maximum: bool) -> RuleFunction:
             if indices.dtype not in (None, "int64"):
                 c.refuse(f"indices are int64, not {indices.dtype}")
         same_dtype(c, name, grad_output, input)
-        layout = Layout.CONTIGUOUS if spatial == 3 else like_input(input, input.shape, input.rank == 4)
+        layout = Layout.CONTIGUOUS if spatial == 3 else like_input(c, input, input.shape, input.rank == 4)
         return Tensor(input.shape, input.dtype, layout)
 
     return rule
@@ -271,7 +271,7 @@ def upsample_backward(c: Context, grad_output: Tensor, output_size: Shape, input
         c.require(ge(n, 1), f"sizes of an interpolation are at least 1, not {n}")
     gradient_of(c, grad_output, Tensor((*input_size[:2], *output_size)), "an interpolation's derivative")
     dtype = apply_law(c, "xx=x", grad_output.dtype, "an interpolation's derivative")
-    return Tensor(sizes(c, (input_size,)), dtype, like_input(grad_output, input_size))
+    return Tensor(sizes(c, (input_size,)), dtype, like_input(c, grad_output, input_size))
 
 
 def upsampling(parameters: str) -> Rule:

@@ -19,9 +19,19 @@ from ..dims import Dim, Term
 from ..formula import all_of, any_of, eq
 from ..generate import Rule, RuleFunction
 from ..language import Context, Layout, Number, Shape, Tensor, Value
-from .common import CATEGORY, REAL_OF, axis, broadcast, category, promote
+from ..memory import dense as lies_dense
+from .common import (
+    CATEGORY,
+    REAL_OF,
+    axis,
+    broadcast,
+    category,
+    channels_last,
+    contiguous_strides,
+    promote,
+)
 from .sizes import ARITHMETIC
-from .strides import Strides, laid_out, quotient, strides_of
+from .strides import Strides, by_stride, is_refuted, laid_out, lies_so, quotient, strides_of
 
 KINDS: Final = ("bool", "int", "float", "complex")
 COMPLEX = MappingProxyType({real: dtype for dtype, real in REAL_OF.items()})
@@ -73,19 +83,61 @@ def pointwise_layout(c: Context, operands: Iterable[Value], shape: Shape) -> Lay
 
     1. If no operand asks for a change on any pair of axes, the result is contiguous.
     2. If the first operand that may have an opinion has one on every pair, its order is that of the result.
+    3. If all comparisons of strides are decided, the insertion can be followed (`by_stride`).
 
-    Both need proof that one stride is at least another for all sizes; without it the layout is unknown. Sizes
+    All need proof that one stride is at least another for all sizes; without it the layout is unknown. Sizes
     are taken to be at least 1, as an empty tensor has no layout worth the name. Of axes of size 1 a result is
     told no true stride, as no element is reached by it; yet such an axis of an operand has an opinion.
     """
     vocal = [o for o in operands if isinstance(o, Tensor) and not _is_silent(c, o, shape)]
     if all(_is_row_major(c, t) for t in vocal):
         return Layout.CONTIGUOUS
+    if (shared := _shared_format(c, operands, shape)) is not None:
+        return shared
     first = vocal[0]
-    if first.layout is Layout.UNKNOWN or first.shape != shape:
-        return Layout.UNKNOWN
-    order = axes_by_stride(c, first)
+    known = first.layout is not Layout.UNKNOWN and first.shape == shape
+    order = axes_by_stride(c, first) if known else None
+    if order is None:
+        seen = [_seen(c, o, shape) for o in operands if isinstance(o, Tensor) and o.shape]
+        order = None if None in seen else by_stride(c, shape, [s for s in seen if s is not None])
     return Layout.UNKNOWN if order is None else laid_out(shape, dense(shape, order))
+
+
+def _shared_format(c: Context, operands: Iterable[Value], shape: Shape) -> Layout | Strides | None:
+    """The layout that TensorIterator takes over at once from operands that all have the result's shape:
+    row-major or with the channels innermost, sizes of 1 aside, or the very same strides without gaps. This
+    gives axes of size 1 their strides, too. None where it is no such.
+    """
+    tensors = [o for o in operands if isinstance(o, Tensor) and o.shape]
+    strides = [s for s in map(strides_of, tensors) if s is not None]
+    if len(strides) < len(tensors) or any(t.shape != shape for t in tensors):
+        return None
+    formats = [contiguous_strides(shape), *([channels_last(shape)] if len(shape) in (4, 5) else [])]
+    for wanted in formats:
+        fit = [lies_so(shape, s, wanted) for s in strides]
+        if all(formula is True for formula in fit):
+            return laid_out(shape, wanted) if wanted is formats[0] else wanted
+        if not any(is_refuted(c, formula) for formula in fit):
+            return None
+    same = len(set(strides)) == 1 and lies_dense(tensors[0]) is True
+    return strides[0] if same else None
+
+
+def _seen(c: Context, operand: Tensor, shape: Shape) -> Strides | None:
+    """The strides of an operand along the axes of the result: 0 where it is broadcast. None where that is not
+    known.
+    """
+    strides = strides_of(operand)
+    missing = len(shape) - operand.rank
+    if strides is None or missing < 0:
+        return None
+    found: list[Dim] = [0] * missing
+    for stride, size, wanted in zip(strides, operand.shape, shape[missing:], strict=True):
+        grows = size == 1 and c.at_least(wanted, 2)
+        if not grows and size != wanted and stride != 0:
+            return None
+        found.append(0 if grows else stride)
+    return tuple(found)
 
 
 def _is_silent(c: Context, tensor: Tensor, shape: Shape) -> bool:

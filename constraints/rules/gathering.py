@@ -119,7 +119,7 @@ def index_fill(c: Context, input: Tensor, dim: int, index: Tensor, value: object
     if isinstance(value, Tensor):
         rank_is(c, value, "the value of index_fill", 0)
     _writable(c, input, at, count)
-    return Tensor(input.shape, input.dtype, preserved(input.shape, input.layout))
+    return Tensor(input.shape, input.dtype, preserved(c, input.shape, input.layout))
 
 
 def _writable(c: Context, input: Tensor, at: int, count: Dim) -> None:
@@ -209,7 +209,7 @@ def put(c: Context, input: Tensor, index: Tensor, source: Tensor, accumulate: bo
     c.require(eq(index.numel, source.numel), f"put takes an element for each index of {index}, not {source}")
     some = all_of(ne(size, 0) for size in input.shape if not c.at_least(size, 1))
     c.require(any_of((some, empty(c, index.shape))), f"nothing can be put into {text(input.shape)}")
-    return Tensor(input.shape, input.dtype, preserved(input.shape, input.layout))
+    return Tensor(input.shape, input.dtype, preserved(c, input.shape, input.layout))
 
 
 def take_along_dim(c: Context, input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:

@@ -10,9 +10,9 @@ from ..dims import Dim, Term, ceildiv, maximum, minimum
 from ..formula import And, Compare, Formula, Or, all_of, any_of, eq, ge, le, lt
 from ..language import Context, Dyn, Ellipses, Layout, Number, Shape, Slice, Tensor, Value
 from ..memory import require_apart
-from .common import axis, broadcast
+from .common import axis, broadcast, contiguous_strides
 from .layout import copied, empty, nonnegative, replaced, text, with_strides
-from .strides import preserved, quotient, strides_of
+from .strides import by_stride, dense_in, laid_out, preserved, quotient, strides_of
 
 # --- positions and slices --------------------------------------------------------------------------------
 
@@ -313,7 +313,8 @@ def _gathered(c: Context, input: Tensor, parts: list[Part], picked: list[int]) -
     Where the result is empty torch looks at no index, but that none is given for a dim of size 0.
 
     torch lays it out in the order of the dims that are kept, which is row-major where their strides fall from
-    left to right and the index tensors are row-major; otherwise the layout is not known.
+    left to right and the index tensors are row-major. Of other strides TensorIterator decides (`by_stride`),
+    for which what is read has a stride of 0 along the dims of the indices, and they along those kept.
     """
     indices = [part for part in parts if isinstance(part, Picked)]
     shape = broadcast(c, *(part.shape for part in indices))
@@ -333,9 +334,26 @@ def _gathered(c: Context, input: Tensor, parts: list[Part], picked: list[int]) -
             c.require(some, f"no index is in range for a dim of size {part.size}")
         for value in part.values:
             in_range(c, value, part.size, unless=empty(c, result))
-    falling = all(_falls(a, b) for a, b in combinations([p for p in kept if p.size != 1], 2))
-    ordered = falling and all(part.row_major for part in indices)
-    return Tensor(result, input.dtype, Layout.CONTIGUOUS if ordered else Layout.UNKNOWN)
+    if not all(part.row_major for part in indices):
+        return Tensor(result, input.dtype, Layout.UNKNOWN)
+    if all(_falls(a, b) for a, b in combinations(kept, 2)):
+        return Tensor(result, input.dtype)
+    around = [(0,) * len(part) for part in (before, after)]
+    read = (*(p.stride for p in before), *(0,) * len(shape), *(p.stride for p in after))
+    picks = [(*around[0], *_index_strides(c, part.shape, shape), *around[1]) for part in indices]
+    known = [tuple(s for s in strides if s is not None) for strides in (read, *picks)]
+    order = by_stride(c, result, known) if all(len(strides) == len(result) for strides in known) else None
+    layout = Layout.UNKNOWN if order is None else laid_out(result, dense_in(result, order))
+    return Tensor(result, input.dtype, layout)
+
+
+def _index_strides(c: Context, part: Shape, whole: Shape) -> Sequence[Dim | None]:
+    """The strides of a row-major index tensor that is expanded, None for those that are not known."""
+    found: list[Dim | None] = [0] * (len(whole) - len(part))
+    for size, wanted, stride in zip(part, whole[len(found) :], contiguous_strides(part), strict=True):
+        grows = size == 1 and c.at_least(wanted, 2)
+        found.append(stride if size == wanted else 0 if grows else None)
+    return found
 
 
 def _falls(outer: Kept, inner: Kept) -> bool:
@@ -427,7 +445,7 @@ def index_put(
     _, target = indexed(c, input, _items(c, indices))
     same_dtype(c, input, values)
     broadcasts_into(c, values.shape, target.shape, spare=False)
-    return Tensor(input.shape, input.dtype, preserved(input.shape, input.layout))
+    return Tensor(input.shape, input.dtype, preserved(c, input.shape, input.layout))
 
 
 def unsafe_masked_index(
@@ -452,7 +470,7 @@ def unsafe_masked_index_put_accumulate(
         part = _clamped(c, input, indices)
         for tensor in (values, mask):
             _broadcasts_to(c, tensor, part, nothing)
-    return Tensor(input.shape, input.dtype, preserved(input.shape, input.layout))
+    return Tensor(input.shape, input.dtype, preserved(c, input.shape, input.layout))
 
 
 def _broadcasts_to(c: Context, part: Tensor, whole: Tensor, unless: Formula) -> None:

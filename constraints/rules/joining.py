@@ -8,10 +8,10 @@ from typing import Any
 from ..dims import Dim, Term, ceildiv, maximum, minimum, total
 from ..formula import divides, eq, ge
 from ..language import Context, Layout, Shape, Tensor, product
-from .common import axis, promote, same_dim
+from .common import axis, channels_innermost, channels_last, promote, same_dim
 from .indexing import a_dim, one_dim, slice_length
 from .layout import at_least_rank, copied, nonnegative, text, unsqueeze, with_strides
-from .strides import Strides, channels_last, quotient, strides_of
+from .strides import Strides, quotient, strides_of
 
 # --- joining ---------------------------------------------------------------------------------------------
 
@@ -45,43 +45,18 @@ def cat(c: Context, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
                 reason = f"cat along dim {at} takes equal sizes in dim {i}, not {shape[i]} and {size}"
                 shape[i] = same_dim(c, shape[i], size, reason)
     shape[at] = total(part.shape[at] for part in parts)
-    return Tensor(tuple(shape), dtype, _joined_layout(c, tensors, tuple(shape)))
+    return Tensor(tuple(shape), dtype, joined_layout(c, tensors, tuple(shape)))
 
 
-def _joined_layout(c: Context, tensors: Sequence[Tensor], shape: Shape) -> Layout | Strides:
+def joined_layout(c: Context, tensors: Sequence[Tensor], shape: Shape) -> Layout | Strides:
     """Contiguous, unless all tensors are laid out with their channels innermost."""
     row_major = [t.layout is Layout.CONTIGUOUS for t in tensors]
     if len(shape) not in (4, 5) or all(row_major) or any(t.rank != len(shape) for t in tensors):
         return Layout.CONTIGUOUS
-    answers = [_channels_innermost(c, t) for t in tensors]
+    answers = [channels_innermost(c, t) for t in tensors]
     if False in answers:
         return Layout.CONTIGUOUS
     return channels_last(shape) if all(answers) else Layout.UNKNOWN
-
-
-def _channels_innermost(c: Context, tensor: Tensor) -> bool | None:
-    """Does stride * size grow in the order channels, width, height, (depth,) batch? None where that is not
-    known.
-
-    This is torch's `is_strides_like_channels_last`, but for tensors `[n, 1, 1, 1]`, where both formats are
-    one.
-    """
-    if tensor.layout is Layout.CONTIGUOUS:
-        return None if 1 in tensor.shape else False
-    strides = strides_of(tensor)
-    if strides is None or not all(c.at_least(size, 1) for size in tensor.shape):
-        return None
-    if strides[1] == 0:
-        return False
-    least: Dim = 0
-    for i in (1, *range(tensor.rank - 1, 1, -1), 0):
-        if c.at_least(least - strides[i], 1):
-            return False
-        grows = c.at_least(strides[i] - least, 0) or (least != 0 and quotient(strides[i], least) is not None)
-        if not grows:
-            return None
-        least = strides[i] * tensor.shape[i]
-    return True
 
 
 def stack(c: Context, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
@@ -100,9 +75,9 @@ def stack(c: Context, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
     dtype, count = promote(tensors), len(tensors)
     if at == first.rank:
         joined = (*shape, count)
-        return Tensor(joined, dtype, _joined_layout(c, [unsqueeze(c, t, at) for t in tensors], joined))
+        return Tensor(joined, dtype, joined_layout(c, [unsqueeze(c, t, at) for t in tensors], joined))
     joined = (*shape[:at], count * shape[at], *shape[at + 1 :])
-    whole = Tensor(joined, dtype, _joined_layout(c, tensors, joined))
+    whole = Tensor(joined, dtype, joined_layout(c, tensors, joined))
     steps = strides_of(whole)
     split = steps and (*steps[:at], steps[at] * shape[at], *steps[at:])
     return with_strides(whole, (*shape[:at], count, *shape[at:]), split)

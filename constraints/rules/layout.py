@@ -6,7 +6,7 @@ from functools import wraps
 from typing import Any
 
 from ..dims import Dim, sym, total
-from ..formula import Formula, all_of, any_of, divides, eq, ge, ne
+from ..formula import Formula, all_of, any_of, divides, eq, ge, ne, negate
 from ..language import Context, Layout, Shape, Tensor, product, tensors
 from .common import axes, axis, contiguous_strides, rank_is
 from .strides import (
@@ -14,7 +14,9 @@ from .strides import (
     cancelled,
     channels_last,
     contiguous_under,
+    is_refuted,
     laid_out,
+    lies_so,
     same_numel,
     strides_of,
     view_of,
@@ -93,7 +95,7 @@ def view(c: Context, input: Tensor, *size: Dim | str, dtype: str | None = None) 
         return Tensor(new, input.dtype)
     possible, layout = view_of(c, input.shape, _strides_or_placeholders(input), new, inferred)
     if input.layout is Layout.UNKNOWN:
-        if possible is not True:
+        if possible is not True and not _viewable_in_cases(c, input, new, inferred):
             reason = f"whether strides let {text(input.shape)} be viewed as {text(new)} is not known"
             c.approximate(reason, "accept")
         return Tensor(new, input.dtype, Layout.UNKNOWN)
@@ -104,6 +106,22 @@ def view(c: Context, input: Tensor, *size: Dim | str, dtype: str | None = None) 
             f"{text(new)}: it is not contiguous there, and would have to be copied (reshape, contiguous)",
         )
     return Tensor(new, input.dtype, layout)
+
+
+def _viewable_in_cases(c: Context, input: Tensor, new: Shape, inferred: int | None) -> bool:
+    """Whether it is known in each of some cases what the view requires; it is required then."""
+    cases = c.layouts(input)
+    for case, tensor in cases or ():
+        shape = case.here(new)
+        strides = _strides_or_placeholders(tensor)
+        contiguous = tensor.layout is Layout.CONTIGUOUS
+        possible = contiguous or view_of(case, tensor.shape, strides, shape, inferred).possible
+        if possible is not True:
+            reason = f"{text(input.shape)} cannot be viewed as {text(new)} where {case.condition}: it is not "
+            reason += "contiguous there, and would have to be copied (reshape, contiguous)"
+            elsewhere = negate(case.condition)
+            c.require(any_of((elsewhere, possible, empty(case, tensor.shape))), reason)
+    return cases is not None
 
 
 BYTES = {
@@ -341,12 +359,19 @@ def movedim(
 
 
 def contiguous(c: Context, input: Tensor, memory_format: str = "contiguous_format") -> Tensor:
-    """`[*d] -> [*d]`, row-major, or with the channels innermost"""
+    """`[*d] -> [*d]`, row-major, or with the channels innermost: the tensor itself where it lies so already,
+    sizes of 1 aside, which then keep their strides
+    """
     match memory_format.removeprefix("torch."):
         case "channels_last" | "channels_last_3d" as name:
             rank = 4 if name == "channels_last" else 5
             rank_is(c, input, f"a tensor in the format {name}", rank)
-            return with_strides(input, input.shape, channels_last(input.shape))
+            strides, wanted = strides_of(input), channels_last(input.shape)
+            already = None if strides is None else lies_so(input.shape, strides, wanted)
+            if already is True or strides == wanted:
+                return input
+            nowhere = already is not None and is_refuted(c, already)
+            return Tensor(input.shape, input.dtype, wanted if nowhere else Layout.UNKNOWN)
         case "preserve_format" if input.layout is not Layout.CONTIGUOUS:
             c.refuse("contiguous takes no preserve_format")
     return Tensor(input.shape, input.dtype)

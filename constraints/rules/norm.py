@@ -11,9 +11,9 @@ from ..dims import Dim
 from ..formula import Formula, all_of, any_of, divides, eq, ge, ne
 from ..generate import RuleFunction
 from ..language import Context, Layout, Shape, Tensor, Value, product
-from .common import axis, contiguous_strides
-from .elementwise import apply_law, axes_by_stride, dense, pointwise, pointwise_layout, same_dtype
-from .strides import Strides, lies_so, strides_of, view_of
+from .common import axis, channels_last, contiguous_strides, like_input
+from .elementwise import apply_law, pointwise, pointwise_layout, same_dtype
+from .strides import Strides, is_refuted, lies_so, strides_of, view_of
 
 Vector = Tensor | None
 
@@ -32,10 +32,7 @@ def suggested_layout(c: Context, input: Tensor) -> Layout | Strides:
     """`suggest_memory_format`: contiguous, but for images and volumes whose channels lie innermost."""
     if input.rank not in (4, 5) or input.layout is Layout.CONTIGUOUS:
         return Layout.CONTIGUOUS
-    order = axes_by_stride(c, input)
-    if order == tuple(range(input.rank)):
-        return Layout.CONTIGUOUS
-    return dense(input.shape, order) if order == (0, *range(2, input.rank), 1) else Layout.UNKNOWN
+    return like_input(c, input, input.shape)
 
 
 def parameters_fit(c: Context, input: Tensor, operation: str, *parameters: Value) -> str | None:
@@ -117,7 +114,22 @@ def batch_norm(
         _per_channel(c, input, weight, bias, running_mean, running_var)
     else:
         c.require(empty, f"batch_norm takes an input of rank 2 or more, [n, c, …], not {input}")
-    return Tensor(input.shape, input.dtype, suggested_layout(c, input))
+    return Tensor(input.shape, input.dtype, _kernel_layout(c, input))
+
+
+def _kernel_layout(c: Context, input: Tensor) -> Layout | Strides:
+    """The suggested layout; yet the channels lie innermost in what has them so, dims of size 1 aside, and is
+    not contiguous.
+    """
+    suggested, strides = suggested_layout(c, input), strides_of(input)
+    if suggested is not Layout.CONTIGUOUS or input.rank not in (4, 5) or strides is None:
+        return suggested
+    last = channels_last(input.shape)
+    innermost = lies_so(input.shape, strides, last)
+    row_major = lies_so(input.shape, strides, contiguous_strides(input.shape))
+    if row_major is True or is_refuted(c, innermost):
+        return Layout.CONTIGUOUS
+    return last if innermost is True and is_refuted(c, row_major) else Layout.UNKNOWN
 
 
 def _native(

@@ -4,12 +4,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from msgspec import structs
+
 from ..dims import Dim, maximum, minimum
 from ..formula import all_of, any_of, eq, ge
 from ..language import Context, Layout, Shape, Tensor
 from .common import axes, axis, broadcast, rank_is
+from .joining import joined_layout
 from .layout import copied, empty, nonnegative, replaced, text, transpose, with_strides
-from .strides import laid_out, preserved, strides_of
+from .strides import Strides, laid_out, preserved, strides_of
 
 # --- expand ----------------------------------------------------------------------------------------------
 
@@ -184,7 +187,7 @@ def roll(
     c: Context, input: Tensor, shifts: Dim | tuple[Dim, ...], dims: int | tuple[int, ...] = ()
 ) -> Tensor:
     """`[*d] -> [*d]`; without dims, over all elements. Of no elements torch rolls along any dim, existing or
-    not.
+    not. Along a dim, two parts of it are concatenated (`cat`) in the other order.
     """
     many = shifts if isinstance(shifts, tuple) else (shifts,)
     along = dims if isinstance(dims, tuple) else (dims,)
@@ -192,14 +195,34 @@ def roll(
         c.refuse(f"roll with {len(many)} shifts along {len(along)} dims")
     if not all(-input.rank <= d < input.rank for d in along):
         c.require(empty(c, input.shape), f"roll along {text(along)} of a tensor of rank {input.rank}")
-    return Tensor(input.shape, input.dtype)
+    if input.layout is Layout.CONTIGUOUS or input.rank not in (4, 5) or not along:
+        return Tensor(input.shape, input.dtype)
+    for shift, dim in zip(many, along, strict=True):
+        input = structs.replace(input, layout=_rolled(c, input, shift, dim))
+    return Tensor(input.shape, input.dtype, input.layout)
+
+
+def _rolled(c: Context, input: Tensor, shift: Dim, dim: int) -> Layout | Strides:
+    """The layout after a roll along one dim, of size n: of the last s elements of it before the others, where
+    s is the shift modulo n.
+    """
+    at, strides = dim % max(input.rank, 1), strides_of(input)
+    size = input.shape[at]
+    if strides is None or not c.at_least(size, 1):
+        return Layout.UNKNOWN
+    last = shift if c.at_least(shift, 0) and c.at_least(size - shift, 1) else shift % size
+    parts = [
+        Tensor((*input.shape[:at], part, *input.shape[at + 1 :]), input.dtype, strides)
+        for part in (last, size - last)
+    ]
+    return joined_layout(c, parts, input.shape)
 
 
 def flip(c: Context, input: Tensor, *dims: int) -> Tensor:
     """`[*d] -> [*d]`, reversed along some dims"""
     if dims:
         axes(c, dims, input.rank)
-    return Tensor(input.shape, input.dtype, preserved(input.shape, input.layout))
+    return Tensor(input.shape, input.dtype, preserved(c, input.shape, input.layout))
 
 
 def fliplr(c: Context, input: Tensor) -> Tensor:

@@ -36,7 +36,7 @@ def _resized(c: Context, input: Tensor, wanted: Shape) -> Tensor:
     for m in wanted:
         c.require(ge(m, 1), f"an output size must be at least 1, not {m} ({input})")
     shape = (*input.shape[:2], *wanted)
-    return Tensor(shape, input.dtype, like_input(input, shape))
+    return Tensor(shape, input.dtype, like_input(c, input, shape))
 
 
 def interpolate(
@@ -123,7 +123,7 @@ def constant_pad_nd(c: Context, input: Tensor, pad: Shape, value: Any = 0) -> Te
             all_of((ge(n + left, 0), ge(n + right, 0), ge(shape[axis], 0))),
             f"padding of {left} and {right} crops more than the {n} that are there",
         )
-    return Tensor(tuple(shape), input.dtype, like_input(input, tuple(shape)))
+    return Tensor(tuple(shape), input.dtype, like_input(c, input, tuple(shape)))
 
 
 Fits = Callable[[Dim, Dim], Formula]
@@ -163,7 +163,7 @@ def _pad_spatially(c: Context, input: Tensor, pad: Shape, mode: str) -> Tensor:
         c.require(any_of(ge(n, 1) for n in shape[-spatial:]), f"nothing is left of {input}")
         for n in input.shape[batched:]:
             c.require(ge(n, 1), f"only the batch may be empty in {input}")
-    layout = Layout.CONTIGUOUS if mode == "circular" else like_input(input, tuple(shape), batched)
+    layout = Layout.CONTIGUOUS if mode == "circular" else like_input(c, input, tuple(shape), batched)
     return Tensor(tuple(shape), input.dtype, layout)
 
 
@@ -243,7 +243,7 @@ def pixel_shuffle(c: Context, input: Tensor, upscale_factor: Dim) -> Tensor:
     square = upscale_factor * upscale_factor
     c.require(divides(square, channels), f"the {channels} channels must be divisible by {square}")
     shape = (*batch, channels // square, height * upscale_factor, width * upscale_factor)
-    return Tensor(shape, input.dtype, like_input(input, shape, input.rank == 4))
+    return Tensor(shape, input.dtype, like_input(c, input, shape, input.rank == 4))
 
 
 def pixel_unshuffle(c: Context, input: Tensor, downscale_factor: Dim) -> Tensor:
@@ -258,7 +258,7 @@ def pixel_unshuffle(c: Context, input: Tensor, downscale_factor: Dim) -> Tensor:
         return input
     square = downscale_factor * downscale_factor
     shape = (*batch, channels * square, height // downscale_factor, width // downscale_factor)
-    return Tensor(shape, input.dtype, like_input(input, shape, input.rank == 4))
+    return Tensor(shape, input.dtype, like_input(c, input, shape, input.rank == 4))
 
 
 def channel_shuffle(c: Context, input: Tensor, groups: Dim) -> Tensor:
@@ -267,7 +267,7 @@ def channel_shuffle(c: Context, input: Tensor, groups: Dim) -> Tensor:
         c.refuse(f"input must have at least 3 dimensions, not {input.rank}")
     positive(c, (groups,), "groups")
     c.require(divides(groups, input.shape[1]), f"the {input.shape[1]} channels must be divisible by {groups}")
-    return Tensor(input.shape, input.dtype, like_input(input, input.shape))
+    return Tensor(input.shape, input.dtype, like_input(c, input, input.shape))
 
 
 # --- sampling --------------------------------------------------------------------------------------------

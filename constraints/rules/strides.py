@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
-from ..dims import Apply, Dim, Term, divide
+from ..dims import Apply, Dim, Term, divide, lone
 from ..formula import And, Compare, Formula, Or, all_of, any_of, eq, ne
 from ..language import Context, Layout, Shape, product
 from .common import contiguous_strides
 from .common import strides_of as strides_of
 
 Strides: TypeAlias = tuple[Dim, ...]
+UNDECIDED: Final = "undecided"
 
 
 def is_row_major(shape: Shape, strides: Strides) -> bool:
@@ -35,6 +36,22 @@ def lies_so(shape: Shape, strides: Strides, expected: Strides) -> Formula:
     """Are the strides those expected, but for dims of size 1, whose stride is never used?"""
     rows = zip(shape, strides, expected, strict=True)
     return all_of(any_of((eq(n, 1), eq(s, e))) for n, s, e in rows)
+
+
+def is_refuted(c: Context, formula: Formula) -> bool:
+    """Whether intervals alone tell that the formula, of equations, does not hold."""
+    match formula:
+        case And(parts):
+            return any(is_refuted(c, part) for part in parts)
+        case Or(parts):
+            return all(is_refuted(c, part) for part in parts)
+        case Compare("==", term):
+            rest: Dim = term
+            for atom in term.terms[0][0]:
+                without = quotient(rest, lone(atom))
+                rest = without if without is not None and c.at_least(lone(atom), 1) else rest
+            return c.at_least(rest, 1) or c.at_least(-rest, 1)
+    return formula is False
 
 
 def laid_out(shape: Shape, strides: Strides | None) -> Layout | Strides:
@@ -285,20 +302,20 @@ def contiguous_under(premise: Formula, shape: Shape, strides: Strides) -> bool:
 def channels_last(shape: Shape) -> Strides:
     """`[n, c, h, w] -> (h*w*c, 1, w*c, c)`: the channels lie innermost."""
     order = (0, *range(2, len(shape)), 1)
-    return _dense_in(shape, order)
+    return dense_in(shape, order)
 
 
-def _dense_in(shape: Shape, order: Sequence[int]) -> Strides:
+def dense_in(shape: Shape, order: Sequence[int]) -> Strides:
     """Strides without gaps, the dims from the outermost to the innermost being in this order."""
     steps = contiguous_strides(tuple(shape[i] for i in order))
     return tuple(step for _, step in sorted(zip(order, steps, strict=True)))
 
 
-def preserved(shape: Shape, layout: Layout | Strides) -> Layout | Strides:
+def preserved(c: Context, shape: Shape, layout: Layout | Strides) -> Layout | Strides:
     """The layout of a new tensor under `torch.preserve_format`: no gaps, the dims in the same order.
 
-    The order is read off strides of which each divides the next as a polynomial; where it cannot be, it is
-    unknown.
+    The order is read off strides of which each divides the next as a polynomial; where it cannot be,
+    `by_stride` may know it.
     """
     if not isinstance(layout, tuple) or is_row_major(shape, layout):
         return laid_out(shape, layout) if isinstance(layout, tuple) else layout
@@ -313,10 +330,61 @@ def preserved(shape: Shape, layout: Layout | Strides) -> Layout | Strides:
         order.insert(at, i)
     decided = all(_outer(layout[i], layout[j]) for i, j in pairwise(order))
     if not decided or any(layout[i] == 0 for i in order):
-        return Layout.UNKNOWN
-    return laid_out(shape, _dense_in(shape, (*order, *lone)))
+        axes = by_stride(c, shape, (layout,))
+        return Layout.UNKNOWN if axes is None else laid_out(shape, dense_in(shape, axes))
+    return laid_out(shape, dense_in(shape, (*order, *lone)))
 
 
 def _outer(outer: Dim, inner: Dim) -> bool:
     """Is the first stride surely a multiple of the second?"""
     return quotient(outer, inner) is not None
+
+
+def by_stride(c: Context, shape: Shape, operands: Iterable[Sequence[Dim]]) -> tuple[int, ...] | None:
+    """The axes, slowest first, in the order of a new result of TensorIterator, or of `infer_dense_strides`,
+    for operands with these strides along the axes of the shape. None where it depends on sizes.
+
+    torch sorts by insertion, from the last axis to the first. The first operand whose strides along two axes
+    are not 0 says which of these is slower: that with the greater stride or, of equal strides, with more
+    elements. What no operand decides is passed over.
+    """
+    operands = [*operands]
+    order = list(reversed(range(len(shape))))
+    for end in range(1, len(order)):
+        at = end
+        for before in reversed(range(end)):
+            slower = _is_slower(c, shape, operands, order[before], order[at])
+            if slower is UNDECIDED:
+                return None
+            if slower is True:
+                order[before], order[at] = order[at], order[before]
+                at = before
+            elif slower is False:
+                break
+    return tuple(reversed(order))
+
+def _is_slower(
+    c: Context, shape: Shape, operands: Sequence[Sequence[Dim]], axis: int, other: int
+) -> bool | str | None:
+    """Whether the axis is slower than the other; None where no operand decides."""
+    for strides in operands:
+        one, two = strides[axis], strides[other]
+        if one == 0 or two == 0:
+            continue
+        if one != two:
+            if is_less(c, one, two):
+                return False
+            return True if is_less(c, two, one) else UNDECIDED
+        if is_less(c, shape[other], shape[axis]):
+            return True
+        if not (shape[axis] == shape[other] or is_less(c, shape[axis], shape[other] + 1)):
+            return UNDECIDED
+    return None
+
+
+def is_less(c: Context, a: Dim, b: Dim) -> bool:
+    """Whether certainly a < b, where no factor of both is 0."""
+    if c.at_least(b - a, 1):
+        return True
+    x, y, common = without_common(a, b, factors((a, b)))
+    return bool(common) and c.at_least(y - x, 1)

@@ -192,14 +192,14 @@ def _convolve(
         outputs = outputs * minimum(channels, 1)  # without input channels torch returns none either
     spots = tuple(windows(*args) for args in zip(sizes, kernel, strides, around, dilations, strict=True))
     shape = (*batch, outputs, *spots)
-    return Tensor(shape, input.dtype, _conv_layout(input, weight, shape))
+    return Tensor(shape, input.dtype, _conv_layout(c, input, weight, shape))
 
 
-def _conv_layout(input: Tensor, weight: Tensor, shape: Shape) -> Layout | Shape:
+def _conv_layout(c: Context, input: Tensor, weight: Tensor, shape: Shape) -> Layout | Shape:
     """Convolutions follow the layout of input and weight; in one dimension they copy the input first."""
     if weight.layout is not Layout.CONTIGUOUS:
         return Layout.UNKNOWN
-    return Layout.CONTIGUOUS if weight.rank == 3 else like_input(input, shape, input.rank == weight.rank)
+    return Layout.CONTIGUOUS if weight.rank == 3 else like_input(c, input, shape, input.rank == weight.rank)
 
 
 def conv_transpose(spatial: int) -> RuleFunction:
@@ -250,7 +250,7 @@ def conv_transpose(spatial: int) -> RuleFunction:
             spots.append(spot)
         _has_elements(c, batch, channels, sizes, (1,) * spatial)
         shape = (*batch, outputs, *spots)
-        return Tensor(shape, input.dtype, _conv_layout(input, weight, shape))
+        return Tensor(shape, input.dtype, _conv_layout(c, input, weight, shape))
 
     return rule
 
@@ -414,7 +414,7 @@ def max_pool(spatial: int, with_indices: bool = False) -> RuleFunction:
     ) -> Tensor | tuple[Tensor, Tensor]:
         """`[*b, c, *n] -> [*b, c, *windows(n, k, s, p, d)]`, and the same in int64 for the indices."""
         shape = _pool(c, input, spatial, kernel_size, stride, padding, dilation, ceil_mode)
-        result = Tensor(shape, input.dtype, like_input(input, shape, input.rank == spatial + 2))
+        result = Tensor(shape, input.dtype, like_input(c, input, shape, input.rank == spatial + 2))
         return (result, _indices(input, spatial, result)) if with_indices or return_indices else result
 
     return rule
@@ -459,7 +459,7 @@ def _averaged(
     """An average pool; in three dimensions torch wants the input, padding aside, as large as the kernel."""
     shape = _pool(c, input, spatial, kernel_size, stride, padding, 1, ceil_mode)
     if spatial < 3:
-        return Tensor(shape, input.dtype, like_input(input, shape, input.rank == spatial + 2))
+        return Tensor(shape, input.dtype, like_input(c, input, shape, input.rank == spatial + 2))
     for n, k in zip(input.shape[-3:], per_axis(c, kernel_size, spatial, "kernel_size"), strict=True):
         c.require(ge(n, k), f"kernel of {k} is larger than the input size {n}")
     return Tensor(shape, input.dtype)
@@ -512,7 +512,7 @@ def adaptive_pool(spatial: int, maximum: bool = False, mean: bool = False) -> Ru
             for n in (channels, *sizes) if strict else sizes:
                 c.require(any_of((means, ge(n, 1))), f"only the batch may be empty in {input}")
         contiguous = spatial == 3 or (means is True and input.rank < spatial + 3)
-        layout = Layout.CONTIGUOUS if contiguous else like_input(input, shape, input.rank == spatial + 2)
+        layout = Layout.CONTIGUOUS if contiguous else like_input(c, input, shape, input.rank == spatial + 2)
         result = Tensor(shape, input.dtype, layout)
         told = maximum and return_indices is not False
         return (result, _indices(input, spatial, result)) if told else result
@@ -615,7 +615,7 @@ def max_unpool(spatial: int) -> RuleFunction:
             empty = [eq(n, 0) for n in batch if not c.at_least(n, 1)]
             c.require(any_of((lt(last, places), *empty)), f"index {last} is beyond an output of {places}")
         shape = (*batch, channels, *wanted)
-        layout = Layout.CONTIGUOUS if spatial == 3 else like_input(input, shape, input.rank == spatial + 2)
+        layout = Layout.CONTIGUOUS if spatial == 3 else like_input(c, input, shape, input.rank == spatial + 2)
         return Tensor(shape, input.dtype, layout)
 
     return rule
