@@ -135,7 +135,7 @@ def narrow(c: Context, input: Tensor, dim: int, start: Dim | Tensor, length: Dim
 
 def narrow_copy(c: Context, input: Tensor, dim: int, start: Dim | Tensor, length: Dim) -> Tensor:
     """`[*a, n, *z] -> [*a, length, *z]`, as `narrow`, contiguous"""
-    if input.shape and not -input.rank <= dim < input.rank:
+    if input.shape and dim >= input.rank:
         c.refuse(f"narrow_copy along dim {dim} of {input}")
     result = narrow(c, input, dim, start, length)
     return Tensor(result.shape, result.dtype)

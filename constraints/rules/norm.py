@@ -56,7 +56,8 @@ def parameters_fit(c: Context, input: Tensor, operation: str, *parameters: Value
 
 def _channels(c: Context, input: Tensor, operation: str) -> Dim:
     if input.rank < 2:
-        c.refuse(f"{operation} takes an input of rank 2 or more, [n, c, …], not {input}")
+        told = f"{operation} takes an input of rank 2 or more, [n, c, …], not {input}"
+        c.refuse(told, RuntimeError if operation == "group_norm" else IndexError)
     return input.shape[1]
 
 

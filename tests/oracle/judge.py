@@ -210,7 +210,11 @@ class Refused:
 
 
 def built_in(error: type[BaseException]) -> str:
-    """The built-in type that the exception is of; torch's own (`LinAlgError`) are derived from these."""
+    """The built-in type that the exception is of; torch's own (`LinAlgError`) are derived from these. What
+    torch's compiler raises, which runs some operators eagerly, too, says nothing.
+    """
+    if error.__module__.startswith("torch._dynamo"):
+        return ""
     return next(kind.__name__ for kind in error.__mro__ if kind.__module__ == "builtins")
 
 
