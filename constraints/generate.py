@@ -95,6 +95,21 @@ class BadRules(Exception):
         self.hint = hint
 
 
+class RuleFailed(BaseException):
+    """A rule has raised what is no refusal: a defect of the rule, whatever the sizes are.
+
+    It is no Exception, so that no `except Exception` of a program takes it for a refusal.
+    """
+
+    def __init__(self, op: str, rule: Rule, error: Exception) -> None:
+        told = f"{type(error).__name__}: {error}".rstrip(": ")
+        super().__init__(f"{RULE_DEFECT} `{op}` in package `{rule.package}` failed: {told}")
+
+
+RULE_DEFECT: Final = "the rule of"
+"""What the message of every `RuleFailed` begins with."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A rule with the names and defaults of its parameters, the context aside."""
@@ -123,6 +138,11 @@ class Rule:
             frozenset(p.name for p in rest),
             frozenset(p.name for p in rest if p.default is p.empty and p.kind is not p.VAR_POSITIONAL),
         )
+
+    @property
+    def package(self) -> str:
+        """The package that the rule comes from, by the name that it is imported under."""
+        return (getattr(self.function, "__module__", None) or "an unknown package").partition(".")[0]
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments by the rule's own names. Raises BadCall where they do not fit."""
@@ -277,14 +297,22 @@ class Generator:
         """What has been learnt, but for what holds of rows whatever the input."""
         return frozenset((*self._learnt, *self.said.unbacked.values())) - self.domain.axioms
 
-    def require(self, formula: Formula, reason: str, *, by_data: bool = False) -> None:
+    def require(
+        self,
+        formula: Formula,
+        reason: str,
+        error: type[Exception] = RuntimeError,
+        *,
+        by_data: bool = False,
+    ) -> None:
         if formula is True:  # as nearly all are, of sizes that are numbers
             return
         formula = implies(self.given, formula)
         if self.equations:
             formula = self.equations.simplify_formula(formula)
         if not self.bounds.certain(formula):
-            self.said.constraints.append(Constraint(formula, reason, self.node, by_data=by_data))
+            constraint = Constraint(formula, reason, self.node, by_data=by_data, error=error)
+            self.said.constraints.append(constraint)
             self.learn(formula)
 
     def learn(self, formula: Formula) -> None:
@@ -322,8 +350,8 @@ class Generator:
         self._learnt, self.known = [], self.nothing.after(self.domain)
         self.bounds, self.equations = Bounds(self.domain.ranges), Equations()
 
-    def refuse(self, reason: str) -> NoReturn:
-        raise Refused(reason)
+    def refuse(self, reason: str, error: type[Exception] = RuntimeError) -> NoReturn:
+        raise Refused(reason, error)
 
     def approximate(self, reason: str, may: Direction = "both", where: Formula = True) -> None:
         if where is not False:
@@ -481,7 +509,7 @@ class Generator:
         """The named arguments of a call and its result; None where the operator has no rule that takes them.
 
         A refusal becomes the constraint `False`, and the result is Dyn: whatever comes after is still looked
-        at.
+        at. Raises RuleFailed where the rule raises anything else.
         """
         self.repeatable, self._indexed = False, ("", {})
         rule = self.rules.get(op)
@@ -544,8 +572,12 @@ class Generator:
             self._no_rule(op, error)
             return named, None
         except Refused as refusal:
-            self.require(False, str(refusal))
+            self.require(False, str(refusal), refusal.error)
             return named, Dyn
+        except RecursionError:  # sizes are nested too deeply, which is no defect of the rule
+            raise
+        except Exception as error:
+            raise RuleFailed(op, rule, error) from error
 
     def _remember(self, rule: Rule, named: dict[str, Any], result: Value, inplace: bool) -> bool:
         """Whether there are results whose layout is not known. Remembers the calls that made them: where it
@@ -773,7 +805,11 @@ def generate(
                 positional.append(value)
             else:
                 named[name] = value
-        _, result = generator.call(node.op, tuple(positional), named)
+        try:
+            _, result = generator.call(node.op, tuple(positional), named)
+        except RuleFailed as failed:
+            generator.said.notes.append(Note("no-rule", str(failed), generator.node))
+            result = Dyn
         if result is None and any(value is not Dyn for value in fallback(generator.node)):
             result = fallback(generator.node)
             note = generator.said.notes.pop()

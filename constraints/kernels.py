@@ -55,4 +55,4 @@ def require_kernel(c: Context, op: str, named: Mapping[str, Any]) -> None:
     if not all(row_of(size) is not None or c.at_least(size, 1) for size in tensor.shape):
         c.approximate(f"{op} has no kernel for {tensor.dtype}, and may need none without elements", "accept")
         return
-    c.require(False, f"{op} has no kernel for {tensor.dtype}")
+    c.require(False, f"{op} has no kernel for {tensor.dtype}", NotImplementedError)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .language import Slice, Tensor, Value
+from .language import Refused, Slice, Tensor, Value
 from .program import parts_of
 
 
@@ -22,8 +22,8 @@ class Known:
         """Results of calls of which nothing else was said."""
         self.repeated: dict[tuple[object, ...], Any] = {}
         """What a recorder makes of such a call when the program makes it again."""
-        self.fitting: dict[tuple[object, ...], tuple[tuple[int, ...], str]] = {}
-        """Ranks of rows that rules do not refuse at once, and why they refuse others (lifting.py)."""
+        self.fitting: dict[tuple[object, ...], dict[int, Refused | None]] = {}
+        """Ranks of rows, each with why the rule refuses it at once, if it does (lifting.py)."""
         self._after: dict[object, Known] = {}
 
     def after(self, learnt: object) -> Known:

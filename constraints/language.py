@@ -254,7 +254,14 @@ not certain which, it may do `both`.
 
 
 class Refused(Exception):
-    """A rule's word that no sizes at all make this call run (a wrong rank, an index out of range)."""
+    """Raised by a rule: the call fails for every assignment (a wrong rank, an index out of range).
+
+    `error` is the type of the exception that torch raises there.
+    """
+
+    def __init__(self, reason: str, error: type[Exception] = RuntimeError) -> None:
+        super().__init__(reason)
+        self.error = error
 
 
 class Context(Protocol):
@@ -262,11 +269,23 @@ class Context(Protocol):
     more.
     """
 
-    def require(self, formula: Formula, reason: str, *, by_data: bool = False) -> None:
-        """The call runs only where the formula holds; `by_data`, it runs with all data only there."""
+    def require(
+        self,
+        formula: Formula,
+        reason: str,
+        error: type[Exception] = RuntimeError,
+        *,
+        by_data: bool = False,
+    ) -> None:
+        """The call runs only where the formula holds; elsewhere torch raises an exception of this type:
+        `Exception` where more than the sizes decides which. With `by_data`, it runs with all data only there.
 
-    def refuse(self, reason: str) -> NoReturn:
-        """The call never runs. Raises Refused."""
+        What is required first is what torch looks at first: a call that fails in several ways raises the
+        exception of the first.
+        """
+
+    def refuse(self, reason: str, error: type[Exception] = RuntimeError) -> NoReturn:
+        """The call never runs: torch raises an exception of this type. Raises Refused."""
 
     def approximate(self, reason: str, may: Direction = "both", where: Formula = True) -> None:
         """The rule's result or requirement is not exact, at the sizes `where` a formula holds, for the reason
@@ -336,6 +355,8 @@ class Constraint:
     kind: Literal["model", "trace"] = "model"
     by_data: bool = False
     """Whether some data fit elsewhere, too: numbers that are drawn at random, places of the greatest."""
+    error: type[Exception] = field(default=RuntimeError, compare=False)
+    """What torch raises where it does not hold."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -586,40 +586,57 @@ def _choose_rank(
     longest = max((len(v) for v in named.values() if type(v) is tuple), default=0)
     closed = max((t.rank for t in _tensors(named)), default=0)
     limit = _limit(g, name, max(DEEPEST, longest + 2, closed + 2))
-    fits, reason = _fitting(g, rule, named, [name], range(limit + 1))
+    answers = _fitting(g, rule, named, [name], range(limit + 1))
+    fits = [n for n, refusal in answers.items() if refusal is None]
     if not few and (not fits or fits[-1] > limit - 2):  # it may take all ranks from some on
         _bound(g, name, limit)
+    refusals = _refusals(answers)
+    for refusal in refusals if fits else refusals[:-1]:
+        others = (eq(rank(name), n) for n in _not_refused_as(refusal, answers))
+        g.require(any_of(others), str(refusal), refusal.error)
     if not fits:
-        g.refuse(reason)
-    if reason:
-        g.require(any_of(eq(rank(name), n) for n in fits), reason)
+        raise refusals[-1]
     _pick(g, name, fits)
+
+
+def _refusals(answers: Mapping[int, Refused | None]) -> list[Refused]:
+    """The first refusal of each type."""
+    found: dict[type[Exception], Refused] = {}
+    for refusal in answers.values():
+        if refusal is not None:
+            found.setdefault(refusal.error, refusal)
+    return [*found.values()]
+
+
+def _not_refused_as(refusal: Refused, answers: Mapping[int, Refused | None]) -> Iterator[int]:
+    """The ranks that are taken, or refused by an exception of another type."""
+    return (n for n, other in answers.items() if other is None or other.error is not refusal.error)
 
 
 def _fitting(
     g: Generator, rule: Rule, named: Named, rows: list[str], ranks: Iterable[int]
-) -> tuple[tuple[int, ...], str]:
-    """The ranks, of all these rows at once, that are possible and not refused, and why others are. What is
-    declared of a row in its turn does not matter to that, so that other paths need not ask again.
+) -> Mapping[int, Refused | None]:
+    """The ranks, of all these rows at once, that are possible, each with why it is refused, if it is. What
+    is declared of a row in its turn does not matter to that, so that other paths need not ask again.
     """
     tried = tuple(n for n in ranks if not any(g.at_least(rank(name), n + 1) for name in rows))
     key = rule.function, g.learnt, *rows, tried, *named, *map(exactly, named.values())
     if key not in g.nothing.fitting:
         every = (part.name for t in _tensors(named) if place_of(t.shape) is not None for part in _row_in(t))
         others = [*dict.fromkeys(row for row in every if row not in rows)]
-        refused = {n: _refused_at(g, rule, named, dict.fromkeys(rows, n), others) for n in tried}
-        reason = next((why for why in refused.values() if why), "")
-        g.nothing.fitting[key] = tuple(n for n, why in refused.items() if why is None), reason
+        g.nothing.fitting[key] = {
+            n: _refused_at(g, rule, named, dict.fromkeys(rows, n), others) for n in tried
+        }
     return g.nothing.fitting[key]
 
 
 def _refused_at(
     g: Generator, rule: Rule, named: Named, known: Mapping[str, int], others: list[str]
-) -> str | None:
+) -> Refused | None:
     """Why the rule refuses all calls in which rows have these ranks; None where it does not."""
     if len(others) > 1:
         return None
-    reason = ""
+    first: Refused | None = None
     longest = max((*known.values(), *(_limit(g, name) for name in others))) + 2
     for ranks in combinations(range(longest + 1), repeat=len(others)):
         given = _at(named, {**known, **dict(zip(others, ranks, strict=True))})
@@ -629,12 +646,14 @@ def _refused_at(
         try:
             rule(_Scout(g), given)
         except Refused as refusal:
-            reason = reason or str(refusal)
+            first = first or refusal
             continue
-        except _Undecided:
+        except RecursionError:
+            raise
+        except Exception:  # noqa: BLE001 (a rule that fails here fails when it is asked in earnest, too)
             pass
         return None
-    return reason
+    return first
 
 
 def _at(named: Named, ranks: Mapping[str, int]) -> dict[str, Any]:
@@ -661,12 +680,19 @@ class _Scout(Context):
     def __init__(self, g: Generator) -> None:
         self._g = g
 
-    def require(self, formula: Formula, reason: str, *, by_data: bool = False) -> None:
+    def require(
+        self,
+        formula: Formula,
+        reason: str,
+        error: type[Exception] = RuntimeError,
+        *,
+        by_data: bool = False,
+    ) -> None:
         if formula is not True and self._g.bounds.certain(negate(formula)):
-            raise Refused(reason)
+            raise Refused(reason, error)
 
-    def refuse(self, reason: str) -> NoReturn:
-        raise Refused(reason)
+    def refuse(self, reason: str, error: type[Exception] = RuntimeError) -> NoReturn:
+        raise Refused(reason, error)
 
     def approximate(self, reason: str, may: Direction = "both", where: Formula = True) -> None:
         pass
@@ -719,10 +745,11 @@ def _deepened(
         return named
     if not _surely_has(g, row, needed):
         enough, short = _has(row, needed), [*range(max(p.start + p.stop for p in row) + needed)]
-        fits, reason = _fitting(g, rule, named, [part.name for part in row], short)
-        if reason:
-            which = (eq(rank(part.name), n) for part in row for n in fits)
-            g.require(any_of((enough, *which)), reason)
+        answers = _fitting(g, rule, named, [part.name for part in row], short)
+        fits = [n for n, refusal in answers.items() if refusal is None]
+        for refusal in _refusals(answers):
+            which = (eq(rank(part.name), n) for part in row for n in _not_refused_as(refusal, answers))
+            g.require(any_of((enough, *which)), str(refusal), refusal.error)
         if fits and not g.choose(enough, "how many dims there are"):
             if len(row) > 1:
                 _spell_out(g, tensor)

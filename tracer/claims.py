@@ -46,7 +46,7 @@ def recorded(kind: str, value: Any, text: str) -> None:
     if isinstance(found, Tensor):
         reason = f"the claim is {_bracketed(text)}, the shape {str(found).removeprefix(found.dtype or '')}"
         found = _reached(run, found, text, reason)
-        run.require(_formula(text, found.shape, known), reason)
+        run.require(_formula(text, found.shape, known), reason, None)
     elif isinstance(value, torch.Tensor):
         run.give_up(f"a claim on a value of which nothing is known: {text}")
 
@@ -58,7 +58,7 @@ def _reached(run: Recording, tensor: Tensor, text: str, reason: str) -> Tensor:
     claim, generator = _parsed(text), run.generator
     if claim.open:
         return reached(generator, tensor, len(claim.lead), len(claim.trail))
-    run.require(eq(rank_of(tensor.shape), len(claim.lead)), reason)
+    run.require(eq(rank_of(tensor.shape), len(claim.lead)), reason, None)
     return spelt_out(generator, tensor)
 
 

@@ -36,7 +36,7 @@ from .alone import alone
 from .claims import recorded, run_of, tell
 from .higher_order import entered
 from .model_state import ModelState
-from .numbers import DataNeeded, Size
+from .numbers import Size
 from .plans import Plans
 from .record import GaveUp, Recording, Subject, TargetError, _entering_composites, _Mode, bind
 from .stand_ins import symbolic_builtins
@@ -277,7 +277,7 @@ class ShapeTracer(fx.Tracer):
             except Deeper as wanted:
                 self.run.deepen(wanted)
                 self.spec = self.run.spec
-            except (GaveUp, DataNeeded) as reason:
+            except GaveUp as reason:
                 raise TargetError(f"{name} cannot be traced: {reason}") from None
             except BadRules:
                 raise

@@ -6,61 +6,79 @@ bytecode, the handler that is in force there; the frames of the running program 
 
 from __future__ import annotations
 
+import ast
+import builtins
+import contextlib
 import dis
+import inspect
 import itertools
+import linecache
 import sys
-from collections.abc import Iterator
-from types import CodeType, FrameType
-from typing import Final, NamedTuple
+from collections.abc import Mapping
+from types import CodeType, FrameType, FunctionType, ModuleType
+from typing import Any, Final, NamedTuple
 
 from .codes import per_code
 from .origins import is_inner
-
-REFUSALS = (RuntimeError, IndexError, ValueError)
-"""What torch raises where it refuses shapes."""
-
 
 JUMPS: Final = frozenset({*dis.hasjrel, *dis.hasjabs})
 
 
 class _Handler(NamedTuple):
-    """A stretch of bytecode, as offsets, that an `except` covers, and where that begins."""
+    """Where an exception is caught, or passed on: where that begins in the bytecode, as an offset."""
 
-    start: int
-    end: int
-    names: tuple[str, ...] | None
-    """Of what it catches."""
     target: int
+    names: tuple[str, ...] | None
+    """What the clauses of an `except` catch; None where that cannot be read off the code."""
+    manager: tuple[str, ...] | None = None
+    """Of a `with`, the dotted name of what makes the context manager; () where it has none."""
 
 
 @per_code
-def _handlers(code: CodeType) -> tuple[_Handler, ...]:
-    """What an `except` covers.
+def _handlers_at(code: CodeType, offset: int) -> tuple[_Handler, ...]:
+    """The handlers that an exception raised at this place comes to, innermost first.
 
-    None stands for everything, or for what cannot be read off the code. A `finally` raises again and catches
-    nothing, and so does a `with`, but for `contextlib.suppress`.
+    Python's table has one entry for each place. What is not caught there is raised again from within the
+    handler, so the next entry is the one for the handler itself.
     """
+    found: list[_Handler] = []
+    seen: set[int] = set()
+    while True:
+        target = next((t for start, end, t in _entries(code) if start <= offset < end), None)
+        if target is None or target in seen:
+            return tuple(found)
+        seen.add(target)
+        handler = _handler(code, target)
+        if handler is not None:
+            found.append(handler)
+        offset = target
+
+
+@per_code
+def _entries(code: CodeType) -> tuple[tuple[int, int, int], ...]:
+    """Stretches of the bytecode, from an offset up to another, each with the offset of its handler."""
     if not code.co_exceptiontable:
         return ()
-    instructions = list(dis.get_instructions(code))
-    places = {instruction.offset: place for place, instruction in enumerate(instructions)}
-    found: list[_Handler] = []
-    for entry in dis.Bytecode(code).exception_entries:  # type: ignore[attr-defined]
-        handler = instructions[places[entry.target] :]
-        if handler[0].opname != "PUSH_EXC_INFO":
-            continue
-        if handler[1].opname == "WITH_EXCEPT_START":
-            if "suppress" in code.co_names:
-                found.append(_Handler(entry.start, entry.end, None, entry.target))
-            continue
-        caught = _caught(handler[1:])
-        if caught != ():
-            found.append(_Handler(entry.start, entry.end, caught, entry.target))
-    return tuple(found)
+    entries = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
+    return tuple((entry.start, entry.end, entry.target) for entry in entries)
+
+
+@per_code
+def _handler(code: CodeType, target: int) -> _Handler | None:
+    """The handler that begins here; None where it raises again whatever it gets, as a `finally` does."""
+    handler = [instruction for instruction in dis.get_instructions(code) if instruction.offset >= target]
+    if handler[0].opname != "PUSH_EXC_INFO":
+        return None
+    if handler[1].opname == "WITH_EXCEPT_START":
+        return _Handler(target, None, _manager(code, target))
+    caught = _caught(handler[1:])
+    return None if caught == () else _Handler(target, caught)
 
 
 def _caught(handler: list[dis.Instruction]) -> tuple[str, ...] | None:
-    """The names in the `except` clauses of a handler; () for a `finally`, None for a bare `except`."""
+    """The names in the `except` clauses of a handler; () for a `finally`, None for a bare `except` and for
+    what cannot be read off the code.
+    """
     names: list[str] = []
     clauses = 0
     for before, instruction in itertools.pairwise(handler):
@@ -70,6 +88,8 @@ def _caught(handler: list[dis.Instruction]) -> tuple[str, ...] | None:
                 if before.opname not in ("LOAD_GLOBAL", "LOAD_NAME"):
                     return None  # a tuple, or an attribute of a module
                 names.append(str(before.argval))
+            case "CHECK_EG_MATCH":
+                return None
             case "POP_EXCEPT" if not clauses:
                 return None
             case "RERAISE":
@@ -77,43 +97,90 @@ def _caught(handler: list[dis.Instruction]) -> tuple[str, ...] | None:
     return tuple(names)
 
 
-def is_guarded(outermost: CodeType, error: type[Exception] = RuntimeError) -> bool:
-    """Would a frame of the user's, on the way up to the one that runs `outermost`, catch a refusal, with this
-    error or another?
+def _manager(code: CodeType, target: int) -> tuple[str, ...]:
+    """What is called in a `with` to make the context manager, or the manager itself: `torch`, `no_grad`."""
+    start = min(start for start, _, handler in _entries(code) if handler == target)
+    before = [instruction for instruction in dis.get_instructions(code) if instruction.offset < start]
+    if len(before) < 2 or before[-1].opname != "BEFORE_WITH" or before[-2].positions is None:
+        return ()
+    first, last, column, stop = before[-2].positions
+    if first is None or last is None:
+        return ()
+    lines = [linecache.getline(code.co_filename, line).encode() for line in range(first, last + 1)]
+    lines[-1] = lines[-1][:stop]
+    lines[0] = lines[0][column:]
+    try:
+        node = ast.parse(b"(" + b"".join(lines) + b")", mode="eval").body
+    except SyntaxError:
+        return ()
+    names: list[str] = []
+    node = node.func if isinstance(node, ast.Call) else node
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    return (node.id, *reversed(names)) if isinstance(node, ast.Name) else ()
+
+
+def is_guarded(outermost: CodeType, *errors: type[BaseException]) -> bool:
+    """Whether a frame of the user's, on the way up to the one that runs `outermost`, may catch one of these
+    exceptions. A handler that in truth catches none only makes a branch of a refusal, which then ends the
+    program.
     """
-    for frame, names in _in_force(outermost):
-        if names is None or any(_catches(frame, name, error, *REFUSALS) for name in names):
-            return True
-    return False
-
-
-def tells_apart(outermost: CodeType, *errors: type[Exception]) -> bool:
-    """Is there a frame on the way up that would catch some of these errors and others not?"""
-    for frame, names in _in_force(outermost):
-        if names is None:  # what is caught cannot be read off the code
-            return True
-        if len({any(_catches(frame, name, error) for name in names) for error in errors}) > 1:
-            return True
-    return False
-
-
-def is_swallowed(frame: FrameType | None, outermost: CodeType) -> bool:
-    """Does a frame of the user's, from this one up to `outermost`, catch exceptions and go on?"""
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code is not outermost:
-        if not is_inner(frame.f_code.co_filename) and _goes_on(frame.f_code, frame.f_lasti):
+        if frame.f_code.co_filename == contextlib.__file__:
+            manager = frame.f_locals.get("self")
+            if manager is not None and _handlers_at(frame.f_code, frame.f_lasti) and _swallows(manager):
+                return True  # a decorated function runs within the manager
+        elif not is_inner(frame.f_code.co_filename):
+            handlers = _handlers_at(frame.f_code, frame.f_lasti)
+            if any(_catches(frame, handler, errors) for handler in handlers):
+                return True
+        frame = frame.f_back
+    return False
+
+
+def is_looked_at(frame: FrameType | None, outermost: CodeType) -> bool:
+    """May a frame of the user's, from this one up to `outermost`, catch an exception that is raised here, and
+    go on by what the exception says?
+    """
+    while frame is not None and frame.f_code is not outermost:
+        if not is_inner(frame.f_code.co_filename) and _goes_by_it(frame):
             return True
         frame = frame.f_back
     return False
 
 
-def _goes_on(code: CodeType, offset: int) -> bool:
-    """Does a handler that is in force at this place do anything but raise an exception in its turn?"""
-    return any(not only_raises(code, handler.target) for handler in _covering(code, offset))
+def _goes_by_it(frame: FrameType) -> bool:
+    """May a handler in force at this place look at an exception, and do anything but raise another?"""
+    for handler in _handlers_at(frame.f_code, frame.f_lasti):
+        if handler.manager is not None:
+            if handler.manager[-1:] != ("suppress",) and _catches(frame, handler, ()):
+                return True
+        elif _names_it(frame.f_code, handler.target) and not only_raises(frame.f_code, handler.target):
+            return True
+    return False
 
 
-def _covering(code: CodeType, offset: int) -> Iterator[_Handler]:
-    """The handlers in force at this place."""
-    return (handler for handler in _handlers(code) if handler.start <= offset < handler.end)
+@per_code
+def _names_it(code: CodeType, target: int) -> bool:
+    """Does the handler that begins here, or what follows, name the exception? There are other ways to it."""
+    if not _OTHER_WAYS.isdisjoint(code.co_names):
+        return True
+    handler = [instruction for instruction in dis.get_instructions(code) if instruction.offset >= target]
+    for before, instruction in itertools.pairwise(handler):
+        if before.opname.startswith("POP_JUMP") and instruction.opname.startswith("STORE_"):
+            return True
+        if instruction.opname == "CHECK_EG_MATCH":
+            return True
+    return False
+
+
+_OTHER_WAYS: Final = frozenset(
+    "exc_info exception last_exc last_value format_exc format_exception format_exception_only "
+    "TracebackException __context__ __cause__ sys traceback".split()
+)
+"""Names by which a handler gets at an exception that it does not name."""
 
 
 @per_code
@@ -130,7 +197,7 @@ def only_raises(code: CodeType, offset: int) -> bool:
         instruction = instructions[at]
         name = instruction.opname
         if name in ("RAISE_VARARGS", "RERAISE"):
-            waiting += [place[handler.target] for handler in _covering(code, instruction.offset)]
+            waiting += [place[handler.target] for handler in _handlers_at(code, instruction.offset)[:1]]
             continue
         if name == "POP_TOP" or name.startswith(("RETURN_", "YIELD_")):
             return False
@@ -143,18 +210,98 @@ def only_raises(code: CodeType, offset: int) -> bool:
     return True
 
 
-def _in_force(outermost: CodeType) -> Iterator[tuple[FrameType, tuple[str, ...] | None]]:
-    """The handlers that stand around the call that is being made, innermost first, with what they catch."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code is not outermost:
-        code, offset = frame.f_code, frame.f_lasti
-        if not is_inner(code.co_filename):
-            for handler in _covering(code, offset):
-                yield frame, handler.names
-        frame = frame.f_back
+def _catches(frame: FrameType, handler: _Handler, errors: tuple[type[BaseException], ...]) -> bool:
+    """May the handler catch one of these exceptions?"""
+    known = _Names(frame.f_globals, frame.f_builtins, frame)
+    if handler.manager is not None:
+        return _swallows(known.value(handler.manager))
+    if handler.names is None:
+        return True
+    for name in handler.names:
+        kinds = known.value((name,))
+        for kind in kinds if isinstance(kinds, tuple) else (kinds,):
+            if not isinstance(kind, type):
+                return True
+            if any(issubclass(error, kind) or error is Exception for error in errors):
+                return True
+    return False
 
 
-def _catches(frame: FrameType, name: str, *errors: type[Exception]) -> bool:
-    """Does `except name` catch one of the errors, or what they may stand for?"""
-    kind = frame.f_globals.get(name, frame.f_builtins.get(name))
-    return not isinstance(kind, type) or issubclass(kind, errors) or issubclass(errors[0], kind)
+class _Names(NamedTuple):
+    """What the names in some code stand for."""
+
+    globals: Mapping[str, Any]
+    builtins: Mapping[str, Any]
+    frame: FrameType | None = None
+
+    def value(self, path: tuple[str, ...]) -> Any:
+        """What a dotted name stands for, without running any code of the program's; None if unknown."""
+        if not path:
+            return None
+        first, *rest = path
+        held = self.frame.f_locals if self.frame is not None and first not in self.globals else {}
+        value = held.get(first, self.globals.get(first, self.builtins.get(first)))
+        for name in rest:
+            found = inspect.getattr_static(value, name, None)
+            value = found.__func__ if isinstance(found, staticmethod | classmethod) else found
+        return value
+
+
+def _swallows(manager: Any) -> bool:
+    """May a context manager, or one that this makes, catch an exception? Of what is not known, yes."""
+    if isinstance(manager, contextlib._GeneratorContextManager):
+        return _swallows_at_yield(manager.func)
+    if isinstance(manager, FunctionType):
+        made = inspect.unwrap(manager)
+        if inspect.isgeneratorfunction(made):
+            return _swallows_at_yield(made)
+        return _returns_what_swallows(made.__code__, _Names(made.__globals__, vars(builtins)))
+    if manager is None or isinstance(manager, property):
+        return True
+    leave = inspect.getattr_static(manager if isinstance(manager, type) else type(manager), "__exit__", None)
+    if leave is None:
+        return True
+    owner = manager if isinstance(manager, type) else type(manager)
+    if owner.__module__ == "contextlib":
+        return owner in (contextlib.suppress, contextlib.ExitStack)
+    if isinstance(leave, FunctionType):
+        return not is_inner(leave.__code__.co_filename) and not _exits_with_nothing(leave.__code__)
+    return owner.__module__.partition(".")[0] not in ("torch", "_thread", "threading", "_io", "io")
+
+
+def _swallows_at_yield(generator: Any) -> bool:
+    """May the function of a `contextmanager` catch what is raised in the body of the `with`?"""
+    code = getattr(inspect.unwrap(generator), "__code__", None)
+    if code is None:
+        return True
+    yields = (i.offset for i in dis.get_instructions(code) if i.opname in ("YIELD_VALUE", "RESUME"))
+    return any(_handlers_at(code, offset) for offset in yields)
+
+
+def _returns_what_swallows(code: CodeType, known: _Names) -> bool:
+    """May what a function returns be a context manager that catches exceptions? It is made of what the
+    function names.
+    """
+    values = {name: known.value((name,)) or sys.modules.get(name) for name in code.co_names}
+    modules = [value for value in values.values() if isinstance(value, ModuleType)]
+    for name, value in values.items():
+        found: Any = value or next((vars(module)[name] for module in modules if name in vars(module)), None)
+        if found is None:
+            return True
+        manages = isinstance(found, type) and hasattr(found, "__exit__")
+        if (manages or inspect.isgeneratorfunction(inspect.unwrap(found))) and _swallows(found):
+            return True
+    return False
+
+
+@per_code
+def _exits_with_nothing(code: CodeType) -> bool:
+    """Does an `__exit__` return None or False, whichever way it goes?"""
+    instructions = [*dis.get_instructions(code)]
+    for before, instruction in itertools.pairwise(instructions):
+        if instruction.opname == "RETURN_CONST" and instruction.argval:
+            return False
+        constant = before.opname == "LOAD_CONST" and not before.argval and not instruction.is_jump_target
+        if instruction.opname == "RETURN_VALUE" and not constant:
+            return False
+    return True

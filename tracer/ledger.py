@@ -102,7 +102,7 @@ class Ledger:
     def require_instead(self, constraint: Constraint, formula: Formula) -> None:
         """What a node requires, said otherwise."""
         self.generator.node = constraint.node
-        self.generator.require(formula, constraint.reason)
+        self.generator.require(formula, constraint.reason, constraint.error)
 
     # ---- knowing
 

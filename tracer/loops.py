@@ -552,8 +552,7 @@ class Loop:
         place = len(members) - self._last
         if of_all:
             members.insert(place, Repeated.each(self.run, self.count - len(members), of_all[-1]))
-        with torch._C.DisableTorchFunction():
-            cells = [look(self.run, element) for element in (*members, *of_all)]
+        cells = self._look_at([*members, *of_all])
         ways = cells[len(members) :]
         sized_by_data = any(made for _, stage, made in stages if stage is Stage.ALL)
         same = all(alike(ways[-1], cell, self.run.simplified) for cell in ways)
@@ -562,10 +561,17 @@ class Loop:
         self.run.loops.remember_list(gathered)
         refill(gathered, _members(self.run, runs(cells[: len(members)], self.run.simplified)))
 
+    def _look_at(self, elements: list[Any]) -> list[Cell]:
+        """What is to be seen of each element."""
+        try:
+            with torch._C.DisableTorchFunction():
+                return [look(self.run, element) for element in elements]
+        except Unseen as reason:
+            self.fail(f"{reason} cannot be seen")
+
     def _close_family(self, gathered: list[Any]) -> None:
         """Of elements that have a size of their own, which the data decide, the list stands for all."""
-        with torch._C.DisableTorchFunction():
-            cells = [look(self.run, element) for element in gathered]
+        cells = self._look_at(gathered)
         places, ways, others = self._places(), [], []
         known = (self._known(way, self._end_of_law) for way in self._ended)
         for cell, (stage, data) in zip(cells, self._gathered, strict=True):

@@ -40,7 +40,7 @@ from .cells import Cell, sizes_of, weakened, with_sizes
 from .handlers import is_guarded
 from .heap import Function, Unseen, look, walk_from
 from .laws import Unlike
-from .numbers import DataNeeded, size
+from .numbers import size
 from .origins import REFUSALS, here, is_defect, of_error
 from .plans import Chosen, NotSummarised, Site, Turn
 
@@ -271,6 +271,14 @@ class MergedCall:
         except Unseen as reason:
             self.fail(f"{reason} cannot be seen")
 
+    def _look_at(self, value: Any) -> Cell:
+        """What is to be seen of one value."""
+        try:
+            with torch._C.DisableTorchFunction():
+                return look(self.run, value)
+        except Unseen as reason:
+            self.fail(f"{reason} cannot be seen")
+
     def _run(self) -> tuple[Any, BaseException | None]:
         """Makes the call: what it returns, or raises."""
         loops, start = self.run.loops, self.run.position
@@ -280,13 +288,11 @@ class MergedCall:
         try:
             value = self._call()
         except REFUSALS as error:
-            if self.turns and (is_defect(error) or is_guarded(type(self.run).run.__code__)):
+            if self.turns and (is_defect(error) or is_guarded(type(self.run).run.__code__, type(error))):
                 self.fail(f"a way raises {error!r}, which is caught")
             raised = error
         except WayRefused as error:
             raised = error
-        except DataNeeded as error:
-            self.run.give_up(str(error))
         except BaseException as error:
             if self.turns and isinstance(error, Exception) and not isinstance(error, BadRules):
                 self.fail(f"a way raises {error!r}, which is no matter of sizes")
@@ -307,7 +313,7 @@ class MergedCall:
             self.fail("the data decides whether it raises")
         if self.called.keys() - run.loops.plans.called(self.site).keys():
             self.fail("it has come out only now what it calls")
-        result = look_at(run, [value]) if error is None else None
+        result = self._look_at([value]) if error is None else None
         said = tuple(
             (all_of(turn.known for turn in turns if turn.after <= place), constraint)
             for place, constraint in run.said_since(self._mark)[0]
@@ -382,7 +388,7 @@ class MergedCall:
     def _joined(self, before: Cell, ways: Sequence[Way], holder: list[Any]) -> Any:
         """What the last of these ways returned, made to stand for all of them."""
         run = self.run
-        last = look_at(run, holder)
+        last = self._look_at(holder)
         met = {id(c.value) for c in _leaves(before) if c.ref is not None}
         owners = {id(c.value.memory.begin()[0]) for c in _leaves(before) if c.ref is not None}
         results = [way.result for way in ways if way.result is not None]
@@ -448,12 +454,6 @@ class MergedCall:
             run.nodes.append(Node("cond", arguments, (made.id,), here(run.names)))
             found = made
         return found
-
-
-def look_at(run: Recording, value: Any) -> Cell:
-    """What is to be seen of one value."""
-    with torch._C.DisableTorchFunction():
-        return look(run, value)
 
 
 def _moved(before: Cell, after: Cell) -> Iterator[tuple[Cell, Cell]]:

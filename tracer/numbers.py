@@ -13,7 +13,7 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import torch
 
@@ -76,8 +76,11 @@ class Run(Protocol):
     def varies(self, dim: Dim) -> bool:
         """Does the dim stand for many numbers at once: for those of all iterations of a loop?"""
 
-    def require(self, formula: Formula, reason: str, error: type[Exception] = ZeroDivisionError) -> None:
+    def require(self, formula: Formula, reason: str, error: type[Exception] | None = RuntimeError) -> None:
         """The program raises the error unless this holds."""
+
+    def give_up(self, reason: str) -> NoReturn:
+        """The run cannot be followed any further."""
 
     def divisor(self, term: Term) -> Dim:
         """A size that others are divided by: its value, where that is found out."""
@@ -234,7 +237,7 @@ def _arithmetic(operation: Callable[[Dim, Dim], Dim], divides: bool = False) -> 
             if b == 0:
                 raise ZeroDivisionError("integer division or modulo by zero")
             if not isinstance(b, int):
-                run.require(logic.ne(b, 0), "integer division or modulo by zero")
+                run.require(logic.ne(b, 0), "integer division or modulo by zero", ZeroDivisionError)
                 b = run.divisor(b)
                 a = run.simplified(a) if isinstance(b, int) else a
         return size(run, operation(a, b))
@@ -265,7 +268,7 @@ def _comparison(
             return other_kind
         formula = over_dims(self.term, dim)
         if is_checked(sys._getframe(1)) and not isinstance(formula, bool):
-            self.run.require(formula, f"the program checks that {formula}", RuntimeError)
+            self.run.require(formula, f"the program checks that {formula}")
             return True
         return self.run.truth(formula)
 
@@ -649,9 +652,9 @@ class Real(torch.SymFloat):
 
     def _nonzero(self, divisor: Any) -> None:
         if type(divisor) is Size:
-            self.run.require(logic.ne(divisor.term, 0), "division by zero")
+            self.run.require(logic.ne(divisor.term, 0), "division by zero", ZeroDivisionError)
         elif type(divisor) is Real and divisor.ratio and not isinstance(divisor.ratio[0], int):
-            self.run.require(logic.ne(divisor.ratio[0], 0), "division by zero")
+            self.run.require(logic.ne(divisor.ratio[0], 0), "division by zero", ZeroDivisionError)
         elif type(divisor) in (bool, int, float) and divisor == 0:
             raise ZeroDivisionError("float division by zero")
 
@@ -769,7 +772,7 @@ class Real(torch.SymFloat):
 
     def __float__(self) -> float:
         if self.compute is None:
-            raise DataNeeded("a float that the data decides is needed as a number")
+            self.run.give_up("a float that the data decides is needed as a number")
         return float(self.compute())
 
     def __int__(self) -> int:
@@ -808,7 +811,3 @@ def _holds_within(formula: Formula, ranges: Ranges) -> bool:
     if isinstance(formula, logic.Compare) and formula.op == ">=":
         return interval(formula.term, ranges)[0] >= 0
     return formula is True
-
-
-class DataNeeded(Exception):
-    """The program asks for a value that only real data has."""

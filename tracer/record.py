@@ -17,6 +17,7 @@ import math
 import numbers
 import sys
 import time
+import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,7 +32,7 @@ from ..constraints.collector import collector_at_rest
 from ..constraints.contents.writing import assigned
 from ..constraints.dims import Dim, Term, evaluate, symbols
 from ..constraints.formula import Formula, all_of, eq, free_symbols, ge, holds, le, negate
-from ..constraints.generate import BadRules, Generator, Rules
+from ..constraints.generate import BadRules, Generator, RuleFailed, Rules
 from ..constraints.intervals import interval
 from ..constraints.known import Known
 from ..constraints.language import (
@@ -61,7 +62,7 @@ from .caches import forgetting
 from .chosen_modules import chosen_modules
 from .fallback import estimated
 from .guesses import without_idle
-from .handlers import is_guarded, tells_apart
+from .handlers import is_guarded
 from .held import Held
 from .higher_order import entered, uncompiled
 from .integers import ARRAYS
@@ -71,7 +72,7 @@ from .loops import Loop, Loops
 from .memory import OWNING, STRIDING, is_view, remember, storage
 from .merging import Calls, MergedCall
 from .model_state import ModelState, Modules, submodules
-from .numbers import DataNeeded, Real, Size, returned, size
+from .numbers import Real, Size, returned, size
 from .origins import REFUSALS, ModuleNames, caller, here, is_defect, is_miscall, is_ours, of_error
 from .overlaps import require_no_overlap
 from .plans import NotSummarised, Plans, Site, Written
@@ -83,7 +84,7 @@ from .spread import SpeltOut, Spread
 from .stand_ins import AnotherSource, calls_builtins, sources_of, symbolic_builtins
 from .surroundings import seed, surroundings_kept
 from .symbolic import ABOUT_DATA, OPERATOR_ATTRIBUTES, QUESTIONS, RowSizes, Sizes, SymbolicTensor, answer
-from .texts import matters
+from .texts import Message, matters
 from .writes import LENDING, RESHAPING, Writes, is_assigned
 
 MAX_PATHS = 1024
@@ -361,6 +362,10 @@ class Recording(Ledger):
         self._over = False
         self._catching = False
         """Is what an operator requires looked at that is called where its refusal would be caught?"""
+        self._warns = _warnings()
+        """What becomes of warnings when the run begins."""
+        self._stopped: BaseException | None = None
+        """Why the run has to end, whatever the program catches."""
         self._made: list[Decision] = []
         self.overwritten: dict[int, tuple[torch.Tensor, SymbolicTensor]] = {}
         """Real tensors that the program has written into, each with what stands for it since, by identity."""
@@ -402,7 +407,7 @@ class Recording(Ledger):
     def _deeper(self, wanted: Deeper) -> None:
         """Declares more of the rows and goes on; a loop that is being summarised starts everything again."""
         if self.loops.summarising is not None or self.loops.supposing or self.loops.calls:
-            raise wanted
+            raise self.stopping(wanted)
         self.deepen(wanted)
 
     def deepen(self, wanted: Deeper) -> None:
@@ -433,13 +438,14 @@ class Recording(Ledger):
                 self.calls.followed(),
                 _Mode(self),
             ):
-                result = target(*bound.args, **bound.kwargs)
+                try:
+                    result = target(*bound.args, **bound.kwargs)
+                finally:
+                    self.raise_stopped()
             outputs = list(self._outputs(result))
         except BadRules:
             raise
         except GaveUp as reason:
-            end = End("gave-up", str(reason), of_error(reason, self.names))
-        except DataNeeded as reason:
             end = End("gave-up", str(reason), of_error(reason, self.names))
         except REFUSALS as error:
             told = f"{type(error).__name__}: {error}"
@@ -585,7 +591,7 @@ class Recording(Ledger):
         module = calls_builtins(frame)
         if module is not None and module not in self.subject.sources:
             self._over = True
-            raise AnotherSource(module)
+            raise self.stopping(AnotherSource(module))
 
     def writes(self, frame: FrameType) -> None:
         if not self._over and matters(frame, Recording.run.__code__):
@@ -633,9 +639,9 @@ class Recording(Ledger):
         self._approximate(reason)
         return self.coin()
 
-    def require(self, formula: Formula, reason: str, error: type[Exception] = ZeroDivisionError) -> None:
+    def require(self, formula: Formula, reason: str, error: type[Exception] | None = RuntimeError) -> None:
         """A requirement outside any operator (a division of sizes, a `torch._check`) is a node of its own, so
-        that it has an origin.
+        that it has an origin. With no `error`, nothing is raised in an eager run (a claim).
         """
         if formula is True:
             return
@@ -643,8 +649,9 @@ class Recording(Ledger):
         self.generator.node = len(self.nodes)
         self.nodes.append(Node("require", (("condition", formula),), (), here(self.names)))
         before = len(self.generator.said.constraints)
-        self.generator.require(formula, reason)
-        self._raise_if_caught(before, error)
+        self.generator.require(formula, reason, error or RuntimeError)
+        if error is not None:
+            self._raise_if_caught(before)
 
     def give_up(self, reason: str) -> NoReturn:
         """Ends the run; in a loop that is summarised, or a call that is merged, only the attempt at that."""
@@ -658,7 +665,16 @@ class Recording(Ledger):
 
     def end(self, reason: str) -> NoReturn:
         """Ends the run, and whatever is attempted in it."""
-        raise GaveUp(reason)
+        raise self.stopping(GaveUp(reason))
+
+    def stopping(self, error: BaseException) -> BaseException:
+        """Notes why the run has to end, so that it is raised again should the program catch everything."""
+        self._stopped = self._stopped or error
+        return error
+
+    def raise_stopped(self) -> None:
+        if self._stopped is not None:
+            raise self._stopped
 
     @property
     def aside(self) -> tuple[Any, ...]:
@@ -684,6 +700,7 @@ class Recording(Ledger):
     def _way(self, formula: Formula | None, value: int | None) -> bool:
         loops = self.loops
         loops.raise_failure()
+        self.raise_stopped()
         if loops.supposing:
             return self._suppose(formula)
         turning: Loop | MergedCall | None = loops.turning(formula) or self.calls.turning
@@ -784,10 +801,13 @@ class Recording(Ledger):
     def operator(self, spelling: str, args: tuple[Any, ...], kwargs: dict[str, Any], func: Any = None) -> Any:
         """Applies the rule of an operator, writes the node down and returns what the program gets."""
         self.loops.raise_failure()
+        self.raise_stopped()
         if self.spread is not None:
             self.spread = self.spread.after(spelling, args, kwargs, caller())
         if torch.is_autocast_enabled(self.kernels):
             args, kwargs = autocast.cast(self, canonical(spelling), args, kwargs)
+        if _warnings() != self._warns and canonical(spelling) not in _SILENT and _are_followed():
+            self.give_up(f"whether {canonical(spelling)} warns decides what the program does")
         call = Call(self, spelling, args, kwargs)
         found = self.generator.known.repeated.get(call.key)
         if found is not None and not self.loops.ended:
@@ -810,15 +830,14 @@ class Recording(Ledger):
         before = len(generator.said.constraints)
         before_call = values[0] if values else None
         generator.storage = storage(args[0]) if op in STRIDING and args else None
-        with self.loops.unwatched():
-            arguments, result = generator.call(op, values, named)
+        arguments, result = self._ask(op, values, named)
         if not self.loops.watches:
             generator.take_for_valid()
         if written is not None:
             given = (*args, *kwargs.values())
             into = result if kwargs.get("out") is not None else None
             require_no_overlap(generator, op, written, arguments, given, into)
-        self._raise_if_caught(before, *_errors(op, values))
+        self._raise_if_caught(before)
         answered = None
         writes = written is not None
         if generator.repeatable and not counts and (slots := call.slots) is not None and (
@@ -858,6 +877,21 @@ class Recording(Ledger):
         if is_view(op, arguments):
             remember(self.nodes[index], args, before_call, lifted)
         return lifted
+
+    def _ask(
+        self, op: str, args: tuple[Value, ...], kwargs: dict[str, Value]
+    ) -> tuple[dict[str, Any], Value | None]:
+        """What the rule of an operator says. No handler of the program's sees that a rule has failed."""
+        try:
+            with self.loops.unwatched():
+                return self.generator.call(op, args, kwargs)
+        except RuleFailed as failed:
+            reason = str(failed)
+        except RecursionError as error:
+            reason = f"RecursionError: {error}"
+        except BadRules as error:
+            raise self.stopping(error) from None
+        self.end(reason)
 
     def _repeat(self, found: Answered, call: Call, args: tuple[Any, ...]) -> Any:
         """Writes the node of a call down whose rule has answered before."""
@@ -913,28 +947,28 @@ class Recording(Ledger):
             return structs.replace(value, dtype=out.dtype, layout=layout)
         return value
 
-    def _raise_if_caught(self, before: int, error: type[Exception], *others: type[Exception]) -> None:
-        """Where the program would catch a refusal, what the call requires is a branch: one path raises. It
-        raises the error, or one of the others, which is all the same to a program that catches all of them.
+    def _raise_if_caught(self, before: int) -> None:
+        """Where the program would catch a refusal, what the call requires is a branch: one path raises what
+        torch raises.
         """
         said = self.generator.said
         fresh = said.constraints[before:]
-        if fresh and is_guarded(Recording.run.__code__, error):
+        if fresh and is_guarded(Recording.run.__code__, *{constraint.error for constraint in fresh}):
             branched = self._seen_constraints > before
             fresh = self.generator.retract(before)
             self.learn_anew()
             if branched:
                 self.give_up("a call that branches on sizes is made where its refusal would be caught")
-            if others and tells_apart(Recording.run.__code__, error, *others):
-                self.give_up("it depends on the kind of an error what becomes of it")
+            if any(constraint.error is Exception for constraint in fresh):
+                self.give_up("it depends on the type of an exception what becomes of it")
             for constraint in fresh:
                 self._catching = True
                 try:
                     accepted = self.truth(constraint.formula)
                 finally:
                     self._catching = False
-                if not accepted:
-                    raise _refusal(error, self)(constraint.reason)
+                if not accepted and not (constraint.by_data and self.coin()):
+                    raise constraint.error(Message.of(constraint.reason, self))
 
     def _lower(self, value: Any, ids: dict[int, Ref]) -> Any:
         """A Python value as a rule sees it; `ids` remembers which values are tensors of the program."""
@@ -1103,29 +1137,33 @@ def _spelled(func: Any) -> tuple[str, str]:
     return name, f"aten.{name}" if type(func) is BuiltinFunctionType else name
 
 
-def _refusal(error: type[Exception], run: Recording) -> type[Exception]:
-    """The error with another text than torch's, so that it matters what is done with its text."""
-
-    def text(self: Exception) -> str:
-        run.writes(sys._getframe(1))
-        return str(self.args[0])
-
-    return type(error.__name__, (error,), {"__str__": text})
+def _warnings() -> tuple[object, ...]:
+    """What becomes of warnings, as far as can be told at once."""
+    return id(warnings.filters), len(warnings.filters), _shows()
 
 
-def _errors(op: str, values: tuple[Value, ...]) -> tuple[type[Exception], ...]:
-    """What torch may raise where it refuses the call, the likeliest first."""
-    match op, values:
-        case "getitem" | "setitem", (_, index, *written):
-            parts = index if isinstance(index, tuple) else (index,)
-            slices = [part for part in parts if isinstance(part, Slice)]
-            stepped = any(s.step is not None and (not isinstance(s.step, int) or s.step < 1) for s in slices)
-            plain = all(isinstance(part, Slice) or part in (None, Dots) for part in parts)
-            kinds = {ValueError: stepped, IndexError: not plain, RuntimeError: bool(written)}
-            return tuple(kind for kind, raised in kinds.items() if raised) or (IndexError,)
-        case "select" | "narrow", _:
-            return (IndexError,)
-    return (RuntimeError,)
+def _are_followed() -> bool:
+    """Are warnings errors, or kept?"""
+    return _shows() != _SHOWS or any(row[0] == "error" for row in warnings.filters)
+
+
+def _shows() -> tuple[object, ...]:
+    """What shows warnings; `catch_warnings(record=True)` replaces one of the two."""
+    return warnings.showwarning, getattr(warnings, "_showwarnmsg_impl", None)
+
+
+_SHOWS = _shows()
+_SILENT = frozenset(
+    {*POINTWISE}
+    | frozenset(
+        "linear matmul mm bmm conv1d conv2d conv3d layer_norm softmax view reshape flatten unflatten permute "
+        "transpose squeeze unsqueeze expand contiguous cat stack split chunk unbind getitem sum mean "
+        "mse_loss l1_loss smooth_l1_loss".split()
+    )
+)
+"""Operators of which no kernel warns, whatever the sizes are."""
+
+
 
 
 def _other_sizes(before: Tensor | Dynamic, after: Tensor | Dynamic) -> bool:

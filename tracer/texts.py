@@ -7,11 +7,13 @@ are messages of errors and lines of logs, of which nothing depends. The bytecode
 from __future__ import annotations
 
 import dis
+import sys
+from collections.abc import Callable
 from types import CodeType, FrameType
-from typing import Literal
+from typing import Any, Final, Literal, Protocol
 
 from .codes import per_code
-from .handlers import JUMPS, is_swallowed, only_raises
+from .handlers import JUMPS, is_looked_at, only_raises
 from .origins import is_inner
 
 _KEEPS = (
@@ -29,7 +31,7 @@ _LOGS = frozenset(
 )
 _ASSERTS = frozenset({"_assert", "_check"})
 """Functions of torch's that raise an exception with a text, or do nothing with it."""
-_FOR_PEOPLE = frozenset("_pytest logging loguru rich tqdm traceback warnings".split())
+_FOR_PEOPLE = frozenset("_pytest logging loguru rich tqdm warnings".split())
 """Packages whose texts are for people to read: pytest writes one of what each `assert` compares."""
 
 
@@ -51,11 +53,27 @@ def matters(frame: FrameType, outermost: CodeType) -> bool:
     """May what the program does depend on the text that is being made in this frame, called from the one that
     runs `outermost`? On that of an exception only what catches it may.
     """
-    package = str(frame.f_globals.get("__name__")).partition(".")[0]
-    if package in _FOR_PEOPLE or is_inner(frame.f_code.co_filename):
+    teller, name = _out_of_traceback(frame)
+    if _package(teller) in _FOR_PEOPLE or name.startswith("print"):
         return False
-    becomes = _becomes(frame.f_code, frame.f_lasti)
-    return becomes == "kept" or (becomes == "raised" and is_swallowed(frame, outermost))
+    becomes = _becomes(teller.f_code, teller.f_lasti)
+    if is_inner(teller.f_code.co_filename):
+        return becomes == "raised" and is_looked_at(teller, outermost)
+    return becomes == "kept" or (becomes == "raised" and is_looked_at(teller, outermost))
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__")).partition(".")[0]
+
+
+def _out_of_traceback(frame: FrameType) -> tuple[FrameType, str]:
+    """The frame that asks Python's `traceback` for a text, and the name of what it calls there; the frame
+    itself where it is no such text.
+    """
+    name = ""
+    while _package(frame) == "traceback" and frame.f_back is not None:
+        frame, name = frame.f_back, frame.f_code.co_name
+    return frame, name
 
 
 @per_code
@@ -94,3 +112,43 @@ def _called(code: CodeType, offset: int) -> str:
 
 
 _MEMBERS = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+
+
+class Writing(Protocol):
+    """The run that is being recorded, as a text knows it."""
+
+    def writes(self, frame: FrameType) -> None:
+        """In this frame a text is made or looked at that is not that of an eager run."""
+
+
+class Message(str):
+    """The text of a refusal. It is not torch's, so that it matters what the program does with it."""
+
+    _run: Writing
+
+    @classmethod
+    def of(cls, text: str, run: Writing) -> Message:
+        made = cls(text)
+        made._run = run
+        return made
+
+
+def _noticed(name: str) -> Callable[..., Any]:
+    method = getattr(str, name)
+
+    def look(self: Message, *args: Any, **kwargs: Any) -> Any:
+        self._run.writes(sys._getframe(1))
+        return method(self, *args, **kwargs)
+
+    return look
+
+
+_OF_THE_OBJECT: Final = frozenset(
+    "__class__ __delattr__ __dir__ __doc__ __getattribute__ __getnewargs__ __getstate__ __init__ "
+    "__init_subclass__ __new__ __reduce__ __reduce_ex__ __setattr__ __sizeof__ __subclasshook__ "
+    "maketrans".split()
+)
+"""Attributes of a `str` that do not look at its letters."""
+
+for _name in {*dir(str)} - _OF_THE_OBJECT:
+    setattr(Message, _name, _noticed(_name))

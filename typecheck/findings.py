@@ -8,7 +8,7 @@ from itertools import count
 from typing import Final, TypeAlias
 
 from ..constraints.formula import Formula, all_of, any_of, conjuncts, free_symbols, holds
-from ..constraints.generate import Rules
+from ..constraints.generate import RULE_DEFECT, Rules
 from ..constraints.language import Dyn, Dynamic, Note, Number, Slice, Tensor, Value
 from ..constraints.opnames import is_in_place
 from ..constraints.program import Argument, Node, Origin, Program, Ref, parts_of, refs
@@ -162,6 +162,8 @@ def _open(system: System, reason: Open) -> Finding:
     """Why the verdict is unknown."""
     if reason.reason.startswith(DEFECT):
         return make(Code.INTERNAL_ERROR, f"{reason.reason}; please report it", reason.origin)
+    if reason.reason.startswith(RULE_DEFECT):
+        return make(Code.INTERNAL_ERROR, f"{reason.reason}; report it to its authors", reason.origin)
     notes = system.paths[reason.path].notes if system.paths else ()
     note = next((note for note in notes if note.inexact and note.reason == reason.reason), None)
     if note is None:

@@ -245,8 +245,6 @@ def _at(value: Value, values: Mapping[str, int]) -> Value:
 def _outcome(
     target: Callable[..., Any], spec: Spec, values: Mapping[str, int], how: str, fill: Fill, seconds: float
 ) -> Outcome:
-    import torch
-
     from ..tracer.caches import forgetting
     from ..tracer.claims import checked
     from ..tracer.deadline import OutOfTime, until

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from ..dims import Apply, Dim, Term, lone_atom
 from ..formula import Formula, all_of, any_of, eq, ge, lt, negate
@@ -116,6 +116,13 @@ INDICES: Mapping[str, Callable[[Named], Iterator[tuple[Tensor, Dim, bool]]]] = {
 """Operator -> its index tensors, each with the size that it indexes, and whether -1 counts from the end."""
 
 
+CHECKED_BY_KERNEL: Final = frozenset(
+    "gather scatter scatter_add scatter_reduce take_along_dim index_add one_hot embedding_bag _embedding_bag "
+    "multi_margin_loss".split()
+)
+"""Operators that refuse an index beyond the size by a RuntimeError, and not by an IndexError."""
+
+
 def require_in_range(c: Context, op: str, named: Named, unchecked: Formula) -> None:
     """Index tensors whose elements the sizes decide must stay within what they index, but for where the rule
     says that this is `unchecked`: into nothing. An index without dims is looked at as a number is.
@@ -170,7 +177,8 @@ def _require(
         if pieces.slack:
             _approximate(c, f"{op} is given {told}, which floats are rounded to", needed)
             needed = any_of((*(lt(high, size + 1) for high in ends[1]), *nowhere))
-        c.require(needed, told, by_data=pieces.by_data)
+        error = RuntimeError if op in CHECKED_BY_KERNEL else IndexError
+        c.require(needed, told, error, by_data=pieces.by_data)
 
 
 def _approximate(c: Context, reason: str, fine: Formula) -> None:

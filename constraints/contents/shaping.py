@@ -179,11 +179,10 @@ def indexed(
         return None
     if spoken > rank or sum(isinstance(i, Tensor) for i in items) > 1:
         return None
-    part = any(isinstance(i, int | Term) or (isinstance(i, Slice) and i != Slice()) for i in items)
-    if part and (mixed := _mixed(pieces)):
-        pieces = mixed
     at = next((place for place, item in enumerate(items) if item is Dots), len(items))
     filled = (*items[:at], *(Slice() for _ in range(rank - spoken)), *items[at + 1 :])
+    parts = _partial(filled, rank)
+    pieces = _mixed(pieces, parts) if parts else pieces
     found: list[Piece] = []
     by_data = pieces.by_data
     for piece in pieces.pieces:
@@ -213,18 +212,27 @@ def indexed(
     return replace(pieces, pieces=tuple(found), by_data=by_data) if found else None
 
 
-def _mixed(pieces: Pieces) -> Pieces | None:
-    """The same where only a part of a tensor is left: of what lies in no known order, and of several pieces
-    that share their places, perhaps not all values. None where that is nothing.
+def _partial(items: tuple[Any, ...], rank: int) -> set[int]:
+    """The axes of which only a part is taken, at one place or from some on."""
+    axis, parts = -rank, set()
+    for item in items:
+        if isinstance(item, int | Term) or (isinstance(item, Slice) and item != Slice()):
+            parts.add(axis)
+        axis += _spoken(item)
+    return parts
+
+
+def _mixed(pieces: Pieces, axes: set[int]) -> Pieces:
+    """The same where only a part of some axes is left: of what lies in no known order, and of several pieces
+    that share their places, perhaps not all values.
     """
     apart = is_partition(pieces)
-    loose = [
-        p.term is not None and (not apart or any(i.axis is None for i in p.indices)) for p in pieces.pieces
-    ]
-    if not any(loose):
-        return None
-    kept = zip(pieces.pieces, loose, strict=True)
-    return replace(pieces, pieces=tuple(replace(p, attained=False) if free else p for p, free in kept))
+
+    def one(piece: Piece) -> Piece:
+        loose = not apart or any(i.axis is None for i in piece.indices)
+        return replace(piece, attained=False) if loose and axes - {axis for axis, _ in piece.fixed} else piece
+
+    return replace(pieces, pieces=tuple(p if p.term is None else one(p) for p in pieces.pieces))
 
 
 def _spoken(item: Any) -> int:

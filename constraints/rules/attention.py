@@ -52,8 +52,8 @@ def scaled_dot_product_attention(
     rowed = any(place_of(tensor.shape) is not None for tensor in (query, key, value))
     flash = False if rowed else _is_flash(c, query, key, value, attn_mask, dropout_p, enable_gqa)
 
-    def require(formula: Formula, reason: str) -> None:
-        c.require(any_of((empty, formula)), reason)
+    def require(formula: Formula, reason: str, error: type[Exception] = RuntimeError) -> None:
+        c.require(any_of((empty, formula)), reason, error)
 
     checked: Any = SimpleNamespace(require=require, at_least=c.at_least)
     batches = _head_batches(c, require, query, key, value, enable_gqa)
@@ -69,6 +69,7 @@ def scaled_dot_product_attention(
             require(
                 negate(_same_heads(query, key, value, enable_gqa)),
                 f"the mask must have rank 2 or 4, not {attn_mask}",
+                IndexError,
             )
         _mask_expands(require, attn_mask, scores)
     if empty is not False and batch != query.shape[:-2] and c.choose(empty, "the shape of the result"):
@@ -231,7 +232,7 @@ def _head_batches(
     if not gqa:
         return batches
     if min(map(len, batches)) < 1:
-        c.refuse("grouped heads need rank 3 at least")
+        c.refuse("grouped heads need rank 3 at least", IndexError)
     heads = batches[0][-1]
     for name, batch in (("key", batches[1]), ("value", batches[2])):
         fits = all_of((ge(batch[-1], 1), divides(batch[-1], heads))) if batch[-1] != 0 else False

@@ -28,7 +28,8 @@ def axis(c: Context, dim: Dim, rank: int) -> int:
     if isinstance(dim, Term):
         dim = next((i for i in range(-limit, limit) if c.choose(eq(dim, i), f"which dim {dim} is")), limit)
     if not -limit <= dim < limit:
-        c.refuse(f"dimension {dim} is out of range for a tensor of rank {rank} (-{limit} to {limit - 1})")
+        told = f"dimension {dim} is out of range for a tensor of rank {rank} (-{limit} to {limit - 1})"
+        c.refuse(told, IndexError)
     return dim % limit
 
 
@@ -51,7 +52,7 @@ def rank_is(c: Context, tensor: Tensor, name: str, *ranks: int) -> None:
         c.refuse(f"{name} must have rank {wanted}, not {len(tensor.shape)} ({tensor})")
 
 
-def broadcast_dim(c: Context, a: Dim, b: Dim) -> Dim:
+def broadcast_dim(c: Context, a: Dim, b: Dim, error: type[Exception] = RuntimeError) -> Dim:
     """`a, b -> a if b == 1 else b`, where a == b or one of them is 1.
 
     Where neither side is known to differ from 1 the result is max(a, b) * min(a, b, 1): equal sizes n >= 1
@@ -64,7 +65,8 @@ def broadcast_dim(c: Context, a: Dim, b: Dim) -> Dim:
     if b == 1:
         return a
     a_is_1, b_is_1 = eq(a, 1), eq(b, 1)
-    c.require(any_of((eq(a, b), a_is_1, b_is_1)), f"sizes {a} and {b} do not broadcast (equal, or one is 1)")
+    told = f"sizes {a} and {b} do not broadcast (equal, or one is 1)"
+    c.require(any_of((eq(a, b), a_is_1, b_is_1)), told, error)
     if a_is_1 is False or c.at_least(a, 2):
         return a
     if b_is_1 is False or c.at_least(b, 2):
@@ -74,7 +76,7 @@ def broadcast_dim(c: Context, a: Dim, b: Dim) -> Dim:
     return maximum(a, b) * minimum(a, b, 1)
 
 
-def broadcast(c: Context, *shapes: Shape) -> Shape:
+def broadcast(c: Context, *shapes: Shape, error: type[Exception] = RuntimeError) -> Shape:
     """`[*a], [*b], … -> [*broadcast]`, aligned at the last axis; a missing axis counts as 1."""
     result = shapes[0]
     for shape in shapes[1:]:
@@ -84,7 +86,8 @@ def broadcast(c: Context, *shapes: Shape) -> Shape:
         split = len(long) - len(short)
         left = result[max(len(result) - len(short), 0) :]
         right = shape[max(len(shape) - len(short), 0) :]
-        result = long[:split] + tuple(broadcast_dim(c, a, b) for a, b in zip(left, right, strict=True))
+        pairs = zip(left, right, strict=True)
+        result = long[:split] + tuple(broadcast_dim(c, a, b, error) for a, b in pairs)
     return result
 
 

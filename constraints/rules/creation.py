@@ -182,11 +182,12 @@ def _nested(c: Context, data: Value) -> tuple[Shape, list[Value]]:
     """The shape of nested tuples, which all have one, and the numbers in them."""
     if not isinstance(data, tuple):
         if isinstance(data, Tensor):
-            c.require(eq(data.numel, 1), f"only a tensor of one element counts as a number, not {data}")
+            told = f"only a tensor of one element counts as a number, not {data}"
+            c.require(eq(data.numel, 1), told, ValueError)
         return (), [data]
     parts = [_nested(c, part) for part in data]
     if any(shape != parts[0][0] for shape, _ in parts):
-        c.refuse("the parts of a nested list differ in shape")
+        c.refuse("the parts of a nested list differ in shape", ValueError)
     return (len(parts), *(parts[0][0] if parts else ())), [n for _, numbers in parts for n in numbers]
 
 

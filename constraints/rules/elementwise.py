@@ -37,6 +37,16 @@ KINDS: Final = ("bool", "int", "float", "complex")
 COMPLEX = MappingProxyType({real: dtype for dtype, real in REAL_OF.items()})
 
 
+REFUSES_ITSELF: Final = frozenset(
+    (
+        *"neg positive imag frexp mean nanmean argmax argmin topk multinomial cauchy exponential".split(),
+        *("normalize", "_weight_int8pack_mm", "random between bounds"),
+        "cross_entropy with a target of the input's rank",
+    )
+)
+"""Operators that look at the dtype before they look for a kernel."""
+
+
 def apply_law(c: Context, law: str, dtype: str | None, operation: str = "the operator") -> str | None:
     """The dtype of a result by the law, for operands promoted to `dtype`."""
     if dtype is None:
@@ -45,7 +55,8 @@ def apply_law(c: Context, law: str, dtype: str | None, operation: str = "the ope
     kind = category(dtype)
     match law[kind]:
         case "x":
-            c.refuse(f"{operation} does not take {dtype}")
+            error = RuntimeError if operation in REFUSES_ITSELF else NotImplementedError
+            c.refuse(f"{operation} does not take {dtype}", error)
         case "f":
             return "float32"
         case "b":

@@ -30,10 +30,11 @@ def as_vector(shape: Shape) -> Shape:
     return shape or (1,)
 
 
-def reachable(c: Context, size: Dim, *unless: Formula) -> None:
+def reachable(c: Context, size: Dim, *unless: Formula, error: type[Exception] = RuntimeError) -> None:
     """No index is in range for a dim of size 0."""
     if not c.at_least(size, 1):
-        c.require(any_of((ge(size, 1), *unless)), f"no index is in range for a dim of size {size}")
+        some = any_of((ge(size, 1), *unless))
+        c.require(some, f"no index is in range for a dim of size {size}", error)
 
 
 # --- index_select, index_add, index_copy, index_fill -----------------------------------------------------
@@ -42,7 +43,8 @@ def reachable(c: Context, size: Dim, *unless: Formula) -> None:
 def index_vector(c: Context, index: Tensor, kinds: tuple[str, ...] = BOTH) -> Dim:
     """The number of indices in a vector; a scalar is one."""
     integral(c, index, kinds)
-    rank_is(c, index, "an index", 0, 1)
+    if index.rank > 1:
+        c.refuse(f"an index is a vector or a scalar, not {index}", IndexError)
     return as_vector(index.shape)[0]
 
 
@@ -53,7 +55,8 @@ def index_select(c: Context, input: Tensor, dim: int, index: Tensor) -> Tensor:
     if not input.shape:
         c.require(eq(count, 1), f"{count} indices are selected from a scalar, which has one element")
         return Tensor((), input.dtype)
-    reachable(c, input.shape[at], eq(count, 0))
+    error = IndexError if input.rank == 1 else RuntimeError
+    reachable(c, input.shape[at], eq(count, 0), error=error)
     return Tensor((*input.shape[:at], count, *input.shape[at + 1 :]), input.dtype)
 
 
@@ -73,11 +76,12 @@ def _added(c: Context, input: Tensor, dim: int, index: Tensor, source: Tensor) -
     if source.rank != input.rank:
         c.refuse(f"the source of rank {source.rank} has not the rank {input.rank} of the destination")
     reason = f"a source {text(source.shape)} for {count} indices in dim {at} of {text(input.shape)}"
-    c.require(eq(as_vector(source.shape)[at], count), reason)
+    # A message of torch's tells the size of the source along the dim, which a scalar has not.
+    c.require(eq(as_vector(source.shape)[at], count), reason, RuntimeError if source.shape else IndexError)
     pairs = enumerate(zip(source.shape, input.shape, strict=True))
     c.require(all_of(eq(m, n) for i, (m, n) in pairs if i != at), reason)
     if input.rank == 1:
-        reachable(c, input.shape[0], eq(count, 0))
+        reachable(c, input.shape[0], eq(count, 0), error=IndexError)
     return Tensor(input.shape, input.dtype)
 
 
@@ -88,7 +92,8 @@ def index_reduce(
     if reduce not in ("prod", "mean", "amax", "amin"):
         c.refuse(f"index_reduce knows no reduction {reduce!r}")
     result = _added(c, input, dim, index, source)
-    reachable(c, as_vector(input.shape)[axis(c, dim, input.rank)], eq(as_vector(index.shape)[0], 0))
+    size, count = as_vector(input.shape)[axis(c, dim, input.rank)], as_vector(index.shape)[0]
+    reachable(c, size, eq(count, 0), error=IndexError)
     return result
 
 
@@ -103,11 +108,11 @@ def index_copy(c: Context, input: Tensor, dim: int, index: Tensor, source: Tenso
     if not source.shape and len(input.shape) > 1:
         c.refuse(reason)
     place = min(at, max(source.rank - 1, 0))
-    c.require(eq(as_vector(source.shape)[place], count), reason)
     rest, kept = (s[:at] + s[at + 1 :] for s in (source.shape, input.shape))
     if len(rest) != len(kept):
         c.refuse(reason)
     c.require(all_of(eq(m, n) for m, n in zip(rest, kept, strict=True)), reason)
+    c.require(eq(as_vector(source.shape)[place], count), reason, IndexError)
     _writable(c, input, at, count)
     return Tensor(input.shape, input.dtype)
 
@@ -196,7 +201,8 @@ def take(c: Context, input: Tensor, index: Tensor) -> Tensor:
     """`[*a], [*k] -> [*k]`, from all elements, of which there is one if there is an index"""
     integral(c, index, LONG)
     some = all_of(ne(size, 0) for size in input.shape if not c.at_least(size, 1))
-    c.require(any_of((some, empty(c, index.shape))), f"nothing can be taken from {text(input.shape)}")
+    found = any_of((some, empty(c, index.shape)))
+    c.require(found, f"nothing can be taken from {text(input.shape)}", IndexError)
     return Tensor(index.shape, input.dtype)
 
 
@@ -206,9 +212,11 @@ def put(c: Context, input: Tensor, index: Tensor, source: Tensor, accumulate: bo
     """
     integral(c, index, LONG)
     same_dtype(c, input, source)
-    c.require(eq(index.numel, source.numel), f"put takes an element for each index of {index}, not {source}")
+    told = f"put takes an element for each index of {index}, not {source}"
+    c.require(eq(index.numel, source.numel), told, IndexError)
     some = all_of(ne(size, 0) for size in input.shape if not c.at_least(size, 1))
-    c.require(any_of((some, empty(c, index.shape))), f"nothing can be put into {text(input.shape)}")
+    found = any_of((some, empty(c, index.shape)))
+    c.require(found, f"nothing can be put into {text(input.shape)}", IndexError)
     return Tensor(input.shape, input.dtype, preserved(c, input.shape, input.layout))
 
 
@@ -223,7 +231,7 @@ def take_along_dim(c: Context, input: Tensor, indices: Tensor, dim: int | None =
     if input.rank != indices.rank:
         c.refuse(f"take_along_dim takes indices of rank {input.rank}, not {indices.rank}")
     if not input.shape:
-        c.refuse("take_along_dim takes no scalars")
+        c.refuse("take_along_dim takes no scalars", IndexError)
     at = axis(c, dim, input.rank)
     n, k = input.shape[at], indices.shape[at]
     open_at = ((*shape[:at], 1, *shape[at + 1 :]) for shape in (input.shape, indices.shape))
@@ -257,7 +265,7 @@ def left_aligned(c: Context, t: Tensor, mask: Tensor, mask_check: bool = True) -
     rank_is(c, mask, "the mask", 2)
     for i in range(2):
         c.require(eq(mask.shape[i], t.shape[i]), f"a mask {mask} of {t}: sizes {i} must agree")
-    c.require(ge(mask.shape[1], 1), "the rows of the mask are empty")
+    c.require(ge(mask.shape[1], 1), "the rows of the mask are empty", IndexError)
     return Number("bool")
 
 
@@ -465,17 +473,23 @@ def aten_embedding(
     return embedding(c, indices, weight)
 
 
-def _table(c: Context, indices: Tensor, weight: Tensor, unread: Formula = False) -> None:
+def _table(
+    c: Context,
+    indices: Tensor,
+    weight: Tensor,
+    unread: Formula = False,
+    error: type[Exception] = RuntimeError,
+) -> None:
     integral(c, indices)
     rank_is(c, weight, "the weight of an embedding", 2)
-    reachable(c, weight.shape[0], empty(c, indices.shape), unread)
+    reachable(c, weight.shape[0], empty(c, indices.shape), unread, error=error)
 
 
 def embedding_renorm(
     c: Context, input: Tensor, indices: Tensor, max_norm: object, norm_type: object
 ) -> Tensor:
     """`[v, d], [*k] -> [v, d]`, where v is not 0 if there are indices"""
-    _table(c, indices, input)
+    _table(c, indices, input, error=IndexError)
     if input.dtype is not None and not is_floating(input.dtype):
         c.require(empty(c, indices.shape), f"embeddings with a norm are floating, not {input.dtype}")
     return input

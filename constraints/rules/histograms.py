@@ -68,7 +68,8 @@ def _counted(
         same_dtype(c, "a histogram", input, weight)
     found = [_bins(c, input, b) for b in given]
     if input.dtype not in (None, "float32", "float64"):
-        c.refuse(f"a histogram is of float32 or float64, not of {input.dtype}")
+        told = f"a histogram is of float32 or float64, not of {input.dtype}"
+        c.refuse(told, NotImplementedError)
     return tuple(count for count, _ in found), tuple(edges for _, edges in found)
 
 

@@ -34,7 +34,7 @@ def in_range(c: Context, index: Dim, size: Dim, unless: Formula = False) -> None
     low: Formula = True if c.at_least(index, 0) else le(-size, index)
     high: Formula = True if c.at_least(-index, 1) else lt(index, size)
     inside = all_of((low, high))
-    c.require(any_of((inside, unless)), f"index {index} is out of range for a dim of size {size}")
+    c.require(any_of((inside, unless)), f"index {index} is out of range for a dim of size {size}", IndexError)
 
 
 def slice_length(c: Context, size: Dim, start: Dim | None, stop: Dim | None, step: Dim) -> Dim:
@@ -61,14 +61,20 @@ def slice_length(c: Context, size: Dim, start: Dim | None, stop: Dim | None, ste
 
 
 def sliced(
-    c: Context, size: Dim, stride: Dim | None, start: Dim | None, stop: Dim | None, step: Dim | None
+    c: Context,
+    size: Dim,
+    stride: Dim | None,
+    start: Dim | None,
+    stop: Dim | None,
+    step: Dim | None,
+    error: type[Exception] = RuntimeError,
 ) -> tuple[Dim, Dim | None]:
     """The size and the stride of a dim after `start:stop:step`, where step > 0"""
     every = 1 if step is None else step
     if isinstance(every, int) and every < 1:
-        c.refuse(f"the step of a slice is {every}, and must be positive")
+        c.refuse(f"the step of a slice is {every}, and must be positive", error)
     if not c.at_least(every, 1):
-        c.require(ge(every, 1), f"the step of a slice is {every}, and must be positive")
+        c.require(ge(every, 1), f"the step of a slice is {every}, and must be positive", error)
     return slice_length(c, size, start, stop, every), None if stride is None else stride * every
 
 
@@ -83,7 +89,7 @@ def one_dim(tensor: Tensor, at: int, sizes: Shape, strides: Sequence[Dim | None]
 def a_dim(c: Context, input: Tensor, dim: int) -> tuple[int, Dim, Dim | None]:
     """The axis, its size and its stride. A scalar has none."""
     if not input.shape:
-        c.refuse("a scalar has no dim to select from")
+        c.refuse("a scalar has no dim to select from", IndexError)
     at = axis(c, dim, input.rank)
     strides = strides_of(input)
     return at, input.shape[at], None if strides is None else strides[at]
@@ -95,7 +101,7 @@ def select(c: Context, input: Tensor, dim: int, index: Dim | Tensor | Number) ->
     if isinstance(index, int | Term):
         in_range(c, index, size)
     else:
-        c.require(ge(size, 1), f"no index is in range for dim {at} of size {size}")
+        c.require(ge(size, 1), f"no index is in range for dim {at} of size {size}", IndexError)
     return one_dim(input, at, (), ())
 
 
@@ -110,17 +116,29 @@ def slice_(
 
 def narrow(c: Context, input: Tensor, dim: int, start: Dim | Tensor, length: Dim) -> Tensor:
     """`[*a, n, *z] -> [*a, length, *z]`, where -n <= start <= n, and start + length <= n from the front"""
+    if not input.shape:
+        c.refuse("narrow takes no scalar")
     at, size, stride = a_dim(c, input, dim)
     nonnegative(c, length, "the length of narrow")
     if isinstance(start, Tensor):
         if start.rank or start.dtype == "bool":
             c.refuse(f"narrow takes its start from an integer tensor of rank 0, not {start}")
-        c.require(le(length, size), f"narrow to {length} of {size}")
+        # The start may be out of range, which it is for other data than those for which the length is.
+        c.require(le(length, size), f"narrow to {length} of {size}", Exception)
     else:
         reason = f"narrow to {length} from {start}, of a dim of size {size}"
         low: Formula = True if c.at_least(start, 0) else le(-size, start)
-        c.require(all_of((low, le(from_end(c, start, size) + length, size))), reason)
+        c.require(all_of((low, le(start, size))), reason, IndexError)
+        c.require(le(from_end(c, start, size) + length, size), reason)
     return one_dim(input, at, (length,), (stride,))
+
+
+def narrow_copy(c: Context, input: Tensor, dim: int, start: Dim | Tensor, length: Dim) -> Tensor:
+    """`[*a, n, *z] -> [*a, length, *z]`, as `narrow`, contiguous"""
+    if input.shape and dim >= input.rank:
+        c.refuse(f"narrow_copy along dim {dim} of {input}")
+    result = narrow(c, input, dim, start, length)
+    return Tensor(result.shape, result.dtype)
 
 
 def select_scatter(
@@ -183,7 +201,7 @@ def indexed(c: Context, input: Tensor, items: Sequence[Any]) -> tuple[list[Part]
     items = [_sequence(c, item) if isinstance(item, tuple) else item for item in items]
     spoken = sum(_consumed(item) for item in items)
     if spoken > input.rank:
-        c.refuse(f"{spoken} indices are too many for a tensor of rank {input.rank}")
+        c.refuse(f"{spoken} indices are too many for a tensor of rank {input.rank}", IndexError)
     strides: Sequence[Dim | None] = strides_of(input) or [None] * input.rank
     source = iter(list(zip(input.shape, strides, strict=True)))
     parts: list[Part] = []
@@ -241,7 +259,7 @@ def _sequence(c: Context, item: tuple[Value, ...]) -> Mask | Indices:
     while level and isinstance(level[0], tuple):
         lengths = {len(part) if isinstance(part, tuple) else -1 for part in level}
         if len(lengths) > 1:
-            c.refuse("an index written as nested lists must have lists of equal length")
+            c.refuse("an index written as nested lists must have lists of equal length", ValueError)
         shape.append(lengths.pop())
         level = [v for part in level if isinstance(part, tuple) for v in part]
     if level and all(isinstance(v, bool) for v in level):
@@ -275,16 +293,16 @@ def _part(c: Context, item: Any, source: Iterator[tuple[Dim, Dim | None]]) -> It
             in_range(c, item, next(source)[0])
         case Number("int") | Tensor((), "int8" | "int16" | "int32" | "int64" | None):
             size, _ = next(source)
-            c.require(ge(size, 1), f"no index is in range for a dim of size {size}")
+            c.require(ge(size, 1), f"no index is in range for a dim of size {size}", IndexError)
         case _:
-            c.refuse(f"{item} is no index: it is neither integral nor boolean")
+            c.refuse(f"{item} is no index: it is neither integral nor boolean", IndexError)
 
 
 def _slice_part(c: Context, item: Slice, size: Dim, stride: Dim | None) -> Kept:
     start, stop, step = (_bound(c, bound) for bound in (item.start, item.stop, item.step))
     if UNKNOWN in (start, stop, step):
         return Kept(c.fresh("slice", 0, size), None)
-    return Kept(*sliced(c, size, stride, start, stop, step))  # type: ignore[arg-type]
+    return Kept(*sliced(c, size, stride, start, stop, step, ValueError))  # type: ignore[arg-type]
 
 
 UNKNOWN = Number("int")
@@ -303,7 +321,8 @@ def _mask_part(c: Context, shape: Shape, true: Dim, source: Iterator[tuple[Dim, 
     """A mask has the sizes of the dims that it picks from; its true elements become one dim."""
     for i, masked in enumerate(shape):
         size, _ = next(source)
-        c.require(eq(masked, size), f"dim {i} of a mask has size {masked}, and the dim that it masks {size}")
+        told = f"dim {i} of a mask has size {masked}, and the dim that it masks {size}"
+        c.require(eq(masked, size), told, IndexError)
     return Picked((true,))
 
 
@@ -317,7 +336,7 @@ def _gathered(c: Context, input: Tensor, parts: list[Part], picked: list[int]) -
     for which what is read has a stride of 0 along the dims of the indices, and they along those kept.
     """
     indices = [part for part in parts if isinstance(part, Picked)]
-    shape = broadcast(c, *(part.shape for part in indices))
+    shape = broadcast(c, *(part.shape for part in indices), error=IndexError)
     first, last = picked[0], picked[-1]
     together = last - first + 1 == len(picked)
     kept = [part for part in parts if isinstance(part, Kept)]
@@ -331,7 +350,7 @@ def _gathered(c: Context, input: Tensor, parts: list[Part], picked: list[int]) -
             continue
         if not c.at_least(part.size, 1):
             some = any_of((ge(part.size, 1), nothing))
-            c.require(some, f"no index is in range for a dim of size {part.size}")
+            c.require(some, f"no index is in range for a dim of size {part.size}", IndexError)
         for value in part.values:
             in_range(c, value, part.size, unless=empty(c, result))
     if not all(part.row_major for part in indices):
@@ -501,7 +520,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "index_put": index_put,
     "select_copy": copied(select),
     "slice_copy": copied(slice_),
-    "narrow_copy": copied(narrow),
+    "narrow_copy": narrow_copy,
     "select_scatter": select_scatter,
     "slice_scatter": slice_scatter,
 }

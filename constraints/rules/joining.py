@@ -23,7 +23,7 @@ def cat(c: Context, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
     vector has to be empty, and along a dim that vectors do not have, all of them.
     """
     if not tensors:
-        c.refuse("cat takes at least one tensor")
+        c.refuse("cat takes at least one tensor", ValueError)
     ranks = {t.rank for t in tensors}
     if 0 in ranks:
         c.refuse("a scalar cannot be concatenated")
@@ -33,7 +33,8 @@ def cat(c: Context, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
     vectors = ranks == {1}
     for vector in (t for t in tensors if t.rank == 1 and not (vectors and dim in (0, -1))):
         what = f"along dim {dim}" if vectors else "with tensors of rank 2 or more"
-        c.require(eq(vector.shape[0], 0), f"a vector of size {vector.shape[0]} cannot be concatenated {what}")
+        told = f"a vector of size {vector.shape[0]} cannot be concatenated {what}"
+        c.require(eq(vector.shape[0], 0), told, IndexError if vectors else RuntimeError)
     if vectors:
         return Tensor((total(t.shape[0] for t in tensors),), dtype)
     parts = [t for t in tensors if t.rank != 1]
@@ -132,7 +133,7 @@ def chunk_cat(c: Context, tensors: tuple[Tensor, ...], dim: int, num_chunks: Dim
     width: Dim = 0
     at = axis(c, dim, tensors[0].rank)
     for tensor in tensors:
-        same = axis(c, dim, tensor.rank)
+        same = dim % tensor.rank if -tensor.rank <= dim < tensor.rank else None
         if same != at:
             c.refuse(f"_chunk_cat along dim {dim} of tensors of different rank")
         for n in tensor.shape:
@@ -181,11 +182,18 @@ def split(
     return pieces(c, input, dim, [size] * (k - 1) + [whole - (k - 1) * size])
 
 
+def _whole(c: Context, input: Tensor, dim: int) -> Dim:
+    """The size of the dim that is cut into pieces."""
+    if not input.shape:
+        c.refuse("a scalar cannot be cut into pieces")
+    return a_dim(c, input, dim)[1]
+
+
 def split_with_sizes(
     c: Context, input: Tensor, split_sizes: tuple[Dim, ...], dim: int = 0
 ) -> tuple[Tensor, ...]:
     """`[*a, n0 + n1 + …, *z] -> [*a, n0, *z], [*a, n1, *z], …`"""
-    _, whole, _ = a_dim(c, input, dim)
+    whole = _whole(c, input, dim)
     for size in split_sizes:
         nonnegative(c, size, "a size of split")
     c.require(eq(total(split_sizes), whole), f"the sizes {text(split_sizes)} must add up to {whole}")
@@ -206,7 +214,7 @@ def chunk(c: Context, input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor,
 
     These are ⌈n / s⌉ pieces, which may be fewer than asked for; and of n = 0 as many empty ones as asked for.
     """
-    _, whole, _ = a_dim(c, input, dim)
+    whole = _whole(c, input, dim)
     wanted = c.number(chunks)
     if wanted < 1:
         c.refuse(f"chunk into {wanted} pieces")

@@ -24,8 +24,10 @@ NO_PRODUCTS = frozenset({"bool", "uint16", "uint32", "uint64"})
 # --- products -------------------------------------------------------------------------------------------
 
 
-def _inner(c: Context, a: Dim, b: Dim, a_name: str, b_name: str) -> None:
-    c.require(eq(a, b), f"the contracted sizes must agree: {a_name} has {a}, {b_name} has {b}")
+def _inner(
+    c: Context, a: Dim, b: Dim, a_name: str, b_name: str, error: type[Exception] = RuntimeError
+) -> None:
+    c.require(eq(a, b), f"the contracted sizes must agree: {a_name} has {a}, {b_name} has {b}", error)
 
 
 def no_elements(*dims: Dim) -> Formula:
@@ -40,12 +42,15 @@ def _one_dtype(c: Context, *operands: Tensor) -> str | None:
     return operands[-1].dtype
 
 
-def _has_kernel(c: Context, dtype: str | None, *dims: Dim) -> None:
+def _has_kernel(
+    c: Context, dtype: str | None, *dims: Dim, error: type[Exception] = NotImplementedError
+) -> None:
     """Bool matrices are multiplied only where n, k or m is 0, since then no kernel runs."""
     if dtype in NO_PRODUCTS:
         c.require(
             no_elements(*dims),
             f"no product is implemented for {dtype}, and {' x '.join(map(str, dims))} is not empty",
+            error,
         )
 
 
@@ -78,7 +83,7 @@ def dot(c: Context, input: Tensor, other: Tensor) -> Tensor:
     _inner(c, input.shape[0], other.shape[0], "the first vector", "the second")
     dtype = _one_dtype(c, input, other)
     if dtype in NO_PRODUCTS:
-        c.refuse(f"no product is implemented for {dtype}")
+        c.refuse(f"no product is implemented for {dtype}", NotImplementedError)
     return Tensor((), dtype)
 
 
@@ -147,7 +152,7 @@ def linear(c: Context, input: Tensor, weight: Tensor, bias: Tensor | None = None
     shape = input.shape[:-1] + weight.shape[:-1]
     dtype = _one_dtype(c, input, weight)
     if dtype in NO_PRODUCTS and (input.rank, weight.rank) == (1, 1):
-        c.refuse(f"no product is implemented for {dtype}")
+        c.refuse(f"no product is implemented for {dtype}", NotImplementedError)
     _has_kernel(c, dtype, *shape, k)
     if bias is not None:
         _linear_bias(c, input, weight, bias, shape)
@@ -196,7 +201,8 @@ def addmm(
     """beta * input + alpha * [n, k] @ [k, m] -> [n, m]; input expands to [n, m]"""
     result = mm(c, mat1, mat2, out_dtype)
     _expands(c, input, result.shape, "input")
-    _has_kernel(c, input.dtype if out_dtype else _one_dtype(c, input, mat2), *result.shape)
+    dtype = input.dtype if out_dtype else _one_dtype(c, input, mat2)
+    _has_kernel(c, dtype, *result.shape, error=RuntimeError)
     return result
 
 
@@ -211,8 +217,11 @@ def int_mm(c: Context, input: Tensor, mat2: Tensor) -> Tensor:
 def addmv(c: Context, input: Tensor, mat: Tensor, vec: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * [n, k] @ [k] -> [n]; input is [n], [1] or []
 
-    Where the matrix has no elements torch returns beta * input in input's own shape.
+    Where the matrix has no elements torch returns beta * input in input's own shape. A message of torch's
+    tells the first size of the input, which a scalar has not.
     """
+    if not input.shape and (mat.rank, vec.rank) == (2, 1):
+        _inner(c, mat.shape[1], vec.shape[0], "the matrix", "the vector", IndexError)
     result = mv(c, mat, vec)
     _expands(c, input, result.shape, "input")
     _one_dtype(c, input, vec)
@@ -237,7 +246,8 @@ def baddbmm(
     """beta * input + alpha * [b, n, k] @ [b, k, m] -> [b, n, m]; input expands to [b, n, m]"""
     result = bmm(c, batch1, batch2, out_dtype)
     _expands(c, input, result.shape, "input")
-    _has_kernel(c, input.dtype if out_dtype else _one_dtype(c, input, batch1), *result.shape)
+    dtype = input.dtype if out_dtype else _one_dtype(c, input, batch1)
+    _has_kernel(c, dtype, *result.shape, error=RuntimeError)
     return result
 
 
@@ -254,7 +264,8 @@ def addbmm(
     known = {t.dtype for t in (input, batch1, batch2)} - {None}
     if len(known) > 1:
         c.require(eq(b, 0), f"the operands must have one dtype, not {' and '.join(sorted(map(str, known)))}")
-    _has_kernel(c, batch2.dtype, n, m)
+    _has_kernel(c, batch2.dtype, b, n, k, m)
+    _has_kernel(c, batch2.dtype, n, m, error=RuntimeError)
     if batch2.dtype in NO_PRODUCTS:
         c.require(ne(b, 0), f"an empty sum scales input, which is not implemented for {batch2.dtype}")
     return Tensor((n, m), input.dtype)
@@ -284,7 +295,7 @@ def inner(c: Context, input: Tensor, other: Tensor) -> Tensor:
     shape = input.shape[:-1] + other.shape[:-1]
     dtype = _one_dtype(c, input, other)
     if dtype in NO_PRODUCTS and not shape:
-        c.refuse(f"no product is implemented for {dtype}")
+        c.refuse(f"no product is implemented for {dtype}", NotImplementedError)
     _has_kernel(c, dtype, *shape, k)
     return Tensor(shape, dtype)
 
@@ -311,7 +322,9 @@ def tensordot(c: Context, input: Tensor, other: Tensor, dims: Any = 2, dims_othe
     free += tuple(d for j, d in enumerate(other.shape) if j not in right)
     dtype = _one_dtype(c, input, other)
     if dtype in NO_PRODUCTS:
-        c.require(no_elements(*free, *contracted), f"no product is implemented for {dtype}")
+        c.require(
+            no_elements(*free, *contracted), f"no product is implemented for {dtype}", NotImplementedError
+        )
     return Tensor(free, dtype)
 
 

@@ -74,7 +74,8 @@ def foreach_norm(c: Context, input: Tensor, ord: Any = 2, dtype: str | None = No
 def foreach_powsum(c: Context, input: Tensor, ord: Any = 2, dtype: str | None = None) -> Tensor:
     """[*a] -> [], the sum of powers; only of a tensor without elements it may be one of integers"""
     if dtype is None and input.dtype is not None and category(input.dtype) < 2:
-        c.require(empty(c, input.shape), f"a sum of powers is of floats, not of {input.dtype}")
+        told = f"a sum of powers is of floats, not of {input.dtype}"
+        c.require(empty(c, input.shape), told, NotImplementedError)
     return Tensor((), dtype or apply_law(c, "ii=r", input.dtype))
 
 

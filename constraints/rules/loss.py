@@ -287,6 +287,7 @@ def cross_entropy(
     if target.rank == input.rank and (floating or input.rank > 1):
         if isinstance(ignore_index, int) and ignore_index >= 0:
             c.refuse("cross_entropy of probabilities has no class to ignore")
+        _one_batch(c, input, target, "cross_entropy")
         return finish(c, mode, _probabilities(c, input, target, weight))
     if target.rank == input.rank:
         # A target of one class for a vector of one class is taken for probabilities, which are not integers.
@@ -295,6 +296,7 @@ def cross_entropy(
         )
         if label_smoothing:
             c.refuse(f"cross_entropy of a vector with label_smoothing takes a target of rank 0, not {target}")
+    _one_batch(c, input, target, "cross_entropy")
     return finish(c, mode, _classes(c, input, target, weight, "cross_entropy"))
 
 
@@ -306,6 +308,13 @@ def _probabilities(c: Context, input: Tensor, target: Tensor, weight: Weight) ->
     if weight is not None:
         _class_weights(c, weight, input.shape[at], 1, "cross_entropy")
     return Tensor(reduced(input.shape, (at,), False), promote((input, target)))
+
+
+def _one_batch(c: Context, input: Tensor, target: Tensor, operation: str) -> None:
+    """As many targets as samples, which is looked at first of all."""
+    if input.rank > 1 and target.shape:
+        sizes = f"{input.shape[0]} samples and {target.shape[0]} targets"
+        c.require(eq(input.shape[0], target.shape[0]), f"{operation} of {sizes}", ValueError)
 
 
 def _class_weights(c: Context, weight: Tensor, classes: Dim, rank: int | None, operation: str) -> None:
@@ -352,6 +361,17 @@ def nll_loss(
     if not input.shape:
         c.refuse("nll_loss takes an input of rank 1 or more")
     return finish(c, mode, _classes(c, input, target, weight, "nll_loss"))
+
+
+def nll_loss_nd(
+    c: Context, input: Tensor, target: Tensor, weight: Weight = None, reduction: Value = "mean",
+    ignore_index: Value = -100,
+) -> Tensor:  # fmt: skip
+    """[n, c, *s], classes [n, *s], weight: [c] -> [n, *s], reduced; without a batch [c], [] or [1]"""
+    if not input.shape:
+        c.refuse("nll_loss takes an input of rank 1 or more", ValueError)
+    _one_batch(c, input, target, "nll_loss")
+    return nll_loss(c, input, target, weight, None, ignore_index, None, reduction)
 
 
 def cross_entropy_loss(
@@ -518,7 +538,7 @@ def _scores(c: Context, input: Tensor, weight: Tensor, bias: Tensor | None) -> T
         fits = eq(bias.numel, weight.shape[0])
         c.require(fits, f"the bias has {bias.numel} numbers for {weight.shape[0]} classes")
     some = any_of((ge(scores.shape[-1], 1), eq(scores.shape[0], 0)))
-    c.require(some, "a cross entropy is of one class or more")
+    c.require(some, "a cross entropy is of one class or more", IndexError)
     return scores
 
 
@@ -605,7 +625,7 @@ def pairwise_distance(
     assert isinstance(difference, Tensor)
     at = (difference.rank - 1,) if difference.shape else ()
     if isinstance(p, int | float) and (p < 0 or p == inf):
-        not_empty(c, difference, at, "pairwise_distance")
+        not_empty(c, difference, at, "pairwise_distance", RuntimeError)
     dtype = apply_law(c, "xf=r", difference.dtype, "pairwise_distance")
     return Tensor(reduced(difference.shape, at, keepdim), dtype)
 
@@ -696,7 +716,7 @@ RULES: Final[dict[str, RuleFunction]] = {
     "nll_loss2d": nll_loss,
     "nll_loss2d_forward": nll_loss_forward,
     "nll_loss_forward": nll_loss_forward,
-    "nll_loss_nd": nll_loss,
+    "nll_loss_nd": nll_loss_nd,
     "pairwise_distance": pairwise_distance,
     "pdist": pdist,
     "poisson_nll_loss": poisson_nll_loss,

@@ -249,6 +249,8 @@ def ormqr(
 def ldl_solve(c: Context, LD: Tensor, pivots: Tensor, B: Tensor, hermitian: bool = False) -> Tensor:
     """[*b, n, n], pivots [*b, n], [*b, n, m] -> [*b, n, m]; the batch dims of either matrix broadcast"""
     batch, n, _ = _matrix(c, LD, "LD", square=True)
+    if B.rank < 2:
+        c.refuse(f"B must be a matrix or a batch of matrices, not {B}", IndexError)
     others, rows, m = _matrix(c, B, "B")
     if pivots.dtype is not None and category(pivots.dtype) != 1:
         c.refuse(f"pivots are integers, not {pivots.dtype}")
@@ -630,7 +632,8 @@ def matrix_norm(
     for letter, i in zip("nm", over, strict=True):
         if letter in MATRIX_ORDERS[ord]:
             size = input.shape[i]
-            c.require(ne(size, 0), f"the {ord} norm over dim {i} needs numbers, but its size is {size}")
+            told = f"the {ord} norm over dim {i} needs numbers, but its size is {size}"
+            c.require(ne(size, 0), told, IndexError)
     return Tensor(_reduced(input.shape, over, keepdim), result)
 
 

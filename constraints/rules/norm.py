@@ -53,7 +53,8 @@ def parameters_fit(c: Context, input: Tensor, operation: str, *parameters: Value
 
 def _channels(c: Context, input: Tensor, operation: str) -> Dim:
     if input.rank < 2:
-        c.refuse(f"{operation} takes an input of rank 2 or more, [n, c, …], not {input}")
+        told = f"{operation} takes an input of rank 2 or more, [n, c, …], not {input}"
+        c.refuse(told, RuntimeError if operation == "group_norm" else IndexError)
     return input.shape[1]
 
 
@@ -70,10 +71,9 @@ def _per_channel(c: Context, input: Tensor, weight: Vector, bias: Vector, mean: 
         least: Formula = True if statistic else ge(vector.numel, 1)
         if fits is True and least is True:
             continue
-        c.require(
-            any_of((all_of((full, fits)), all_of((empty, least)))),
-            f"{name} must hold a number for each of {channels} channels, and is {vector}",
-        )
+        told = f"{name} must hold a number for each of {channels} channels, and is {vector}"
+        c.require(any_of((empty, fits)), told)
+        c.require(any_of((full, least)), told, IndexError)
 
 
 def _sizes_fit(c: Context, input: Tensor, **vectors: Vector) -> None:
@@ -241,7 +241,9 @@ def instance_norm(
             c.refuse(f"{name} of instance_norm has rank 1, not {vector.rank}")
         fits = eq(vector.numel, channels)
         if vector is weight or vector is bias:
-            otherwise = all_of((empty, ge(batch, 1), ge(vector.numel, 1)))
+            told = f"{name} must have a first number for each of {batch} inputs, and is {vector}"
+            c.require(any_of((full, all_of((ge(batch, 1), ge(vector.numel, 1))))), told, IndexError)
+            otherwise = empty
         elif (
             use_input_stats
         ):  # the mean over the batch is written back, and broadcasts where there is no batch
@@ -421,7 +423,7 @@ def norm_except_dim(c: Context, v: Tensor, pow: Value = 2, dim: int = 0) -> Tens
     if dim == -1:
         return Tensor((), dtype)
     if not v.shape:
-        c.refuse("norm_except_dim takes a tensor of rank 1 or more")
+        c.refuse("norm_except_dim takes a tensor of rank 1 or more", IndexError)
     at = axis(c, dim, v.rank)
     c.require(ne(v.shape[at], 0), f"norm_except_dim takes elements along axis {at}, and {v} has none")
     return Tensor(tuple(n if i == at else 1 for i, n in enumerate(v.shape)), dtype)

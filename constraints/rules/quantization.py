@@ -9,14 +9,15 @@ from ..dims import Dim
 from ..formula import Formula, all_of, any_of, eq, ge
 from ..generate import Rule, RuleFunction
 from ..language import Context, Tensor, Value
-from .common import rank_is, strides_of
+from .common import category, rank_is, strides_of
 from .elementwise import apply_law, clone, pointwise
 
 # --- fake quantisation -----------------------------------------------------------------------------------
 
 
-def _faked(c: Context, input: Tensor) -> Tensor:
-    apply_law(c, "xx=x", input.dtype, "fake quantisation")
+def _faked(c: Context, input: Tensor, error: type[Exception] = NotImplementedError) -> Tensor:
+    if input.dtype is not None and category(input.dtype) != 2:
+        c.refuse(f"fake quantisation takes floating tensors, not {input.dtype}", error)
     return clone(c, input)
 
 
@@ -103,7 +104,7 @@ def learnable_per_tensor(
 ) -> Tensor:
     """[*a], a scale and a zero point, which may be followed by others -> [*a]"""
     for number in (scale, zero_point):
-        c.require(ge(number.numel, 1), f"a scale and a zero point are one number, not {number}")
+        c.require(ge(number.numel, 1), f"a scale and a zero point are one number, not {number}", IndexError)
     return _faked(c, input)
 
 
@@ -156,7 +157,7 @@ def observing(results: int) -> Rule:
     def rule(c: Context, **given: Any) -> Any:
         """[*a], two truths, extremes, scale and zero point -> [*a], bool[*a] and the numbers anew"""
         input, numbers = given["input"], [given[name] for name in _NUMBERS]
-        apply_law(c, "xx=x", input.dtype, "fake quantisation")
+        _faked(c, input, RuntimeError)
         same = _observed(c, input, numbers, given["ch_axis"], given.get("per_row_fake_quant", False))
         made = [Tensor(t.shape if same is True else (c.fresh("n", 0, None),), t.dtype) for t in numbers]
         found = (*_masked(clone(c, input)), *made)
@@ -194,7 +195,7 @@ def scaled_mm(
     c.require(eq(k, k2), f"the contracted sizes must agree: {k} and {k2}")
     for matrix in (input, mat2):
         if matrix.dtype is not None and not matrix.dtype.startswith("float8"):
-            c.refuse(f"a product with scales is of float8, not of {matrix.dtype}")
+            c.refuse(f"a product with scales is of float8, not of {matrix.dtype}", ValueError)
     for scale in (scale_a, scale_b):
         if scale.dtype not in (None, "float32"):
             c.refuse(f"scales are float32 on a CPU, not {scale.dtype}")
@@ -202,7 +203,7 @@ def scaled_mm(
     by_row = scale_a.rank == scale_b.rank == 2 and all_of(
         (*map(eq, scale_a.shape, (n, 1)), *map(eq, scale_b.shape, (1, m)))
     )
-    c.require(any_of((single, by_row)), f"the scales {scale_a} and {scale_b} do not fit")
+    c.require(any_of((single, by_row)), f"the scales {scale_a} and {scale_b} do not fit", ValueError)
     if bias is not None:
         c.require(eq(bias.numel, m), f"the bias has {bias.numel} elements for {m} columns")
     return Tensor((n, m), out_dtype or input.dtype)
@@ -231,7 +232,8 @@ def scaled_mm_v2(
     rank_is(c, mat2, "the second matrix", 2)
     (n, k), (k2, m) = input.shape, mat2.shape
     empty = any_of(eq(size, 0) for size in (n, k, m))
-    c.require(any_of((empty, eq(k, k2))), f"the contracted sizes must agree: {k} and {k2}")
+    told = f"the contracted sizes must agree: {k} and {k2}"
+    c.require(any_of((empty, eq(k, k2))), told, ValueError)
     for scales, recipe, by_row in ((scale_a, recipe_a, (n, 1)), (scale_b, recipe_b, (1, m))):
         if len(scales) != 1 or recipe[0] not in _BY_TENSOR + _BY_ROW:
             c.approximate("which scales in blocks fit is not looked at", "accept")
@@ -241,7 +243,9 @@ def scaled_mm_v2(
         if recipe[0] in _BY_ROW:
             strides = strides_of(scale) or (1, 1)
             fits = scale.rank == 2 and all_of((*map(eq, scale.shape, by_row), eq(strides[-1], 1)))
-        c.require(any_of((empty, fits)), f"the scales {scale} do not fit {input} @ {mat2}")
+        # A scale for each row is asked for its second dim before it is known to have one.
+        error = ValueError if scale.rank == 2 or recipe[0] not in _BY_ROW else Exception
+        c.require(any_of((empty, fits)), f"the scales {scale} do not fit {input} @ {mat2}", error)
     return Tensor((n, m), out_dtype or input.dtype)
 
 

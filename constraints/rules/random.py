@@ -10,14 +10,16 @@ from ..formula import Formula, all_of, any_of, eq, lt
 from ..generate import Rule, RuleFunction
 from ..language import Context, Layout, Tensor, Value
 from .common import ABSENT, broadcast, category
-from .elementwise import apply_law, clone, pointwise, same_dtype
+from .elementwise import REFUSES_ITSELF, apply_law, clone, pointwise, same_dtype
 from .layout import empty
 
 
 def has_kernel(c: Context, law: str, input: Tensor, operation: str) -> None:
     """Of a tensor without elements no kernel is asked for, so that any dtype will do."""
     if input.dtype is not None and law[category(input.dtype)] == "x":
-        c.require(empty(c, input.shape), f"{operation} does not take {input.dtype}")
+        told = f"{operation} does not take {input.dtype}"
+        error = RuntimeError if operation in REFUSES_ITSELF else NotImplementedError
+        c.require(empty(c, input.shape), told, error)
 
 
 def samplers(law: str, names: str, parameters: str = "", always: bool = False) -> dict[str, Rule]:

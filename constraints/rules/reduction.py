@@ -27,14 +27,15 @@ def reduced(shape: Shape, at: tuple[int, ...], keepdim: Value) -> Shape:
     return tuple(n for i, n in enumerate(shape) if i not in at)
 
 
-def not_empty(c: Context, input: Tensor, at: tuple[int, ...], operation: str) -> None:
+def not_empty(
+    c: Context, input: Tensor, at: tuple[int, ...], operation: str, error: type[Exception] = IndexError
+) -> None:
     """Every axis that is reduced has an element to choose: there is no maximum of nothing."""
     for i in at:
         if i < input.rank:  # a tensor of rank 0 has an axis to name, of one element
             size = input.shape[i]
-            c.require(
-                ne(size, 0), f"{operation} over axis {i} needs an element there, and its size is {size}"
-            )
+            told = f"{operation} over axis {i} needs an element there, and its size is {size}"
+            c.require(ne(size, 0), told, error)
 
 
 def wanted_dtype(c: Context, law: str, input: Tensor, dtype: str | None, operation: str) -> str | None:
@@ -52,12 +53,21 @@ def reduce_axes(
     c: Context, name: str, law: str, choice: bool, input: Tensor, dim: Axes, keepdim: Value, dtype: str | None
 ) -> Tensor:
     """[*a, n, *b] -> [*a, *b]; of no axes or an empty list, all"""
+    if choice and isinstance(dim, tuple):  # which is looked at before it is asked whether one appears twice
+        not_empty(c, input, tuple(axis(c, d, input.rank) for d in dim), name, _of_nothing(name, dim))
     at = axes(c, dim, input.rank) if input.shape else axes(c, dim, 0 if dim in (None, ()) else 1)
     if input.rank > 64:
         c.refuse(f"{name} takes tensors of rank 64 at most, not {input.rank}")
+    result = wanted_dtype(c, law, input, dtype, name)
     if choice:
-        not_empty(c, input, at, name)
-    return Tensor(reduced(input.shape, at, keepdim), wanted_dtype(c, law, input, dtype, name))
+        not_empty(c, input, at, name, _of_nothing(name, dim))
+    return Tensor(reduced(input.shape, at, keepdim), result)
+
+
+def _of_nothing(name: str, dim: Axes) -> type[Exception]:
+    """What torch raises where nothing is reduced to something."""
+    of_all = dim in (None, ()) and not name.startswith("arg")
+    return RuntimeError if of_all or name == "normalize" else IndexError
 
 
 def reductions(
@@ -170,7 +180,7 @@ def choice_of(name: str, law: str, nowhere: bool = False) -> RuleFunction:
             return pointwise(c, law, input, second, operation=name)
         if dim is None:
             if not nowhere:
-                not_empty(c, input, tuple(range(input.rank)), name)
+                not_empty(c, input, tuple(range(input.rank)), name, RuntimeError)
             return Tensor((), apply_law(c, law, input.dtype, name))
         return values_and_indices(c, name, law, input, dim, keepdim)
 
@@ -226,7 +236,7 @@ def quantile(
         same_dtype(c, "quantile", input, q)
         if q.rank > 1:
             c.refuse(f"quantile takes q of rank 0 or 1, not {q.rank}")
-    not_empty(c, input, tuple(range(input.rank)), "quantile")
+    not_empty(c, input, tuple(range(input.rank)), "quantile", RuntimeError)
     at = tuple(range(input.rank)) if dim is None else (axis(c, dim, input.rank),)
     shape = reduced(input.shape, at, keepdim)
     if isinstance(q, Tensor) and q.shape:
@@ -268,7 +278,7 @@ def cummax(c: Context, input: Tensor, dim: int) -> Pair:
     limit = max(input.rank, 1)
     # torch does not look at the axis of an empty tensor.
     known = any_of((-limit <= dim < limit, *(eq(n, 0) for n in input.shape)))
-    c.require(known, f"dimension {dim} is out of range for a tensor of rank {input.rank}")
+    c.require(known, f"dimension {dim} is out of range for a tensor of rank {input.rank}", IndexError)
     return Tensor(input.shape, apply_law(c, "===x", input.dtype, "cummax")), Tensor(input.shape, "int64")
 
 
@@ -437,7 +447,7 @@ def _intervals(c: Context, y: Tensor, x: Value, dim: int, name: str) -> tuple[in
     y. Without samples, trapezoid does not look at it.
     """
     if not y.shape:
-        c.refuse(f"{name} takes a tensor of rank 1 or more")
+        c.refuse(f"{name} takes a tensor of rank 1 or more", IndexError)
     at = axis(c, dim, y.rank)
     size = y.shape[at]
     dtype = apply_law(c, "xf==", promote((y, x)), name)
@@ -491,7 +501,10 @@ def _along(c: Context, shape: Shape, at: int, points: Value, edge_order: int) ->
         return shape
     count = points.shape[0]
     least = edge_order + 1
-    c.require(ge(count, least), f"gradient takes {least} points or more, not {points}")
+    told = f"gradient takes {least} points or more, not {points}"
+    # Of no points the first is asked for, unless the differences do not fit before that.
+    c.require(ge(count, 1), told, Exception)
+    c.require(ge(count, least), told)
     return (*shape[:at], broadcast_dim(c, shape[at] - 2, count - 2) + 2, *shape[at + 1 :])
 
 

@@ -164,7 +164,7 @@ def repeat_interleave(
 
 def _integral(c: Context, repeats: Tensor) -> None:
     if repeats.dtype not in ("int32", "int64", None):
-        c.refuse(f"repeats are int32 or int64, not {repeats.dtype}")
+        c.refuse(f"repeats are int32 or int64, not {repeats.dtype}", NotImplementedError)
 
 
 def _total(c: Context, repeats: Tensor, size: Dim, output_size: Dim | None) -> Dim:
@@ -194,7 +194,8 @@ def roll(
     if len(many) != (len(along) or 1):
         c.refuse(f"roll with {len(many)} shifts along {len(along)} dims")
     if not all(-input.rank <= d < input.rank for d in along):
-        c.require(empty(c, input.shape), f"roll along {text(along)} of a tensor of rank {input.rank}")
+        told = f"roll along {text(along)} of a tensor of rank {input.rank}"
+        c.require(empty(c, input.shape), told, IndexError)
     if input.layout is Layout.CONTIGUOUS or input.rank not in (4, 5) or not along:
         return Tensor(input.shape, input.dtype)
     for shift, dim in zip(many, along, strict=True):
@@ -273,7 +274,7 @@ def linalg_diagonal(c: Context, input: Tensor, offset: Dim = 0, dim1: int = -2, 
 
 def _two_axes(c: Context, dim1: int, dim2: int, rank: int) -> tuple[int, int]:
     if rank < 2:
-        c.refuse(f"a diagonal needs a tensor of rank 2 or more, not {rank}")
+        c.refuse(f"a diagonal needs a tensor of rank 2 or more, not {rank}", IndexError)
     i, j = axis(c, dim1, rank), axis(c, dim2, rank)
     if i == j:
         c.refuse(f"the two dims of a diagonal are the same: {dim1} and {dim2}")

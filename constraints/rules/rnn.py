@@ -208,7 +208,8 @@ def _cell(name: str) -> Any:
     ) -> Tensor | tuple[Tensor, ...]:
         states = hx if isinstance(hx, tuple) else (hx,)
         if input.rank != 2 or w_ih.rank != 2 or w_hh.rank != 2:
-            c.refuse(f"a cell takes a batch of vectors and matrices of weights, not {input}, {w_ih}, {w_hh}")
+            told = f"a cell takes a batch of vectors and matrices of weights, not {input}, {w_ih}, {w_hh}"
+            c.refuse(told, IndexError if input.rank < 2 else RuntimeError)
         b, hidden = input.shape[0], w_hh.shape[1]
         _takes(c, w_ih, gates * hidden, input.shape[1], "the input weight")
         _shape_is(c, w_hh, (gates * hidden, hidden), "the hidden weight")
@@ -284,7 +285,7 @@ def pack_padded_sequence(
     empty
     """
     if input.rank < 2:
-        c.refuse(f"a padded batch has rank 2 at least: {input}")
+        c.refuse(f"a padded batch has rank 2 at least: {input}", Exception)
     if lengths.rank != 1 or lengths.dtype not in (None, "int64"):
         c.refuse(f"the lengths must be a vector of int64, not {lengths}")
     b = input.shape[0 if batch_first else 1]

@@ -64,8 +64,8 @@ def steps(c: Context, start: float | Term, end: float | Term, step: float | Term
         return _count(c, cast(float, start), cast(float, end), cast(float, step))
     (a, b), (e, d), (p, q) = (_ratio(c, n) for n in (start, end, step))
     if p == 0:
-        c.refuse("step must not be 0")
-    c.require(ne(p, 0), "step must not be 0")
+        c.refuse("step must not be 0", Exception)
+    c.require(ne(p, 0), "step must not be 0", Exception)
     over = e * b - a * d  # (end - start) = over / (b*d)
     c.require(
         any_of((all_of((ge(p, 0), ge(over, 0))), all_of((le(p, 0), le(over, 0))))),
@@ -79,7 +79,7 @@ def _count(c: Context, start: float, end: float, step: float) -> int:
     if not all(map(isfinite, (start, end, step))):
         c.refuse(f"no range is from {start} to {end} by {step}")
     if step == 0:
-        c.refuse("step must not be 0")
+        c.refuse("step must not be 0", Exception)
     if (end - start) * step < 0:
         c.refuse(f"{end} cannot be reached from {start} by {step}")
     return ceil((end - start) / step)

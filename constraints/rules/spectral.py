@@ -84,7 +84,7 @@ def _layout(input: Tensor, dims: tuple[int, ...], ordered: bool) -> Layout:
 def _axes(c: Context, dims: tuple[int, ...], rank: int) -> tuple[int, ...]:
     """The axes to transform, which a scalar does not have."""
     if dims and not rank:
-        c.refuse("input has no dimension to transform")
+        c.refuse("input has no dimension to transform", IndexError)
     return tuple(axis(c, d, rank) for d in dims)
 
 

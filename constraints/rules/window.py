@@ -57,14 +57,16 @@ def per_axis(c: Context, value: PerAxis, spatial: int, name: str) -> Shape:
     return value * spatial if len(value) == 1 else value
 
 
-def positive(c: Context, values: Iterable[Dim], name: str) -> None:
+def positive(
+    c: Context, values: Iterable[Dim], name: str, error: type[Exception] = RuntimeError
+) -> None:
     """Every value is at least 1."""
     for value in values:
         if type(value) is int and value > 0:
             continue
         if (holds := ge(value, 1)) is False:
-            c.refuse(f"{name} must be at least 1, not {value}")
-        c.require(holds, f"{name} must be at least 1, not {value}")
+            c.refuse(f"{name} must be at least 1, not {value}", error)
+        c.require(holds, f"{name} must be at least 1, not {value}", error)
 
 
 def split(c: Context, input: Tensor, spatial: int, name: str = "input") -> tuple[Shape, Dim, Shape]:
@@ -180,7 +182,8 @@ def _convolve(
         )
     for k in kernel:
         if type(k) is not int or k < 1:
-            c.require(any_of((ge(k, 1), eq(channels, 0))), f"a kernel size is {k}")
+            told = f"a kernel size is {k}"
+            c.require(any_of((ge(k, 1), eq(channels, 0))), told, _of_empty_weight(c, batch))
     for n, k, p, d in zip(sizes, kernel, around, dilations, strict=True):
         c.require(
             ge(n, d * (k - 1) + 1 - p),
@@ -193,6 +196,12 @@ def _convolve(
     spots = tuple(windows(*args) for args in zip(sizes, kernel, strides, around, dilations, strict=True))
     shape = (*batch, outputs, *spots)
     return Tensor(shape, input.dtype, _conv_layout(c, input, weight, shape))
+
+
+def _of_empty_weight(c: Context, batch: Shape) -> type[Exception]:
+    """What torch raises of a weight without elements, of which it asks for the first where there is no input.
+    """
+    return RuntimeError if all(c.at_least(b, 1) for b in batch) else Exception
 
 
 def _conv_layout(c: Context, input: Tensor, weight: Tensor, shape: Shape) -> Layout | Shape:
@@ -229,7 +238,7 @@ def conv_transpose(spatial: int) -> RuleFunction:
         outputs = per_group * groups
         _grouped(c, weight, bias, groups, outputs)
         c.require(eq(channels, inputs), f"input has {channels} channels, but weight takes {inputs}")
-        positive(c, (per_group, *kernel), "a size of weight")
+        positive(c, (per_group, *kernel), "a size of weight", _of_empty_weight(c, batch))
         empty = [eq(b, 0) for b in batch]
         spots = []
         for n, k, s, p, d, q in zip(sizes, kernel, strides, around, dilations, extra, strict=True):

@@ -35,7 +35,7 @@ from anyshape.solver.judge import Budget
 from anyshape.tracer.record import record
 from anyshape.tracer.sequences import SEVERAL, settled
 
-from .reasons import DATA, NOT_OF_SIZES, UNCHECKED, UNSAFE
+from .reasons import DATA, NO_CHECK, NOT_OF_SIZES, UNCHECKED, UNSAFE
 from .samples import Sample
 
 PATHS = {False: 48, True: 320}
@@ -53,8 +53,10 @@ torch.set_num_threads(1)  # tensors of a few elements: threads only wait for eac
 
 # ---- what is said of a sample
 
-DISAGREEMENTS = ("accepts", "refuses", "shape", "dtype", "strides", "Dyn", "failed")
-"""What must not be: the rule accepts what torch refuses, refuses what it runs, or has another result."""
+DISAGREEMENTS = ("accepts", "refuses", "raises", "shape", "dtype", "strides", "Dyn", "failed")
+"""What must not be: the rule accepts what torch refuses, refuses what it runs, refuses it by an exception of
+another type, or has another result.
+"""
 
 NOT_SAID = ("no-rule", "approximate", "gave-up", "incomplete", "deadline", "crash")
 """Nothing exact is said: no agreement either."""
@@ -200,9 +202,20 @@ class Refused:
     reason: str
     data: bool = False
     """For the sake of the elements, not of the sizes."""
+    error: str = ""
+    """The type of the exception; nothing where it says nothing of a rule."""
 
     def __str__(self) -> str:
         return self.reason
+
+
+def built_in(error: type[BaseException]) -> str:
+    """The built-in type that the exception is of; torch's own (`LinAlgError`) are derived from these. What
+    torch's compiler raises, which runs some operators eagerly, too, says nothing.
+    """
+    if error.__module__.startswith("torch._dynamo"):
+        return ""
+    return next(kind.__name__ for kind in error.__mro__ if kind.__module__ == "builtins")
 
 
 def run_eagerly(sample: Sample, sizes: Sequence[Any]) -> Ran | Refused:
@@ -227,7 +240,8 @@ def _run(sample: Sample, sizes: Sequence[Any], how: str) -> Ran | Refused:
             result = sample.run(varied)
     except Exception as error:  # noqa: BLE001 - whatever torch refuses with is its verdict, and is shown
         told = f"{type(error).__name__}: {error}".strip()
-        return Refused(told, any(re.search(pattern, told) for pattern, _ in DATA))
+        kind = "" if any(re.search(pattern, told) for pattern, _ in NO_CHECK) else built_in(type(error))
+        return Refused(told, any(re.search(pattern, told) for pattern, _ in DATA), kind)
     leaves = pytree.tree_leaves(result)
     return Ran(
         tuple(leaf for leaf in leaves if isinstance(leaf, torch.Tensor)),
@@ -318,6 +332,8 @@ class Said:
     verdict: str
     reason: str = ""
     path: Path | None = None
+    error: str = ""
+    """The type of the exception that a rule refuses by."""
 
 
 def true(formula: Formula, values: Mapping[str, int], known: Mapping[str, Formula]) -> bool:
@@ -347,9 +363,9 @@ def said_at(system: System, values: Mapping[str, int]) -> list[Said]:
         known = dict(path.unbacked)
         if not true(path.premise, values, known):
             continue
-        broken = [c.reason for c in path.constraints if not true(c.formula, values, known)]
+        broken = [c for c in path.constraints if not true(c.formula, values, known)]
         if broken:
-            found.append(Said("refuses", broken[0], path))
+            found.append(Said("refuses", broken[0].reason, path, broken[0].error.__name__))
         elif path.end.how == "raised":
             found.append(Said("refuses", path.end.reason, path))
         elif path.end.how == "gave-up":
@@ -612,7 +628,11 @@ def compare(
             found.append((one.verdict, theirs, one.reason, rule_of(one.path, sample)))
         elif isinstance(real, Refused):
             if one.verdict == "refuses":
-                return None
+                if one.error in ("", "Exception", real.error) or not real.error:
+                    return None
+                told = f"{one.error}: {one.reason}"
+                found.append(("raises", theirs, told, rule_of(one.path, sample, one.reason)))
+                continue
             operators = ", ".join(node.op for node in one.path.program.nodes[:9]) if one.path else ""
             found.append(("accepts", theirs, f"accepts ({operators})", rule_of(one.path, sample)))
         elif one.verdict == "refuses":

@@ -47,6 +47,11 @@ DATA = (
 )
 """Refused for the sake of the elements: other elements of the same sizes would be accepted."""
 
+NO_CHECK = (
+    (r"^TypeError: .*argument", "Python's side does not find a signature for what it is given"),
+)
+"""Refused before the operator is asked: the type of the exception says nothing of its rule."""
+
 NOT_OF_SIZES = (
     (r"not implemented for '\w+'", "a kernel is missing for a dtype"),
     (r"dtype|scalar type|data type", "dtypes that do not fit"),

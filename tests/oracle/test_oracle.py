@@ -52,16 +52,31 @@ class Careless:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def require(self, formula: Any, reason: str) -> None:
+    def require(self, formula: Any, reason: str, error: type[Exception] = RuntimeError) -> None:
         pass
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._context, name)
 
 
+class Mistyped(Careless):
+    """A context that takes each refusal for one of another type."""
+
+    def require(self, formula: Any, reason: str, error: type[Exception] = RuntimeError) -> None:
+        self._context.require(formula, reason, LookupError)
+
+    def refuse(self, reason: str, error: type[Exception] = RuntimeError) -> None:
+        self._context.refuse(reason, LookupError)
+
+
 def lenient(rule: RuleFunction, c: Context, *args: Any, **kwargs: Any) -> Any:
     """The rule, but for what it requires."""
     return rule(Careless(c), *args, **kwargs)
+
+
+def mistyped(rule: RuleFunction, c: Context, *args: Any, **kwargs: Any) -> Any:
+    """The rule, but for the types of exceptions."""
+    return rule(Mistyped(c), *args, **kwargs)
 
 
 def severe(rule: RuleFunction, c: Context, *args: Any, **kwargs: Any) -> Any:
@@ -84,7 +99,7 @@ def longer(rule: RuleFunction, c: Context, *args: Any, **kwargs: Any) -> Any:
     return one_more(rule(c, *args, **kwargs))
 
 
-MISTAKES = {lenient: "accepts", severe: "refuses", longer: "shape"}
+MISTAKES = {lenient: "accepts", mistyped: "raises", severe: "refuses", longer: "shape"}
 """Each with the remark that it has to lead to."""
 
 SPECIMENS = {
@@ -125,7 +140,11 @@ ELSEWHERE = {
 """Families that the samples on a CPU cannot judge, and why; tests/rules holds them to torch otherwise."""
 
 CANNOT = {
-    *((family, lenient) for family in "control creation histograms prims random sizes storage".split()),
+    *(
+        (family, mistake)
+        for family in "control creation histograms prims random sizes storage".split()
+        for mistake in (lenient, mistyped)
+    ),
     *((family, severe) for family in ("control", "histograms", "sizes")),
 }
 """Rules that require nothing of sizes, and such that have no tensor before them."""

@@ -7,8 +7,10 @@ strides (where it states them).
 """
 from __future__ import annotations
 
+import os
 import random
-from collections.abc import Callable, Iterator, Mapping
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -19,11 +21,12 @@ from torch.utils import _pytree as pytree
 from anyshape.constraints.dims import Term, evaluate, sym, symbols
 from anyshape.constraints.formula import Compare, Formula, all_of, free_symbols, ge, holds
 from anyshape.constraints.generate import Generator, Rules, leaves
-from anyshape.constraints.language import Dots, Dyn, Layout, Slice, Tensor
+from anyshape.constraints.language import Constraint, Dots, Dyn, Layout, Slice, Tensor
 from anyshape.constraints.rules.common import contiguous_strides
 from anyshape.constraints.syntax import parse_dim
 from anyshape.constraints.system import Domain
 
+TORCH = os.path.dirname(torch.__file__)
 torch.set_num_threads(1)  # tensors of a few elements: threads only wait for each other
 
 REFUSALS = (
@@ -136,7 +139,7 @@ def lower(value: Any) -> Any:
     return value
 
 
-class Asked(Exception):
+class Asked(BaseException):
     """The rule needs a number, or the truth of a formula, that the symbols leave open."""
 
 
@@ -214,6 +217,23 @@ def compare_results(
             )
 
 
+def compare_errors(
+    constraints: Sequence[Constraint], real: Exception, values: dict[str, int], where: str
+) -> None:
+    """Of concrete shapes, the first requirement that fails has the type of torch's exception.
+
+    What Python's side of torch raises is not judged: it is recorded as any program is, and raises by itself.
+    Neither are arguments that no signature takes.
+    """
+    *_, (innermost, _) = traceback.walk_tb(real.__traceback__)
+    if innermost.f_code.co_filename.startswith(TORCH) or isinstance(real, TypeError):
+        return
+    first = next(c for c in constraints if not holds(c.formula, values))
+    theirs = next(kind for kind in type(real).__mro__ if kind.__module__ == "builtins")
+    said = f"{where}: rule raises {first.error.__name__} ({first.reason})"
+    assert first.error in (Exception, theirs), f"{said}, torch {theirs.__name__}: {real}"
+
+
 def assignments(case: Case, count: int, seed: int = 0) -> Iterator[dict[str, int]]:
     """Boundary values first (all 0, all 1, all 2), then random ones that repeat values often, so that sizes
     agree.
@@ -261,6 +281,8 @@ def check_case(case: Case, rules: Rules, count: int = 40) -> tuple[int, int]:
         torch_says = "accepts" if accepted else real
         rule_says = "accepts" if concrete else f"refuses {reasons}"
         assert concrete == accepted, f"{where}: rule {rule_says}, torch: {torch_says}"
+        if not accepted:
+            compare_errors(generator.said.constraints, real, values, where)
         try:
             symbolically = holds(accepted_set, values)
         except ZeroDivisionError:

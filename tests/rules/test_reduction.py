@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from rules.differential import REFUSALS, Case, D, T, check_case, lower, run_rule
 
+from anyshape.constraints.formula import ne
 from anyshape.constraints.generate import Rules
 from anyshape.constraints.language import Tensor
 from anyshape.constraints.rules.reduction import CHOICES, REDUCTIONS, RULES, SCANS
@@ -275,9 +276,14 @@ def test_the_judge_refutes_wrong_rules() -> None:
     def never_refuses(c: Any, input: Tensor, dim: int) -> Tensor:
         return Tensor(input.shape[:-1])
 
+    def refuses_by_another_type(c: Any, input: Tensor, dim: int) -> Tensor:
+        c.require(ne(input.shape[-1], 0), "there is no maximum of nothing", RuntimeError)
+        return Tensor(input.shape[:-1])
+
     for case, wrong in (
         (Case("sum", torch.sum, (T("a b"), -1)), keeps),
         (Case("amax", torch.amax, (T("a b"), -1)), never_refuses),
+        (Case("amax", torch.amax, (T("a b"), -1)), refuses_by_another_type),
     ):
         check_case(case, rules)
         with pytest.raises(AssertionError):

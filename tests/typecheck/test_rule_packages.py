@@ -43,6 +43,29 @@ RULES = {"announced::pairs": rule}
 """
 
 
+def tried(x: torch.Tensor) -> torch.Tensor:
+    try:
+        return pairs(x)
+    except Exception:  # noqa: BLE001 (the point of the program)
+        return x
+
+
+def tried_by_any(x: torch.Tensor) -> torch.Tensor:
+    try:
+        x = pairs(x)
+    finally:
+        return x  # noqa: B012
+
+
+FAILING = """
+def rule(c, x):
+    "[*batch, n] -> [*batch, n/2] where 2 divides n"
+    return x.no_such_attribute
+
+RULES = {"announced::pairs": rule}
+"""
+
+
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     """Installs a package with one module and one entry point, as pip leaves them behind."""
@@ -118,3 +141,31 @@ def test_two_packages_for_one_namespace(install: Callable[..., None]) -> None:
     install("more_rules", GOOD)
     with pytest.raises(TargetError, match=r"two packages have rules for announced: more_.*shipped_"):
         check(model, "x: float32[b, h]")
+
+
+@pytest.mark.parametrize("target", [model, tried, tried_by_any])
+def test_a_rule_that_fails_is_told_as_a_defect_of_its_package(
+    install: Callable[..., None], target: Callable[..., torch.Tensor]
+) -> None:
+    install("failing_rules", FAILING)
+    report = check(target, "x: [b, h]")
+    assert report.verdict == "unknown"
+    (finding,) = [f for f in report.findings if f.code == "internal-error"]
+    told = "the rule of `announced::pairs` in package `failing_rules` failed: AttributeError"
+    assert finding.message.startswith(told) and "to its authors" in finding.message
+    assert "pairs(x)" in finding.origin.code and finding.origin.file == __file__
+
+
+def test_a_rule_fails_at_the_ranks_that_it_forgets(install: Callable[..., None]) -> None:
+    install("forgetful_rules", GOOD)
+    report = check(model, "x: [...]")
+    assert report.verdict == "unknown"
+    (finding,) = [f for f in report.findings if f.code == "internal-error"]
+    assert "not enough values to unpack" in finding.message
+    mended = GOOD.replace("*batch, n = x.shape", """if not x.shape:
+        c.refuse("no last size", IndexError)
+    *batch, n = x.shape""")
+    careful = {}
+    exec(mended, careful)
+    report = check(model, "x: [...]", rules=default_rules + careful["RULES"])
+    assert report.verdict == "refined" and report.accepts.exact
