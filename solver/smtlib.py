@@ -18,6 +18,7 @@ from ..constraints.dims import Apply, Atom, Dim, Symbol, coefficients
 from ..constraints.formula import And, Compare, Formula, Or, free_symbols, implies, negate
 from ..constraints.program import Origin
 from ..constraints.system import Condition, Path, System
+from .second_opinion import Question, is_linear
 
 SIMPLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 VERDICTS: Final = {("sat", "unsat"): "proved", ("sat", "sat"): "refined", ("unsat", "sat"): "refuted"}
@@ -77,6 +78,30 @@ def as_smt2(system: System) -> str:
     return "\n".join([*lines, "(push 1)", f"(assert {refused})", "(check-sat)", "(pop 1)"]) + "\n"
 
 
+def as_script(question: Question) -> str:
+    """One question in SMT-LIB 2, with the values of all symbols if there are some."""
+    writer, names = _Writer(question.linear), question.names
+    asserted = [writer.formula(formula) for formula in question.formulas]
+    defined = []
+    for number, chain in enumerate(question.chains):
+        rest = "true" if chain.last else "false"
+        for place, (how, formula) in reversed([*enumerate(chain.links)]):
+            name = f"chain!{number}!{place}"
+            defined.append(f"(define-fun {name} () Bool ({how} {writer.formula(formula)} {rest}))")
+            rest = name
+        asserted.append(rest)
+    lines = [f"; {question.claim}, if this is {question.expected}".replace("\n", " ")]
+    logic = "QF_LIA" if question.linear or question.is_linear else "QF_NIA"
+    lines += ["(set-option :produce-models true)", f"(set-logic {logic})"]
+    lines += [f"(declare-const {_name(name)} Int)" for name in names]
+    lines += [f"(declare-const {root} Int)" for root in writer.roots]
+    lines += [f"(declare-const {name} Bool)" for name in writer.left_open.values()]
+    lines += [*defined, *(f"(assert {text})" for text in (*writer.definitions, *asserted)), "(check-sat)"]
+    if names:
+        lines.append(f"(get-value ({' '.join(map(_name, names))}))")
+    return "\n".join(lines) + "\n"
+
+
 def _requirements(system: System) -> Iterator[tuple[Formula, str]]:
     """Each requirement of each path, for the inputs that take it, with where it comes from."""
     if system.incomplete:
@@ -113,7 +138,10 @@ def _name(name: str) -> str:
 class _Writer:
     """Dims and formulas as terms of SMT-LIB."""
 
-    def __init__(self) -> None:
+    def __init__(self, linear: bool = False) -> None:
+        self._linear = linear
+        self.left_open: dict[Formula, str] = {}
+        """Names of comparisons that are not linear, which may be true or false; negations are negations."""
         self.roots: list[str] = []
         self.definitions: list[str] = []
         self._root_of: dict[Dim, str] = {}
@@ -126,6 +154,11 @@ class _Writer:
                 return f"(and {' '.join(map(self.formula, parts))})"
             case Or(parts):
                 return f"(or {' '.join(map(self.formula, parts))})"
+            case Compare() if self._linear and not is_linear(formula):
+                contrary = negate(formula)
+                if contrary in self.left_open:
+                    return f"(not {self.left_open[contrary]})"
+                return self.left_open.setdefault(formula, f"open!{len(self.left_open)}")
             case Compare("!=", term):
                 return f"(not (= {self.dim(term)} 0))"
             case Compare(op, term):

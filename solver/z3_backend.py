@@ -4,13 +4,18 @@ assumptions.
 Z3 is asked over the integers. `p // k` for an integer k > 0 is the q with k*q <= p < k*q + k, stated
 once as a definition; for a symbolic divisor Python's rounding is stated for either sign, and nothing is
 said of a divisor 0.
+
+A context of Z3's is for one thread at a time, and Python's garbage collector may run in any: what it finds of
+a context that another thread uses must be left alone (`_Context`).
 """
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import reduce
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import reduce, wraps
+from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
 
 import z3
 
@@ -33,6 +38,46 @@ from ..constraints.formula import (
 )
 
 Answer: TypeAlias = Literal["sat", "unsat", "unknown"]
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Context(z3.Context):  # type: ignore[misc]
+    """A context that belongs to one thread while that uses it, and to none otherwise.
+
+    Each object of Z3's in Python asks its context for `ref()` before it gives back its count, and goes
+    without where that is None. So objects that are finalized by another thread, or while nobody uses the
+    context, give back nothing: the context frees them when it goes itself, and nobody uses it by then.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._turn = threading.RLock()
+        self._user: int | None = None
+
+    def ref(self) -> Any:
+        return self.ctx if self._user == threading.get_ident() else None
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Inside, the context belongs to this thread. Other threads wait."""
+        with self._turn:
+            outer, self._user = self._user, threading.get_ident()
+            try:
+                yield
+            finally:
+                self._user = outer
+
+
+def _using(method: Callable[Concatenate[Problem, P], T]) -> Callable[Concatenate[Problem, P], T]:
+    """The method of a problem, which uses its context; its local names are gone before that ends."""
+
+    @wraps(method)
+    def called(self: Problem, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with self._context.in_use():
+            return method(self, *args, **kwargs)
+
+    return called
 
 
 class Problem:
@@ -48,9 +93,10 @@ class Problem:
         self.seconds = 0.0
         self._limit = seconds
         self._units = units
-        self._context = z3.Context()
-        self._solver = z3.SimpleSolver(ctx=self._context)
-        self._solver.set("random_seed", 0)
+        self._context = _Context()
+        with self._context.in_use():
+            self._solver = z3.SimpleSolver(ctx=self._context)
+            self._solver.set("random_seed", 0)
         self._encoder = _Encoder(self._context)
         self._literals: dict[Formula, Any] = {}
         self._formulas: dict[str, Formula] = {}
@@ -60,6 +106,7 @@ class Problem:
         self._model: dict[str, int] = {}
 
     @property
+    @_using
     def units(self) -> int:
         """Z3's resource units spent so far."""
         return _units(self._solver)
@@ -69,6 +116,7 @@ class Problem:
         """Has the time run out?"""
         return self.seconds >= self._limit
 
+    @_using
     def check(
         self, formulas: Iterable[Formula], units: int | None = None, *, afresh: bool = True
     ) -> Answer:
@@ -263,7 +311,14 @@ def nearest(formulas: Iterable[Formula], values: Mapping[str, int], units: int) 
     few as possible differ (MaxSMT: that each stays is a soft constraint), these by as little as possible, and
     upwards rather than downwards. None where there are none, or none were found.
     """
-    context = z3.Context()
+    context = _Context()
+    with context.in_use():
+        return _nearest(context, formulas, values, units)
+
+
+def _nearest(
+    context: _Context, formulas: Iterable[Formula], values: Mapping[str, int], units: int
+) -> dict[str, int] | None:
     encoder = _Encoder(context)
     solver = z3.Optimize(ctx=context)
     solver.set("rlimit", units)
@@ -291,7 +346,12 @@ def project(formula: Formula, names: Iterable[str], seconds: float = 30.0) -> Fo
 
     By Z3's quantifier elimination, which decides linear arithmetic; None where it does not get there.
     """
-    context = z3.Context()
+    context = _Context()
+    with context.in_use():
+        return _project(context, formula, names, seconds)
+
+
+def _project(context: _Context, formula: Formula, names: Iterable[str], seconds: float) -> Formula | None:
     encoder = _Encoder(context)
     body = encoder.formula(formula)
     bound = [encoder.symbol(n) for n in sorted(free_symbols(formula).intersection(names))] + encoder.quotients

@@ -87,13 +87,16 @@ def test_every_third_party_import_is_declared() -> None:
     of_the_plugin = {"pytest"}  # which only pytest imports
     for file in sources():
         used = absolute_imports(file.read_text()) - set(sys.stdlib_module_names) - of_the_plugin
-        if file in OF_NUMPY:
-            used -= {"numpy"}
+        used -= OF_EXTRAS.get(file, set())
         assert used <= (declared | SERVICE if of_the_service(file) else declared), file
 
 
-OF_NUMPY = {ROOT / "tracer/arrays.py", ROOT / "tracer/arrays_of_tensors.py"}
-"""Imported only where NumPy is."""
+OF_EXTRAS = {
+    ROOT / "tracer/arrays.py": {"numpy"},
+    ROOT / "tracer/arrays_of_tensors.py": {"numpy"},
+    ROOT / "solver/cvc5_backend.py": {"cvc5"},
+}
+"""Imported only where these are."""
 
 
 def test_programs_are_checked_without_numpy() -> None:

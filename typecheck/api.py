@@ -39,6 +39,7 @@ def check(
     rules: Rules | None = None,
     repairs: bool = False,
     suspect: Collection[str] = (),
+    second_solver: str | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """For which of the declared inputs does the target run?
@@ -55,12 +56,15 @@ def check(
     - `repairs`: look for changes of the program after which a finding is gone, for some seconds more. Only
       Python programs are changed; each change is tried on the program itself, and taken back.
     - `suspect`: codes of suspicions to look for besides the usual ones, or `"all"` among them.
+    - `second_solver`: another solver, `"cvc5"`, that is asked all on which the verdict rests. Where it
+      contradicts, the verdict is `unknown`; `Report.second_opinion` has what it says.
 
     Raises SpecError where the spec or an assumption cannot be used, TargetError where the target cannot.
     """
     found = examine(
-        target, inputs, assume, budget_s=budget_s, replay=replay, rules=rules, progress=progress
-    )
+        target, inputs, assume, budget_s=budget_s, replay=replay, rules=rules, progress=progress,
+        second_solver=second_solver,
+    )  # fmt: skip
     report = suspected(found.report, found.system, suspect)
     if not repairs or found.target.kind != "python":
         return report
@@ -91,11 +95,16 @@ def examine(
     progress: Progress | None = None,
     trying: Callable[[Source], Source] | None = None,
     ways: float | None = None,
+    second_solver: str | None = None,
 ) -> Examined:
     """What `check` does, with the program and its constraints; `trying` makes what examples are tried on.
 
     Up to so many `ways` through a Python program are paths; where there are more, those of calls are merged.
     """
+    if second_solver is not None:
+        from .second_solver import named, reviewed
+
+        named(second_solver)
     clock = Clock(progress or _silent, budget_s)
     rules = default_rules() if rules is None else rules
     asked = question(target, inputs, assume, clock, replay=replay, rules=rules, ways=ways)
@@ -108,6 +117,9 @@ def examine(
     trial = Trial(trying(source) if trying else source, system, decision) if replay else None
     with clock.step("replay"):
         report = _report(found.name, spec, system, decision, rules, changed, oracle, trial)
+    if second_solver is not None:
+        with clock.step("second opinion"):
+            report = reviewed(report, system, decision, second_solver, clock.left)
     tried = len(trial.outcomes) if trial else 0
     report = replace(report, stats={**_stats(clock, system, decision, oracle), "replays": tried})
     return Examined(report, found, spec, system)

@@ -47,6 +47,8 @@ class Job:
     replay: bool = True
     suspect: tuple[str, ...] = ()
     """Suspicions to look for besides the usual ones."""
+    second_solver: str | None = None
+    """Another solver that is asked what it makes of the verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,8 @@ class _Reader:
         table = _Table(self, "[tool.anyshape]", data, KEYS)
         budget = table.get("budget", _seconds) or BUDGET_S
         suspect = table.get("suspect", _suspicions) or ()
-        default = Job("", budget_s=budget, replay=table.get("replay", _truth) is not False, suspect=suspect)
+        second = table.get("second-solver", _text)
+        default = Job("", (), (), budget, table.get("replay", _truth) is not False, suspect, second)
         baseline = table.get("baseline", _text)
         codes = table.get("ignore", _codes) or ()
         return Project(
@@ -130,6 +133,7 @@ class _Reader:
             table.get("budget", _seconds) or default.budget_s,
             default.replay if replay is None else replay,
             default.suspect,
+            default.second_solver,
         )
 
     def line(self, key: str, number: int | None = None) -> int:
@@ -239,7 +243,7 @@ def _suspicions(value: Any) -> tuple[str, ...]:
     return names
 
 
-KEYS: Final = ("targets", "ignore", "suspect", "baseline", "budget", "replay")
+KEYS: Final = ("targets", "ignore", "suspect", "baseline", "budget", "replay", "second-solver")
 TARGET_KEYS: Final = ("target", "inputs", "assume", "budget", "replay")
 
 

@@ -38,6 +38,7 @@ def answer(job: Job, cache: Cache | None, tell: Progress | None = None) -> Answe
             replay=job.replay,
             repairs=job.replay,
             suspect=job.suspect,
+            second_solver=job.second_solver,
             progress=tell,
         )
     if cache is not None and reading.unchanged and worth_keeping(report):

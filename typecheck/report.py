@@ -200,6 +200,21 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class SecondOpinion:
+    """What another solver says of all on which the verdict rests."""
+
+    solver: str
+    """Its name and version."""
+    outcome: Literal["agreed", "not-decided", "disagreed"]
+    asked: int
+    """How many questions it was asked."""
+    reason: str = ""
+    """What it leaves open, or contradicts."""
+    query: str = ""
+    """The path of a file with the question that this is about, in SMT-LIB 2."""
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """The answer to: for which of these inputs does the program run?"""
 
@@ -227,6 +242,8 @@ class Report:
     """The sizes that take each way through the program that returns, where there is more than one."""
     parts: tuple[Part, ...] = ()
     """Which lines impose each part of the condition, with the verdict `refined`."""
+    second_opinion: SecondOpinion | None = None
+    """What another solver says, where one was asked."""
 
     @property
     def dynamic_shapes(self) -> DynamicShapes | None:

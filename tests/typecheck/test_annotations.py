@@ -8,6 +8,7 @@ from typing import Annotated, Any, Optional
 import pytest
 
 from anyshape.constraints.spec_text import SpecError, parse_spec
+from anyshape.typecheck import check
 from anyshape.typecheck.annotations import spec_of
 from anyshape.typecheck.target import TargetError
 
@@ -59,6 +60,18 @@ READ = {
     UInt8Scalar: "x: uint8[]",
     ShapedAny: "x: float32[4, ?, 2*h]",
     float: "x: float",
+    'Float[Tensor, "_n c"] | None': "x: float32[?, c]",
+    'Float[Tensor, "*_ c"]': "x: float32[..., c]",
+    'Float[Tensor, "*_b c"]': "x: float32[..., c]",
+    'Float[Tensor, "_*b c"]': "x: float32[..., c]",
+    'Float[Tensor, "... c"]': "x: float32[..., c]",
+    'Float[Tensor, "rows=_ cols=n"]': "x: float32[?, n]",
+    'Float[Tensor, "n+1 min(n,4)"]': "x: float32[n+1, min(n,4)]",
+    'Annotated[Float[Tensor, "b"], "c d"]': "x: float32[b]",
+    'Union[Float[Tensor, "b"], None]': "x: float32[b]",
+    'Float[Float[Tensor, "h w"], "b"]': "x: float32[b, h, w]",
+    'Shaped[Int[Tensor, "h w"], "b"]': "x: int64[b, h, w]",
+    'Float[FloatBCHW, "t"]': "x: float32[t, b, 3, h, w]",
 }
 
 
@@ -73,6 +86,18 @@ REFUSED: dict[Any, tuple[type[Exception], str]] = {
     "Tensor": (TargetError, "'x'"),
     Any: (TargetError, "says no shape"),
     'Float[Tensor, "#b c"]': (SpecError, "broadcasts"),
+    'Float[Tensor, "*#b c"]': (SpecError, "broadcasts"),
+    'Float[Tensor, "rows=#b c"]': (SpecError, "broadcasts"),
+    'Float[Tensor, "?b c"]': (SpecError, "place in a PyTree"),
+    'Float[Tensor, "n=... c"]': (SpecError, "stands alone"),
+    'Float[Tensor, "__b c"]': (SpecError, "_ twice"),
+    'Float[Tensor, "_4"]': (SpecError, "only a name can be"),
+    'Float[Tensor, "*b+1"]': (SpecError, "only a name can"),
+    'Float[Tensor, "{n} c"]': (SpecError, "no integer argument"),
+    'Float[Unknown, "b"]': (SpecError, "not known what Unknown is"),
+    'Float[Tensor, "b"] | Float[Tensor, "b c"]': (SpecError, "several types"),
+    'PyTree[Float[Tensor, "b"], "T"]': (SpecError, "PyTree is no dtype"),
+    'list[Float[Tensor, "b"]]': (TargetError, "says no shape"),
     'Quux[Tensor, "b c"]': (SpecError, "Quux"),
 }
 
@@ -89,6 +114,49 @@ def test_any_number_of_dims(dims: str, name: str) -> None:
     spec = parse_spec(spec_of(function(x=f'Float[Tensor, "{dims}"]')))
     assert str(spec.inputs[0].type) == f"float32[*{name}, c]"
     assert spec.domain.rows == (name,)
+
+
+SEVERAL: list[tuple[dict[str, str], list[str]]] = [
+    # A row and a size of one name are two things.
+    ({"x": "*b c", "y": "b"}, ["x: float32[*b, c]", "y: float32[b]"]),
+    # The row that a spec names after its input is not the one that another input binds.
+    ({"x": "... c", "y": "*x c"}, ["x: float32[*_x, c]", "y: float32[*x, c]"]),
+    # The value of an argument is `{n}`; the size `n` has nothing to do with it.
+    ({"x": "n n+1 {n} {n+1}*n", "n": "int"}, ["x: float32[_dim_n, _dim_n+1, n, (n+1)*_dim_n]", "n: int"]),
+    ({"x": "{k} {k}*2 k"}, ["x: float32[3, (3)*2, k]"]),
+]
+
+
+@pytest.mark.parametrize("dims, lines", SEVERAL, ids=str)
+def test_what_is_one_name_in_several_inputs(dims: dict[str, str], lines: list[str]) -> None:
+    def one(x: Any, k: int = 3) -> None: ...
+
+    def two(x: Any, y: Any) -> None: ...
+
+    def sized(x: Any, n: Any) -> None: ...
+
+    target: Any = one if len(dims) == 1 else two if "y" in dims else sized
+    target.__annotations__ = {
+        name: text if text == "int" else f'Float[Tensor, "{text}"]' for name, text in dims.items()
+    }
+    assert spec_of(target) == lines
+    parse_spec(lines)
+
+
+UNBOUND = [("_n c", "_n c"), ("_ c", "_ c"), ("*_ c", "*_ c"), ("*_b c", "*_b c"), ("... c", "... c"),
+           ("n c", "{n} c"), ("*b c", "b c")]
+BOUND = [("n c", "n c"), ("*b c", "*b c"), ("rows=n c", "n c"), ("n+1 c", "n+1 c"), ("{n} c", "{n} c")]
+
+
+@pytest.mark.parametrize("one, other", [*UNBOUND, *BOUND])
+def test_only_names_that_are_bound_are_one_size(one: str, other: str) -> None:
+    def added(x: Any, y: Any, n: Any) -> Any:
+        return x + y
+
+    added.__annotations__ = {
+        "x": f'Float[Tensor, "{one}"]', "y": f'Float[Tensor, "{other}"]', "n": "int"
+    }  # fmt: skip
+    assert check(added).verdict == ("proved" if (one, other) in BOUND else "refined")
 
 
 def test_defaults_and_the_rest_are_left_alone() -> None:

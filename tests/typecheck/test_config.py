@@ -19,6 +19,7 @@ baseline = "known.json"
 budget = 60
 replay = false
 suspect = ["mixed-batch"]
+second-solver = "cvc5"
 
 [[tool.anyshape.targets]]
 target = "models/unet.py:UNet"
@@ -33,6 +34,7 @@ replay = true
 
 
 MULTIPLES = ("h % 64 == 0", "w % 64 == 0")
+MIXED = ("mixed-batch",)
 
 
 @pytest.fixture
@@ -46,8 +48,8 @@ def test_all_keys(file: Path) -> None:
     assert project is not None
     assert project.root == file.parent
     assert project.jobs == (
-        Job("models/unet.py:UNet", ("x: float32[b, 3, h, w]",), MULTIPLES, 60.0, False, ("mixed-batch",)),
-        Job("saved.pt2", None, (), 5.0, True, ("mixed-batch",)),
+        Job("models/unet.py:UNet", ("x: float32[b, 3, h, w]",), MULTIPLES, 60.0, False, MIXED, "cvc5"),
+        Job("saved.pt2", None, (), 5.0, True, MIXED, "cvc5"),
     )
     assert project.ignore == {Code.APPROXIMATE: 5, Code.RAISES: 5}
     assert project.baseline == file.parent / "known.json"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
 import pytest
@@ -39,6 +40,7 @@ from anyshape.constraints.spec_text import SpecError
 from anyshape.solver.judge import Judge
 from anyshape.tracer.expressions import NotRead
 from anyshape.typecheck import check
+from anyshape.typecheck.exporting.data_sizes import settled_by_other_sizes
 from anyshape.typecheck.feedback import (
     Fed,
     FeedbackError,
@@ -427,6 +429,32 @@ def test_the_oracle_is_restored_when_nested_and_when_an_exception_passes() -> No
     assert ShapeEnv._maybe_evaluate_static is not TORCHS
     second.close()
     assert ShapeEnv._maybe_evaluate_static is TORCHS
+
+
+def settling() -> AbstractContextManager[None]:
+    """What else stands in for torch's method, while a model is exported."""
+    return settled_by_other_sizes(lambda condition: False)
+
+
+@pytest.mark.parametrize("contexts", [(oracle, settling), (settling, oracle), (oracle, oracle)])
+def test_contexts_that_overlap_leave_torch_as_it_was(contexts: tuple[Any, Any]) -> None:
+    first, second = ExitStack(), ExitStack()
+    first.enter_context(contexts[0]())
+    second.enter_context(contexts[1]())
+    first.close()
+    assert ShapeEnv._maybe_evaluate_static is not TORCHS
+    second.close()
+    assert ShapeEnv._maybe_evaluate_static is TORCHS
+
+
+def test_an_oracle_is_not_asked_by_other_threads() -> None:
+    own = Own()
+    question, found = relation(own), list[Any]()
+    with oracle():
+        thread = threading.Thread(target=lambda: found.append(own.knows(question)))
+        thread.start()
+        thread.join()
+        assert found == [None] and own.knows(question) is True
 
 
 def relation(own: Own) -> sympy.Basic:

@@ -68,6 +68,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--suspect", action="append", choices=names, metavar="CODE", default=[], help=help
     )
+    parser.add_argument(
+        "--second-solver", choices=("cvc5",), help="ask another solver, too, and tell whether it agrees"
+    )
     forms = ("constraints", "smt2")
     parser.add_argument("--dump", choices=forms, help="print the constraint system, and decide nothing")
     parser.add_argument("--no-replay", action="store_true", help="try no examples or repairs on the program")
@@ -82,6 +85,8 @@ def run(options: argparse.Namespace, read: set[str] | None = None) -> int:
     """Checks and reports; adds to `read` the user's files that the answer depends on."""
     if options.server is None and (options.token_file is not None or options.no_source):
         raise ConfigError("--token-file and --no-source are for a service", "name it by --server URL")
+    if options.server is not None and options.second_solver is not None:
+        raise ConfigError("--second-solver is asked here, and not by a service", "leave out --server")
     if options.dump:
         return _dump(options)
     project = find()
@@ -145,7 +150,9 @@ def _jobs(options: argparse.Namespace, project: Project | None) -> Sequence[Job]
 def _with_options(job: Job, options: argparse.Namespace) -> Job:
     budget = job.budget_s if options.budget is None else options.budget
     suspect = tuple(dict.fromkeys((*job.suspect, *options.suspect)))
-    return Job(job.target, job.inputs, job.assume, budget, job.replay and not options.no_replay, suspect)
+    second = options.second_solver or job.second_solver
+    replay = job.replay and not options.no_replay
+    return Job(job.target, job.inputs, job.assume, budget, replay, suspect, second)
 
 
 def _baseline(options: argparse.Namespace, project: Project | None) -> Baseline | None:

@@ -22,6 +22,8 @@ from torch._subclasses import fake_impls
 from torch.fx.experimental.symbolic_shapes import ShapeGuardPythonPrinter, sym_or
 from torch.overrides import TorchFunctionMode
 
+from ...tracer.host.patches import Patch
+
 Either: TypeAlias = Callable[[str, str], bool]
 """Of two sizes, as Python over `L['x'].size()[0]`: may they differ, one of them being 1?"""
 Certain: TypeAlias = Callable[[str], bool]
@@ -33,21 +35,20 @@ def open_broadcasts(either: Either) -> Iterator[None]:
     """While this lasts, sizes of which `either` is true broadcast to their maximum."""
     with contextlib.ExitStack() as restored:
         for change, name, modules in _CHANGES:
+            make = functools.partial(change, either)
             for module in modules:
-                original = getattr(module, name)
-                setattr(module, name, functools.wraps(original)(change(original, either)))
-                restored.callback(setattr, module, name, original)
+                restored.enter_context(Patch(module, name, make, "broadcasts are left open").in_force())
         yield
 
 
-def _of_shapes(original: Callable[..., Any], either: Either) -> Callable[..., Any]:
+def _of_shapes(either: Either, original: Callable[..., Any]) -> Callable[..., Any]:
     def broadcast(*shapes: Any) -> Any:
         return original(*_common(shapes, either))
 
     return broadcast
 
 
-def _of_tensors(original: Callable[..., Any], either: Either) -> Callable[..., Any]:
+def _of_tensors(either: Either, original: Callable[..., Any]) -> Callable[..., Any]:
     def broadcast(*values: Any) -> Any:
         several = values[0] if len(values) == 1 and isinstance(values[0], list | tuple) else values
         return original(*_wider(several, either, torch.Tensor.expand))
@@ -55,7 +56,7 @@ def _of_tensors(original: Callable[..., Any], either: Either) -> Callable[..., A
     return broadcast
 
 
-def _of_results(original: Callable[..., Any], either: Either) -> Callable[..., Any]:
+def _of_results(either: Either, original: Callable[..., Any]) -> Callable[..., Any]:
     def broadcast(*values: Any, **options: Any) -> Any:
         return original(*_wider(values, either, _like), **options)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import sympy
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, ShapeGuardPythonPrinter
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
+from ...tracer.host.patches import Patch
 from .broadcasting import Certain
 
 
@@ -19,22 +19,21 @@ def settled_by_other_sizes(certain: Certain) -> Iterator[None]:
     """While this lasts `n + u == 0`, for n nodes and as many edges as the data decide, is false where n is at
     least 1 for all sizes that the model takes. torch takes sizes of inputs for 0 where 0 is like other sizes.
     """
+
+
+    def make(evaluate: Callable[..., Any]) -> Callable[..., Any]:
+        def evaluated(self: ShapeEnv, condition: Any, *, unbacked_only: bool = False, **options: Any) -> Any:
+            found = evaluate(self, condition, unbacked_only=unbacked_only, **options)
+            if unbacked_only and found is not None and found.free_symbols - self.backed_var_to_val.keys():
+                answer = _settled(self, condition, certain)
+                return found if answer is None else answer
+            return found
+
+        return evaluated
+
     # Inside of `evaluate_expr`, which looks through the frames above it for an assert of the user's.
-    evaluate = ShapeEnv._maybe_evaluate_static
-
-    @functools.wraps(evaluate)  # with what empties its cache
-    def evaluated(self: ShapeEnv, condition: Any, *, unbacked_only: bool = False, **options: Any) -> Any:
-        found = evaluate(self, condition, unbacked_only=unbacked_only, **options)
-        if unbacked_only and found is not None and found.free_symbols - self.backed_var_to_val.keys():
-            answer = _settled(self, condition, certain)
-            return found if answer is None else answer
-        return found
-
-    ShapeEnv._maybe_evaluate_static = evaluated  # type: ignore[assignment]
-    try:
+    with Patch(ShapeEnv, "_maybe_evaluate_static", make, "other sizes settle conditions").in_force():
         yield
-    finally:
-        ShapeEnv._maybe_evaluate_static = evaluate  # type: ignore[method-assign]
 
 
 def _settled(env: ShapeEnv, condition: sympy.Basic, certain: Certain) -> sympy.Basic | None:

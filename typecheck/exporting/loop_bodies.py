@@ -30,6 +30,8 @@ from typing import Any, Final
 
 import torch
 
+from ...tracer.host.patches import Setting
+
 LOOP: Final = "_anyshape_loop"
 GATHER: Final = "_anyshape_gather"
 """The names that stand for what runs a loop, and a list comprehension, among the globals of the functions."""
@@ -52,24 +54,20 @@ def loops_run_by(run: Callable[..., Any], gather: Callable[..., Any], target: An
     """While this lasts the loops of a program's functions are run by `run`, and their list comprehensions by
     `gather`, as far as that is possible.
     """
-    saved: list[tuple[FunctionType, CodeType]] = []
     scopes: dict[int, dict[str, Any]] = {}
-    try:
-        for function in functions_of(target):
-            new = _with_bodies(function.__code__)
-            if new is not None:
-                saved.append((function, function.__code__))
-                scopes[id(function.__globals__)] = function.__globals__
-                function.__code__ = new
-        for scope in scopes.values():
-            scope[LOOP], scope[GATHER] = run, gather
+    settings: list[Setting] = []
+    for function in functions_of(target):
+        new = _with_bodies(function.__code__)
+        if new is not None:
+            scopes[id(function.__globals__)] = function.__globals__
+            settings.append(Setting(function, "__code__", new, "its loops are run otherwise"))
+    for scope in scopes.values():
+        settings.append(Setting(scope, LOOP, run, "what runs the loops of a program"))
+        settings.append(Setting(scope, GATHER, gather, "what runs the comprehensions of a program"))
+    with contextlib.ExitStack() as stack:
+        for setting in settings:
+            stack.enter_context(setting.in_force())
         yield
-    finally:
-        for function, code in saved:
-            function.__code__ = code
-        for scope in scopes.values():
-            for name in (LOOP, GATHER):
-                scope.pop(name, None)
 
 
 def functions_of(target: Any) -> Iterator[FunctionType]:

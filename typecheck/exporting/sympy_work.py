@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import sympy
 from torch.fx.experimental.symbolic_shapes import DimConstraints
+
+from ...tracer.host.patches import Patch
 
 
 @contextlib.contextmanager
@@ -19,18 +21,18 @@ def unsolved_constraints() -> Iterator[None]:
     takes what it is told for an equation of the dim, and falls over it (`n//(n//2) == 2` is one of 2 to
     sympy). What the program takes its guards say, which are read whatever torch makes of them.
     """
-    solve = DimConstraints.solve
 
-    def solving(self: DimConstraints) -> None:
-        self._raise_inconsistencies()
-        with contextlib.suppress(NotImplementedError, AssertionError, ValueError):
-            solve(self)
 
-    DimConstraints.solve = solving  # type: ignore[method-assign]
-    try:
+    def make(solve: Callable[..., Any]) -> Callable[..., Any]:
+        def solving(self: DimConstraints) -> None:
+            self._raise_inconsistencies()
+            with contextlib.suppress(NotImplementedError, AssertionError, ValueError):
+                solve(self)
+
+        return solving
+
+    with Patch(DimConstraints, "solve", make, "sympy cannot solve some constraints").in_force():
         yield
-    finally:
-        DimConstraints.solve = solve  # type: ignore[method-assign]
 
 
 @contextlib.contextmanager
@@ -40,16 +42,16 @@ def plain_quotients() -> Iterator[None]:
     To write `a // b` without what divides both, torch has sympy simplify a/d and b/d. Dividing cancels d; the
     search for a shorter form of what is left takes minutes where windows have padded the sizes.
     """
-    simplify = sympy.simplify
 
-    def simplified(quotient: Any) -> Any:
-        return simplify(quotient) if _divides(quotient) else quotient
 
-    sympy.simplify = simplified
-    try:
+    def make(simplify: Callable[..., Any]) -> Callable[..., Any]:
+        def simplified(quotient: Any) -> Any:
+            return simplify(quotient) if _divides(quotient) else quotient
+
+        return simplified
+
+    with Patch(sympy, "simplify", make, "simplifying takes minutes").in_force():
         yield
-    finally:
-        sympy.simplify = simplify
 
 
 def _divides(expression: sympy.Expr) -> bool:

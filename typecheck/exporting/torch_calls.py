@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import torch
@@ -16,6 +16,7 @@ from torch.fx.experimental.symbolic_shapes import (
 from torch.overrides import TorchFunctionMode
 from torch.utils._sympy.functions import Mod, PythonMod
 
+from ...tracer.host.patches import Patch, Setting
 from .broadcasting import Alike, Either
 from .held_sizes import HeldSizes
 from .loop_rows import same_size
@@ -216,18 +217,18 @@ def _paddings() -> Iterator[None]:
     """While this lasts `k - n % k`, where n is no multiple of k, is written as `-(n % k) % k`: of a multiple
     that is 0, as much as there is to pad, so that a trace of the way that pads may hold there, too.
     """
-    plain = torch.SymInt.__rsub__
 
-    def subtracted(self: torch.SymInt, other: Any) -> Any:
-        remainder = getattr(self.node, "expr", None)  # sizes of nested tensors have none
-        of_same = isinstance(remainder, Mod | PythonMod) and remainder.args[1] == other
-        return -self % other if of_same and statically_known_true(self != 0) else plain(self, other)
 
-    torch.SymInt.__rsub__ = subtracted  # type: ignore[method-assign]
-    try:
+    def make(plain: Callable[..., Any]) -> Callable[..., Any]:
+        def subtracted(self: torch.SymInt, other: Any) -> Any:
+            remainder = getattr(self.node, "expr", None)  # sizes of nested tensors have none
+            of_same = isinstance(remainder, Mod | PythonMod) and remainder.args[1] == other
+            return -self % other if of_same and statically_known_true(self != 0) else plain(self, other)
+
+        return subtracted
+
+    with Patch(torch.SymInt, "__rsub__", make, "a padding may be 0").in_force():
         yield
-    finally:
-        torch.SymInt.__rsub__ = plain  # type: ignore[method-assign]
 
 
 # ---- recurrent networks
@@ -244,17 +245,13 @@ def recurrent_shapes() -> Iterator[None]:
     laws = {
         aten.lstm.input: _lstm, aten.gru.input: _rnn, aten.rnn_tanh.input: _rnn, aten.rnn_relu.input: _rnn,
     }  # fmt: skip
-    before = {op: dict(op.py_kernels) for op in laws}
-    try:
+    with contextlib.ExitStack() as told:
         for op, law in laws.items():
-            op.py_kernels.update(dict.fromkeys(keys, law))
+            told.callback(op._dispatch_cache.clear)
+            for key in keys:
+                told.enter_context(Setting(op.py_kernels, key, law, "the law of an RNN's shapes").in_force())
             op._dispatch_cache.clear()
         yield
-    finally:
-        for op, kernels in before.items():
-            op.py_kernels.clear()
-            op.py_kernels.update(kernels)
-            op._dispatch_cache.clear()
 
 
 def _rnn(

@@ -25,6 +25,7 @@ from ...tracer import named_axes
 from ...tracer.alone import alone
 from ...tracer.caches import forgetting
 from ...tracer.held import Held
+from ...tracer.host.patches import Patch
 from ...tracer.origins import ModuleNames, here, is_inner
 from ...tracer.stand_ins import rebound, replaced, sources_of
 from ...tracer.surroundings import surroundings_kept
@@ -116,17 +117,17 @@ def _homes(functions: Iterable[FunctionType]) -> Iterator[ModuleType]:
 def _noting_lines(names: ModuleNames) -> Iterator[dict[Any, Origin]]:
     """While this lasts each guard, an expression of sympy's, is noted with the line that is being traced."""
     noted: dict[Any, Origin] = {}
-    log = ShapeEnv._log_guard
 
-    def noting(self: ShapeEnv, prefix: str, guard: Any, forcing_spec: bool) -> None:
-        noted.setdefault(guard, here(names))
-        log(self, prefix, guard, forcing_spec)
 
-    ShapeEnv._log_guard = noting  # type: ignore[method-assign,assignment]
-    try:
+    def make(log: Callable[..., Any]) -> Callable[..., Any]:
+        def noting(self: ShapeEnv, prefix: str, guard: Any, forcing_spec: bool) -> None:
+            noted.setdefault(guard, here(names))
+            log(self, prefix, guard, forcing_spec)
+
+        return noting
+
+    with Patch(ShapeEnv, "_log_guard", make, "guards are noted with their lines").in_force():
         yield noted
-    finally:
-        ShapeEnv._log_guard = log  # type: ignore[method-assign]
 
 
 def _python(program: ExportedProgram, guard: Any) -> str:

@@ -8,9 +8,10 @@ true, which it enforces by guards and runtime asserts of its own.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import sympy
@@ -21,6 +22,7 @@ from ...constraints.formula import Formula, free_symbols, holds, negate
 from ...constraints.system import Answer
 from ...solver.bounds import names_of
 from ...solver.judge import Budget, Judge
+from ...tracer.host.patches import Patch
 from .knowledge import hints_of, known
 from .terms import formula_of
 
@@ -120,50 +122,50 @@ def _near(formulas: Iterable[Formula], names: frozenset[str]) -> tuple[Formula, 
     return tuple(found[:MOST])
 
 
-_open: list[Solver] = []
-"""The solvers that are asked now, the last one first."""
-_torchs: list[Callable[..., Any]] = []
-"""torch's own method, while another stands in its place."""
-
-
 @contextmanager
 def oracle(shape_env: ShapeEnv | None = None, budget_ms: float = 200.0) -> Iterator[Solver]:
     """While this is open, a ShapeEnv that does not know an answer asks anyshape's solver.
 
-    `shape_env` is the one that asks; by default it is any, also such as `torch.export` makes for itself. A
-    question takes about `budget_ms` at most, and is asked once. What is yielded has `answered`, the questions
-    that got an answer. On exit, in whatever way, all is as it was.
+    `shape_env` is the one that asks; by default it is any, also such as `torch.export` makes for itself. The
+    last of several that are open is asked, and none by other threads. A question takes about `budget_ms` at
+    most, and is asked once. What is yielded has `answered`, the questions that got an answer. On exit, in
+    whatever way, all is as it was.
     """
     solver = Solver(shape_env, budget_ms / 1000)
-    if not _open:
-        _torchs.append(ShapeEnv._maybe_evaluate_static)
-        ShapeEnv._maybe_evaluate_static = _asking(_torchs[0])  # type: ignore[method-assign, assignment]
-    _open.append(solver)
-    forget_answers()
+    reason = "ShapeEnvs ask a solver of anyshape's"
+    patch = Patch(ShapeEnv, "_maybe_evaluate_static", partial(_Asking.before, solver), reason)
     try:
-        yield solver
+        with patch.in_force():
+            forget_answers()
+            yield solver
     finally:
-        _open.remove(solver)
-        if not _open:
-            ShapeEnv._maybe_evaluate_static = _torchs.pop()  # type: ignore[method-assign, assignment]
         forget_answers()
 
 
-def _asking(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def maybe_evaluate_static(shape_env: ShapeEnv, expression: sympy.Basic, **options: Any) -> Any:
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """torch's `_maybe_evaluate_static` with solvers behind it."""
+
+    plain: Callable[..., Any]
+    solvers: tuple[Solver, ...]
+    """The last one that was opened comes first."""
+
+    @classmethod
+    def before(cls, solver: Solver, asked: Callable[..., Any]) -> _Asking:
+        """What asks the solver before those that are asked already."""
+        return cls(asked.plain, (solver, *asked.solvers)) if isinstance(asked, cls) else cls(asked, (solver,))
+
+    def __call__(self, shape_env: ShapeEnv, expression: sympy.Basic, **options: Any) -> Any:
         """torch's answer, or else that of the last solver that is open for the ShapeEnv.
 
         A question on special terms is not for us: whether a guard follows from ranges alone (`axioms=()`)
         says whether it is needed at all.
         """
-        answer = original(shape_env, expression, **options)
+        answer = self.plain(shape_env, expression, **options)
         if answer is not None or any(options.get(special) not in (None, False) for special in _SPECIAL):
             return answer
-        solver = next((s for s in reversed(_open) if s.shape_env in (None, shape_env)), None)
+        solver = next((s for s in self.solvers if s.shape_env in (None, shape_env)), None)
         return None if solver is None else solver.answer(shape_env, expression)
-
-    return maybe_evaluate_static
 
 
 _SPECIAL: Final = ("axioms", "var_to_range", "compute_hint", "unbacked_only")

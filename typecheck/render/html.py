@@ -17,7 +17,7 @@ from typing import Any, Final
 from ...constraints.program import Origin
 from ..report import Finding, Operand, Report, Verdict
 from .regions import Part, Region, regions
-from .text import HEADLINES, conditions, fact_text, place, sizes, span
+from .text import HEADLINES, conditions, fact_text, opinion_text, place, sizes, span
 from .words import told
 
 
@@ -78,6 +78,8 @@ def _examples(report: Report) -> list[str]:
         found.append(f"Refused at {sizes(report.fails_at)}")
     if found and report.replayed:
         found.append(f"Tried {report.replayed}")
+    if report.second_opinion is not None:
+        found.append(opinion_text(report.second_opinion))
     return found
 
 

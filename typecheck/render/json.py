@@ -27,6 +27,7 @@ from ..report import (
     Part,
     Repair,
     Report,
+    SecondOpinion,
     Shape,
     Verdict,
 )
@@ -60,6 +61,7 @@ def to_json(report: Report) -> dict[str, Any]:
         "stats": dict(report.stats),
         "ways": [str(way) for way in report.ways],
         "parts": [_plain(replace(part, refused=_values(part.refused))) for part in report.parts],
+        "second_opinion": _plain(report.second_opinion),
     }
 
 
@@ -100,7 +102,7 @@ def from_json(data: Any) -> Report:
     try:
         if data["schema"] != SCHEMA:
             raise ValueError(f"schema {data['schema']!r} is not {SCHEMA}, the one that this version reads")
-        accepts = data["accepts"]
+        accepts, opinion = data["accepts"], data["second_opinion"]
         return Report(
             data["target"],
             tuple(data["inputs"]),
@@ -123,6 +125,7 @@ def from_json(data: Any) -> Report:
             data["stats"],
             tuple(parse_formula(way) for way in data["ways"]),
             tuple(Part(**part | {"imposed": _read_links(part["imposed"])}) for part in data["parts"]),
+            None if opinion is None else SecondOpinion(**opinion),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"this is not a report of anyshape: {error!r}") from error

@@ -14,7 +14,7 @@ from ...constraints.language import Fact
 from ...constraints.program import Origin
 from ...constraints.rows import legible
 from ..codes import Code, Severity
-from ..report import Finding, Link, Repair, Report, Verdict
+from ..report import Finding, Link, Repair, Report, SecondOpinion, Verdict
 
 HEADLINES: Final[Mapping[Verdict, str]] = {
     Verdict.PROVED: "runs for every declared input",
@@ -200,6 +200,17 @@ def _examples(page: _Page, report: Report) -> Iterator[str]:
             else "Not tried."
         )
         yield from page.wrapped(" ".join((*parts, tried)))
+    if report.second_opinion is not None:
+        yield from page.wrapped(f"{opinion_text(report.second_opinion)}.")
+
+
+def opinion_text(opinion: SecondOpinion) -> str:
+    """What another solver says, in a sentence without its full stop."""
+    if opinion.outcome == "agreed":
+        return f"Agreed by {opinion.solver}, in {opinion.asked} question{'s' if opinion.asked > 1 else ''}"
+    said = "Not decided" if opinion.outcome == "not-decided" else "Contradicted"
+    file = f" ({opinion.query})" if opinion.query else ""
+    return f"{said} by {opinion.solver}: {opinion.reason}{file}"
 
 
 def sizes(values: Mapping[str, int]) -> str:

@@ -1,0 +1,92 @@
+"""Whether another solver agrees: it is asked all questions, then the parts of those that it leaves open.
+
+A conclusion needs few of its assumptions, and cvc5 is a decision procedure where symbols are not multiplied:
+so each question is first asked with fewer of them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, Literal, TypeAlias
+
+from . import cvc5_backend
+from .cvc5_backend import Reply
+from .second_opinion import Question, Questions
+from .smtlib import as_script
+
+PARTS: Final = 200
+"""Into more parts no question is split: each has all that is assumed before it."""
+Outcome: TypeAlias = Literal["agreed", "not-decided", "disagreed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What another solver says of a verdict."""
+
+    outcome: Outcome
+    asked: int = 0
+    """How many questions it was asked."""
+    reason: str = ""
+    """What it contradicts, or leaves open."""
+    script: str = ""
+    """The question that this is about."""
+
+
+def opinion(questions: Questions, seconds: float) -> Opinion:
+    """What cvc5 makes of the questions; whatever takes longer than these seconds is not decided."""
+    asking = _Asking(time.monotonic() + seconds)
+    left = asking.ask(questions.asked)
+    if asking.contradicted is None and left:
+        parts = [[*islice(question.parts(), PARTS + 1)] for question in left]
+        whole = next((q for q, of in zip(left, parts, strict=True) if not 2 <= len(of) <= PARTS), None)
+        left = [whole] if whole else asking.ask([part for of in parts for part in of], all_or_none=True)
+    if asking.contradicted is not None:
+        question, reply = asking.contradicted
+        part = next((p for p in question.parts() if p.holds(reply.values)), question)
+        return Opinion("disagreed", asking.asked, f"{part.claim}{_at(reply)}", as_script(question))
+    if left:
+        return Opinion("not-decided", asking.asked, left[0].claim, as_script(left[0]))
+    return Opinion("not-decided" if questions.uncovered else "agreed", asking.asked, questions.uncovered)
+
+
+class _Asking:
+    """Questions put to cvc5, counted, until one of its answers contradicts what is expected."""
+
+    def __init__(self, until: float) -> None:
+        self.asked = 0
+        self.contradicted: tuple[Question, Reply] | None = None
+        self._until = until
+
+    def ask(self, questions: Sequence[Question], *, all_or_none: bool = False) -> list[Question]:
+        """The questions whose answer is not found, with few assumptions first and then in full."""
+        left = [(question, [*question.relaxed]) for question in questions]
+        while any(relaxed for _, relaxed in left):
+            replies = iter(self._replies([relaxed[0] for _, relaxed in left if relaxed]))
+            known = [bool(relaxed) and next(replies).answer == "unsat" for _, relaxed in left]
+            left = [(question, r[1:]) for (question, r), k in zip(left, known, strict=True) if not k]
+        full = [question for question, _ in left]
+        found = [*zip(full, self._replies(full, all_or_none=all_or_none), strict=True)]
+        self.contradicted = next((each for each in found if _contradicts(*each)), None)
+        return [question for question, reply in found if reply.answer != question.expected]
+
+    def _replies(self, questions: Sequence[Question], *, all_or_none: bool = False) -> list[Reply]:
+        self.asked += len(questions)
+        left = max(self._until - time.monotonic(), 0.1)
+        return cvc5_backend.replies([as_script(q) for q in questions], left, all_or_none=all_or_none)
+
+
+def _contradicts(question: Question, reply: Reply) -> bool:
+    """Whether the reply refutes the claim. Values that do not satisfy what was asked by Python's arithmetic
+    refute nothing: a division by zero may be anything to a solver, and there are no rows of some ranks.
+    """
+    if question.expected == "sat":
+        return reply.answer == "unsat"
+    return reply.answer == "sat" and question.holds(reply.values)
+
+
+def _at(reply: Reply) -> str:
+    values = ", ".join(f"{name}={value}" for name, value in reply.values.items())
+    return f", but not for {values}" if values else ""

@@ -1,0 +1,350 @@
+"""What another solver is asked before a verdict is told to be agreed.
+
+The questions are made of the system alone: each requirement as its rule has said it, under the branches
+before it, whatever the fast path has made of it. Let D be the declared inputs, A the condition that the
+report prints and R what all paths require. Then the verdict and the condition are right if
+
+- each branch that was taken to have one outcome has that outcome for all of D that comes so far,
+- the paths together take all of D,
+- D and A imply R (`proved`, where A is true, and `refined`),
+- D and R imply A (`refined`),
+- D contradicts the requirements of a core, each of which R implies (`refuted`),
+- the examples are in D, inside and outside of A.
+
+What holds along a path is a chain: `first and (second or (third and ...))`, as deep as the path is long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, Literal, TypeAlias
+
+from ..constraints.dims import Apply, Dim, Symbol, coefficients, sym
+from ..constraints.formula import (
+    And,
+    Compare,
+    Formula,
+    Or,
+    all_of,
+    conjuncts,
+    eq,
+    free_symbols,
+    holds,
+    implies,
+    negate,
+)
+from ..constraints.language import Constraint
+from ..constraints.program import Origin
+from ..constraints.rows import is_possible
+from ..constraints.system import Condition, Path, System
+from .decide import Core, Requirement
+
+Kind: TypeAlias = Literal["taken", "forced", "required"]
+Link: TypeAlias = tuple[Literal["and", "or"], Formula]
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """`links` from left to right: `and` the formula with all that follows, or `or` it; `last` ends them."""
+
+    links: tuple[Link, ...]
+    last: bool
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        """Whether it is true of these values."""
+        for how, formula in self.links:
+            true = holds(formula, values)
+            if true == (how == "or"):
+                return true
+        return self.last
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Formulas and chains that have to be satisfiable, or must not be, if the verdict is right."""
+
+    claim: str
+    """What follows from the answer that is expected."""
+    expected: Literal["sat", "unsat"]
+    formulas: tuple[Formula, ...]
+    chains: tuple[Chain, ...] = ()
+    parts: Callable[[], Iterable[Question]] = tuple
+    """Questions that have the expected answer together, where it is not found as a whole."""
+    enough: tuple[Formula, ...] | None = None
+    """Formulas that follow from what is asked, and are likely to be as contradictory."""
+    linear: bool = False
+    """Whether comparisons that multiply symbols, or divide by them, may be true or false as they like."""
+
+    @property
+    def names(self) -> list[str]:
+        """The symbols that it speaks of."""
+        formulas = [*self.formulas, *(formula for chain in self.chains for _, formula in chain.links)]
+        return sorted(frozenset[str]().union(*map(free_symbols, formulas)))
+
+    @property
+    def relaxed(self) -> tuple[Question, ...]:
+        """The question with less to go by, the easiest first: where one of these is unsatisfiable, so is the
+        question.
+        """
+        if self.expected == "sat":
+            return ()
+        forms = [] if self.enough is None else [replace(self, formulas=self.enough, chains=(), enough=None)]
+        forms = [each for form in (*forms, self) for each in (replace(form, linear=True), form)]
+        return tuple(form for form in forms if form is not self and not (form.linear and form.is_linear))
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether no symbols are multiplied in it, and none are divided by."""
+        return all(map(is_linear, (*self.formulas, *(f for chain in self.chains for _, f in chain.links))))
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        """Whether these values satisfy all that is asked, by Python's arithmetic, and are those of rows."""
+        try:
+            true = all(holds(f, values) for f in self.formulas) and all(c.holds(values) for c in self.chains)
+        except ZeroDivisionError:
+            return False
+        return true and is_possible(values)
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """All that is asked, and why that is not everything on which the verdict rests, if it is not."""
+
+    asked: tuple[Question, ...]
+    uncovered: str = ""
+
+
+def questions(
+    system: System,
+    verdict: str,
+    accepted: Formula,
+    cores: Sequence[Core],
+    residual: Sequence[Requirement],
+    inside: Mapping[str, int] | None,
+    outside: Mapping[str, int] | None,
+) -> Questions:
+    """What has to be so if this verdict on a system is right, and the accepted set is as it says."""
+    declared = system.domain.assumptions
+    asked = [*_branches(system), *_cover(system, accepted)]
+    uncovered = _uncovered(system, verdict)
+    if verdict == "refuted":
+        asked += [q for core in cores for q in _contradiction(system, core)]
+    elif not _raises_on_data(system):
+        asked += _sufficient(system, accepted)
+    if verdict == "refined" and not uncovered:
+        asked.append(_necessary(system, accepted, residual))
+    for values, there, where in ((inside, accepted, "accepted"), (outside, negate(accepted), "refused")):
+        if values is not None:
+            at = tuple(eq(sym(name), value) for name, value in values.items())
+            asked.append(Question(f"the example is {where}", "sat", (*declared, there, *at)))
+    return Questions(tuple(asked), uncovered)
+
+
+def is_linear(formula: Formula) -> bool:
+    """Whether no symbols are multiplied in it, and none are divided by."""
+    match formula:
+        case And(parts) | Or(parts):
+            return all(map(is_linear, parts))
+        case Compare(_, term):
+            return _is_linear(term)
+    return True
+
+
+def _is_linear(dim: Dim) -> bool:
+    if isinstance(dim, int):
+        return True
+    return all(
+        len(mono) < 2 and all(isinstance(atom, Symbol) or _is_linear_apply(atom) for atom in mono)
+        for mono, _ in coefficients(dim)
+    )
+
+
+def _is_linear_apply(atom: Apply) -> bool:
+    divided = atom.op not in ("//", "%") or isinstance(atom.args[1], int)
+    return divided and atom.op != "isqrt" and all(map(_is_linear, atom.args))
+
+
+# ---- a path as steps
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A branch of a path or a requirement, in the order in which the program comes to them."""
+
+    kind: Kind
+    formula: Formula
+    reason: str
+    origin: Origin
+    constraint: Constraint | None = None
+
+
+def _steps(path: Path) -> Iterator[Step]:
+    """The path from its start. What is known of sizes that data decide is known from the start."""
+    for name, known in path.unbacked:
+        yield Step("taken", known, f"what is known of {name}", Origin())
+    conditions = [*sorted((c for c in path.conditions if c.formula is not None), key=lambda c: c.after)]
+    for position, constraint in enumerate(path.constraints):
+        while conditions and conditions[0].after <= position:
+            yield _branch(conditions.pop(0))
+        if constraint.kind == "model":
+            nodes = path.program.nodes
+            origin = nodes[constraint.node].origin if 0 <= constraint.node < len(nodes) else Origin()
+            yield Step("required", constraint.formula, constraint.reason, origin, constraint)
+    yield from map(_branch, conditions)
+
+
+def _branch(condition: Condition) -> Step:
+    assert condition.formula is not None
+    formula = condition.formula if condition.taken else negate(condition.formula)
+    return Step("forced" if condition.forced else "taken", formula, "a branch", condition.origin)
+
+
+def _premise(steps: Sequence[Step]) -> tuple[Formula, ...]:
+    return tuple(step.formula for step in steps if step.kind == "taken")
+
+
+# ---- questions
+
+
+def _branches(system: System) -> Iterator[Question]:
+    """Of each path: what was forced follows from the domain and all that comes before it."""
+    declared = system.domain.assumptions
+    for path in system.paths:
+        steps = [*_steps(path)]
+        if not any(step.kind == "forced" for step in steps):
+            continue
+        chain = Chain(tuple(_unless(s) if s.kind == "forced" else _given(s) for s in steps), False)
+        claim = "the branches of a path that have one outcome"
+        yield Question(claim, "unsat", declared, (chain,), partial(_each_branch, declared, steps))
+
+
+def _each_branch(declared: tuple[Formula, ...], steps: Sequence[Step]) -> Iterator[Question]:
+    for index, step in enumerate(steps):
+        if step.kind == "forced":
+            before = tuple(s.formula for s in steps[:index] if s.kind != "forced")
+            claim = f"the branch at {step.origin} has one outcome"
+            yield Question(claim, "unsat", (*declared, *before, negate(step.formula)))
+
+
+def _given(step: Step) -> Link:
+    """What follows is asked where the step's formula holds."""
+    return "and", step.formula
+
+
+def _unless(step: Step) -> Link:
+    """What is asked is so where the step's formula does not hold, whatever follows."""
+    return "or", negate(step.formula)
+
+
+def _cover(system: System, accepted: Formula) -> Iterator[Question]:
+    """The paths take all of the domain; of what was not looked at nothing is accepted."""
+    missed = []
+    for path in system.paths:
+        premise = all_of(_premise([s for s in _steps(path) if s.reason == "a branch"]))
+        if premise is True or not {n for n, _ in path.unbacked}.isdisjoint(free_symbols(premise)):
+            return
+        missed.append(negate(premise))
+    also = (accepted,) if system.incomplete else ()
+    yield Question("the paths take all inputs", "unsat", (*system.domain.assumptions, *also, *missed))
+
+
+def _sufficient(system: System, accepted: Formula) -> Iterator[Question]:
+    """Of each path: what is accepted meets all that is required, and nothing accepted ends in a raise, or
+    where not all is known.
+    """
+    given = (*system.domain.assumptions, accepted)
+    for path in system.paths:
+        steps = [s for s in _steps(path) if s.kind != "forced"]
+        ends_badly = path.end.how != "returned" or any(note.code == "no-rule" for note in path.notes)
+        chain = Chain(tuple(_given(s) if s.kind == "taken" else _unless(s) for s in steps), ends_badly)
+        if ends_badly or any(step.kind == "required" for step in steps):
+            claim = "what is accepted meets all requirements of a path"
+            bad_end = (path.end.reason or "what is not known") if ends_badly else ""
+            yield Question(claim, "unsat", given, (chain,), partial(_each_requirement, given, steps, bad_end))
+
+
+def _each_requirement(
+    given: tuple[Formula, ...], steps: Sequence[Step], bad_end: str
+) -> Iterator[Question]:
+    for index, step in enumerate(steps):
+        if step.kind == "required":
+            claim = f"what is accepted meets what {step.origin} requires: {step.reason}"
+            yield Question(claim, "unsat", (*given, *_premise(steps[:index]), negate(step.formula)))
+    if bad_end:
+        yield Question(f"what is accepted does not come to: {bad_end}", "unsat", (*given, *_premise(steps)))
+
+
+def _necessary(system: System, accepted: Formula, residual: Sequence[Requirement]) -> Question:
+    """What meets all requirements of all paths is accepted. As a rule the residual ones are enough."""
+    chains = []
+    for path in system.paths:
+        steps = [s for s in _steps(path) if s.kind != "forced"]
+        links = tuple(_unless(step) if step.kind == "taken" else _given(step) for step in steps)
+        chains.append(Chain(links, path.end.how != "raised"))
+    given, together = system.domain.assumptions, tuple(chains)
+    enough = (*given, *_stated(system, residual))
+    claim = "what meets all requirements is accepted"
+
+    def parts() -> Iterator[Question]:
+        for part in conjuncts(accepted):
+            fails = negate(part)
+            yield Question(f"{claim}: {part}", "unsat", (*given, fails), together, tuple, (*enough, fails))
+
+    return Question(
+        claim, "unsat", (*given, negate(accepted)), together, parts, (*enough, negate(accepted))
+    )
+
+
+def _contradiction(system: System, core: Core) -> Iterator[Question]:
+    """No declared input meets the requirements of a core, each of which a path has."""
+    declared = system.domain.assumptions
+    needs = tuple(requirement.needs for requirement in core.requirements)
+    yield Question("the requirements of a core contradict each other", "unsat", (*declared, *needs))
+    for requirement, stated in zip(core.requirements, _stated(system, core.requirements), strict=True):
+        if stated != requirement.needs:
+            claim = f"{requirement.origin} requires what the core says: {requirement.reason}"
+            yield Question(claim, "unsat", (*declared, stated, negate(requirement.needs)))
+
+
+def _stated(system: System, requirements: Sequence[Requirement]) -> list[Formula]:
+    """What the paths themselves say of requirements; true of one that its path does not have."""
+    found: dict[tuple[int, int], Formula] = {}
+    for index in {requirement.path for requirement in requirements}:
+        path, premise = system.paths[index], list[Formula]()
+        for step in _steps(path):
+            if step.kind == "taken":
+                premise.append(step.formula)
+            elif step.constraint is not None:
+                found[index, id(step.constraint)] = implies(all_of(premise), step.formula)
+        if path.end.how == "raised":
+            found[index, id(None)] = negate(all_of(premise))
+    return [found.get((requirement.path, id(requirement.constraint)), True) for requirement in requirements]
+
+
+# ---- what is not asked
+
+_ON_DATA: Final = "sizes that the data decide"
+
+
+def _uncovered(system: System, verdict: str) -> str:
+    """Why the questions do not say all on which a verdict rests; empty where they do."""
+    if verdict != "refuted" and _raises_on_data(system):
+        return "errors that the data decide"
+    if verdict != "proved" and any(path.unbacked for path in system.paths):
+        return _ON_DATA
+    if any(not _is_on_inputs(path) for path in system.paths) and len(system.paths) > 1:
+        return _ON_DATA
+    return ""
+
+
+def _raises_on_data(system: System) -> bool:
+    """Whether the data may have to do with where a path raises."""
+    return any(
+        path.end.how == "raised" and (path.on_data or not _is_on_inputs(path)) for path in system.paths
+    )
+
+
+def _is_on_inputs(path: Path) -> bool:
+    return {name for name, _ in path.unbacked}.isdisjoint(free_symbols(path.premise))

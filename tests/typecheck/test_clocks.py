@@ -1,0 +1,96 @@
+"""Time decides nothing but `unknown`: with clocks of any speed a check says the same, or that it cannot."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from models import eager
+from models.zoo import ZOO
+
+from anyshape.solver import judge, z3_backend
+from anyshape.tracer import merging, record
+from anyshape.typecheck import check, clock
+from anyshape.typecheck.report import Verdict
+
+USING = (judge, z3_backend, record, merging, clock)
+"""The modules of a check that look at the clock."""
+
+
+def at_speed(patch: pytest.MonkeyPatch, speed: float) -> None:
+    """Clocks that run so many times as fast as they should."""
+    began = time.monotonic()
+    fast = SimpleNamespace(monotonic=lambda: began + speed * (time.monotonic() - began))
+    for module in USING:
+        patch.setattr(module, "time", fast)
+
+
+def hard(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Products and branches, so that there is something to run out of time at."""
+    n = x.shape[0] * x.shape[1]
+    if n % 6 == 5:
+        return x.view(-1, 3)
+    return x.view(y.shape[0], -1) + y[:, None]
+
+
+SPEEDS = (50.0, 100.0, 150.0, 200.0, 300.0, 500.0, 1e3, 1e4, 1e5, 1e9)
+
+
+def test_what_time_decides_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here the judge takes what it has no time for to be contradictory."""
+    monkeypatch.setattr(judge, "UNKNOWN", ("unsat", {}))
+
+    def fails(speed: float) -> bool:
+        with monkeypatch.context() as patch:
+            try:
+                is_right_or_unknown(speed, patch)
+            except AssertionError:
+                return True
+        return False
+
+    assert any(map(fails, SPEEDS))
+
+
+@pytest.mark.parametrize("speed", SPEEDS)
+def test_a_program_of_products(speed: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    is_right_or_unknown(speed, monkeypatch)
+
+
+def is_right_or_unknown(speed: float, patch: pytest.MonkeyPatch) -> None:
+    asked = "x: [a, b]; y: [c]", "a <= 12 and b <= 12 and c <= 12"
+    right = check(hard, *asked, replay=False)
+    assert right.verdict == Verdict.REFINED and right.accepts.exact
+    at_speed(patch, speed)
+    report = check(hard, *asked, replay=False)
+    assert report.verdict in (right.verdict, Verdict.UNKNOWN)
+    for a, b, c in ((1, 1, 1), (3, 7, 21), (2, 3, 3), (5, 1, 2), (6, 6, 9), (4, 8, 11), (7, 5, 5)):
+        if report.accepts.exact:
+            assert report.accepts.holds(a=a, b=b, c=c) == right.accepts.holds(a=a, b=b, c=c)
+        assert not report.accepts.certain.holds(a=a, b=b, c=c) or right.accepts.holds(a=a, b=b, c=c)
+
+
+def agrees(entry: Any, speed: float, patch: pytest.MonkeyPatch) -> None:
+    at_speed(patch, speed)
+    report = check(entry.build(), entry.inputs, entry.assume, replay=False)
+    assert report.verdict in (entry.verdict, Verdict.UNKNOWN), report.to_text()
+    tried = eager.assignments(entry.inputs, entry.assume, entry.probe, entry.accepts, 60)
+    for sizes in tried:
+        if report.accepts.exact:
+            assert report.accepts.holds(**sizes) == entry.accepts(**sizes), sizes
+        assert not report.accepts.certain.holds(**sizes) or entry.accepts(**sizes), sizes
+
+
+@pytest.mark.parametrize("speed", [1e2, 1e3, 1e5])
+@pytest.mark.parametrize("entry", ZOO[5::40], ids=lambda e: e.name)
+def test_the_corpus(entry: Any, speed: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    agrees(entry, speed, monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("speed", [10.0, 1e2, 1e3, 1e4, 1e5])
+@pytest.mark.parametrize("entry", ZOO, ids=lambda e: e.name)
+def test_the_whole_corpus(entry: Any, speed: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    agrees(entry, speed, monkeypatch)
