@@ -15,6 +15,7 @@ from typing import Any, Final, NoReturn, TypeAlias
 from msgspec import structs
 
 from .collector import collector_at_rest
+from .contents.arithmetic import require_exact
 from .contents.columns import Columns
 from .contents.counts import Counts
 from .contents.dtypes import INTEGRAL
@@ -24,7 +25,6 @@ from .contents.indices import require_in_range
 from .contents.masks import one_value
 from .contents.places import Places
 from .contents.stored import Stored, is_sparse
-from .contents.transfers import require_exact
 from .contents.validity import Valid
 from .contents.values import extremes
 from .dims import Dim, Term, sym, symbols

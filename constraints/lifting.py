@@ -717,6 +717,9 @@ class _Scout(Context):
     def unchecked(self, formula: Formula) -> None:
         """Refuses nothing."""
 
+    def certain(self, formula: Formula) -> bool:
+        return self._g.bounds.certain(formula)
+
     def is_data(self, dim: Dim) -> bool:
         return self._g.is_data(dim)
 

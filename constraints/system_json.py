@@ -64,7 +64,11 @@ def _read(data: Any, symbols: frozenset[str]) -> Path:
         {integer(id): unpack(value) for id, value in data["values"]},
         tuple(
             Constraint(
-                formula_of(formula), text(reason), integer(node), _among(kind, "model", "trace"), truth(by_data)
+                formula_of(formula),
+                text(reason),
+                integer(node),
+                _among(kind, "model", "trace"),
+                truth(by_data),
             )
             for formula, reason, node, kind, by_data in data["constraints"]
         ),

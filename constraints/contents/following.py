@@ -11,10 +11,12 @@ from msgspec import structs
 from ..dims import Dim
 from ..language import UNTRACKED, Affine, Elements, Pieces, Span, Subscripts, Tensor
 from . import subscripts
+from .calls import CASTS, Call, Named
 from .dtypes import INTEGRAL
 from .functions import AtLeast
 from .masks import MADE, given_tensors, one_dim, truths
-from .transfers import CASTS, LAWS, SEVERAL, Call, Named, followed
+from .several import SEVERAL
+from .transfers import LAWS, followed
 from .values import ANY_CHOICE, of
 
 DRAWN = frozenset("rand randn normal rand_like randn_like empty empty_like new_empty".split())
@@ -109,7 +111,7 @@ def _taken_from(call: Call) -> Dim | None:
     return one if isinstance(one, int) else None
 
 
-def _mask(call: Call) -> Tensor:
+def _mask(call: Call) -> Any:
     found = truths(call)
     if found is not None:
         same = isinstance(found.some, bool) and found.some == found.every

@@ -1,8 +1,8 @@
 """Elements as functions of indices: where their extremes lie, and arithmetic on them.
 
-An element is `term / over`, a term over sizes and over indices that run from 0 (`language.Piece`). A function
-that rises with an index, or falls, or is linear in it, has its extremes at the two ends of that index, whatever
-the others are; so the extremes over a box of indices are among its corners.
+An element is `term / over`, a term over sizes and over indices that run from 0 (`language.Piece`). A
+function that rises with an index, or falls, or is linear in it, has its extremes at the two ends of that
+index, whatever the others are; so the extremes over a box of indices are among its corners.
 """
 
 from __future__ import annotations
@@ -66,13 +66,12 @@ def _corners(term: Dim, indices: Sequence[Index], at_least: AtLeast) -> Corners 
         if way is None:
             continue
         first, last = (substitute(term, {index.name: end}) for end in (0, index.size - 1))
-        ends = _corners(first, live, at_least), _corners(last, live, at_least)
-        if ends[0] is None or ends[1] is None:
+        at_first, at_last = _corners(first, live, at_least), _corners(last, live, at_least)
+        if at_first is None or at_last is None:
             return None
-        (low, high), (low2, high2) = ends
         if way == 0:
-            return low + low2, high + high2
-        return (low, high2) if way > 0 else (low2, high)
+            return at_first[0] + at_last[0], at_first[1] + at_last[1]
+        return (at_first[0], at_last[1]) if way > 0 else (at_last[0], at_first[1])
     return _of_outer(term, live, at_least)
 
 
@@ -274,17 +273,18 @@ def aligned(a: Piece, b: Piece) -> tuple[Piece | None, Piece | None, bool]:
 def renamed(piece: Piece, taken: Collection[str] = ()) -> Piece:
     """The same with other names for its indices, in their order, none of them taken."""
     names = (name for n in count() if (name := f"#{n}") not in taken)
-    return _exchanged(piece, {i.name: replace(i, name=name) for i, name in zip(piece.indices, names, strict=False)})
+    given = zip(piece.indices, names, strict=False)
+    return _exchanged(piece, {i.name: replace(i, name=name) for i, name in given})
 
 
 def _exchanged(piece: Piece, new: Mapping[str, Index]) -> Piece:
     if all(i.name not in new or new[i.name].name == i.name for i in piece.indices):
         return piece
-    term = substitute(number(piece), {old: _symbol(i) for old, i in new.items()})
+    term = substitute(number(piece), {old: symbol_of(i) for old, i in new.items()})
     return replace(piece, term=term, indices=tuple(new.get(i.name, i) for i in piece.indices))
 
 
-def _symbol(index: Index) -> Term:
+def symbol_of(index: Index) -> Term:
     return lone(Symbol(index.name))
 
 
@@ -299,7 +299,7 @@ def _split(piece: Piece, index: Index, parts: Sequence[Index]) -> Piece:
     """The piece with several indices, the last of which runs fastest, in the place of one."""
     value: Dim = 0
     for part in parts:
-        value = value * part.size + _symbol(part)
+        value = value * part.size + symbol_of(part)
     others = tuple(i for i in piece.indices if i is not index)
     return replace(piece, term=substitute(number(piece), {index.name: value}), indices=(*others, *parts))
 

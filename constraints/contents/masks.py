@@ -13,7 +13,8 @@ from msgspec import structs
 from ..dims import Dim, Term, ceildiv
 from ..formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
 from ..language import Affine, Elements, Tensor, Truths, product
-from .transfers import LAWS, Call, followed
+from .calls import Call
+from .transfers import LAWS, followed
 from .values import extremes
 
 MADE = frozenset("ones ones_like new_ones zeros zeros_like new_zeros full full_like new_full".split())

@@ -7,18 +7,14 @@ from dataclasses import replace
 from math import prod
 from typing import Any, TypeAlias
 
-from ..dims import Dim, Symbol, Term, lone, maximum, substitute
+from ..dims import Dim, Term, maximum, substitute
 from ..formula import all_of
 from ..language import Dots, Index, Piece, Pieces, Shape, Slice, Tensor, product
-from .functions import AtLeast, corners, is_partition, mapped, number, renamed, without
+from .functions import AtLeast, corners, is_partition, mapped, number, renamed, symbol_of, without
 from .values import of, pieces_of
 
 Group: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 """Axes of a shape, and those of another shape that have as many elements, in the same order."""
-
-
-def _symbol(index: Index) -> Term:
-    return lone(Symbol(index.name))
 
 
 def moved(pieces: Pieces, places: Mapping[int, int]) -> Pieces:
@@ -143,7 +139,7 @@ def _regroup(
             ]
             value: Dim = 0
             for part in parts:
-                value = value * part.size + _symbol(part)
+                value = value * part.size + symbol_of(part)
             return replace(piece, term=substitute(number(piece), {here[0].name: value})), parts, []
     if len(olds) == 1 and len(fixed) == 1 and all(isinstance(target[axis], int) for axis in news):
         return piece, [], [*_digits(fixed[0][1], news, [int(str(target[axis])) for axis in news])]
@@ -170,8 +166,8 @@ def _digits(place: int, axes: tuple[int, ...], sizes: list[int]) -> Iterator[tup
 def indexed(
     pieces: Pieces, shape: Shape, items: tuple[Any, ...], target: Shape, at_least: AtLeast
 ) -> Pieces | None:
-    """Elements under slices, integers, None, an ellipsis and at most one tensor, of indices or a mask; None of
-    other items.
+    """Elements under slices, integers, None, an ellipsis and at most one tensor, of indices or a mask; None
+    of other items.
     """
     rank = len(shape)
     spoken = sum(map(_spoken, items))
@@ -274,14 +270,15 @@ def _step(
                 return _sliced_place(piece, place, new, item, shape[old])
             if not here:
                 return [(piece, (), {})]
-            plain = isinstance(begin, int | Term | None) and isinstance(stride, int | None)
+            offset: Dim = begin if isinstance(begin, int | Term) else 0
+            step: Dim = stride if isinstance(stride, int) and stride else 1
+            plain = begin in (None, offset) and stride in (None, step)
             if not plain or len(here) > 1 or not here[0].ordered:
                 return [_loosened(piece, here)]
-            offset: Dim = 0 if begin is None else begin
             if _from_the_end(offset):
                 offset = maximum(shape[old] + offset, 0)
             index = replace(here[0], name=f"{here[0].name}s", axis=new, size=target[new])
-            term = substitute(number(piece), {here[0].name: offset + (stride or 1) * _symbol(index)})
+            term = substitute(number(piece), {here[0].name: offset + step * symbol_of(index)})
             return [_with(piece, here[0], term, (index,))]
         case int() | Term():
             if place is not None:
@@ -322,8 +319,8 @@ def _loosened(piece: Piece, here: list[Index]) -> Step:
 
 
 def _sliced_place(piece: Piece, place: int, new: int, item: Slice, size: Dim) -> list[Step] | None:
-    bounds = (item.start, item.stop, item.step)
-    if not isinstance(size, int) or not all(isinstance(b, int | None) for b in bounds):
+    bounds = [b for b in (item.start, item.stop, item.step) if isinstance(b, int | None)]
+    if not isinstance(size, int) or len(bounds) < 3:
         return None
     left = range(size)[slice(*bounds)]
     return [(piece, ((new, left.index(place)),), {})] if place in left else []

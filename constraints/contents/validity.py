@@ -1,9 +1,9 @@
 """Numbers that the data decide, of which it is known that they are valid as indices.
 
-Indices that come from the user's data are taken to be valid (`following.py`). A program that makes room for as
-many as the greatest of them says, `zeros(int(ids.max()) + 1)`, takes an element for a size: what is known of
-the indices is known of the size. An index into n elements lies between 0 and n - 1, or between -n and n - 1
-where it may count from the end.
+Indices that come from the user's data are taken to be valid (`following.py`). A program that makes room
+for as many as the greatest of them says, `zeros(int(ids.max()) + 1)`, takes an element for a size: what is
+known of the indices is known of the size. An index into n elements lies between 0 and n - 1, or between -n
+and n - 1 where it may count from the end.
 """
 
 from __future__ import annotations

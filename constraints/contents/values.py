@@ -1,12 +1,11 @@
-"""What is known of the elements of a tensor, in the form that says it shortest, and as pieces to compute with.
-"""
+"""What is known of the elements of a tensor, in its shortest form, and as pieces to compute with."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Final
 
-from ..dims import Dim, Symbol, Term, lone, maximum, minimum, substitute, symbols
+from ..dims import Dim, Symbol, lone, maximum, minimum, substitute, symbols
 from ..formula import Formula, all_of, ge, le, negate
 from ..language import (
     UNTRACKED,
@@ -22,7 +21,7 @@ from ..language import (
     Tensor,
 )
 from .dtypes import DIGITS, SMALL, SPARE, limits, width
-from .functions import UNKNOWN, AtLeast, along, corners, gathered, index_name, number, without
+from .functions import UNKNOWN, AtLeast, along, corners, gathered, number
 
 ANY_CHOICE: Final = Pieces((UNKNOWN,), by_data=True)
 """Numbers that the data choose, nobody knows among which."""
@@ -239,12 +238,3 @@ def scaled(pieces: Pieces, factor: Dim, over: Dim = 1) -> Pieces:
         slack=slack,
     )
 
-
-def at_place(piece: Piece, index: Index, value: Dim) -> Piece:
-    return without(piece, {index.name: value})
-
-
-__all__ = [
-    "ANY_CHOICE", "DIGITS", "UNKNOWN", "Term", "at_place", "between", "constant", "extremes", "extremes_of",
-    "fitted", "index_name", "of", "pieces_of", "scaled", "stored",
-]  # fmt: skip

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from ..dims import Dim
 from ..language import UNTRACKED, Dots, Elements, Piece, Pieces, Slice, Tensor
+from .calls import of_number
 from .functions import MOST_PIECES, AtLeast, without
 from .shaping import moved, stretched
-from .transfers import of_number
 from .values import fitted, of, pieces_of, stored
 
 FEW: Final = 8
@@ -43,7 +43,9 @@ def assigned(base: Tensor, index: Any, value: Any, at_least: AtLeast) -> Element
     return _beside(base, found, axis, place, at_least)
 
 
-def written_through(base: Tensor, op: str, named: Mapping[str, Any], part: Tensor, at_least: AtLeast) -> Elements:
+def written_through(
+    base: Tensor, op: str, named: Mapping[str, Any], part: Tensor, at_least: AtLeast
+) -> Elements:
     """The elements of `base` after a view of it, the result of an operator, has become `part`."""
     match op:
         case "getitem":

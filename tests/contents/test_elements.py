@@ -16,8 +16,8 @@ import torch
 
 from anyshape.constraints.contents import transfers
 from anyshape.constraints.contents.functions import corners
-from anyshape.constraints.contents.values import of, pieces_of
-from anyshape.constraints.dims import Dim, evaluate, sym
+from anyshape.constraints.contents.values import between, of, pieces_of
+from anyshape.constraints.dims import Dim, evaluate, substitute, sym
 from anyshape.constraints.formula import ge, holds
 from anyshape.constraints.generate import Generator
 from anyshape.constraints.language import UNTRACKED, Dyn, Slice, Tensor, Truths
@@ -260,7 +260,7 @@ def _bounds(pieces: Any, sizes: dict[str, int]) -> Iterator[tuple[float, float] 
         ]
         if any(i.size < 1 for i in indices):
             raise Mismatch(f"{piece} has an index without a value at {sizes}")
-        fixed = transfers.substitute(piece.term, sizes)
+        fixed = substitute(piece.term, sizes)
         ends = corners(fixed, indices, lambda dim, bound: isinstance(dim, int) and dim >= bound)
         over = _value(piece.over, sizes)
         if ends is None:
@@ -307,7 +307,7 @@ WRONG: list[tuple[str, Any]] = [
     ("cumsum", transfers.LAWS["clone"]),
     ("getitem", transfers.LAWS["clone"]),
     ("remainder", transfers.LAWS["floor_divide"]),
-    ("arange", lambda call: transfers.between(0, call.result.shape[0])),
+    ("arange", lambda call: between(0, call.result.shape[0])),
 ]
 
 
