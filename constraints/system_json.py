@@ -64,13 +64,9 @@ def _read(data: Any, symbols: frozenset[str]) -> Path:
         {integer(id): unpack(value) for id, value in data["values"]},
         tuple(
             Constraint(
-                formula_of(formula),
-                text(reason),
-                integer(node),
-                _among(kind, "model", "trace"),
-                truth(by_data),
+                formula_of(formula), text(why), integer(node), _among(kind, "model", "trace"), truth(by_data)
             )
-            for formula, reason, node, kind, by_data in data["constraints"]
+            for formula, why, node, kind, by_data in data["constraints"]
         ),
         tuple(
             Note(_among(code, *NOTES), text(why), integer(node), _among(may, *DIRECTIONS), formula_of(where))
@@ -117,6 +113,7 @@ def _verify(path: Path, symbols: frozenset[str]) -> None:
             raise IllFormed(f"{reason!r} is about node {node}, which there is not")
     known = symbols | {name for name, _ in path.unbacked} | {loop.index for loop in program.iterations}
     formulas = [c.formula for c in path.constraints] + [f for _, f in path.unbacked]
+    formulas += [note.where for note in path.notes]
     asked = (*path.conditions, *path.turns)
     formulas += [f for c in asked for f in (c.formula, c.given) if f is not None]
     for formula in formulas:

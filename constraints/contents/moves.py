@@ -100,7 +100,7 @@ def flipped_along(call: Call) -> Elements | Pieces:
     pieces, rank = call.pieces, call.input.rank
     if pieces is None:
         return UNTRACKED
-    dims = {"fliplr": (1,), "flipud": (0,)}.get(call.op, call.named.get("dims", ()))
+    dims: Any = {"fliplr": (1,), "flipud": (0,)}.get(call.op, call.named.get("dims", ()))
     several = dims if isinstance(dims, tuple) else (dims,)
     axes = {axis % rank - rank for axis in several} if rank else set()
 
