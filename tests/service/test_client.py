@@ -266,8 +266,8 @@ def test_check_asks_a_service(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("model.py").write_text("def halves(x):\n    return x.view(x.shape[0], 2, -1)\n")
-    there = ["--server", str(server.client.base_url), "--no-replay"]
-    here = ["--no-replay", "--no-cache"]
+    there = ["--server", str(server.client.base_url), "--no-run"]
+    here = ["--no-run", "--no-cache"]
     asked = ["check", "model.py:halves", "--input", SPEC]
     for more in ([], ["--assume", "h % 2 == 0"], ["--shapes"], ["--explain", "full"]):
         code = main([*asked, *more, *here])
@@ -301,7 +301,7 @@ def test_repairs_are_looked_for_here(
     there = [*asked, "--server", str(server.client.base_url)]
     assert main(there) == 1
     assert _untimed(capsys.readouterr().out) == _untimed(expected)
-    for without in ("--no-source", "--no-replay"):
+    for without in ("--no-source", "--no-run"):
         assert main([*there, without]) == 1
         assert "repair" not in capsys.readouterr().out
 

@@ -296,5 +296,5 @@ def test_colour_on_a_terminal_only(no_colour: str) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX")
 def test_a_progress_bar_once_it_takes_long(models: Path) -> None:
     (models / "slow.py").write_text("import time\ndef f(x):\n    time.sleep(4)\n    return x\n")
-    assert "trace: " in on_terminal("slow.py:f", "-i", "x: [b]", "--no-replay", stream="stderr")
+    assert "trace: " in on_terminal("slow.py:f", "-i", "x: [b]", "--no-run", stream="stderr")
     assert on_terminal(str(ARCHIVES / "resnet.pt2"), stream="stderr") == ""

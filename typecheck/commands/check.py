@@ -73,7 +73,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     forms = ("constraints", "smt2")
     parser.add_argument("--dump", choices=forms, help="print the constraint system, and decide nothing")
-    parser.add_argument("--no-replay", action="store_true", help="try no examples or repairs on the program")
+    parser.add_argument("--no-run", action="store_true", help="try no examples or repairs on the program")
     parser.add_argument("--no-cache", action="store_true", help="neither use nor keep results on disk")
     parser.add_argument("--baseline", metavar="FILE", type=Path, help="findings that are known already")
     parser.add_argument("--write-baseline", action="store_true", help="note all findings as known")
@@ -151,7 +151,7 @@ def _with_options(job: Job, options: argparse.Namespace) -> Job:
     budget = job.budget_s if options.budget is None else options.budget
     suspect = tuple(dict.fromkeys((*job.suspect, *options.suspect)))
     second = options.second_solver or job.second_solver
-    replay = job.replay and not options.no_replay
+    replay = job.replay and not options.no_run
     return Job(job.target, job.inputs, job.assume, budget, replay, suspect, second)
 
 
