@@ -113,7 +113,7 @@ def batch_norm(
     if input.rank > 1:
         _per_channel(c, input, weight, bias, running_mean, running_var)
     else:
-        c.require(empty, f"batch_norm takes an input of rank 2 or more, [n, c, …], not {input}")
+        c.require(empty, f"batch_norm takes an input of rank 2 or more, not {input}", IndexError)
     return Tensor(input.shape, input.dtype, _kernel_layout(c, input))
 
 
