@@ -6,6 +6,8 @@ A program counts as a find where the planted checker is wrong and the real one i
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -39,12 +41,14 @@ class Lenient:
 
 
 def rules_changed(**changed: Callable[..., Any]) -> Any:
-    """Rules of operators replaced by functions of the real ones."""
-    made = default_rules() + {name: change(default_rules()[name]) for name, change in changed.items()}
-    return mock.patch.object(comparing, "check", lambda *a, **k: check(*a, **k, rules=made))
+    """The functions of rules replaced by functions of them."""
+    rules = default_rules()
+    made = {n: replace(rules[n], function=change(rules[n].function)) for n, change in changed.items()}
+    return mock.patch.object(comparing, "check", partial(check, rules=rules + made))
 
 
 def forgetful(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """The rule, with nothing required."""
     return lambda c, *args, **kwargs: rule(Lenient(c), *args, **kwargs)
 
 
