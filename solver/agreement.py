@@ -38,11 +38,10 @@ class Opinion:
 def opinion(questions: Questions, seconds: float) -> Opinion:
     """What cvc5 makes of the questions; whatever takes longer than these seconds is not decided."""
     asking = _Asking(time.monotonic() + seconds)
-    left = asking.ask(questions.asked)
+    left = asking.ask(questions.asked, cvc5_backend.FEW)
     if asking.contradicted is None and left:
-        parts = [[*islice(question.parts(), PARTS + 1)] for question in left]
-        whole = next((q for q, of in zip(left, parts, strict=True) if not 2 <= len(of) <= PARTS), None)
-        left = [whole] if whole else asking.ask([part for of in parts for part in of], all_or_none=True)
+        split = [part for question in left for part in _parts(question)]
+        left = asking.ask(split, cvc5_backend.UNITS, all_or_none=True)
     if asking.contradicted is not None:
         question, reply = asking.contradicted
         part = next((p for p in question.parts() if p.holds(reply.values)), question)
@@ -50,6 +49,12 @@ def opinion(questions: Questions, seconds: float) -> Opinion:
     if left:
         return Opinion("not-decided", asking.asked, left[0].claim, as_script(left[0]))
     return Opinion("not-decided" if questions.uncovered else "agreed", asking.asked, questions.uncovered)
+
+
+def _parts(question: Question) -> list[Question]:
+    """The parts of a question, or itself where there are none to speak of, or too many."""
+    parts = [*islice(question.parts(), PARTS + 1)]
+    return parts if 2 <= len(parts) <= PARTS else [question]
 
 
 class _Asking:
@@ -60,22 +65,27 @@ class _Asking:
         self.contradicted: tuple[Question, Reply] | None = None
         self._until = until
 
-    def ask(self, questions: Sequence[Question], *, all_or_none: bool = False) -> list[Question]:
+    def ask(
+        self, questions: Sequence[Question], units: int, *, all_or_none: bool = False
+    ) -> list[Question]:
         """The questions whose answer is not found, with few assumptions first and then in full."""
         left = [(question, [*question.relaxed]) for question in questions]
         while any(relaxed for _, relaxed in left):
-            replies = iter(self._replies([relaxed[0] for _, relaxed in left if relaxed]))
+            replies = iter(self._replies([relaxed[0] for _, relaxed in left if relaxed], units))
             known = [bool(relaxed) and next(replies).answer == "unsat" for _, relaxed in left]
             left = [(question, r[1:]) for (question, r), k in zip(left, known, strict=True) if not k]
         full = [question for question, _ in left]
-        found = [*zip(full, self._replies(full, all_or_none=all_or_none), strict=True)]
+        found = [*zip(full, self._replies(full, units, all_or_none=all_or_none), strict=True)]
         self.contradicted = next((each for each in found if _contradicts(*each)), None)
         return [question for question, reply in found if reply.answer != question.expected]
 
-    def _replies(self, questions: Sequence[Question], *, all_or_none: bool = False) -> list[Reply]:
+    def _replies(
+        self, questions: Sequence[Question], units: int, *, all_or_none: bool = False
+    ) -> list[Reply]:
         self.asked += len(questions)
         left = max(self._until - time.monotonic(), 0.1)
-        return cvc5_backend.replies([as_script(q) for q in questions], left, all_or_none=all_or_none)
+        scripts = [as_script(question) for question in questions]
+        return cvc5_backend.replies(scripts, left, units, all_or_none=all_or_none)
 
 
 def _contradicts(question: Question, reply: Reply) -> bool:

@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from importlib import metadata, util
 from typing import Final, Literal
 
-UNITS: Final = 50_000
-"""cvc5's resource units for a question: a second or two where it multiplies symbols."""
+FEW: Final = 50_000
+UNITS: Final = 300_000
+"""cvc5's resource units for a question, at first and then: a second and some, where it multiplies symbols."""
 _VALUE: Final = re.compile(r"\(\s*(\|[^|]*\||[^\s()]+)\s+(\d+|\(- \d+\))\s*\)")
 
 

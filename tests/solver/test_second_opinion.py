@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -156,8 +155,8 @@ def test_it_contradicts_what_is_wrong(
 
 
 def test_what_is_beyond_its_effort_leaves_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    weak = partial(replies, units=1)
-    monkeypatch.setattr(agreement.cvc5_backend, "replies", weak)
+    monkeypatch.setattr(cvc5_backend, "FEW", 1)
+    monkeypatch.setattr(cvc5_backend, "UNITS", 1)
     report = asked(halved, "x: [b, h]")
     assert report.verdict == "refined" and report.second_opinion is not None
     assert report.second_opinion.outcome == "not-decided" and report.second_opinion.query
@@ -168,9 +167,9 @@ def test_the_parts_are_asked_where_the_whole_is_not_decided(monkeypatch: pytest.
     """What is asked second are the parts of what was left open first."""
     asked_for: list[list[str]] = []
 
-    def first_open(scripts: list[str], seconds: float, **options: Any) -> list[cvc5_backend.Reply]:
+    def first_open(scripts: list[str], *limits: Any, **options: Any) -> list[cvc5_backend.Reply]:
         asked_for.append(scripts)
-        return replies(scripts, seconds) if len(asked_for) > 1 else [cvc5_backend.Reply()] * len(scripts)
+        return replies(scripts, *limits) if len(asked_for) > 1 else [cvc5_backend.Reply()] * len(scripts)
 
     monkeypatch.setattr(agreement.cvc5_backend, "replies", first_open)
     parts = [Question(f"part {n}", "unsat", (parse_formula(f"b == {n} and b == {n + 1}"),)) for n in (2, 4)]
