@@ -117,6 +117,7 @@ def _verify(path: Path, symbols: frozenset[str]) -> None:
             raise IllFormed(f"{reason!r} is about node {node}, which there is not")
     known = symbols | {name for name, _ in path.unbacked} | {loop.index for loop in program.iterations}
     formulas = [c.formula for c in path.constraints] + [f for _, f in path.unbacked]
+    formulas += [note.where for note in path.notes]
     asked = (*path.conditions, *path.turns)
     formulas += [f for c in asked for f in (c.formula, c.given) if f is not None]
     for formula in formulas:

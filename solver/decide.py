@@ -64,6 +64,11 @@ class Requirement:
         return self if self.doubt is False else replace(self, needs=any_of((self.needs, self.doubt)))
 
     @property
+    def by_data(self) -> bool:
+        """Whether some data may meet it at sizes that it refuses."""
+        return self.constraint is not None and self.constraint.by_data
+
+    @property
     def node(self) -> int:
         """The node in its path's program, -1 for a `raise`."""
         return self.constraint.node if self.constraint else -1
@@ -662,15 +667,19 @@ class _Deciding:
         return _possible(examples.neighbour(inside, self.assumptions, refused, known, self.domain.symbols))
 
     def _refuted(self) -> Decision:
-        """No sizes are left. What requirements are not certain of does not count for that."""
-        surely = [r.surely for r in self.residual if r.doubt is not True]
+        """No sizes are left. What requirements are not certain of does not count for that, nor what some data
+        meet.
+        """
+        surely = [r.surely for r in self.residual if r.doubt is not True and not r.by_data]
         cores = self._cores(surely)
         self.judge.satisfiable(self.assumptions, self.domain.symbols)
         witness = self.judge.model or None
         if cores:
             return self._decision("refuted", cores=cores, outside=witness)
         suspects = self._cores(list(self.residual))
-        if all(r.doubt is False for r in self.residual):
+        if any(r.by_data for r in self.residual):
+            reason = "no sizes are left at which all data are accepted; some may be"
+        elif all(r.doubt is False for r in self.residual):
             reason = "no sizes are left, but the budget ran out before it was found why"
         else:
             reason = "no sizes are left, but for requirements of some data, or behind an approximation"

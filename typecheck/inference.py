@@ -209,7 +209,7 @@ class _Judging:
         return isinstance(self.source.run(sizes, True), Ran)
 
 
-_UNSURE: Final = frozenset({Code.APPROXIMATE, Code.INTERNAL_ERROR})
+_UNSURE: Final = frozenset({Code.APPROXIMATE, Code.CONTRADICTED, Code.INTERNAL_ERROR})
 """What has to be found for the accepted set to be other than it is said to be."""
 
 

@@ -88,9 +88,7 @@ class Trial:
         if not self.claimed(values, accepted):
             why = "the data decide there" if self.on_data else "what is approximate decides there"
             self._remark(Code.NOT_REPLAYED, f"{did}; this was not certain: {why}")
-        elif not accepted and all(
-            r.constraint and r.constraint.by_data for r in self.decision.violated(values)
-        ):
+        elif not accepted and all(r.by_data for r in self.decision.violated(values)):
             self._remark(Code.NOT_REPLAYED, f"{did} with such data as were tried; with others it is refused")
         elif isinstance(outcome, Refused) and self._by_data(outcome):
             told = f"{did}, for the sake of the data"

@@ -130,17 +130,23 @@ BREAKS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "spec cannot be read": lambda d: d.update(inputs=["x: float32[b"]),
     "list of texts": lambda d: d.update(assume="b > 1"),
     "is not described": lambda d: _first(d)["values"].pop(),
-    "about node": lambda d: _first(d)["constraints"].append([True, "why", 99, "model"]),
+    "about node": lambda d: _first(d)["constraints"].append([True, "why", 99, "model", False]),
     "declared nowhere": lambda d: _first(d)["constraints"].append(
-        [{"compare": [">=", "q"]}, "why", 0, "model"]
+        [{"compare": [">=", "q"]}, "why", 0, "model", False]
+    ),
+    "about r, which is declared nowhere": lambda d: _first(d)["notes"].append(
+        ["approximate", "why", 0, "accept", {"compare": [">=", "r"]}]
+    ),
+    "one of accept, refuse, both": lambda d: _first(d)["notes"].append(
+        ["approximate", "why", 0, "neither", True]
     ),
     "unknown comparison": lambda d: _first(d)["constraints"].append(
-        [{"compare": ["<<", "b"]}, "why", 0, "model"]
+        [{"compare": ["<<", "b"]}, "why", 0, "model", False]
     ),
-    "a condition was expected": lambda d: _first(d)["constraints"].append([7, "why", 0, "model"]),
-    "one of model, trace": lambda d: _first(d)["constraints"].append([True, "why", 0, "other"]),
-    "a text was expected": lambda d: _first(d)["constraints"].append([True, 1, 0, "model"]),
-    "an integer was expected": lambda d: _first(d)["constraints"].append([True, "why", "0", "model"]),
+    "a condition was expected": lambda d: _first(d)["constraints"].append([7, "why", 0, "model", False]),
+    "one of model, trace": lambda d: _first(d)["constraints"].append([True, "why", 0, "other", False]),
+    "a text was expected": lambda d: _first(d)["constraints"].append([True, 1, 0, "model", False]),
+    "an integer was expected": lambda d: _first(d)["constraints"].append([True, "why", "0", "model", False]),
     "one of returned": lambda d: _first(d).update(end=["flew", "", []]),
     "used before": lambda d: _first(d)["program"]["nodes"][0]["args"].append(["more", {"ref": 99}]),
     "not paths": lambda d: d.update(paths=[1]),

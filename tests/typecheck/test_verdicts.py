@@ -251,6 +251,18 @@ def test_distributions_check_their_arguments(name: str) -> None:
     assert decided >= 2
 
 
+def test_what_some_choice_refuses_refutes_nothing() -> None:
+    table = torch.zeros(3)
+
+    def chosen(x: Tensor) -> Tensor:
+        return table[x.topk(2).indices]
+
+    some = check(chosen, "x: float32[n]", "n >= 4")
+    assert some.verdict == "unknown" and not some.accepts.certain.holds(n=4), some.to_text()
+    every = check(lambda x: table[torch.arange(x.shape[0])], "x: float32[n]", "n >= 4")
+    assert every.verdict == "refuted"
+
+
 # --- runs that contradict --------------------------------------------------------------------------------
 
 
