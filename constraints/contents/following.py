@@ -80,7 +80,7 @@ def _by_law(call: Call, sources: list[Tensor]) -> Elements:
     if call.op not in OF_DATA and any(t.elements is UNTRACKED for t in _kept_from(call, sources)):
         return UNTRACKED
     found = followed(call, law(call), call.result)
-    if by_data and isinstance(found, Span | Pieces):
+    if by_data and call.op not in OF_DATA and isinstance(found, Span | Pieces):
         return replace(found, by_data=True)
     return found
 
