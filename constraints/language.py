@@ -104,7 +104,9 @@ class Piece:
     names.
 
     `term` is None for elements of which nothing is known, but that sizes decide them. All values occur, or,
-    unless `attained`, some of them. `fixed` has axes at one place of which alone these elements lie.
+    unless `attained`, some of them. `fixed` has axes at one place of which alone these elements lie. At the
+    sizes in `doubt` floats have been rounded to others: of these it is known that one is at least `least` or
+    at most `-least`.
     """
 
     term: Dim | None
@@ -113,6 +115,8 @@ class Piece:
     given: Formula = True
     attained: bool = True
     fixed: tuple[tuple[int, int], ...] = ()
+    doubt: Formula = False
+    least: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -305,11 +305,12 @@ def _packed_piece(piece: Piece) -> Any:
         term = substitute(term, {old: sym(new) for old, new in names.items()})
     indices = [[names[i.name], pack(i.size), i.axis, i.ordered, i.dense] for i in piece.indices]
     fixed = [list(place) for place in piece.fixed]
-    return [pack(term), pack(piece.over), indices, pack(piece.given), piece.attained, fixed]
+    doubt = [pack(piece.doubt), piece.least]
+    return [pack(term), pack(piece.over), indices, pack(piece.given), piece.attained, fixed, doubt]
 
 
 def _piece(body: Any) -> Piece:
-    term, over, indices, given, attained, fixed = body
+    term, over, indices, given, attained, fixed, (doubt, least) = body
     read = tuple(
         Index(f"#{n}", _dim(size), None if axis is None else integer(axis), truth(ordered), truth(dense))
         for n, (_, size, axis, ordered, dense) in enumerate(indices)
@@ -322,6 +323,8 @@ def _piece(body: Any) -> Piece:
         formula_of(given),
         truth(attained),
         tuple((integer(axis), integer(at)) for axis, at in fixed),
+        formula_of(doubt),
+        integer(least),
     )
 
 

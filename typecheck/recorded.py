@@ -214,6 +214,7 @@ def _value_at(value: Any, values: Mapping[str, int]) -> Any:
                 over=_value_at(over, values),
                 indices=tuple(replace(index, size=_value_at(index.size, values)) for index in indices),
                 given=_value_at(given, values),
+                doubt=_value_at(value.doubt, values),
             )
         case Truths(some, every, within):
             return Truths(*(_value_at(part, values) for part in (some, every, within)))

@@ -55,7 +55,7 @@ def plus(sign: int, swapped: bool = False) -> Law:
         if a is None or b is None or not isinstance(alpha, int):
             return UNTRACKED
         b = scaled(b, sign * alpha)
-        found = combined(a, b, sum_of_two)
+        found = combined(a, b, sum_of_two, _is_small_number)
         if found is None or (any((a.roundings, b.roundings)) and len(_divisors(a, b)) > 1):
             return UNTRACKED
         rounded = [side.roundings > 0 for side in (a, b)]
@@ -68,6 +68,15 @@ def plus(sign: int, swapped: bool = False) -> Law:
 
 def _is_small(pieces: Pieces) -> bool:
     return all(isinstance(p.term, int) and abs(p.term) <= SMALL for p in pieces.pieces)
+
+
+def _is_small_number(piece: Piece) -> bool:
+    return not piece.indices and isinstance(piece.term, int) and piece.over == 1 and abs(piece.term) <= SMALL
+
+
+def _is_factor(piece: Piece) -> bool:
+    """Whether a product with the number is no smaller."""
+    return not piece.indices and isinstance(piece.term, int) and piece.over == 1 and abs(piece.term) >= 1
 
 
 def _divisors(a: Pieces, b: Pieces) -> set[Dim]:
@@ -93,7 +102,7 @@ def times(call: Call) -> Elements | Pieces:
     a, b = call.operand("input"), call.operand("other")
     if a is None or b is None or a.slack or b.slack:
         return UNTRACKED
-    found = combined(a, b, lambda p, q: (number(p) * number(q), p.over * q.over))
+    found = combined(a, b, lambda p, q: (number(p) * number(q), p.over * q.over), _is_factor)
     if found is None:
         return UNTRACKED
     negation = any(side in (constant(1), constant(-1)) for side in (a, b))
@@ -345,7 +354,9 @@ def whole(pieces: Pieces | None, law: Callable[[Dim, Dim], Dim]) -> Pieces | Non
     if pieces is None:
         return None
     fractions = any(p.over != 1 for p in pieces.pieces if p.term is not None)
-    found = mapped(pieces, lambda p: replace(p, term=law(number(p), p.over), over=1) if p.over != 1 else p)
+    found = mapped(
+        pieces, lambda p: replace(p, term=law(number(p), p.over), over=1) if p.over != 1 else p, keeping=True
+    )
     if found is None:
         return None
     slack = pieces.slack or (fractions and pieces.roundings > 1 and not _is_constant(pieces))

@@ -13,7 +13,7 @@ from itertools import count
 from typing import Final, TypeAlias
 
 from ..dims import Apply, Dim, Mono, Symbol, Term, lone, maximum, minimum, substitute, symbols
-from ..formula import Formula, all_of, any_of
+from ..formula import Formula, all_of, any_of, negate
 from ..language import Index, Piece, Pieces
 
 AtLeast: TypeAlias = Callable[[Dim, int], bool]
@@ -181,13 +181,21 @@ Operation: TypeAlias = Callable[[Piece, Piece], "tuple[Dim, Dim] | None"]
 """The term and the divisor of a result, of two pieces that share their indices."""
 
 
-def combined(a: Pieces, b: Pieces, operation: Operation) -> Pieces | None:
-    """Elements made of those of two tensors at the same places, both of the result's shape."""
-    known = [[p for p in side.pieces if p.term is not None] for side in (a, b)]
+def combined(
+    a: Pieces, b: Pieces, operation: Operation, harmless: Callable[[Piece], bool] = lambda other: False
+) -> Pieces | None:
+    """Elements made of those of two tensors at the same places, both of the result's shape. What is in doubt
+    stays so next to a `harmless` operand, which takes great numbers to great numbers.
+    """
+    if not all(map(harmless, known(b))):
+        a = settled(a)
+    if not all(map(harmless, known(a))):
+        b = settled(b)
+    parts = [[*known(side)] for side in (a, b)]
     several = [not is_partition(side) for side in (a, b)]
     pieces: list[Piece] = []
-    for left in known[0]:
-        for right in known[1]:
+    for left in parts[0]:
+        for right in parts[1]:
             one, other, meet = aligned(left, right)
             if one is None or other is None:
                 continue
@@ -202,6 +210,8 @@ def combined(a: Pieces, b: Pieces, operation: Operation) -> Pieces | None:
                     all_of((left.given, right.given)),
                     left.attained and right.attained and meet and not loose,
                     tuple(dict.fromkeys((*one.fixed, *other.fixed))),
+                    any_of((left.doubt, right.doubt)),
+                    max(left.least, right.least),
                 )
             )
     unknown = any_of(p.given for p in (*a.pieces, *b.pieces) if p.term is None)
@@ -324,10 +334,27 @@ def without(piece: Piece, values: dict[str, Dim]) -> Piece:
     return replace(piece, term=term, indices=tuple(i for i in piece.indices if i.name not in values))
 
 
-def mapped(pieces: Pieces, change: Callable[[Piece], Piece | None]) -> Pieces | None:
-    """Every piece that is known, changed; None where one cannot be."""
+def settled(pieces: Pieces) -> Pieces:
+    """The same with nothing known of what is in doubt."""
+    if all(p.doubt is False for p in pieces.pieces):
+        return pieces
     found: list[Piece] = []
     for piece in pieces.pieces:
+        if piece.doubt is not False:
+            found.append(Piece(None, given=all_of((piece.given, piece.doubt))))
+            piece = replace(piece, given=all_of((piece.given, negate(piece.doubt))), doubt=False, least=0)
+        found.append(piece)
+    return replace(pieces, pieces=tuple(found))
+
+
+def mapped(
+    pieces: Pieces, change: Callable[[Piece], Piece | None], *, keeping: bool = False
+) -> Pieces | None:
+    """Every piece that is known, changed; None where one cannot be. Nothing is known of what is in doubt,
+    unless the change leaves all numbers about as great as they are (`keeping`).
+    """
+    found: list[Piece] = []
+    for piece in (pieces if keeping else settled(pieces)).pieces:
         changed = piece if piece.term is None else change(piece)
         if changed is None:
             return None

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ..dims import Apply, Dim, Term, lone_atom
 from ..formula import Formula, all_of, any_of, eq, ge, lt, negate
-from ..language import Context, Dots, Pieces, Tensor, product
+from ..language import Context, Direction, Dots, Pieces, Tensor, product
 from .dtypes import INTEGRAL
 from .functions import corners
 from .masks import one_value
@@ -161,6 +161,10 @@ def _require(
             reason = f"{op} is given indices that the sizes decide, in a way that is not followed"
             _approximate(c, reason, any_of(nowhere))
             continue
+        if piece.doubt is not False:
+            reason = f"{op} is given indices that floats are rounded to, into a size of {size}"
+            far = all_of((piece.doubt, ge(size, piece.least)))
+            _approximate(c, reason, any_of((negate(far), *nowhere)), "both")
         inside = all_of(
             (
                 *(ge(low, bottom) for low in ends[0] if not _is_above(c, low - bottom)),
@@ -181,10 +185,10 @@ def _require(
         c.require(needed, told, error, by_data=pieces.by_data)
 
 
-def _approximate(c: Context, reason: str, fine: Formula) -> None:
-    """Elsewhere torch may refuse."""
+def _approximate(c: Context, reason: str, fine: Formula, may: Direction = "accept") -> None:
+    """Elsewhere torch may refuse, or accept what is refused."""
     if not _is_certain(c, fine):
-        c.approximate(reason, "accept", negate(fine))
+        c.approximate(reason, may, negate(fine))
 
 
 def _told(ends: tuple[tuple[Dim, ...], tuple[Dim, ...]]) -> str:

@@ -110,7 +110,7 @@ def flipped_along(call: Call) -> Elements | Pieces:
         fixed = tuple((axis, _turned(call.input.shape[axis], at, axis in axes)) for axis, at in piece.fixed)
         return replace(piece, term=substitute(number(piece), turned), fixed=fixed)
 
-    return mapped(pieces, flipped) or UNTRACKED
+    return mapped(pieces, flipped, keeping=True) or UNTRACKED
 
 
 def _turned(size: Dim, place: int, flipped: bool) -> int:

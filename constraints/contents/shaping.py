@@ -43,7 +43,7 @@ def stretched(pieces: Pieces, shape: Shape, target: Shape) -> Pieces | None:
         piece = without(piece, {i.name: 0 for i in piece.indices if i.axis in ones})
         return replace(piece, fixed=tuple(f for f in piece.fixed if f[0] not in ones))
 
-    return mapped(pieces, one)
+    return mapped(pieces, one, keeping=True)
 
 
 def shuffled(pieces: Pieces, axes: Collection[int] | None) -> Pieces:

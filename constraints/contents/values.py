@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from ..dims import Dim, Symbol, lone, maximum, minimum, substitute, symbols
-from ..formula import Formula, all_of, ge, le, negate
+from ..formula import Formula, all_of, any_of, ge, le, negate
 from ..language import (
     UNTRACKED,
     Affine,
@@ -21,7 +21,7 @@ from ..language import (
     Tensor,
 )
 from .dtypes import DIGITS, SMALL, SPARE, limits, width
-from .functions import UNKNOWN, AtLeast, along, corners, gathered, number
+from .functions import UNKNOWN, AtLeast, along, corners, gathered, number, settled
 
 ANY_CHOICE: Final = Pieces((UNKNOWN,), by_data=True)
 """Numbers that the data choose, nobody knows among which."""
@@ -72,7 +72,7 @@ def stored(pieces: Pieces | None, shape: Shape, at_least: AtLeast) -> Elements:
         return UNTRACKED
     if len(pieces.pieces) == 1 and not pieces.slack:
         (piece,) = pieces.pieces
-        whole = piece.given is True and not piece.fixed and piece.term is not None
+        whole = piece.given is True and not piece.fixed and piece.term is not None and piece.doubt is False
         if whole and piece.attained and not pieces.by_data and (short := _short(piece, pieces, shape)):
             return short
         loose = piece.indices and all(i.axis is None for i in piece.indices)
@@ -109,7 +109,7 @@ def extremes_of(pieces: Pieces, at_least: AtLeast) -> Span | None:
     highs: list[Dim] = []
     for piece in pieces.pieces:
         ends = None if piece.term is None else corners(piece.term, piece.indices, at_least)
-        if ends is None or piece.over != 1:
+        if ends is None or piece.over != 1 or piece.doubt is not False:
             return None
         lows += ends[0]
         highs += ends[1]
@@ -157,6 +157,8 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
     )
     if limit is None or pieces.roundings > 1 << SPARE:
         return pieces if limit is None else None
+    if dtype not in DIGITS:
+        pieces = settled(pieces)
     found: list[Piece] = []
     unknown: list[Formula] = [p.given for p in pieces.pieces if p.term is None]
     for piece in (p for p in pieces.pieces if p.term is not None):
@@ -174,6 +176,9 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
                 *(le(value, high) for value in ends[1] if not at_least(high - value, 0)),
             )
         )
+        if dtype in DIGITS:
+            found.append(_doubted(piece, inside, 1 << max(DIGITS[dtype] - LOST, 0)))
+            continue
         if inside is not False:
             found.append(replace(piece, given=all_of((piece.given, inside))))
         if inside is not True:
@@ -183,6 +188,23 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
             unknown += [outside] if wrapped is None else []
     return gathered(
         found, False if not unknown else _any(unknown), pieces.by_data, pieces.roundings, pieces.slack
+    )
+
+
+LOST: Final = 4
+"""Bits that small numbers added to great ones, and cuts, may take from these."""
+
+
+def _doubted(piece: Piece, inside: Formula, least: int) -> Piece:
+    """A piece that floats hold where its ends lie inside. Elsewhere a number beyond is rounded to another,
+    for rounding keeps order, and the last integer that is held is held.
+    """
+    if inside is True:
+        return piece
+    return replace(
+        piece,
+        doubt=any_of((piece.doubt, negate(inside))),
+        least=least if piece.doubt is False else min(least, piece.least),
     )
 
 
@@ -228,6 +250,8 @@ def step_of(piece: Piece) -> Dim | None:
 
 def scaled(pieces: Pieces, factor: Dim, over: Dim = 1) -> Pieces:
     """Each element times a number. A fraction that is made of a fraction is rounded again."""
+    if over != 1 or not isinstance(factor, int) or factor == 0:
+        pieces = settled(pieces)
     slack = pieces.slack or (pieces.roundings > 0 and (factor, over) not in ((1, 1), (-1, 1)))
     return replace(
         pieces,

@@ -252,7 +252,7 @@ def _bounds(pieces: Any, sizes: dict[str, int]) -> Iterator[tuple[float, float] 
     for piece in pieces.pieces:
         if not holds(piece.given, sizes):
             continue
-        if piece.term is None:
+        if piece.term is None or holds(piece.doubt, sizes):
             yield None
             continue
         indices = [
