@@ -1,0 +1,189 @@
+"""Which operators refuse memory that is shared: the table, held to torch by calling each operator on it.
+
+Each sample of torch's own list of operators is called with a target of which several elements lie at one place, and
+with each operand in the memory of the target, as the same elements and one element further. torch may crash on such
+calls where it does not refuse them: each operator has a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.utils import _pytree as pytree
+
+from anyshape.constraints.generate import BadCall
+from anyshape.constraints.opnames import canonical, parameters
+from anyshape.constraints.overlap import IN_PLACE, OUT, Overlap, refused, writes_anywhere
+from anyshape.constraints.rules import default_rules
+
+OPERATORS = {info.name: info for info in op_db if not info.variant_test_name}
+DTYPES = (torch.float32, torch.complex64, torch.int64)
+SAMPLES = 12
+Seen = tuple[str, str, str, bool]
+"""The operator, the parameter or "itself", how it overlaps, and whether torch refuses it for that."""
+FEW = ("add", "lerp", "mul", "index_add", "index_copy", "scatter", "index_put", "masked_fill", "cat", "exp")
+MIXED = {
+    "where": "a condition that is no mask of the dtype is copied first",
+}
+"""Operators of which some samples refuse and others do not, and why."""
+
+
+def plain(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.layout is torch.strided
+
+
+def is_refused(call: Callable[[], Any]) -> bool | None:
+    """None where it is refused for another reason."""
+    try:
+        call()
+    except Exception as error:
+        return True if "single memory location" in str(error) else None
+    return False
+
+
+def named(op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments by the names that the rule has for them."""
+    rule = default_rules.get(op)
+    if rule is None:
+        return {}
+    try:
+        return rule.bind(args, parameters(op, kwargs))  # type: ignore[no-any-return]
+    except BadCall:
+        return {}
+
+
+def experiments(name: str) -> Iterator[Seen]:
+    """What torch does with the samples of one operator."""
+    info = OPERATORS[name]
+    for dtype in DTYPES:
+        if dtype not in info.dtypes:
+            continue
+        for sample, _ in zip(info.sample_inputs("cpu", dtype, requires_grad=False), range(SAMPLES), strict=False):
+            for out in (False, True):
+                if info.supports_out if out else info.inplace_variant is not None:
+                    yield from _of_sample(info, sample, out)
+
+
+def _of_sample(info: Any, sample: Any, out: bool) -> Iterator[Seen]:
+    leaves, spec = pytree.tree_flatten((sample.input, sample.args, sample.kwargs))
+
+    def fresh() -> list[Any]:
+        return [leaf.clone() if plain(leaf) else leaf for leaf in leaves]
+
+    def call(leaves: list[Any], target: Any) -> Any:
+        value, args, kwargs = pytree.tree_unflatten(leaves if out else [target, *leaves[1:]], spec)
+        return info.op(value, *args, **kwargs, out=target) if out else info.inplace_variant(value, *args, **kwargs)
+
+    value, args, kwargs = pytree.tree_unflatten(fresh(), spec)
+    try:
+        target = info.op(value, *args, **kwargs) if out else value
+        if not plain(target) or target.numel() < 2 or is_refused(lambda: call(fresh(), target.clone())) is not False:
+            return
+    except Exception:  # a sample that torch does not take
+        return
+    op = canonical(info.name)
+    arguments = named(op, (value, *args), kwargs)
+    written = canonical(info.name) + ("" if out else "_")
+    shape = list(target.shape)
+    shape[max(range(target.dim()), key=lambda axis: target.shape[axis])] = 1
+    wide = torch.zeros(shape, dtype=target.dtype).expand(target.shape)
+    if (answer := is_refused(lambda: call(fresh(), wide))) is not None:
+        yield written, "itself", "out" if out else "in place", answer
+    originals = pytree.tree_flatten((value, args, kwargs))[0]
+    for at, leaf in enumerate(leaves):
+        if not plain(leaf) or leaf.numel() < 1 or leaf.dtype != target.dtype or (at == 0 and not out):
+            continue
+        parameter = next((n for n, v in arguments.items() if _among(originals[at], v)), "")
+        for how, offset in (("all", 0), ("part", 1)):
+            if how == "all" and leaf.shape != target.shape:
+                continue
+            memory = torch.zeros(target.numel() + leaf.numel() + 2, dtype=target.dtype)
+            operand = memory[offset : offset + leaf.numel()].view(leaf.shape)
+            operand.copy_(leaf)
+            given = fresh()
+            given[at] = operand
+            into = memory[: target.numel()].view(target.shape)
+            answer = is_refused(lambda given=given, into=into: call(given, into))  # type: ignore[misc]
+            if answer is not None and parameter:
+                yield written, parameter, f"{how} {'out' if out else 'in place'}", answer
+
+
+def _among(leaf: Any, value: Any) -> bool:
+    return any(part is leaf for part in value) if isinstance(value, list | tuple) else value is leaf
+
+
+def _tell(name: str, sender: Any) -> None:
+    warnings.simplefilter("ignore")
+    for seen in experiments(name):
+        sender.send(json.dumps(seen))
+
+
+def observed(name: str) -> set[Seen]:
+    """What torch does with the samples of one operator, as far as it gets."""
+    receiver, sender = multiprocessing.Pipe(False)
+    process = multiprocessing.get_context("fork").Process(target=_tell, args=(name, sender))
+    process.start()
+    sender.close()
+    found: set[Seen] = set()
+    try:
+        while True:
+            found.add(tuple(json.loads(receiver.recv())))
+    except EOFError:
+        process.join()
+    return found
+
+
+def told(op: str, parameter: str, how: str) -> bool | None:
+    """What the table says of such a call; None where it says nothing."""
+    if parameter == "itself":
+        if how == "out":
+            return True if op in OUT else None
+        return None if op not in IN_PLACE or writes_anywhere(op, {}) else True
+    way, _, where = how.partition(" ")
+    match refused(op, parameter, where == "out"):
+        case Overlap.PART:
+            return way == "part"
+        case Overlap.ANY:
+            return True
+        case Overlap.NOTHING:
+            return False
+    return None
+
+
+def differences(name: str) -> list[str]:
+    wrong = []
+    for op, parameter, how, answer in sorted(observed(name)):
+        said = told(op, parameter, how) if parameter != "itself" or op not in LENIENT_FOR_SOME else None
+        if said is not None and said != answer:
+            wrong.append(f"{op} {parameter} {how}: torch {'refuses' if answer else 'runs'}")
+    return wrong
+
+
+LENIENT_FOR_SOME = {"conj_physical_", "nan_to_num_", "tril_", "triu_", "fill_", "zero_", "mvlgamma_"}
+"""Operators that look at their target for some arguments only."""
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_the_table_is_that_of_torch(name: str) -> None:
+    assert observed(name), "the samples are called"
+    assert differences(name) == []
+
+
+@pytest.mark.slow
+def test_the_whole_table_is_that_of_torch() -> None:
+    wrong = {name: found for name in OPERATORS if (found := differences(name))}
+    assert wrong == {}
+
+
+def test_a_wrong_table_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(IN_PLACE, "add_", Overlap.ANY)  # type: ignore[arg-type]
+    assert differences("add")
+    monkeypatch.setitem(IN_PLACE, "add_", Overlap.NOTHING)  # type: ignore[arg-type]
+    assert differences("add")

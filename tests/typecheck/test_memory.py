@@ -1,0 +1,165 @@
+"""Memory: random programs of writes, layouts and indices, judged by eager runs at all small sizes."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections import Counter
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from anyshape.constraints import memory
+from anyshape.constraints.formula import Formula
+from anyshape.tracer import overlaps
+from anyshape.typecheck import check
+
+from .memory_programs import KINDS, Written, program
+
+REFUSALS = (RuntimeError, ValueError, IndexError, TypeError, ZeroDivisionError)
+OPEN = {"approximate", "no-rule"}
+
+
+def judged(case: Written) -> tuple[str, str]:
+    """Whether what is said of a program is "right", "wrong", "open" (told to be approximate) or "unknown"."""
+    target = case.compiled()
+    report = check(target, case.spec, [f"0 <= {name}" for name in case.symbols])
+    text = f"{case.text}\n{report.to_text()}"
+    codes = {str(finding.code.value) for finding in report.findings}
+    if report.verdict == "unknown" or codes & OPEN:
+        return ("unknown" if report.verdict == "unknown" else "open"), text
+    for point in itertools.product(range(case.upto + 1), repeat=len(case.symbols)):
+        sizes = dict(zip(case.symbols, point, strict=True))
+        said = report.verdict == "proved" or (report.verdict == "refined" and report.accepts.holds(**sizes))
+        if said != runs(target, case.arguments(sizes)):
+            return "wrong", f"{sizes}: said {said}\n{text}"
+    return "right", text
+
+
+def runs(target: Any, arguments: list[Tensor]) -> bool:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            target(*arguments)
+        except REFUSALS:
+            return False
+    return True
+
+
+def verdicts(kind: str, seeds: range) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for seed in seeds:
+        verdict, text = judged(program(kind, seed))
+        assert verdict != "wrong", f"seed {seed}\n{text}"
+        found[verdict] += 1
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_programs(kind: str) -> None:
+    assert verdicts(kind, range(12))["right"] >= 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_random_programs(kind: str) -> None:
+    assert verdicts(kind, range(12, 412))["right"] >= 360
+
+
+def test_what_is_wrong_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*regions: Any, **options: Any) -> Formula:
+        return False
+
+    def lerp(z: Tensor) -> Tensor:
+        return z.clone().lerp_(z[:1], 0.5)
+
+    def through_a_view(z: Tensor) -> Tensor:
+        z = z.clone()
+        return z.lerp_(z[:1], 0.5)
+
+    assert check(through_a_view, "z: [a, n]").verdict == "refined"
+    assert check(lerp, "z: [a, n]").verdict == "proved"
+    monkeypatch.setattr(overlaps, "clash", never)
+    assert check(through_a_view, "z: [a, n]").verdict != "refined"
+    with pytest.raises(AssertionError, match="said True"):
+        verdicts("writes", range(60))
+
+
+def leading_dims_of_one(z: Tensor) -> None:
+    z = z.clone()
+    z.unbind(0)[0][:] = z
+
+
+def transposed_in_place(z: Tensor) -> None:
+    v = z.clone().t_()
+    v[:] = v.narrow(0, 0, 1)
+
+
+def behind_a_slice(z: Tensor) -> Tensor:
+    return z[1:].as_strided((z.shape[1], 2), (1, 1))
+
+
+def from_an_offset(z: Tensor) -> Tensor:
+    return z[1:].as_strided((2, 2), (1, 1), z.shape[1])
+
+
+def expanded_out(z: Tensor) -> Tensor:
+    z = z.clone()
+    return torch.add(z, 1, out=z[:, :1].expand(-1, z.shape[1]))
+
+
+def written_over(z: Tensor) -> Tensor:
+    z = z.clone()
+    return torch.add(z[1:], 1, out=z)
+
+
+def copied_from_itself(z: Tensor) -> Tensor:
+    z = z.clone()
+    return z.index_copy_(0, torch.arange(z.shape[0]), z[: z.shape[1]])
+
+
+def enlarged(z: Tensor) -> Tensor:
+    z = z[None, None].expand(1, 3, -1, -1).contiguous(memory_format=torch.channels_last)
+    return F.interpolate(z, scale_factor=2).view(1, -1)
+
+
+def pooled(z: Tensor) -> Tensor:
+    z = z[None, None].expand(1, 3, -1, -1).contiguous(memory_format=torch.channels_last)
+    return F.adaptive_avg_pool2d(z, 2).view(1, -1)
+
+
+def rolled(z: Tensor) -> Tensor:
+    return z[None, None].expand(1, 3, -1, -1).clone().roll(1, 2).transpose(1, 2).flatten(2).view(-1)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        leading_dims_of_one,
+        transposed_in_place,
+        behind_a_slice,
+        from_an_offset,
+        expanded_out,
+        written_over,
+        copied_from_itself,
+        enlarged,
+        pooled,
+        rolled,
+    ],
+)
+def test_is_exact(target: Any) -> None:
+    report = check(target, "z: [a, n]", ["0 <= a", "0 <= n"])
+    assert report.verdict in ("proved", "refined", "refuted"), report.to_text()
+    assert not OPEN & {str(finding.code.value) for finding in report.findings}, report.to_text()
+    for a, n in itertools.product(range(6), repeat=2):
+        said = report.verdict == "proved" or (report.verdict == "refined" and report.accepts.holds(a=a, n=n))
+        assert said == runs(target, [torch.rand(a, n)]), f"{a}, {n}\n{report.to_text()}"
+
+
+def test_memory_that_is_not_contiguous_has_an_extent() -> None:
+    t = memory.Tensor((2, 3), "float32", (1, 2))
+    assert memory.extent(t) == 6
+    assert memory.extent(memory.Tensor((2, 3), "float32", (4, 1))) is None
