@@ -21,7 +21,7 @@ from msgspec import structs
 from .dims import Apply, Atom, Dim, Term, coefficients, lone, substitute, sym, symbols, total
 from .formula import And, Compare, Formula, Or, all_of, any_of, compare, eq, ge, negate
 from .intervals import Bounds
-from .language import Context, Layout, Refused, Situation, Slice, Tensor, Value, tensors
+from .language import Context, Direction, Layout, Refused, Situation, Slice, Tensor, Value, tensors
 
 Rule = Callable[[Context, dict[str, Any]], Value]
 
@@ -123,15 +123,22 @@ class Case(Situation):
     def _named(self, made: Made) -> dict[str, Any]:
         return {name: self.here(value) for name, value in made.named.items()}
 
-    def require(self, formula: Formula, reason: str) -> None:
+    def require(
+        self,
+        formula: Formula,
+        reason: str,
+        error: type[Exception] = RuntimeError,
+        *,
+        by_data: bool = False,
+    ) -> None:
         """It has been required of all sizes: where it cannot be, the call does not run in this case."""
         if formula is False or self.bounds.certain(negate(formula)):
             raise Refused(reason)
 
-    def refuse(self, reason: str) -> NoReturn:
-        raise Refused(reason)
+    def refuse(self, reason: str, error: type[Exception] = RuntimeError) -> NoReturn:
+        raise Refused(reason, error)
 
-    def approximate(self, reason: str) -> None:
+    def approximate(self, reason: str, may: Direction = "both", where: Formula = True) -> None:
         """It has been told of all sizes."""
 
     def fresh(
