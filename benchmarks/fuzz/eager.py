@@ -25,6 +25,8 @@ Result: TypeAlias = tuple[str, tuple[int, ...] | int | None]
 
 NUMEL = 4_000_000
 """Elements of all inputs together, beyond which a point is skipped."""
+BY_DATA = re.compile(r"to satisfy the constraint|to be within the support")
+"""What a library says of numbers that no sizes make right."""
 NO_MEMORY = re.compile(
     r"allocate|out of memory|not enough memory|Storage size calculation overflowed|too large"
 )
@@ -121,7 +123,7 @@ class Judge:
                 if NO_MEMORY.search(text):
                     return Outcome("skipped", text)
                 errors.append(text)
-        if ran and errors:
+        if errors and (ran or any(map(BY_DATA.search, errors))):
             return Outcome("data", errors[0])
         return Outcome("refused", errors[0]) if errors else Outcome("ran", results=_common(ran))
 

@@ -16,7 +16,7 @@ DISTRIBUTIONS: Final = (
     "Categorical(torch.ones({n}, {m}))", "Dirichlet({t}.exp())",
     "Dirichlet(torch.ones({n}))", "Beta({t}.exp(), {u}.exp())", "Gamma({t}.exp(), 1.0)",
     "Exponential({t}.exp())", "Laplace({t}, 1.0)",
-    "Uniform({t}, {t} + 1)", "Uniform({t}, {u})", "Poisson({t}.exp())", "Cauchy({t}, 1.0)",
+    "Uniform({t}, {t} + 1)", "Poisson({t}.exp())", "Cauchy({t}, 1.0)",
     "Gumbel({t}, 1.0)", "StudentT(3.0, {t})", "HalfNormal({t}.exp())",
     "OneHotCategorical(logits={t})", "Multinomial({k}, logits={t})", "Geometric(logits={t})",
     "Binomial({k}, logits={t})", "VonMises({t}, 1.0)", "Chi2({t}.exp())",

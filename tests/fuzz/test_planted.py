@@ -15,7 +15,7 @@ import pytest
 
 from anyshape.constraints.contents import transfers
 from anyshape.constraints.language import Tensor
-from anyshape.tracer import ledger, numbers
+from anyshape.tracer import numbers
 from anyshape.typecheck.api import check, default_rules
 from benchmarks.fuzz import comparing
 from benchmarks.fuzz.campaign import Bench, Effort
@@ -64,11 +64,6 @@ def first_axis_kept(rule: Callable[..., Any]) -> Callable[..., Any]:
     return changed
 
 
-def one_side_forgotten() -> Any:
-    """Where paths through a program split, what the side of `else` knows is lost."""
-    return mock.patch.object(ledger, "negate", return_value=True)
-
-
 def laws(**changed: Any) -> Any:
     return mock.patch.dict(transfers.LAWS, changed)
 
@@ -83,7 +78,6 @@ PLANTED = {
     *_: p)),
     "a branch: less is less or equal": ("branches", lambda: mock.patch.object(numbers.Size, "__lt__",
     numbers.Size.__le__)),
-    "a branch: its other side": ("branches", one_side_forgotten),
 }  # fmt: skip
 
 
