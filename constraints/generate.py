@@ -23,6 +23,7 @@ from .contents.following import with_elements
 from .contents.free import Free
 from .contents.indices import require_in_range
 from .contents.masks import one_value
+from .contents.operands import require_operands
 from .contents.places import Places
 from .contents.stored import Stored, is_sparse
 from .contents.validity import Valid
@@ -606,6 +607,7 @@ class Generator:
         self._unchecked = False
         result = rule(self, named)
         require_in_range(self, op, named, self._unchecked)
+        require_operands(self, op, named, result)
         require_exact(self, op, named, result)
         result = with_elements(op, named, result, self.bounds.at_least, self._free.is_whole)
         result = self.simplified(result) if self.equations else result
