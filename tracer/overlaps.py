@@ -72,7 +72,10 @@ def require_no_overlap(
             generator.require(negate(overlapping), reason)
         if tensor is written and isinstance(into, Tensor):
             reason = f"{op} reads its `out=` {written.value}, which must have the shape of {into}"
-            generator.require(_of_one_shape(into, written.value), reason)
+            if into.rank == written.value.rank:
+                generator.require(_of_one_shape(into, written.value), reason)
+            else:  # resized before it is read: that may leave its elements where they are
+                generator.approximate(reason)
 
 
 def _itself(memory: Memory) -> Memory:
@@ -120,6 +123,8 @@ def _assigned(
     if not isinstance(target, Tensor):
         return None
     is_value = arguments["value"] is read.value
+    if is_value and _is_that_part(read.memory, written.memory, arguments["index"]):
+        return False
     if is_view("getitem", arguments):
         if isinstance(target.layout, tuple) and 0 in target.layout:
             return None  # what is written where it lies already is not looked at
@@ -130,6 +135,13 @@ def _assigned(
         return overlapping
     # It is the same tensor, also without elements, unless leading dims of 1 are dropped.
     return any_of((overlapping, *(ne(n, 1) for n in target.shape[:1])))
+
+
+def _is_that_part(memory: Memory, whole: Memory, index: Value) -> bool:
+    """Whether a tensor is `whole[index]` itself, as it is where Python has written `x[index] += y`."""
+    if not isinstance(memory, View) or memory.node.op != "getitem":
+        return False
+    return memory.source is whole and dict(memory.node.args).get("index") == index
 
 
 def _require_apart(generator: Generator, op: str, out: Tensor, result: Value) -> None:

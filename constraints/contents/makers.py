@@ -169,14 +169,17 @@ def chosen(call: Call, size: Dim, all_occur: bool) -> Elements:
 def size_along(call: Call) -> Dim:
     """The size of the dim that the call names, of all elements where it names none."""
     dim, shape = call.named.get("dim"), call.input.shape
-    if dim is None:
+    if dim is None or dim == ():
         return product(shape)
-    return shape[dim] if shape else 1
+    dims = dim if isinstance(dim, tuple) else (dim,)
+    return product([shape[axis] for axis in dims if -len(shape) <= axis < len(shape)])
 
 
 def sorted_size(call: Call) -> Dim:
+    """The size of the dim that the call names, or of the last; 1 where there is none, and torch refuses."""
     dim, shape = call.named.get("dim"), call.input.shape
-    return shape[-1 if dim is None else dim] if shape else 1
+    axis = -1 if dim is None else dim
+    return shape[axis] if -len(shape) <= axis < len(shape) else 1
 
 
 def one_hot(call: Call) -> Elements | Pieces:
