@@ -123,13 +123,15 @@ class Piece:
 class Pieces:
     """Elements that are those of several pieces together. The data choose among them where `by_data` says so,
     each for some data. `roundings` counts the floats that have been rounded on the way; with `slack`, what
-    they stand for may lie by less than 1 beside what the pieces say.
+    they stand for may lie by less than 1 beside what the pieces say. `and_data`: there may be elements
+    besides that the user gives.
     """
 
     pieces: tuple[Piece, ...]
     by_data: bool = False
     roundings: int = 0
     slack: bool = False
+    and_data: bool = False
 
 
 class Untracked(Enum):

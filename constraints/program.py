@@ -208,8 +208,9 @@ def pack(value: Any) -> Any:
             return {"subscripts": [[pack(d) for d in shape], added]}
         case Ratio(numerator, denominator, roundings):
             return {"ratio": [pack(numerator), denominator, roundings]}
-        case Pieces(pieces, by_data, roundings, slack):
-            return {"pieces": [[_packed_piece(piece) for piece in pieces], by_data, roundings, slack]}
+        case Pieces(pieces, by_data, roundings, slack, and_data):
+            packed = [_packed_piece(piece) for piece in pieces]
+            return {"pieces": [packed, by_data, roundings, slack, and_data]}
         case Truths(some, every, within):
             return {"truths": [pack(some), pack(every), pack(within)]}
         case Untracked():
@@ -259,7 +260,7 @@ def unpack(data: Any) -> Any:
             return Ratio(_dim(body[0]), integer(body[1]), integer(body[2]))
         case "pieces":
             return Pieces(
-                tuple(map(_piece, body[0])), truth(body[1]), integer(body[2]), truth(body[3])
+                tuple(map(_piece, body[0])), truth(body[1]), integer(body[2]), *map(truth, body[3:5])
             )
         case "truths":
             return Truths(formula_of(body[0]), formula_of(body[1]), _within(body[2]))

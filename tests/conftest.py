@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,14 @@ from hypothesis import settings
 settings.register_profile("repeatable", derandomize=True, database=None)
 settings.register_profile("exploring")
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+
+@pytest.fixture(autouse=True)
+def validated_distributions() -> Iterator[None]:
+    """Distributions validate what they are given, as they do until something is compiled in the process."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].distributions.Distribution.set_default_validate_args(True)
+    yield
 
 
 @pytest.fixture(autouse=True)

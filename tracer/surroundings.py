@@ -131,6 +131,7 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("math attention", torch.backends.cuda.math_sdp_enabled, torch.backends.cuda.enable_math_sdp),
     *(_attribute(torch.backends.cudnn, name) for name in ("enabled", "benchmark", "deterministic")),
     _attribute(torch.backends.mkldnn, "enabled"),
+    _attribute(torch.distributions.Distribution, "_validate_args"),  # compiling anything turns it off
     Setting("warning filters", _read_filters, _set_filters),
     _attribute(warnings, "showwarning"),
     Setting("trace function", sys.gettrace, sys.settrace),

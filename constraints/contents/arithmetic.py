@@ -292,6 +292,11 @@ def of_two(law: Callable[..., Dim]) -> Law:
 def where_chosen(call: Call) -> Elements | Pieces:
     """Elements of either of two operands; each of both, where the data choose."""
     condition = call.named.get("condition")
+    sized = [name for name in ("input", "other") if not is_given(call.named.get(name))]
+    if len(sized) == 1:
+        (name,) = sized
+        found = call.operand(name)
+        return UNTRACKED if found is None else beside_data(found, attained=False)
     a, b = call.operand("input"), call.operand("other")
     if a is None or b is None or not isinstance(condition, Tensor) or a.slack or b.slack:
         return UNTRACKED
@@ -328,6 +333,17 @@ def _between(pieces: Pieces, axis: int, first: Dim | None, last: Dim | None, siz
     return mapped(pieces, one) or pieces
 
 
+def is_given(value: Any) -> bool:
+    """Whether the user gives the elements."""
+    return isinstance(value, Tensor) and of(value) is None
+
+
+def beside_data(pieces: Pieces, *, attained: bool) -> Pieces:
+    """The elements, and others that the user gives, which are taken to be valid wherever they are indices."""
+    kept = tuple(p if attained else replace(p, attained=False) for p in pieces.pieces)
+    return replace(pieces, pieces=kept, by_data=True, and_data=True)
+
+
 def union(parts: list[Pieces], *, attained: bool = True, by_data: bool = False) -> Elements | Pieces:
     known = [p for part in parts for p in part.pieces if p.term is not None]
     unknown = [p.given for part in parts for p in part.pieces if p.term is None]
@@ -339,7 +355,9 @@ def union(parts: list[Pieces], *, attained: bool = True, by_data: bool = False) 
         max(part.roundings for part in parts),
         any(part.slack for part in parts),
     )
-    return UNTRACKED if found is None else found
+    if found is None:
+        return UNTRACKED
+    return replace(found, and_data=any(part.and_data for part in parts))
 
 
 def negated(call: Call) -> Elements | Pieces:

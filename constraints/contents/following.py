@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import structs
 
-from ..dims import Dim
+from ..dims import Dim, Term
 from ..language import UNTRACKED, Affine, Elements, Pieces, Span, Subscripts, Tensor
 from . import subscripts
 from .calls import CASTS, Call, Named
@@ -53,7 +53,12 @@ def with_elements(
     if op in OF_DATA:
         return structs.replace(result, elements=_by_law(call, sources))
     if any(of(tensor) is None for tensor in sources):
-        return structs.replace(result, elements=_of_data(call, sources))
+        merged = op in MERGING and any(
+            of(tensor) is not None if isinstance(tensor, Tensor) else isinstance(tensor, int | Term)
+            for tensor in (*_kept_from(call, sources), named.get("input"), named.get("other"))
+        )
+        found = _by_law(call, sources) if merged else _of_data(call, sources)
+        return structs.replace(result, elements=found)
     if not sources and op in DRAWN:
         found: Elements = ANY_CHOICE if "rand" in op or op == "normal" else UNTRACKED
         return structs.replace(result, elements=found)
@@ -133,11 +138,15 @@ def _several(call: Call) -> Any:
             part if part.elements is not None else structs.replace(part, elements=UNTRACKED)
             for part in call.result
         )
-    if call.op not in WITH_PLACES and any(of(t) is None for t in sources):
+    if call.op not in WITH_PLACES | ONE_BY_ONE and any(of(t) is None for t in sources):
         return call.result
     return tuple(_parts(call, law(call), sources))
 
 
+ONE_BY_ONE = frozenset("meshgrid broadcast_tensors".split())
+"""What makes of each of several tensors one result."""
+MERGING = frozenset("cat stack where".split())
+"""What puts elements of several tensors side by side."""
 WITH_PLACES = SEVERAL.keys() - frozenset(
     "meshgrid broadcast_tensors split split_with_sizes chunk tensor_split hsplit vsplit dsplit unbind "
     "unravel_index aminmax".split()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
+
+from msgspec import structs
 
 from ..dims import Apply, Dim, Term, lone_atom
 from ..formula import Formula, all_of, any_of, eq, ge, lt, negate
@@ -69,6 +72,11 @@ def _classes(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
     input, target, ignored = named["input"], named["target"], named.get("ignore_index", -100)
     if target.dtype not in INTEGRAL or not input.shape or one_value(target) == ignored:
         return
+    if isinstance(target.elements, Pieces):
+        left = tuple(p for p in target.elements.pieces if p.term != ignored or p.over != 1)
+        target = structs.replace(target, elements=replace(target.elements, pieces=left))
+        if not left:
+            return
     span = extremes(target)
     if span is None or not isinstance(span.low, int) or not isinstance(ignored, int) or ignored < span.low:
         yield target, input.shape[min(1, input.rank - 1)], False

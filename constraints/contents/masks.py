@@ -50,6 +50,8 @@ def one_dim(tensor: Any) -> Dim | None:
     match tensor:
         case int() | Term():
             return tensor
+        case float() if tensor.is_integer():
+            return int(tensor)
         case Tensor(_, dtype, _, Affine(value, ())) if dtype == "int64" or isinstance(value, int):
             return value
     return None

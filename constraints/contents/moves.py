@@ -18,7 +18,7 @@ from ..language import (
     Tensor,
     product,
 )
-from .arithmetic import is_rounded, union
+from .arithmetic import beside_data, is_given, is_rounded, union
 from .calls import Call, Law, of_number
 from .functions import mapped, number, symbol_of
 from .shaping import indexed, moved, regrouped, shuffled
@@ -165,7 +165,10 @@ def side_by_side(call: Call) -> Elements | Pieces:
     parts: list[Pieces] = []
     axis = call.named.get("dim", 0)
     new = call.op == "stack"
+    given = any(map(is_given, tensors))
     for place, tensor in enumerate(tensors):
+        if is_given(tensor):
+            continue
         found = pieces_of(of(tensor), tensor.shape) if isinstance(tensor, Tensor) else None
         if found is None:
             return UNTRACKED
@@ -180,7 +183,8 @@ def side_by_side(call: Call) -> Elements | Pieces:
             found = _beside(found, tensor, at, call)
         if found is not None:
             parts.append(found)
-    return union(parts) if parts else UNTRACKED
+    together = union(parts) if parts else UNTRACKED
+    return beside_data(together, attained=True) if given and isinstance(together, Pieces) else together
 
 
 def _beside(found: Pieces, tensor: Tensor, axis: int, call: Call) -> Pieces | None:

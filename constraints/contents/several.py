@@ -38,13 +38,19 @@ def _meshed(call: Call) -> Iterable[Elements | Pieces]:
         axes[:2] = axes[1], axes[0]
     for tensor, axis in zip(tensors, axes, strict=True):
         found = pieces_of(of(tensor), tensor.shape)
-        yield UNTRACKED if found is None else moved(found, {-1: axis})
+        if of(tensor) is None:
+            yield None
+        else:
+            yield UNTRACKED if found is None else moved(found, {-1: axis} if tensor.rank else {})
 
 
 def _together(call: Call) -> Iterable[Elements | Pieces]:
     for tensor, result in zip(call.named["tensors"], call.result, strict=True):
         found = pieces_of(of(tensor), tensor.shape)
-        yield UNTRACKED if found is None else stretched(found, tensor.shape, result.shape) or UNTRACKED
+        if of(tensor) is None:
+            yield None
+        else:
+            yield UNTRACKED if found is None else stretched(found, tensor.shape, result.shape) or UNTRACKED
 
 
 def _split(call: Call) -> Iterable[Elements | Pieces]:

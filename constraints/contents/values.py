@@ -70,7 +70,7 @@ def stored(pieces: Pieces | None, shape: Shape, at_least: AtLeast) -> Elements:
     """The shortest form of pieces that are the elements of a tensor of this shape."""
     if pieces is None:
         return UNTRACKED
-    if len(pieces.pieces) == 1 and not pieces.slack:
+    if len(pieces.pieces) == 1 and not pieces.slack and not pieces.and_data:
         (piece,) = pieces.pieces
         whole = piece.given is True and not piece.fixed and piece.term is not None and piece.doubt is False
         if whole and piece.attained and not pieces.by_data and (short := _short(piece, pieces, shape)):
@@ -113,7 +113,7 @@ def extremes_of(pieces: Pieces, at_least: AtLeast) -> Span | None:
             return None
         lows += ends[0]
         highs += ends[1]
-    if not lows or pieces.slack:
+    if not lows or pieces.slack or pieces.and_data:
         return None
     attained = all(p.attained and p.given is True for p in pieces.pieces)
     return Span(minimum(*lows), maximum(*highs), attained, pieces.by_data)
@@ -186,9 +186,10 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
             wrapped = _wrapped(piece, ends, dtype, outside)
             found += [] if wrapped is None else [wrapped]
             unknown += [outside] if wrapped is None else []
-    return gathered(
+    held = gathered(
         found, False if not unknown else _any(unknown), pieces.by_data, pieces.roundings, pieces.slack
     )
+    return held and replace(held, and_data=pieces.and_data)
 
 
 LOST: Final = 4

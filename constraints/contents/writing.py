@@ -8,9 +8,11 @@ from typing import Any, Final
 
 from ..dims import Dim
 from ..language import UNTRACKED, Dots, Elements, Piece, Pieces, Slice, Tensor
+from .arithmetic import beside_data
 from .calls import of_number
+from .dtypes import INTEGRAL
 from .functions import MOST_PIECES, AtLeast, without
-from .shaping import moved, stretched
+from .shaping import moved, spread, stretched
 from .values import fitted, of, pieces_of, stored
 
 FEW: Final = 8
@@ -22,8 +24,10 @@ def assigned(base: Tensor, index: Any, value: Any, at_least: AtLeast) -> Element
     an axis with few.
     """
     items = _items(index, base)
-    if items is None or base.elements is None:
-        return None if base.elements is None else UNTRACKED
+    if base.elements is None:
+        return _among_data(value, base, at_least)
+    if items is None:
+        return UNTRACKED
     places = [(axis, item) for axis, item in enumerate(items, -base.rank) if isinstance(item, int)]
     if len(places) > 1:
         return UNTRACKED
@@ -41,6 +45,16 @@ def assigned(base: Tensor, index: Any, value: Any, at_least: AtLeast) -> Element
         return stored(found, base.shape, at_least)
     ((axis, place),) = places
     return _beside(base, found, axis, place, at_least)
+
+
+def _among_data(value: Any, base: Tensor, at_least: AtLeast) -> Elements:
+    """Elements that the user gives, of which some have been written over."""
+    known = of(value) if isinstance(value, Tensor) else None
+    if base.dtype not in INTEGRAL or known is None:
+        return None
+    found = pieces_of(known, value.shape)
+    held = None if found is None else fitted(spread(found), base.dtype, at_least)
+    return UNTRACKED if held is None else beside_data(held, attained=False)
 
 
 def written_through(

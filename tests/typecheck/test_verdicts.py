@@ -364,7 +364,7 @@ def test_a_raise_by_chance_refuses_nothing() -> None:
     for seed in range(6):
         torch.manual_seed(seed)
         report = check(refused_by_chance, "x: float32[n]", replay=False)
-        assert report.verdict == "proved" and Code.DATA in {f.code for f in report.findings}
+        assert report.verdict == "unknown" and Code.DATA in {f.code for f in report.findings}
 
 
 def test_what_is_not_drawn_is_no_data() -> None:
