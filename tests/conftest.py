@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,11 +15,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
 @pytest.fixture(autouse=True)
-def validated_distributions() -> Iterator[None]:
+def validated_distributions() -> None:
     """Distributions validate what they are given, as they do until something is compiled in the process."""
     if "torch" in sys.modules:
         sys.modules["torch"].distributions.Distribution.set_default_validate_args(True)
-    yield
 
 
 @pytest.fixture(autouse=True)

@@ -57,8 +57,8 @@ def with_elements(
             of(tensor) is not None if isinstance(tensor, Tensor) else isinstance(tensor, int | Term)
             for tensor in (*_kept_from(call, sources), named.get("input"), named.get("other"))
         )
-        found = _by_law(call, sources) if merged else _of_data(call, sources)
-        return structs.replace(result, elements=found)
+        left = _by_law(call, sources) if merged else _of_data(call, sources)
+        return structs.replace(result, elements=left)
     if not sources and op in DRAWN:
         found: Elements = ANY_CHOICE if "rand" in op or op == "normal" else UNTRACKED
         return structs.replace(result, elements=found)

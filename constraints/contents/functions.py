@@ -215,10 +215,10 @@ def combined(
                 )
             )
     unknown = any_of(p.given for p in (*a.pieces, *b.pieces) if p.term is None)
-    found = gathered(
+    together = gathered(
         pieces, unknown, a.by_data or b.by_data, a.roundings + b.roundings, a.slack or b.slack
     )
-    return found and replace(found, and_data=a.and_data or b.and_data)
+    return together and replace(together, and_data=a.and_data or b.and_data)
 
 
 def gathered(

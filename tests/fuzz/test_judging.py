@@ -35,7 +35,7 @@ def verdicts(line: str, *sizes: int, fills: tuple[str, ...] = FIRST) -> list[str
         ("return torch.ones(2)[x.argmax()]", ["ran", "ran", "data"]),
         ("return torch.ones(2)[x.argsort()]", ["ran", "ran", "refused"]),
         ("return torch.distributions.Uniform(x, x).mean", ["data"] * 3),
-        ("return torch.zeros(len(x) * 10 ** 9)[:1]", ["skipped"] * 3),
+        ("return torch.zeros(len(x) * 10 ** 12)[:1]", ["skipped"] * 3),
         ("return x.no_such_method()", ["refused"] * 3),
     ],
 )  # fmt: skip
