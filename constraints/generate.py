@@ -322,6 +322,8 @@ class Generator:
         self._learnt.append(formula)
         self.bounds.learn(formula)
         self.equations.learn(formula)
+        if isinstance(formula, Compare) and formula.op == ">=" and self.bounds.at_least(-formula.term, 0):
+            self.equations.learn(eq(formula.term, 0))
 
     def simplified(self, value: Value) -> Value:
         """A result with its sizes written in the simplest way that the equations so far allow."""

@@ -1003,7 +1003,8 @@ class Recording(Ledger):
                 self._no_ended(dim)
             if not parts:
                 return Number("float")
-            return (Quotient if value.ratio else Proportion)("float", *parts)
+            over, under = map(self.generator.equations.simplify, parts)
+            return (Quotient if value.ratio else Proportion)("float", over, under)
         if isinstance(value, torch.dtype):
             return dtype_name(value)
         if isinstance(value, slice):

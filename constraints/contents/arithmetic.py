@@ -430,8 +430,10 @@ def cast(call: Call) -> Elements | Pieces:
     if call.result.dtype == call.input.dtype and not isinstance(elements, Pieces):
         return elements
     pieces = pieces_of(elements, call.input.shape)
-    if pieces is None or call.result.dtype not in INTEGRAL or not _has_fractions(pieces):
+    if pieces is None or call.result.dtype not in INTEGRAL:
         return elements if pieces is None else pieces
+    if not _has_fractions(pieces):
+        return replace(pieces, roundings=0, slack=pieces.slack or pieces.roundings > 0)
     if _is_never_negative(pieces, call):
         return whole(pieces, lambda n, d: n // d) or UNTRACKED
     if _is_never_negative(scaled(replace(pieces, roundings=0), -1), call):

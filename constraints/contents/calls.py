@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from ..dims import Term
@@ -84,9 +84,12 @@ def of_number(value: Any) -> Pieces | None:
             over, under = value.as_integer_ratio()
             return constant(over, under) if under <= SMALL else None
         case Quotient("float", over, under):
+            if over % under == 0:  # the float nearest to an integer is that
+                return constant(over // under)
             return constant(over, under, roundings=1)
         case Proportion("float", over, under):
-            return constant(over, under, roundings=2)
+            whole = (over // under, 1) if over % under == 0 else (over, under)
+            return replace(constant(*whole, roundings=2), slack=True)
     return None
 
 
