@@ -41,13 +41,14 @@ class Affine:
 @dataclass(frozen=True, slots=True)
 class Span:
     """Elements between two sizes; both occur where `attained` says so, and there are any. Sizes decide the
-    elements, or the data, in which case both occur for some data.
+    elements, or the data, in which case both occur for some data. Of a `dense` span all between occur, too.
     """
 
     low: Dim
     high: Dim
     attained: bool
     by_data: bool = False
+    dense: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,8 +202,8 @@ def pack(value: Any) -> Any:
             return {"tensor": body if elements is None else body | {"elements": pack(elements)}}
         case Affine(start, steps):
             return {"affine": [pack(start), [list(step) for step in steps]]}
-        case Span(low, high, attained, by_data):
-            return {"span": [pack(low), pack(high), attained, by_data]}
+        case Span(low, high, attained, by_data, dense):
+            return {"span": [pack(low), pack(high), attained, by_data, dense]}
         case Subscripts(shape, added):
             return {"subscripts": [[pack(d) for d in shape], added]}
         case Ratio(numerator, denominator, roundings):
@@ -253,7 +253,7 @@ def unpack(data: Any) -> Any:
         case "affine":
             return Affine(_dim(body[0]), tuple((integer(axis), integer(step)) for axis, step in body[1]))
         case "span":
-            return Span(_dim(body[0]), _dim(body[1]), truth(body[2]), truth(body[3]))
+            return Span(_dim(body[0]), _dim(body[1]), *map(truth, body[2:5]))
         case "subscripts":
             return Subscripts(tuple(map(_dim, body[0])), integer(body[1]))
         case "ratio":

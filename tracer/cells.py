@@ -253,8 +253,8 @@ def _of_elements(elements: Elements) -> tuple[Any, tuple[Dim, ...]]:
     match elements:
         case Affine(start, steps):
             return ("affine", steps), (start,)
-        case Span(low, high, attained, by_data):
-            return ("span", attained, by_data), (low, high)
+        case Span(low, high, attained, by_data, dense):
+            return ("span", attained, by_data, dense), (low, high)
         case Subscripts(shape, added):
             return ("subscripts", len(shape), added), shape
     return elements, ()
@@ -270,8 +270,8 @@ def with_sizes(fixed: Any, dims: Sequence[Dim]) -> Tensor:
     match kind:
         case ("affine", steps):
             elements = Affine(next(rest), steps)
-        case ("span", attained, by_data):
-            elements = Span(next(rest), next(rest), attained, by_data)
+        case ("span", *known):
+            elements = Span(next(rest), next(rest), *known)
         case ("subscripts", count, added):
             elements = Subscripts(tuple(itertools.islice(rest, count)), added)
     return Tensor(shape, dtype, strides, elements)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ..dims import Apply, Dim, ceildiv, lone_atom, maximum, minimum, substitute
+from ..dims import Dim, ceildiv, maximum, minimum, substitute
 from ..formula import all_of, any_of, ge
 from ..language import (
     UNTRACKED,
@@ -22,15 +22,15 @@ from ..language import (
     Truths,
 )
 from .calls import CASTS, Call, Law, Named, of_number
+from .cycles import is_run, modulo
 from .dtypes import DIGITS, INTEGRAL, SMALL, limits
-from .functions import combined, corners, gathered, is_partition, mapped, number, symbol_of
+from .functions import combined, corners, divided, gathered, is_partition, mapped, number, symbol_of
 from .values import (
     constant,
     is_float,
     of,
     pieces_of,
     scaled,
-    step_of,
 )
 
 
@@ -140,40 +140,15 @@ def _floor_quotient(call: Call, p: Piece, q: Piece) -> tuple[Dim, Dim] | None:
     return number(p) // number(q), 1
 
 
-def _modulus(call: Call, p: Piece, q: Piece) -> tuple[Dim, Dim] | None:
-    """`p % q`, of the sign of q, which is positive and the same everywhere."""
-    if q.indices or not call.at_least(number(q), 1) or p.over != 1 or q.over != 1:
-        return None
-    return number(p) % number(q), 1
-
-
 def remainder(call: Call) -> Elements | Pieces:
-    """`0, …, b` modulo n: all numbers up to the least of b and n - 1 occur. Of other numbers the remainders
-    are some from 0 to n - 1.
-    """
-    if is_rounded(call.operand("input")) or call.result.dtype not in INTEGRAL:
+    """`x % n`, of the sign of n, which is positive and the same everywhere."""
+    a, b = call.operand("input"), call.operand("other")
+    if a is None or b is None or is_rounded(a) or is_rounded(b) or call.result.dtype not in INTEGRAL:
         return UNTRACKED
-    found = _arithmetic(_modulus)(call)
-    return (mapped(found, _within_modulus) or UNTRACKED) if isinstance(found, Pieces) else found
-
-
-def _within_modulus(piece: Piece) -> Piece | None:
-    atom = lone_atom(number(piece))
-    if not piece.indices:
-        return piece
-    if not isinstance(atom, Apply) or atom.op != "%":
-        return None
-    inner, limit = atom.args
-    if runs_from_zero(inner, piece.indices):
-        index = replace(piece.indices[0], size=minimum(limit, piece.indices[0].size))
-        return replace(piece, term=symbol_of(index), indices=(replace(index, axis=None, ordered=False),))
-    index = Index("#0", limit, None, ordered=False, dense=False)
-    return replace(piece, term=symbol_of(index), indices=(index,), attained=False)
-
-
-def runs_from_zero(term: Dim, indices: tuple[Index, ...]) -> bool:
-    """Whether the values are 0, 1, … up to the greatest."""
-    return len(indices) == 1 and indices[0].dense and term == symbol_of(indices[0])
+    (divisor, *others) = b.pieces
+    if others or divisor.indices or divisor.over != 1 or not call.at_least(divisor.term or 0, 1):
+        return UNTRACKED
+    return divided(a, lambda p: modulo(p, 0, number(divisor), call.at_least)) or UNTRACKED
 
 
 def is_rounded(pieces: Pieces | None) -> bool:
@@ -239,11 +214,10 @@ def absolute(call: Call) -> Elements | Pieces:
         if not piece.indices:
             return replace(piece, term=maximum(number(piece), -number(piece)))
         low, high = minimum(*ends[0]), maximum(*ends[1])
-        runs = len(piece.indices) == 1 and piece.indices[0].dense and step_of(piece) in (1, -1)
         least, most = maximum(low, -high, 0), maximum(high, -low)
         index = Index("#0", 2, None, ordered=False, dense=False)
         term = least + symbol_of(index) * (most - least)
-        return replace(piece, term=term, indices=(index,), attained=piece.attained and runs)
+        return replace(piece, term=term, indices=(index,), attained=is_run(piece))
 
     return mapped(pieces, one) or UNTRACKED
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import count
+from itertools import combinations, count
 from typing import Final, TypeAlias
 
 from ..dims import Apply, Dim, Mono, Symbol, Term, lone, maximum, minimum, substitute, symbols
-from ..formula import Formula, all_of, any_of, negate
+from ..formula import And, Formula, Or, all_of, any_of, negate
 from ..language import Index, Piece, Pieces
 
 AtLeast: TypeAlias = Callable[[Dim, int], bool]
@@ -240,14 +240,28 @@ def _used(term: Dim, *groups: tuple[Index, ...]) -> tuple[Index, ...]:
 
 
 def is_partition(pieces: Pieces) -> bool:
-    """Whether each piece that is known lies at places of its own: it is the only one, or at another place of
-    an axis than the rest.
-    """
-    known = [p for p in pieces.pieces if p.term is not None]
-    if len(known) <= 1:
+    """Whether each piece that is known lies at places of its own, or at sizes."""
+    return all(_are_apart(p, q) for p, q in combinations(known(pieces), 2))
+
+
+def _are_apart(p: Piece, q: Piece) -> bool:
+    """Does one lie at another place of an axis than the other, or not at the same sizes?"""
+    places = dict(p.fixed)
+    if any(places.get(axis, place) != place for axis, place in q.fixed):
         return True
-    axes = set.intersection(*({axis for axis, _ in p.fixed} for p in known))
-    return bool(axes) and len({p.fixed for p in known}) == len(known)
+    return any(
+        all(negate(part) in parts_of(g) for part in alternatives_of(one))
+        for f, g in ((p.given, q.given), (q.given, p.given))
+        for one in parts_of(f)
+    )
+
+
+def parts_of(formula: Formula) -> tuple[Formula, ...]:
+    return formula.parts if isinstance(formula, And) else (formula,)
+
+
+def alternatives_of(formula: Formula) -> tuple[Formula, ...]:
+    return formula.parts if isinstance(formula, Or) else (formula,)
 
 
 def aligned(a: Piece, b: Piece) -> tuple[Piece | None, Piece | None, bool]:
@@ -361,6 +375,20 @@ def mapped(
             return None
         found.append(changed)
     return replace(pieces, pieces=tuple(found))
+
+
+def divided(pieces: Pieces, law: Callable[[Piece], list[Piece] | None]) -> Pieces | None:
+    """Every piece of integers that is known as several others; None where one cannot be."""
+    found: list[Piece] = []
+    for piece in settled(pieces).pieces:
+        parts = [piece] if piece.term is None else None if piece.over != 1 else law(piece)
+        if parts is None:
+            return None
+        found += parts
+    kept = [p for p in found if p.term is not None]
+    unknown = any_of(p.given for p in found if p.term is None)
+    held = gathered(kept, unknown, pieces.by_data, pieces.roundings, pieces.slack)
+    return held and replace(held, and_data=pieces.and_data)
 
 
 def known(pieces: Pieces) -> Iterator[Piece]:

@@ -11,9 +11,10 @@ from ..dims import Term
 from ..formula import Formula, all_of, any_of, eq, ge, le, ne, negate
 from ..language import Context, Piece, Pieces, Tensor, product
 from .calls import of_number
+from .cycles import is_run
 from .dtypes import INTEGRAL
 from .functions import Corners, corners, settled
-from .values import of, pieces_of, step_of
+from .values import of, pieces_of
 
 Named = Mapping[str, Any]
 
@@ -60,13 +61,9 @@ def _require_divisor(c: Context, op: str, divisor: Any, result: Tensor) -> None:
         one_sign = any_of(
             (all_of(ge(end, 1) for end in ends[0]), all_of(le(end, -1) for end in ends[1]))
         )
-        exact = piece.attained and (not piece.indices or _runs(piece))
+        exact = piece.attained if not piece.indices else is_run(piece)
         needed = one_sign if piece.indices else all_of(ne(end, 0) for end in ends[0])
         _require(c, any_of((needed, *nowhere)), exact, f"{op} of integers by zero", divisor)
-
-
-def _runs(piece: Piece) -> bool:
-    return len(piece.indices) == 1 and piece.indices[0].dense and step_of(piece) in (1, -1)
 
 
 def _parts(

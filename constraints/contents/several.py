@@ -6,19 +6,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..dims import Dim, ceildiv, minimum
+from ..dims import Dim
 from ..language import (
     UNTRACKED,
     Elements,
-    Index,
-    Piece,
     Pieces,
     Slice,
     Tensor,
 )
-from .arithmetic import is_rounded, runs_from_zero
+from .arithmetic import is_rounded
 from .calls import Call, Law
-from .functions import AtLeast, symbol_of
+from .cycles import modulo
+from .functions import AtLeast, divided
 from .makers import chosen, sorted_size
 from .moves import all_of_them, items_of, reordered, some_of_them
 from .reductions import extreme_of
@@ -97,19 +96,12 @@ def _axes_of(call: Call) -> Iterable[Elements | Pieces]:
 
 
 def _digit(found: Pieces, below: Dim, size: Dim, at_least: AtLeast) -> Elements | Pieces:
-    """`x // below % size`. Of numbers in a row from 0 to m - 1, all up to the least of size and ceil(m/below)
-    occur; of others, some.
-    """
+    """`x // below % size`."""
     (piece, *others) = found.pieces
     if others or piece.term is None or not at_least(below, 1):
         return UNTRACKED
-    if not piece.indices:
-        return replace(found, pieces=(replace(piece, term=piece.term // below % size),))
-    runs = runs_from_zero(piece.term, piece.indices)
-    top = minimum(size, ceildiv(piece.indices[0].size, below)) if runs else size
-    index = Index("#0", top, None, ordered=False, dense=runs)
-    attained = piece.attained and runs
-    return replace(found, pieces=(Piece(symbol_of(index), 1, (index,), piece.given, attained, piece.fixed),))
+    whole = replace(found, pieces=(replace(piece, term=piece.term // below),))
+    return divided(whole, lambda p: modulo(p, 0, size, at_least)) or UNTRACKED
 
 
 def _unique(call: Call) -> Iterable[Elements | Pieces]:

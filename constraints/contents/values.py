@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from ..dims import Dim, Symbol, lone, maximum, minimum, substitute, symbols
+from ..dims import Dim, Symbol, lone, maximum, minimum, substitute
 from ..formula import Formula, all_of, any_of, ge, le, negate
 from ..language import (
     UNTRACKED,
@@ -20,7 +20,8 @@ from ..language import (
     Subscripts,
     Tensor,
 )
-from .dtypes import DIGITS, SMALL, SPARE, limits, width
+from .cycles import is_run, modulo
+from .dtypes import DIGITS, INTEGRAL, SMALL, SPARE, limits
 from .functions import UNKNOWN, AtLeast, along, corners, gathered, number, settled
 
 ANY_CHOICE: Final = Pieces((UNKNOWN,), by_data=True)
@@ -32,8 +33,8 @@ def constant(value: Dim, over: Dim = 1, roundings: int = 0) -> Pieces:
 
 
 def between(low: Dim, high: Dim, *, attained: bool = True, by_data: bool = False) -> Elements:
-    """Numbers of which the least and the greatest are these."""
-    return Affine(low) if low == high and attained else Span(low, high, attained, by_data)
+    """Numbers of which the least and the greatest are these, and all between."""
+    return Affine(low) if low == high and attained else Span(low, high, attained, by_data, attained)
 
 
 def of(tensor: Tensor) -> Elements:
@@ -54,8 +55,8 @@ def pieces_of(elements: Elements, shape: Shape) -> Pieces | None:
             for index, (_, step) in zip(indices, steps, strict=True):
                 term = term + lone(Symbol(index.name)) * step
             return Pieces((Piece(term, 1, tuple(indices)),))
-        case Span(low, high, attained, by_data):
-            some = Index("#0", high - low + 1, None, ordered=False, dense=False)
+        case Span(low, high, attained, by_data, dense):
+            some = Index("#0", high - low + 1, None, ordered=False, dense=dense)
             return Pieces((Piece(low + lone(Symbol("#0")), 1, (some,), attained=attained),), by_data)
         case Subscripts(sizes, added):
             return pieces_of(Span(added, maximum(*sizes) - 1 + added, attained=False, by_data=True), shape)
@@ -77,7 +78,7 @@ def stored(pieces: Pieces | None, shape: Shape, at_least: AtLeast) -> Elements:
             return short
         loose = piece.indices and all(i.axis is None for i in piece.indices)
         if whole and piece.over == 1 and loose and (span := extremes_of(pieces, at_least)):
-            return span
+            return replace(span, dense=is_run(piece))
     return UNTRACKED if pieces == Pieces((UNKNOWN,)) else pieces
 
 
@@ -170,6 +171,9 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
             unknown.append(piece.given)
             continue
         low, high = limit
+        if dtype in INTEGRAL and piece.over == 1:
+            found += modulo(piece, low, high - low + 1, at_least) or ()
+            continue
         inside = all_of(
             (
                 *(ge(value, low) for value in ends[0] if not at_least(value - low, 0)),
@@ -179,15 +183,14 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
         if dtype in DIGITS:
             found.append(_doubted(piece, inside, 1 << max(DIGITS[dtype] - LOST, 0)))
             continue
-        if inside is not False:
-            found.append(replace(piece, given=all_of((piece.given, inside))))
-        if inside is not True:
-            outside = all_of((piece.given, negate(inside)))
-            wrapped = _wrapped(piece, ends, dtype, outside)
-            found += [] if wrapped is None else [wrapped]
-            unknown += [outside] if wrapped is None else []
+        found.append(replace(piece, given=all_of((piece.given, inside))))
+        unknown.append(all_of((piece.given, negate(inside))))
     held = gathered(
-        found, False if not unknown else _any(unknown), pieces.by_data, pieces.roundings, pieces.slack
+        [p for p in found if p.given is not False],
+        any_of(unknown),
+        pieces.by_data,
+        pieces.roundings,
+        pieces.slack,
     )
     return held and replace(held, and_data=pieces.and_data)
 
@@ -213,40 +216,6 @@ def is_float(piece: Piece) -> bool:
     """Whether fractions with such a denominator are floats, as long as they are not too large."""
     over = piece.over
     return isinstance(over, int) and over & (over - 1) == 0 and over <= SMALL
-
-
-def _any(formulas: list[Formula]) -> Formula:
-    return negate(all_of(map(negate, formulas)))
-
-
-def _wrapped(
-    piece: Piece, ends: tuple[tuple[Dim, ...], tuple[Dim, ...]], dtype: str | None, given: Formula
-) -> Piece | None:
-    """`a, a + 1, …, b`, cast to integers from m to M: where a lies within, and b beyond M, some element is M
-    and the next is m, so that these are the extremes. Of a number, `(x - m) % (M - m + 1) + m`.
-    """
-    bounds = width(dtype or "")
-    if bounds is None or piece.over != 1:
-        return None
-    least, most = bounds
-    term = number(piece)
-    if not piece.indices:
-        return replace(piece, term=(term - least) % (most - least + 1) + least, given=given)
-    (low, *lows), highs = ends
-    runs = len(piece.indices) == 1 and piece.indices[0].dense and step_of(piece) in (1, -1)
-    if not runs or lows or len(highs) != 1 or not isinstance(low, int) or not least <= low <= most:
-        return None
-    index = Index("#0", most - least + 1, None, ordered=False, dense=True)
-    return Piece(least + lone(Symbol("#0")), 1, (index,), given, piece.attained, piece.fixed)
-
-
-def step_of(piece: Piece) -> Dim | None:
-    """How much more each element is than the one before, by its one index; None where that differs."""
-    (index,) = piece.indices
-    term = number(piece)
-    step = substitute(term, {index.name: 1}) - substitute(term, {index.name: 0})
-    rest = term - step * lone(Symbol(index.name))
-    return None if index.name in symbols(step) | symbols(rest) else step
 
 
 def scaled(pieces: Pieces, factor: Dim, over: Dim = 1) -> Pieces:
