@@ -106,8 +106,8 @@ class Piece:
 
     `term` is None for elements of which nothing is known, but that sizes decide them. All values occur, or,
     unless `attained`, some of them. `fixed` has axes at one place of which alone these elements lie. At the
-    sizes in `doubt` floats have been rounded to others: of these it is known that one is at least `least` or
-    at most `-least`.
+    sizes in `doubt` floats have been rounded: of numbers there that are at least `least`, or at most
+    `-least`, it is known that they still are, and no more. Smaller ones are what the piece says.
     """
 
     term: Dim | None

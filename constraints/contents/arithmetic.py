@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
-from typing import Any
+from struct import pack, unpack
+from typing import Any, Final
 
 from ..dims import Dim, ceildiv, maximum, minimum, substitute
 from ..formula import all_of, any_of, ge
@@ -13,7 +15,6 @@ from ..language import (
     UNTRACKED,
     Affine,
     Elements,
-    Index,
     Piece,
     Pieces,
     Ratio,
@@ -22,9 +23,9 @@ from ..language import (
     Truths,
 )
 from .calls import CASTS, Call, Law, Named, of_number
-from .cycles import is_run, modulo
+from .cycles import is_run, modulo, two_ends
 from .dtypes import DIGITS, INTEGRAL, SMALL, limits
-from .functions import combined, corners, divided, gathered, is_partition, mapped, number, symbol_of
+from .functions import Reach, combined, corners, divided, gathered, is_partition, mapped, number, symbol_of
 from .values import (
     constant,
     is_float,
@@ -33,13 +34,18 @@ from .values import (
     scaled,
 )
 
+MOST_STEPS: Final = 12
+"""Powers of a number that are told apart, at most."""
 
-def _arithmetic(operation: Callable[[Call, Piece, Piece], tuple[Dim, Dim] | None]) -> Law:
+
+def _arithmetic(
+    operation: Callable[[Call, Piece, Piece], tuple[Dim, Dim] | None], reach: Reach = lambda least, other: 0
+) -> Law:
     def law(call: Call) -> Elements | Pieces:
         a, b = call.operand("input"), call.operand("exponent" if call.op == "pow" else "other")
         if a is None or b is None:
             return UNTRACKED
-        found = combined(a, b, partial(operation, call))
+        found = combined(a, b, partial(operation, call), reach)
         return UNTRACKED if found is None else found
 
     return law
@@ -55,7 +61,7 @@ def plus(sign: int, swapped: bool = False) -> Law:
         if a is None or b is None or not isinstance(alpha, int):
             return UNTRACKED
         b = scaled(b, sign * alpha)
-        found = combined(a, b, sum_of_two, _is_small_number)
+        found = combined(a, b, sum_of_two, _moved_by)
         if found is None or (any((a.roundings, b.roundings)) and len(_divisors(a, b)) > 1):
             return UNTRACKED
         rounded = [side.roundings > 0 for side in (a, b)]
@@ -70,13 +76,19 @@ def _is_small(pieces: Pieces) -> bool:
     return all(isinstance(p.term, int) and abs(p.term) <= SMALL for p in pieces.pieces)
 
 
-def _is_small_number(piece: Piece) -> bool:
-    return not piece.indices and isinstance(piece.term, int) and piece.over == 1 and abs(piece.term) <= SMALL
+def _one_number(piece: Piece) -> int | None:
+    one = not piece.indices and isinstance(piece.term, int) and piece.over == 1
+    return int(number(piece)) if one else None  # type: ignore[arg-type]
 
 
-def _is_factor(piece: Piece) -> bool:
-    """Whether a product with the number is no smaller."""
-    return not piece.indices and isinstance(piece.term, int) and piece.over == 1 and abs(piece.term) >= 1
+def _moved_by(least: int, other: Piece) -> int:
+    n = _one_number(other)
+    return 0 if n is None else least - abs(n)
+
+
+def _beside_less(least: int, other: Piece) -> int:
+    n = _one_number(other)
+    return least if n is not None and abs(n) < least else 0
 
 
 def _divisors(a: Pieces, b: Pieces) -> set[Dim]:
@@ -100,14 +112,36 @@ def times(call: Call) -> Elements | Pieces:
     if (grown := _grown_together(call)) is not None:
         return grown
     a, b = call.operand("input"), call.operand("other")
+    if b is None and a is not None and not (is_rounded(a) or _has_fractions(a)):
+        b = _of_decimal(call.named.get("other"), call.result.dtype)
     if a is None or b is None or a.slack or b.slack:
         return UNTRACKED
-    found = combined(a, b, lambda p, q: (number(p) * number(q), p.over * q.over), _is_factor)
+    def by(least: int, factor: Piece) -> int:
+        return least * abs(_one_number(factor) or 0)
+
+    found = combined(a, b, lambda p, q: (number(p) * number(q), p.over * q.over), by)
     if found is None:
         return UNTRACKED
     negation = any(side in (constant(1), constant(-1)) for side in (a, b))
     rounded = bool(a.roundings or b.roundings)
     return found if negation else replace(_rounded(found), slack=found.slack or rounded)
+
+
+def _of_decimal(value: Any, dtype: str | None) -> Pieces | None:
+    """A float that is nearest to a fraction p/q with a small denominator, as a factor of integers.
+
+    It errs by at most 2**-(b + 1) of it, with b bits of a significand. Where x*p/q is a float, the product
+    lies within half of the distance to the next, and is rounded to it. Else it is twice as far off as one that
+    is rounded once, at most: as if numerator and denominator were twice as great.
+    """
+    digits = DIGITS[dtype] if dtype in ("float32", "float64") else 0
+    if not isinstance(value, float) or not digits or not 2**-10 < abs(value) < 1 << 10:
+        return None
+    held = Fraction(value if dtype == "float64" else unpack("f", pack("f", value))[0])
+    near = Fraction(value).limit_denominator(SMALL)
+    if abs(held - near) * (1 << digits + 1) > abs(near):
+        return None
+    return constant(2 * near.numerator, 2 * near.denominator)
 
 
 def _grown_together(call: Call) -> Span | None:
@@ -140,6 +174,12 @@ def _floor_quotient(call: Call, p: Piece, q: Piece) -> tuple[Dim, Dim] | None:
     return number(p) // number(q), 1
 
 
+def _cut_by(least: int, divisor: Piece) -> int:
+    """Of x >= k*n the quotient by n is at least k, and of x <= -k*n at most -k."""
+    n = _one_number(divisor)
+    return least // n if n is not None and n > 0 else 0
+
+
 def remainder(call: Call) -> Elements | Pieces:
     """`x % n`, of the sign of n, which is positive and the same everywhere."""
     a, b = call.operand("input"), call.operand("other")
@@ -149,6 +189,11 @@ def remainder(call: Call) -> Elements | Pieces:
     if others or divisor.indices or divisor.over != 1 or not call.at_least(divisor.term or 0, 1):
         return UNTRACKED
     return divided(a, lambda p: modulo(p, 0, number(divisor), call.at_least)) or UNTRACKED
+
+
+def remainder_of_sign(call: Call) -> Elements | Pieces:
+    """Of what is not negative, by what is positive, that of division downwards."""
+    return remainder(call) if _is_never_negative(call.operand("input"), call) else UNTRACKED
 
 
 def is_rounded(pieces: Pieces | None) -> bool:
@@ -162,7 +207,26 @@ def _power(call: Call, p: Piece, q: Piece) -> tuple[Dim, Dim] | None:
     return number(p) ** exponent, p.over**exponent
 
 
+def _power_of_number(base: int, pieces: Pieces | None, call: Call) -> Elements | Pieces:
+    """`b**x` for x from 0 to a few: 1 and b**k*(b - 1) more for each k below x."""
+
+    def raised(piece: Piece) -> Piece | None:
+        ends = corners(number(piece), piece.indices, call.at_least)
+        if ends is None or piece.over != 1 or not all(call.at_least(low, 0) for low in ends[0]):
+            return None
+        most = next((k for k in range(MOST_STEPS) if all(call.at_least(k - h, 0) for h in ends[1])), None)
+        if most is None:
+            return None
+        steps = (base**k * (base - 1) * minimum(maximum(number(piece) - k, 0), 1) for k in range(most))
+        return replace(piece, term=sum(steps, start=1))
+
+    return UNTRACKED if pieces is None or is_rounded(pieces) else mapped(pieces, raised) or UNTRACKED
+
+
 def power(call: Call) -> Elements | Pieces:
+    base = call.named.get("input")
+    if type(base) is int and base > 0:
+        return _power_of_number(base, call.operand("exponent"), call)
     if is_rounded(call.operand("input")) or not isinstance(call.named.get("input"), Tensor):
         return UNTRACKED
     found = _arithmetic(_power)(call)
@@ -179,13 +243,13 @@ def quotient(call: Call) -> Elements | Pieces:
     if any(is_rounded(call.operand(name)) for name in ("input", "other")):
         return UNTRACKED
     if rounding == "floor" or (rounding == "trunc" and _is_never_negative(call.operand("input"), call)):
-        return _arithmetic(_floor_quotient)(call)
+        return _arithmetic(_floor_quotient, _cut_by)(call)
     return UNTRACKED
 
 
 def floor_divide(call: Call) -> Elements | Pieces:
     rounded = any(is_rounded(call.operand(name)) for name in ("input", "other"))
-    return UNTRACKED if rounded else _arithmetic(_floor_quotient)(call)
+    return UNTRACKED if rounded else _arithmetic(_floor_quotient, _cut_by)(call)
 
 
 def _is_never_negative(pieces: Pieces | None, call: Call) -> bool:
@@ -215,11 +279,22 @@ def absolute(call: Call) -> Elements | Pieces:
             return replace(piece, term=maximum(number(piece), -number(piece)))
         low, high = minimum(*ends[0]), maximum(*ends[1])
         least, most = maximum(low, -high, 0), maximum(high, -low)
-        index = Index("#0", 2, None, ordered=False, dense=False)
-        term = least + symbol_of(index) * (most - least)
-        return replace(piece, term=term, indices=(index,), attained=is_run(piece))
+        return replace(two_ends(piece, least, most), attained=is_run(piece))
 
     return mapped(pieces, one) or UNTRACKED
+
+
+def sign(call: Call) -> Elements | Pieces:
+    """Of integers, that between -1 and 1 which is next."""
+    pieces = call.pieces
+    if pieces is None or is_rounded(pieces) or _has_fractions(pieces):
+        return UNTRACKED
+    bounded = mapped(
+        pieces,
+        lambda p: replace(p, term=maximum(minimum(number(p), 1), -1)),
+        keeping=_are_above(pieces, 1),
+    )
+    return bounded or UNTRACKED
 
 
 def clamped_between(call: Call) -> Elements | Pieces:
@@ -241,8 +316,16 @@ def clamped_between(call: Call) -> Elements | Pieces:
                 term = law(term, value if under == over and over != 1 else value * over)
         return replace(piece, term=term)
 
-    found = mapped(pieces, clamped)
+    bounded = [abs(int(str(b.pieces[0].term))) for b in bounds if b and isinstance(b.pieces[0].term, int)]
+    numbers = len(bounded) == sum(b is not None for b in bounds)
+    keeping = numbers and _are_above(pieces, max(bounded, default=0))
+    found = mapped(pieces, clamped, keeping=keeping)
     return UNTRACKED if found is None or pieces.slack else found
+
+
+def _are_above(pieces: Pieces, bound: int) -> bool:
+    """Is what is in doubt greater than the bound?"""
+    return all(p.doubt is False or p.least > bound for p in pieces.pieces)
 
 
 def of_two(law: Callable[..., Dim]) -> Law:
@@ -257,7 +340,7 @@ def of_two(law: Callable[..., Dim]) -> Law:
                 return law(number(p), number(q)), p.over
             return law(number(p) * q.over, number(q) * p.over), p.over * q.over
 
-        found = combined(a, b, extreme)
+        found = combined(a, b, extreme, _beside_less)
         return UNTRACKED if found is None else found
 
     return of_two
@@ -285,6 +368,13 @@ def where_chosen(call: Call) -> Elements | Pieces:
             others = _between(b, axis, last, first, size)
             return union([taken, others])
     return union([a, b], attained=on_data, by_data=on_data)
+
+
+def filled_where(call: Call) -> Elements | Pieces:
+    """`masked_fill`: the value where the mask is true, and the elements elsewhere."""
+    named = call.named
+    swapped = {"condition": named["mask"], "input": named["value"], "other": named["input"]}
+    return where_chosen(replace(call, named=swapped))
 
 
 def _between(pieces: Pieces, axis: int, first: Dim | None, last: Dim | None, size: Dim) -> Pieces:
@@ -388,9 +478,7 @@ def nearest(call: Call) -> Elements | Pieces:
         found = corners(number(piece), piece.indices, call.at_least)
         if found is None or len(found[0]) > 1 or len(found[1]) > 1:
             return None
-        low, high = (law(side[0], piece.over) for side in found)
-        index = Index("#0", high - low + 1, None, ordered=False, dense=False)
-        return replace(piece, term=low + symbol_of(index), over=1, indices=(index,))
+        return two_ends(piece, *(law(side[0], piece.over) for side in found))
 
     found = mapped(pieces, ends)
     return UNTRACKED if found is None else replace(found, roundings=0)
@@ -408,6 +496,14 @@ def cast(call: Call) -> Elements | Pieces:
         return elements if pieces is None else pieces
     if not _has_fractions(pieces):
         return replace(pieces, roundings=0, slack=pieces.slack or pieces.roundings > 0)
+    return truncated(call)
+
+
+def truncated(call: Call) -> Elements | Pieces:
+    """Fractions cut to integers, upwards or downwards as their sign is."""
+    pieces = call.pieces
+    if pieces is None:
+        return UNTRACKED
     if _is_never_negative(pieces, call):
         return whole(pieces, lambda n, d: n // d) or UNTRACKED
     if _is_never_negative(scaled(replace(pieces, roundings=0), -1), call):

@@ -86,8 +86,8 @@ def two_ends(piece: Piece, low: Dim, high: Dim) -> Piece:
     """Integers of which the least and the greatest are these."""
     if low == high:
         return replace(piece, term=low, over=1, indices=())
-    index = Index("#0", 2, None, ordered=False, dense=False)
-    return replace(piece, term=low + symbol_of(index) * (high - low), over=1, indices=(index,))
+    index = Index("#0", high - low + 1, None, ordered=False, dense=False)
+    return replace(piece, term=low + symbol_of(index), over=1, indices=(index,))
 
 
 def _progression(piece: Piece) -> tuple[int, int] | None:

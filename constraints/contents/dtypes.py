@@ -40,10 +40,9 @@ def limits(dtype: str | None, roundings: int | None, small: int | None) -> tuple
     if dtype in INTEGRAL:
         return width(dtype or "")
     if dtype in DIGITS:
-        if roundings and small:
-            most = ((1 << DIGITS[dtype]) - 1) // roundings - 2 * SMALL * roundings * small
-            return -most, most
         spare = 0 if roundings is None else 1 if roundings <= 1 else SPARE
         most = 1 << DIGITS[dtype] - spare
+        if roundings and small:
+            most = max(most, ((1 << DIGITS[dtype]) - 1) // roundings - 2 * SMALL * roundings * small)
         return -most, most
     return 0, 1

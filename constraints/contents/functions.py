@@ -179,18 +179,19 @@ def _is_never_negative(term: Dim, live: Sequence[Index], at_least: AtLeast) -> b
 
 Operation: TypeAlias = Callable[[Piece, Piece], "tuple[Dim, Dim] | None"]
 """The term and the divisor of a result, of two pieces that share their indices."""
+Reach: TypeAlias = Callable[[int, Piece], int]
+"""How great the result is where one operand is a number so great, or its negative, and the other is this: 0
+where that is not known.
+"""
 
 
 def combined(
-    a: Pieces, b: Pieces, operation: Operation, harmless: Callable[[Piece], bool] = lambda other: False
+    a: Pieces, b: Pieces, operation: Operation, reach: Reach = lambda least, other: 0
 ) -> Pieces | None:
     """Elements made of those of two tensors at the same places, both of the result's shape. What is in doubt
-    stays so next to a `harmless` operand, which takes great numbers to great numbers.
+    stays so next to an operand that takes great numbers to numbers at least as great as its `reach` says.
     """
-    if not all(map(harmless, known(b))):
-        a = settled(a)
-    if not all(map(harmless, known(a))):
-        b = settled(b)
+    a, b = _within_reach(a, b, reach), _within_reach(b, a, reach)
     parts = [[*known(side)] for side in (a, b)]
     several = [not is_partition(side) for side in (a, b)]
     pieces: list[Piece] = []
@@ -219,6 +220,18 @@ def combined(
         pieces, unknown, a.by_data or b.by_data, a.roundings + b.roundings, a.slack or b.slack
     )
     return together and replace(together, and_data=a.and_data or b.and_data)
+
+
+def _within_reach(pieces: Pieces, others: Pieces, reach: Reach) -> Pieces:
+    """The same with how great what is in doubt is next to these."""
+    if all(p.doubt is False for p in pieces.pieces):
+        return pieces
+    left = [min((reach(p.least, q) for q in known(others)), default=0) for p in pieces.pieces]
+    if any(n < 2 and p.doubt is not False for n, p in zip(left, pieces.pieces, strict=True)):
+        return settled(pieces)
+    return replace(
+        pieces, pieces=tuple(replace(p, least=n) for n, p in zip(left, pieces.pieces, strict=True))
+    )
 
 
 def gathered(

@@ -171,7 +171,8 @@ def _require(
             continue
         if piece.doubt is not False:
             reason = f"{op} is given indices that floats are rounded to, into a size of {size}"
-            far = all_of((piece.doubt, ge(size, piece.least)))
+            beyond = (*(ge(-piece.least, e) for e in ends[0]), *(ge(e, piece.least) for e in ends[1]))
+            far = all_of((piece.doubt, ge(size, piece.least), any_of(beyond)))
             _approximate(c, reason, any_of((negate(far), *nowhere)), "both")
         inside = all_of(
             (

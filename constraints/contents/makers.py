@@ -182,6 +182,16 @@ def sorted_size(call: Call) -> Dim:
     return shape[axis] if -len(shape) <= axis < len(shape) else 1
 
 
+def counted(call: Call) -> Elements | Pieces:
+    """`bincount`: of 0, 1, … up to the last, each once; else no more often than there are numbers."""
+    tensor = call.input
+    if call.named.get("weights") is not None:
+        return UNTRACKED
+    if tensor.elements == Affine(0, ((-1, 1),)) and call.named.get("minlength", 0) == 0:
+        return Affine(1)
+    return Span(0, tensor.numel, attained=False)
+
+
 def one_hot(call: Call) -> Elements | Pieces:
     return Span(0, 1, attained=False)
 

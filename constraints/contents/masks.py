@@ -12,10 +12,12 @@ from msgspec import structs
 
 from ..dims import Dim, Term, ceildiv
 from ..formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
-from ..language import Affine, Elements, Tensor, Truths, product
+from ..language import Affine, Elements, Span, Tensor, Truths, product
 from .calls import Call
+from .cycles import is_run
+from .dtypes import INTEGRAL
 from .transfers import LAWS, followed
-from .values import extremes
+from .values import extremes, pieces_of
 
 MADE = frozenset("ones ones_like new_ones zeros zeros_like new_zeros full full_like new_full".split())
 KEPT = frozenset(
@@ -62,6 +64,8 @@ def _truths_of(tensor: Any) -> Truths | None:
     if isinstance(tensor, Tensor) and isinstance(tensor.elements, Truths):
         return tensor.elements
     value = one_dim(tensor)
+    if value is None and isinstance(tensor, Tensor) and tensor.dtype != "bool":
+        return _compared("ne", tensor, 0)
     return None if value is None else Truths(ne(value, 0), ne(value, 0))
 
 
@@ -104,14 +108,27 @@ def _compared(op: str, left: Any, right: Any) -> Truths | None:
         return Truths(COMPARISONS[op](a, b), COMPARISONS[op](a, b))
     if b is None and a is not None:
         op, left, b = MIRRORED[op], right, a
-    span = extremes(left) if isinstance(left, Tensor) and left.dtype == "int64" else None
-    if b is None or span is None or op in ("eq", "ne"):
+    span = extremes(left) if isinstance(left, Tensor) and left.dtype in INTEGRAL else None
+    if b is None or span is None or span.by_data:
         return None
+    if op in ("eq", "ne"):
+        return _equal(op, left, b, span)
     within = _crossing(op, left.elements, b)
     low, high = COMPARISONS[op](span.low, b), COMPARISONS[op](span.high, b)
     found = Truths(low, high, within) if op in ("lt", "le") else Truths(high, low, within)
     certain = found.every is True or found.some is False
     return found if span.attained or certain else None
+
+
+def _equal(op: str, left: Tensor, number: Dim, span: Span) -> Truths | None:
+    """Of integers that follow each other some are equal to a number between the ends, and all if both are."""
+    pieces = pieces_of(left.elements, left.shape)
+    if pieces is None or len(pieces.pieces) > 1 or not span.attained or not is_run(pieces.pieces[0]):
+        return None
+    some, every = (
+        all_of((law(number, span.low), other(number, span.high))) for law, other in ((ge, le), (eq, eq))
+    )
+    return Truths(some, every) if op == "eq" else Truths(negate(every), negate(some))
 
 
 def _crossing(op: str, elements: Elements, bound: Dim) -> tuple[int, Dim | None, Dim | None] | None:

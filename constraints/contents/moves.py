@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..dims import Dim, substitute
-from ..formula import all_of, ge
+from ..formula import all_of, any_of, ge
 from ..language import (
     UNTRACKED,
     Affine,
@@ -23,6 +23,7 @@ from .calls import Call, Law, of_number
 from .functions import mapped, number, symbol_of
 from .shaping import indexed, moved, regrouped, shuffled
 from .values import (
+    constant,
     of,
     pieces_of,
 )
@@ -248,6 +249,36 @@ def scattered(call: Call) -> Elements | Pieces:
     if isinstance(source, Tensor):
         return of(source) if source.shape == call.result.shape else UNTRACKED
     return of_number(source) or UNTRACKED
+
+
+def padded(call: Call) -> Elements | Pieces:
+    """The elements, where there are any, and around them the value that is given."""
+    pieces, sides, fill = call.pieces, call.named.get("pad"), of_number(call.named.get("value") or 0)
+    if pieces is None or fill is None or not isinstance(sides, tuple) or is_rounded(pieces):
+        return UNTRACKED
+    if call.named.get("mode", "constant") != "constant" or not all(call.at_least(n, 0) for n in sides):
+        return UNTRACKED
+    axes = {-1 - place // 2 for place, n in enumerate(sides) if n != 0}
+    there = [ge(n, 1) for n in call.input.shape if not call.at_least(n, 1)]
+    inner = tuple(replace(p, given=all_of((p.given, *there))) for p in shuffled(pieces, axes).pieces)
+    outer = tuple(replace(p, given=any_of(ge(n, 1) for n in sides)) for p in fill.pieces)
+    kept = [replace(p, pieces=ps) for p, ps in ((pieces, inner), (fill, outer)) if ps[0].given is not False]
+    return union(kept)
+
+
+def on_diagonal(call: Call) -> Elements | Pieces:
+    """Of a vector: its elements, and zeros beside them. Of a matrix some of its elements."""
+    pieces = call.pieces
+    if pieces is None or call.input.rank != 1 or call.named.get("diagonal", 0) != 0:
+        return UNTRACKED if pieces is None else some(pieces)
+    zero = Piece(0, given=ge(call.input.shape[0], 2))
+    return union([shuffled(pieces, None), Pieces((zero,))])
+
+
+def beside_zeros(call: Call) -> Elements | Pieces:
+    """Some of the elements, and zeros perhaps."""
+    pieces = call.pieces
+    return UNTRACKED if pieces is None else union([some(pieces), constant(0)], attained=False)
 
 
 def differences(call: Call) -> Elements | Pieces:

@@ -12,6 +12,7 @@ from ..language import (
     Elements,
     Pieces,
     Slice,
+    Span,
     Tensor,
 )
 from .arithmetic import is_rounded
@@ -23,7 +24,6 @@ from .moves import all_of_them, items_of, reordered, some_of_them
 from .reductions import extreme_of
 from .shaping import moved, stretched
 from .values import (
-    ANY_CHOICE,
     of,
     pieces_of,
 )
@@ -109,8 +109,10 @@ def _unique(call: Call) -> Iterable[Elements | Pieces]:
     known = of(call.input)
     first, *others = call.result if isinstance(call.result, tuple) else (call.result,)
     yield None if known is None else all_of_them(replace(call, result=first))
-    for _ in others:
-        yield ANY_CHOICE
+    count = call.input.numel
+    for part in others:
+        least = 0 if part.shape == call.input.shape else 1
+        yield Span(least, count - 1 + least, attained=False, by_data=known is None)
 
 
 SEVERAL: Mapping[str, Callable[[Call], Iterable[Elements | Pieces]]] = {

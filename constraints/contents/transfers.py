@@ -23,6 +23,7 @@ from .arithmetic import (
     cast,
     ceiled,
     clamped_between,
+    filled_where,
     floor_divide,
     floored,
     nearest,
@@ -32,15 +33,20 @@ from .arithmetic import (
     power,
     quotient,
     remainder,
+    remainder_of_sign,
+    sign,
     times,
+    truncated,
     where_chosen,
 )
+from .bits import flipped, joined, masked, shifted_left, shifted_right
 from .calls import CASTS, Call, Law
 from .dtypes import WHOLE
 from .makers import (
     arange,
     bucket,
     combinations,
+    counted,
     drawn_between,
     eye,
     filled_with,
@@ -55,6 +61,7 @@ from .makers import (
 )
 from .moves import (
     all_of_them,
+    beside_zeros,
     differences,
     expanded,
     flipped_along,
@@ -65,6 +72,8 @@ from .moves import (
     last_two,
     moved_axes,
     narrowed,
+    on_diagonal,
+    padded,
     permuted,
     repeated_each,
     reshaped,
@@ -107,6 +116,7 @@ LAWS: Mapping[str, Law] = {
     "one_hot": one_hot,
     "cartesian_prod": product_of,
     "combinations": combinations,
+    "bincount": counted,
     # arithmetic
     "add": plus(1),
     "sub": plus(-1),
@@ -120,6 +130,14 @@ LAWS: Mapping[str, Law] = {
     "abs": absolute,
     **dict.fromkeys("clamp clamp_min clamp_max".split(), clamped_between),
     "where": where_chosen,
+    "masked_fill": filled_where,
+    "sign": sign,
+    "fmod": remainder_of_sign,
+    "bitwise_and": masked,
+    "bitwise_or": joined,
+    "bitwise_xor": flipped,
+    "lshift": shifted_left,
+    "rshift": shifted_right,
     "maximum": of_two(maximum),
     "minimum": of_two(minimum),
     "cumsum": running_sums,
@@ -130,6 +148,7 @@ LAWS: Mapping[str, Law] = {
     # roundings and casts
     "ceil": ceiled,
     "floor": floored,
+    "trunc": truncated,
     "round": nearest,
     **dict.fromkeys(CASTS, cast),
     # places
@@ -156,6 +175,9 @@ LAWS: Mapping[str, Law] = {
     "index_select": index_select,
     **dict.fromkeys("gather take_along_dim take masked_select".split(), some_of_them),
     "scatter": scattered,
+    **dict.fromkeys(("pad", "constant_pad_nd"), padded),
+    "diag": on_diagonal,
+    **dict.fromkeys(("tril", "triu"), beside_zeros),
     **{f"upsample_nearest{n}d": some_of_them for n in (1, 2, 3)},
     **{f"_upsample_nearest_exact{n}d": some_of_them for n in (1, 2, 3)},
 }

@@ -19,6 +19,7 @@ from ..language import (
     Span,
     Subscripts,
     Tensor,
+    Truths,
 )
 from .cycles import is_run, modulo
 from .dtypes import DIGITS, INTEGRAL, SMALL, SPARE, limits
@@ -43,6 +44,8 @@ def of(tensor: Tensor) -> Elements:
     """
     if tensor.dtype != "bool" or isinstance(tensor.elements, Affine):
         return tensor.elements
+    if isinstance(known := tensor.elements, Truths):
+        return Pieces((Piece(0, given=negate(known.every)), Piece(1, given=known.some)))
     return Span(0, 1, attained=tensor.elements is None, by_data=tensor.elements is None)
 
 
@@ -181,7 +184,7 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
             )
         )
         if dtype in DIGITS:
-            found.append(_doubted(piece, inside, 1 << max(DIGITS[dtype] - LOST, 0)))
+            found.append(_doubted(piece, inside, high))
             continue
         found.append(replace(piece, given=all_of((piece.given, inside))))
         unknown.append(all_of((piece.given, negate(inside))))
@@ -195,20 +198,17 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
     return held and replace(held, and_data=pieces.and_data)
 
 
-LOST: Final = 4
-"""Bits that small numbers added to great ones, and cuts, may take from these."""
-
-
-def _doubted(piece: Piece, inside: Formula, least: int) -> Piece:
-    """A piece that floats hold where its ends lie inside. Elsewhere a number beyond is rounded to another,
-    for rounding keeps order, and the last integer that is held is held.
+def _doubted(piece: Piece, inside: Formula, most: int) -> Piece:
+    """A piece that floats hold where its ends lie inside. A number beyond the `most` that is held, over what
+    divides it, is rounded to one no smaller than this: rounding keeps order.
     """
-    if inside is True:
+    if inside is True and piece.doubt is False:
         return piece
+    held = most // piece.over if isinstance(piece.over, int) else 0
     return replace(
         piece,
         doubt=any_of((piece.doubt, negate(inside))),
-        least=least if piece.doubt is False else min(least, piece.least),
+        least=held if piece.doubt is False else min(held, piece.least),
     )
 
 
