@@ -131,8 +131,8 @@ def _of_decimal(value: Any, dtype: str | None) -> Pieces | None:
     """A float that is nearest to a fraction p/q with a small denominator, as a factor of integers.
 
     It errs by at most 2**-(b + 1) of it, with b bits of a significand. Where x*p/q is a float, the product
-    lies within half of the distance to the next, and is rounded to it. Else it is twice as far off as one that
-    is rounded once, at most: as if numerator and denominator were twice as great.
+    lies within half of the distance to the next, and is rounded to it. Else it is twice as far off as one
+    that is rounded once, at most: as if numerator and denominator were twice as great.
     """
     digits = DIGITS[dtype] if dtype in ("float32", "float64") else 0
     if not isinstance(value, float) or not digits or not 2**-10 < abs(value) < 1 << 10:
@@ -186,9 +186,10 @@ def remainder(call: Call) -> Elements | Pieces:
     if a is None or b is None or is_rounded(a) or is_rounded(b) or call.result.dtype not in INTEGRAL:
         return UNTRACKED
     (divisor, *others) = b.pieces
-    if others or divisor.indices or divisor.over != 1 or not call.at_least(divisor.term or 0, 1):
+    n = divisor.term
+    if others or n is None or divisor.indices or divisor.over != 1 or not call.at_least(n, 1):
         return UNTRACKED
-    return divided(a, lambda p: modulo(p, 0, number(divisor), call.at_least)) or UNTRACKED
+    return divided(a, lambda p: modulo(p, 0, n, call.at_least)) or UNTRACKED
 
 
 def remainder_of_sign(call: Call) -> Elements | Pieces:

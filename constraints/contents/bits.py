@@ -12,7 +12,7 @@ from .arithmetic import is_rounded
 from .calls import Call, Law
 from .cycles import is_run, modulo, two_ends
 from .dtypes import INTEGRAL
-from .functions import AtLeast, corners, divided, number
+from .functions import AtLeast, corners, divided, number, settled
 
 FURTHEST: Final = 32
 """A number is shifted by less than so much; an integer of 64 bits that holds a size then holds the result."""
@@ -30,6 +30,8 @@ def _by_number(law: Callable[[Piece, int, AtLeast], list[Piece] | None]) -> Law:
         pieces, by = sides[0], _number(sides[1])
         if pieces is None or by is None:
             return UNTRACKED
+        if law is not _masked:
+            pieces = settled(pieces)
         return divided(pieces, lambda piece: law(piece, by, call.at_least)) or UNTRACKED
 
     return by_number

@@ -13,7 +13,7 @@ from math import gcd
 from typing import Final
 
 from ..dims import Apply, Dim, Term, maximum, minimum, substitute, symbols
-from ..formula import Formula, all_of, ge, lt, negate
+from ..formula import Formula, all_of, any_of, ge, lt, negate
 from ..language import Index, Piece
 from .functions import AtLeast, corners, number, symbol_of
 
@@ -32,7 +32,7 @@ def modulo(piece: Piece, least: int, count: Dim, at_least: AtLeast) -> list[Piec
     b's and those from a's on.
     """
     term = number(piece)
-    if not piece.indices:
+    if not piece.indices and piece.doubt is False:
         return [replace(piece, term=(term - least) % count + least)]
     ends = corners(term, piece.indices, at_least)
     if ends is None:
@@ -43,9 +43,29 @@ def modulo(piece: Piece, least: int, count: Dim, at_least: AtLeast) -> list[Piec
     last = least + count - 1
     bounds = ((low - cycle, least, ge), (last, high - cycle, ge))
     same = all_of(law(a, b) for a, b, law in bounds if not at_least(a - b, 0))
-    within = replace(piece, term=term - cycle, given=all_of((piece.given, same)))
-    beyond = replace(piece, given=all_of((piece.given, negate(same))))
-    return [p for p in (within, *_around(beyond, low, high, least, count)) if p.given is not False]
+    doubt = all_of((piece.doubt, any_of((ge(high, piece.least), ge(-piece.least, low)))))
+    sure = replace(piece, given=all_of((piece.given, negate(doubt))), doubt=False, least=0)
+    within = replace(sure, term=term - cycle, given=all_of((sure.given, same)))
+    beyond = replace(sure, given=all_of((sure.given, negate(same))))
+    doubtful = replace(piece, given=all_of((piece.given, doubt)), doubt=False, least=0)
+    found = (
+        within,
+        *_around(beyond, low, high, least, count),
+        *_rounded(doubtful, low, high, piece.least, least, count),
+    )
+    return [p for p in found if p.given is not False]
+
+
+def _rounded(piece: Piece, low: Dim, high: Dim, held: int, least: int, count: Dim) -> Iterator[Piece]:
+    """Of numbers that floats hold up to one that is `held`, and round beyond. If they follow each other from
+    a number on, and those that are held are so many, all occur.
+    """
+    if piece.given is False:
+        return
+    known = next((abs(end) for end in (low, high) if isinstance(end, int)), held)
+    whole = is_run(piece) and isinstance(count, int) and held - known >= count
+    index = Index("#0", count, None, ordered=False)
+    yield replace(piece, term=least + symbol_of(index), indices=(index,), attained=whole)
 
 
 def _around(piece: Piece, low: Dim, high: Dim, least: int, count: Dim) -> Iterator[Piece]:
@@ -60,15 +80,20 @@ def _around(piece: Piece, low: Dim, high: Dim, least: int, count: Dim) -> Iterat
         yield _run(piece, least, end, negate(whole))
         yield _run(piece, first, last, negate(whole))
         return
-    steps = _progression(piece)
-    found = None if steps is None or not isinstance(count, int) else _records(*steps, least, count)
-    if found is None:
-        yield replace(_extremes(piece, least, least + count - 1, True), attained=False)
-        return
-    size = piece.indices[0].size
-    for first, after, lowest, highest in found:
+    step = _step(piece)
+    found = None if step is None or not isinstance(count, int) else _records(low, high, step, least, count)
+    size = (high - low) // (step or 1) + 1
+    for first, after, lowest, highest in found or ():
         given = all_of((ge(size, first), *([] if after is None else [lt(size, after)])))
         yield _extremes(piece, lowest, highest, given)
+    if found is None:
+        yield replace(_extremes(piece, least, least + count - 1, True), attained=False)
+        if step is not None and isinstance(count, int):
+            yield from (
+                replace(piece, term=end, indices=(), doubt=piece.given, least=abs(end) - step + 1)
+                for end in (least, least + count - 1)
+                if abs(end) > step + 1
+            )
 
 
 def _run(piece: Piece, low: Dim, high: Dim, given: Formula) -> Piece:
@@ -90,43 +115,41 @@ def two_ends(piece: Piece, low: Dim, high: Dim) -> Piece:
     return replace(piece, term=low + symbol_of(index), over=1, indices=(index,))
 
 
-def _progression(piece: Piece) -> tuple[int, int] | None:
-    """A first number and a step, of all numbers from the first on, if they are known; from the other end, if
-    that is.
-    """
-    if len(piece.indices) != 1 or not piece.indices[0].dense or not piece.attained:
-        return None
-    (index,) = piece.indices
+def _step(piece: Piece) -> int | None:
+    """How far each number is from the next, if that is known."""
+    names = {index.name for index in piece.indices}
     term = number(piece)
-    first, step = substitute(term, {index.name: 0}), None
-    step = substitute(term, {index.name: 1}) - first
-    if not isinstance(step, int) or term - first - step * symbol_of(index) != 0:
+    terms = term.terms if isinstance(term, Term) else ()
+    step = gcd(*(c for mono, c in terms if any(names & atom.symbols for atom in mono)))
+    if step == 0:
         return None
-    if not isinstance(first, int):
-        first, step = first + step * (index.size - 1), -step
-    return (first, step) if isinstance(first, int) else None
+    same = substitute(term, dict.fromkeys(names, 0))
+    by_one = replace(piece, term=(term - same) // step)
+    return step if by_one.term * step == term - same and is_run(by_one) else None
 
 
 def _records(
-    first: int, step: int, least: int, count: int
+    low: Dim, high: Dim, step: int, least: int, count: int
 ) -> list[tuple[int, int | None, int, int]] | None:
-    """From how many numbers on, up to before how many, which are the extremes modulo `count`: of a first
-    number and what follows, once these are in two cycles. None where they are too many.
+    """From how many numbers on, up to before how many, which are the extremes modulo `count`: of the least,
+    or of the greatest, if that is a number, and what follows, once these are in two cycles. None where they
+    are too many.
     """
     length = count // gcd(step, count)
-    if length > LONGEST:
+    first, step = (low, step) if isinstance(low, int) else (high, -step)
+    if length > LONGEST or not isinstance(first, int):
         return None
     cycle = (first - least) // count
     seen: list[tuple[int, int, int]] = []
-    low, high = least + count, least - 1
+    lowest, highest = least + count, least - 1
     for place in range(length + 1):
         at = (first + place * step - least) % count + least
-        low, high = min(low, at), max(high, at)
+        lowest, highest = min(lowest, at), max(highest, at)
         if (first + place * step - least) // count != cycle:
-            seen.append((place + 1, low, high))
+            seen.append((place + 1, lowest, highest))
     starts = [next(same) for _, same in groupby(seen, key=lambda s: s[1:])]
     ends = [*(start for start, _, _ in starts[1:]), None]
-    found = [(start, end, low, high) for (start, low, high), end in zip(starts, ends, strict=True)]
+    found = [(start, end, *extremes) for (start, *extremes), end in zip(starts, ends, strict=True)]
     return found if len(found) <= FEW else None
 
 

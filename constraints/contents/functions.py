@@ -262,11 +262,19 @@ def _are_apart(p: Piece, q: Piece) -> bool:
     places = dict(p.fixed)
     if any(places.get(axis, place) != place for axis, place in q.fixed):
         return True
-    return any(
-        all(negate(part) in parts_of(g) for part in alternatives_of(one))
-        for f, g in ((p.given, q.given), (q.given, p.given))
-        for one in parts_of(f)
+    return _exclude(p.given, q.given) or _exclude(q.given, p.given)
+
+
+def are_exclusive(pieces: Pieces) -> bool:
+    """Are all elements of one piece, at any sizes?"""
+    return all(
+        _exclude(p.given, q.given) or _exclude(q.given, p.given) for p, q in combinations(pieces.pieces, 2)
     )
+
+
+def _exclude(f: Formula, g: Formula) -> bool:
+    """Does a part of the first say that a part of the second is not so?"""
+    return any(all(negate(part) in parts_of(g) for part in alternatives_of(one)) for one in parts_of(f))
 
 
 def parts_of(formula: Formula) -> tuple[Formula, ...]:
@@ -391,9 +399,11 @@ def mapped(
 
 
 def divided(pieces: Pieces, law: Callable[[Piece], list[Piece] | None]) -> Pieces | None:
-    """Every piece of integers that is known as several others; None where one cannot be."""
+    """Every piece of integers that is known as several others; None where one cannot be. The law takes care
+    of what is in doubt.
+    """
     found: list[Piece] = []
-    for piece in settled(pieces).pieces:
+    for piece in pieces.pieces:
         parts = [piece] if piece.term is None else None if piece.over != 1 else law(piece)
         if parts is None:
             return None

@@ -25,6 +25,7 @@ from .functions import along, mapped, number, symbol_of
 from .values import (
     ANY_CHOICE,
     between,
+    is_float,
     of,
     pieces_of,
 )
@@ -34,11 +35,18 @@ def arange(call: Call) -> Elements | Pieces:
     start, end, step = call.named.get("start", 0), call.named.get("end"), call.named.get("step", 1)
     if end is None:
         start, end = 0, start
-    if not isinstance(start, int | Term) or not isinstance(step, int | Term):
+    first, by = of_number(start), of_number(step)
+    if first is None or by is None or not all(map(_is_exact, (first, by))):
         return UNTRACKED
     (size,) = call.result.shape
     index = along(-1, size)
-    return Pieces((Piece(start + step * symbol_of(index), 1, (index,)),))
+    over = max(first.pieces[0].over, by.pieces[0].over)  # powers of 2
+    a, b = (number(p) * (over // p.over) for p in (first.pieces[0], by.pieces[0]))
+    return Pieces((Piece(a + b * symbol_of(index), over, (index,)),))
+
+
+def _is_exact(pieces: Pieces) -> bool:
+    return not is_rounded(pieces) and all(map(is_float, pieces.pieces))
 
 
 def filled_with(name: str) -> Law:
@@ -193,7 +201,8 @@ def counted(call: Call) -> Elements | Pieces:
 
 
 def one_hot(call: Call) -> Elements | Pieces:
-    return Span(0, 1, attained=False)
+    """A one for each number, and zeros beside it where there are several classes."""
+    return Pieces((Piece(0, given=ge(call.result.shape[-1], 2)), Piece(1)))
 
 
 def bucket(call: Call) -> Elements | Pieces:

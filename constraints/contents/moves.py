@@ -15,6 +15,7 @@ from ..language import (
     Piece,
     Pieces,
     Slice,
+    Span,
     Tensor,
     product,
 )
@@ -24,6 +25,7 @@ from .functions import mapped, number, symbol_of
 from .shaping import indexed, moved, regrouped, shuffled
 from .values import (
     constant,
+    extremes_of,
     of,
     pieces_of,
 )
@@ -286,8 +288,10 @@ def differences(call: Call) -> Elements | Pieces:
     pieces, rank = call.pieces, call.input.rank
     if pieces is None or is_rounded(pieces) or call.named.get("n", 1) != 1 or len(call.named) > 3:
         return UNTRACKED
+    span = extremes_of(pieces, call.at_least)
+    far = UNTRACKED if span is None else Span(span.low - span.high, span.high - span.low, attained=False)
     if len(pieces.pieces) > 1:
-        return UNTRACKED
+        return far
     axis = call.named.get("dim", -1) % rank - rank
 
     def step(piece: Piece) -> Piece | None:
@@ -302,4 +306,4 @@ def differences(call: Call) -> Elements | Pieces:
         index = replace(here[0], size=here[0].size - 1)
         return replace(piece, term=by, indices=tuple(index if j is here[0] else j for j in piece.indices))
 
-    return mapped(pieces, step) or UNTRACKED
+    return mapped(pieces, step) or far

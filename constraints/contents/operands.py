@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ..dims import Term
 from ..formula import Formula, all_of, any_of, eq, ge, le, ne, negate
-from ..language import Context, Piece, Pieces, Tensor, product
+from ..language import Context, Piece, Tensor, product
 from .calls import of_number
 from .cycles import is_run
 from .dtypes import INTEGRAL
@@ -70,7 +70,7 @@ def _parts(
     c: Context, op: str, operand: Any, shaped: Tensor
 ) -> list[tuple[Piece, Corners, tuple[Formula, ...]]]:
     """The pieces of an operand that are known, with their extremes and where there is none of it; of others
-    it is told that nothing is known.
+    it is told that nothing is known. What floats have been rounded to is great, of the sign that it had.
     """
     if isinstance(operand, Tensor):
         if operand.elements is None:
@@ -86,7 +86,8 @@ def _parts(
         c.approximate(reason, "accept", negate(any_of(empty)))
         return []
     found = []
-    for piece in settled(Pieces(pieces.pieces)).pieces:
+    known = pieces if all(p.doubt is False or p.least > 1 for p in pieces.pieces) else settled(pieces)
+    for piece in known.pieces:
         nowhere = (*empty, negate(piece.given))
         ends = None if piece.term is None else corners(piece.term, piece.indices, c.at_least)
         if ends is not None:

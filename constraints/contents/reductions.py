@@ -18,7 +18,17 @@ from ..language import (
 )
 from .arithmetic import is_rounded, of_two, sum_of_two
 from .calls import Call, Law
-from .functions import AtLeast, along, combined, corners, is_partition, mapped, number, symbol_of
+from .functions import (
+    AtLeast,
+    along,
+    are_exclusive,
+    combined,
+    corners,
+    is_partition,
+    mapped,
+    number,
+    symbol_of,
+)
 from .shaping import moved
 from .values import (
     extremes,
@@ -173,8 +183,12 @@ def extreme_of(greatest: bool) -> Law:
         axes = range(rank) if dim in (None, ()) else dim if isinstance(dim, tuple) else (dim,)
         gone = {axis % rank - rank for axis in axes} if rank else set()
         found = None
-        if len(pieces.pieces) == 1 and not pieces.by_data:
-            found = mapped(pieces, partial(_at_corner, gone, greatest, call.at_least))
+        if not rank:
+            return pieces
+        if are_exclusive(pieces) and not pieces.by_data:
+            found = mapped(
+                pieces, partial(_at_corner, gone, len(gone) == rank, greatest, call.at_least), keeping=True
+            )
         if found is not None:
             return found if call.result.rank == rank else _closed_up(found, gone, rank)
         span = extremes_of(pieces, call.at_least)
@@ -188,11 +202,13 @@ def extreme_of(greatest: bool) -> Law:
     return extreme
 
 
-def _at_corner(gone: set[int], greatest: bool, at_least: AtLeast, piece: Piece) -> Piece | None:
-    if any(axis in gone for axis, _ in piece.fixed) or not piece.attained or piece.given is not True:
+def _at_corner(
+    gone: set[int], whole: bool, greatest: bool, at_least: AtLeast, piece: Piece
+) -> Piece | None:
+    if any(axis in gone for axis, _ in piece.fixed) or not piece.attained:
         return None
-    inner = [i for i in piece.indices if i.axis in gone]
-    if any(i.axis is None for i in piece.indices):
+    inner = [i for i in piece.indices if whole or i.axis in gone]
+    if any(i.axis is None for i in piece.indices) and not whole:
         return None
     ends = corners(number(piece), inner, at_least) if inner else None
     if inner and ends is None:
@@ -200,4 +216,4 @@ def _at_corner(gone: set[int], greatest: bool, at_least: AtLeast, piece: Piece) 
     term = number(piece)
     if ends is not None:
         term = maximum(*ends[1]) if greatest else minimum(*ends[0])
-    return replace(piece, term=term, indices=tuple(i for i in piece.indices if i.axis not in gone))
+    return replace(piece, term=term, indices=tuple(i for i in piece.indices if i not in inner))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..dims import Dim
+from ..dims import Dim, maximum
 from ..language import (
     UNTRACKED,
     Elements,
@@ -98,8 +98,9 @@ def _axes_of(call: Call) -> Iterable[Elements | Pieces]:
 def _digit(found: Pieces, below: Dim, size: Dim, at_least: AtLeast) -> Elements | Pieces:
     """`x // below % size`."""
     (piece, *others) = found.pieces
-    if others or piece.term is None or not at_least(below, 1):
+    if others or piece.term is None:
         return UNTRACKED
+    below, size = (n if at_least(n, 1) else maximum(n, 1) for n in (below, size))  # of 0 there are none
     whole = replace(found, pieces=(replace(piece, term=piece.term // below),))
     return divided(whole, lambda p: modulo(p, 0, size, at_least)) or UNTRACKED
 

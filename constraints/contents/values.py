@@ -161,7 +161,7 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
     )
     if limit is None or pieces.roundings > 1 << SPARE:
         return pieces if limit is None else None
-    if dtype not in DIGITS:
+    if dtype not in DIGITS and (dtype not in INTEGRAL or fractions):
         pieces = settled(pieces)
     found: list[Piece] = []
     unknown: list[Formula] = [p.given for p in pieces.pieces if p.term is None]
