@@ -25,7 +25,19 @@ from ..language import (
 from .calls import CASTS, Call, Law, Named, of_number
 from .cycles import is_run, modulo, two_ends
 from .dtypes import DIGITS, INTEGRAL, SMALL, limits
-from .functions import Reach, combined, corners, divided, gathered, is_partition, mapped, number, symbol_of
+from .functions import (
+    Reach,
+    aligned,
+    combined,
+    corners,
+    divided,
+    gathered,
+    is_partition,
+    known,
+    mapped,
+    number,
+    symbol_of,
+)
 from .values import (
     constant,
     is_float,
@@ -169,9 +181,8 @@ def _true_quotient(call: Call) -> Elements | Pieces:
 
 def _floor_quotient(call: Call, p: Piece, q: Piece) -> tuple[Dim, Dim] | None:
     """floor(p / q), for a divisor that is positive and the same everywhere."""
-    if q.indices or not call.at_least(number(q), 1) or p.over != 1 or q.over != 1:
-        return None
-    return number(p) // number(q), 1
+    n = _divisor(call, q)
+    return None if n is None or p.over != 1 else (number(p) // n, 1)
 
 
 def _cut_by(least: int, divisor: Piece) -> int:
@@ -180,16 +191,43 @@ def _cut_by(least: int, divisor: Piece) -> int:
     return least // n if n is not None and n > 0 else 0
 
 
+def _divisor(call: Call, piece: Piece) -> Dim | None:
+    """What the piece divides by, if it is positive and the same everywhere. Integers are not divided by 0."""
+    n = number(piece)
+    if piece.indices or piece.over != 1 or piece.doubt is not False:
+        return None
+    if call.at_least(n, 1):
+        return n
+    return maximum(n, 1) if call.at_least(n, 0) and call.result.dtype in INTEGRAL else None
+
+
 def remainder(call: Call) -> Elements | Pieces:
-    """`x % n`, of the sign of n, which is positive and the same everywhere."""
+    """`x % n`, of the sign of n, which is positive and the same all over what a piece has of x."""
     a, b = call.operand("input"), call.operand("other")
     if a is None or b is None or is_rounded(a) or is_rounded(b) or call.result.dtype not in INTEGRAL:
         return UNTRACKED
-    (divisor, *others) = b.pieces
-    n = divisor.term
-    if others or n is None or divisor.indices or divisor.over != 1 or not call.at_least(n, 1):
-        return UNTRACKED
-    return divided(a, lambda p: modulo(p, 0, n, call.at_least)) or UNTRACKED
+    apart, parts = is_partition(b), []
+    for q in known(b):
+        n = _divisor(call, q)
+        there = (aligned(p, q)[0] for p in known(a))
+        beside = tuple(_beside(q, apart, p) for p in there if p is not None)
+        law = partial(modulo, least=0, count=n, at_least=call.at_least)
+        found = None if n is None else divided(replace(a, pieces=beside), law)
+        if found is None:
+            return UNTRACKED
+        parts.append(found)
+    unknown = tuple(p for side in (a, b) for p in side.pieces if p.term is None)
+    return union([*parts, replace(a, pieces=unknown, by_data=b.by_data)])
+
+
+def _beside(other: Piece, apart: bool, piece: Piece) -> Piece:
+    """The piece where there is the other, of several that lie apart, or not."""
+    return replace(
+        piece,
+        given=all_of((piece.given, other.given)),
+        fixed=tuple(dict.fromkeys((*piece.fixed, *other.fixed))),
+        attained=piece.attained and other.attained and apart,
+    )
 
 
 def remainder_of_sign(call: Call) -> Elements | Pieces:

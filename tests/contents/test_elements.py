@@ -164,7 +164,9 @@ STEPS = [
     unary("triu", lambda t: t.triu()),
     unary("pad", lambda t: torch.nn.functional.pad(t, (1, 2), value=4), (1, 2), value=4),
     unary("max", lambda t: t.max()),
-    Step("masked_fill", lambda t: (t, _halves(t)[0], 7), lambda t, n, m: t.masked_fill(torch.arange(n) > 1, 7)),
+    Step(
+        "masked_fill", lambda t: (t, _halves(t)[0], 7), lambda t, n, m: t.masked_fill(torch.arange(n) > 1, 7)
+    ),
     Step("pow", lambda t: (2, t), lambda t, n, m: torch.pow(2, t)),
     Step("arange", lambda t: (0, N, 0.5), lambda t, n, m: torch.arange(0, n, 0.5)),
     Step("arange", lambda t: (60 * N,), lambda t, n, m: torch.arange(60 * n)),
