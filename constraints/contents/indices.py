@@ -10,11 +10,11 @@ from msgspec import structs
 
 from ..dims import Apply, Dim, Term, lone_atom
 from ..formula import Formula, all_of, any_of, eq, ge, lt, negate
-from ..language import Context, Direction, Dots, Pieces, Tensor, product
+from ..language import Context, Direction, Dots, Piece, Pieces, Tensor, product
 from .dtypes import INTEGRAL
 from .functions import corners
 from .masks import one_value
-from .values import extremes, of, pieces_of
+from .values import of, pieces_of
 
 Named = Mapping[str, Any]
 
@@ -72,14 +72,28 @@ def _classes(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
     input, target, ignored = named["input"], named["target"], named.get("ignore_index", -100)
     if target.dtype not in INTEGRAL or not input.shape or one_value(target) == ignored:
         return
-    if isinstance(target.elements, Pieces):
-        left = tuple(p for p in target.elements.pieces if p.term != ignored or p.over != 1)
-        target = structs.replace(target, elements=replace(target.elements, pieces=left))
+    pieces, size = pieces_of(of(target), target.shape), input.shape[min(1, input.rank - 1)]
+    if pieces is not None and isinstance(ignored, int):
+        left = tuple(_beside(p, ignored, size) for p in pieces.pieces if p.term != ignored or p.over != 1)
         if not left:
             return
-    span = extremes(target)
-    if span is None or not isinstance(span.low, int) or not isinstance(ignored, int) or ignored < span.low:
-        yield target, input.shape[min(1, input.rank - 1)], False
+        target = structs.replace(target, elements=replace(pieces, pieces=left))
+    yield target, size, False
+
+
+def _beside(piece: Piece, ignored: int, size: Dim) -> Piece:
+    """The piece; as one of which some do not count, unless what is ignored is a class, or is not the least.
+    """
+    ends = None if piece.term is None else corners(piece.term, piece.indices, _surely)
+    if ignored >= 0:
+        apart = _surely(size, ignored + 1)
+    else:
+        apart = ends is not None and all(isinstance(low, int) and low != ignored for low in ends[0])
+    return piece if apart else replace(piece, attained=False)
+
+
+def _surely(dim: Dim, bound: int) -> bool:
+    return isinstance(dim, int) and dim >= bound
 
 
 def _items(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:

@@ -127,6 +127,8 @@ EXACT: list[tuple[Callable[[Tensor, Tensor], Any], str]] = [
     (lambda rel, x: rel.put(arange(n(x)), x), "q <= 3*R"),
     (lambda rel, x: rel[arange(n(x)), arange(n(x))], "q <= 3 and q <= R"),
     (lambda rel, x: F.nll_loss(torch.zeros(n(x), n(rel)), arange(n(x))), "q <= R"),
+    (lambda rel, x: F.nll_loss(torch.zeros(n(x), 6), arange(n(x)) - 101), "q < 1"),
+    (lambda rel, x: F.nll_loss(torch.zeros(n(x), 4), arange(n(x)), ignore_index=2), "q <= 4"),
     (lambda rel, x: F.one_hot(arange(n(x)), n(rel)), "q <= R"),
     (lambda rel, x: rel[arange(n(x)) & 3], "q <= R or 4 <= R"),
     (lambda rel, x: rel[arange(n(x)) ^ 1], "q + q % 2 <= R"),
@@ -178,6 +180,7 @@ OPEN: list[Callable[[Tensor, Tensor], Any]] = [
     lambda rel, x: rel[(torch.rand(9) * n(x)).long()],
     lambda rel, x: rel[2 ** arange(n(x))],
     lambda rel, x: rel[arange(n(x)).float().sqrt().long()],
+    lambda rel, x: F.nll_loss(torch.zeros(n(x), n(rel)), arange(n(x)), ignore_index=2),
     lambda rel, x: rel[arange(n(x)).view(torch.int32).long()],
     lambda rel, x: torch.zeros(2049 + n(x), 2)[arange(2049 + n(x)).half().long()],
 ]
