@@ -211,9 +211,10 @@ def remainder(call: Call) -> Elements | Pieces:
         n = _divisor(call, q)
         there = (aligned(p, q)[0] for p in known(a))
         beside = tuple(_beside(q, apart, p) for p in there if p is not None)
+        if n is None:
+            return UNTRACKED
         law = partial(modulo, least=0, count=n, at_least=call.at_least)
-        found = None if n is None else divided(replace(a, pieces=beside), law)
-        if found is None:
+        if (found := divided(replace(a, pieces=beside), law)) is None:
             return UNTRACKED
         parts.append(found)
     unknown = tuple(p for side in (a, b) for p in side.pieces if p.term is None)

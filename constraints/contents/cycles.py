@@ -124,8 +124,8 @@ def _step(piece: Piece) -> int | None:
     if step == 0:
         return None
     same = substitute(term, dict.fromkeys(names, 0))
-    by_one = replace(piece, term=(term - same) // step)
-    return step if by_one.term * step == term - same and is_run(by_one) else None
+    by_one = (term - same) // step
+    return step if by_one * step == term - same and is_run(replace(piece, term=by_one)) else None
 
 
 def _records(
@@ -149,7 +149,7 @@ def _records(
             seen.append((place + 1, lowest, highest))
     starts = [next(same) for _, same in groupby(seen, key=lambda s: s[1:])]
     ends = [*(start for start, _, _ in starts[1:]), None]
-    found = [(start, end, *extremes) for (start, *extremes), end in zip(starts, ends, strict=True)]
+    found = [(start, end, low, high) for (start, low, high), end in zip(starts, ends, strict=True)]
     return found if len(found) <= FEW else None
 
 

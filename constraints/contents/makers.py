@@ -40,8 +40,9 @@ def arange(call: Call) -> Elements | Pieces:
         return UNTRACKED
     (size,) = call.result.shape
     index = along(-1, size)
-    over = max(first.pieces[0].over, by.pieces[0].over)  # powers of 2
-    a, b = (number(p) * (over // p.over) for p in (first.pieces[0], by.pieces[0]))
+    parts = (first.pieces[0], by.pieces[0])
+    over = maximum(*(p.over for p in parts))  # powers of 2
+    a, b = (number(p) * (over // p.over) for p in parts)
     return Pieces((Piece(a + b * symbol_of(index), over, (index,)),))
 
 
