@@ -52,7 +52,7 @@ from ..constraints.language import (
 from ..constraints.lifting import bounded
 from ..constraints.opnames import canonical, is_in_place
 from ..constraints.program import Argument, Node, Origin, Program, Ref
-from ..constraints.rows import Deeper, deepened
+from ..constraints.rows import Deeper
 from ..constraints.rules.reach import POINTWISE
 from ..constraints.spec import Declared, Spec
 from ..constraints.system import Answer, Condition, End, Oracle, Path, System
@@ -414,7 +414,7 @@ class Recording(Ledger):
         """Declares more of the rows, for this run and those after it."""
         self.is_narrowed |= bool(wanted.bounded) and not all(made.forced for made in self._made)
         self.limits.update((name, (most, here(self.names))) for name, most in wanted.bounded.items())
-        self.declare(deepened(self.domain, wanted))
+        self.declare(self.domain.deepened(wanted))
         self.spec = dataclasses.replace(self.spec, domain=self.domain)
         self.oracle.domain = self.domain
 
