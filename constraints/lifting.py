@@ -19,6 +19,7 @@ from typing import Any, Final, NoReturn, Protocol, TypeAlias
 
 from msgspec import structs
 
+from .broadcasting import broadcast
 from .dims import Dim, Term, maximum, substitute, sym, symbols
 from .equations import Equations
 from .formula import Formula, all_of, any_of, eq, free_symbols, ge, le, negate
@@ -518,11 +519,11 @@ def opened(g: Caller, tensor: Tensor) -> Tensor:
         long = ranks[part.name] or 0
         own = tuple(dim_at(part.name, i - long) for i in range(part.start, long - part.stop))
         _declared(g, own)
-        dims = _broadcast(g, dims, own)
+        dims = broadcast(g, dims, own)
     if not rest:
         return _replaced(tensor, dims, product(dims))
     inner, taken = _taken(g, rest, len(dims))
-    dims = _broadcast(g, taken, dims)
+    dims = broadcast(g, taken, dims)
     return structs.replace(_replaced(tensor, (inner, *dims), inner), layout=_relaid(tensor))
 
 
@@ -538,12 +539,6 @@ def _number(g: Caller, dim: Dim) -> int | None:
         return simple
     low, high = g.bounds.ranges.get(str(simple), (-inf, inf))
     return int(low) if low == high else None
-
-
-def _broadcast(g: Caller, a: Shape, b: Shape) -> Shape:
-    from .rules.common import broadcast
-
-    return broadcast(g, a, b)
 
 
 def _taken(g: Caller, row: Row, number: int) -> tuple[Dim, Shape]:
