@@ -109,21 +109,22 @@ def _compared(op: str, left: Any, right: Any) -> Truths | None:
     if b is None and a is not None:
         op, left, b = MIRRORED[op], right, a
     span = extremes(left) if isinstance(left, Tensor) and left.dtype in INTEGRAL else None
-    if b is None or span is None or span.by_data:
+    if b is None or span is None:
         return None
+    decided = span.attained and not span.by_data
     if op in ("eq", "ne"):
-        return _equal(op, left, b, span)
+        return _equal(op, left, b, span) if decided else None
     within = _crossing(op, left.elements, b)
     low, high = COMPARISONS[op](span.low, b), COMPARISONS[op](span.high, b)
     found = Truths(low, high, within) if op in ("lt", "le") else Truths(high, low, within)
     certain = found.every is True or found.some is False
-    return found if span.attained or certain else None
+    return found if decided or certain else None
 
 
 def _equal(op: str, left: Tensor, number: Dim, span: Span) -> Truths | None:
     """Of integers that follow each other some are equal to a number between the ends, and all if both are."""
     pieces = pieces_of(left.elements, left.shape)
-    if pieces is None or len(pieces.pieces) > 1 or not span.attained or not is_run(pieces.pieces[0]):
+    if pieces is None or len(pieces.pieces) > 1 or not is_run(pieces.pieces[0]):
         return None
     some, every = (
         all_of((law(number, span.low), other(number, span.high))) for law, other in ((ge, le), (eq, eq))
