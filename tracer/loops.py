@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, TypeVar
 
 import torch
 
+from ..constraints.counting import chosen
 from ..constraints.dims import Dim, Term, sym, symbols
 from ..constraints.forall import for_all
 from ..constraints.formula import (
@@ -48,6 +49,7 @@ from ..constraints.formula import (
     ge,
     implies,
     le,
+    negate,
     rewrite,
 )
 from ..constraints.language import Constraint, Dynamic, Tensor
@@ -133,6 +135,8 @@ class Loop:
         self._elements: Iterator[Any] | None = None
         self.gathers: FrameType | None = None
         """The frame of the list comprehension that the loop is, which keeps what it gathers out of sight."""
+        self._filter: Formula | None = None
+        """Where it holds of an iteration, the list comprehension that the loop is keeps an element."""
         self._gathered: list[tuple[Stage, tuple[str, ...]]] = []
         """For each iteration what it was run for, and the sizes that the data decided in it."""
         self._first_datum = 0
@@ -438,8 +442,9 @@ class Loop:
     def _some(self, lists: Sequence[Law], ways: Sequence[Way], n: Dim) -> Iterator[_Filled]:
         """Of lists that the data decide which iterations put an element into."""
         run = self.run
-        if any(self._is_of_sizes(turn) for way in self._ended for turn in way.turns):
-            self.fail("sizes decide how many elements a list has")
+        if ways and any(self._is_of_sizes(turn) for way in self._ended for turn in way.turns):
+            yield from self._chosen_by_sizes(lists, ways, n)
+            return
         if not ways:
             yield from ((id(one), tuple(member.held for member in one.cell.children)) for one in lists)
             return
@@ -452,6 +457,37 @@ class Loop:
             several = run.loops.families.gathered(body, cell)
             yield id(one), (*(member.held for member in one.cell.children), several)
 
+    def _chosen_by_sizes(self, lists: Sequence[Law], ways: Sequence[Way], n: Dim) -> Iterator[_Filled]:
+        """Of lists that the number of an iteration decides whether it puts an element into."""
+        given = [bool(way.given.keys() & {id(one) for one in lists}) for way in self._ended]
+        turns = [way.turns[0] for way, gives in zip(self._ended, given, strict=True) if gives and way.turns]
+        several = self._of_those(turns[0].known if turns else None, ways, self._first, n)
+        for one, all_of_them in zip(lists, several, strict=True):
+            yield id(one), (*(member.held for member in one.cell.children), all_of_them)
+
+    def _of_those(
+        self, formula: Formula | None, ways: Sequence[Way], first: int, n: Dim
+    ) -> Iterator[Repeated]:
+        """For each list what the iterations from the first on give to it for whose number the formula holds.
+        It is the only branch in the body.
+        """
+        run, families = self.run, self.run.loops.families
+        asked = {turn.formula for way in self._ended for turn in way.turns}
+        single = len(ways) == 1 and len(self._ended) == 2 and len(asked) == 1 and not self._data
+        found = None if formula is None or not single else chosen(formula, self.index, first, n)
+        made = None if found is None else families.joined(self.index, n, ways)
+        if found is None or made is None:
+            self.fail("sizes decide how many elements a list has")
+        body, cells = made
+        for cell in cells:
+            whole, count = families.gathered(body, cell), run.simplified(found.count)
+            if whole.alike:
+                yield Repeated.each(run, count, whole.one)
+            elif (at := found.at) is not None:
+                yield Repeated.of(run, count, lambda j, of=whole.at, at=at: of(at(j)))  # type: ignore[misc]
+            else:
+                self.fail("no size says which iterations give an element")
+
     def _is_of_sizes(self, turn: Turn) -> bool:
         """Do sizes alone decide the branch?"""
         return turn.formula is not None and free_symbols(turn.formula).isdisjoint(self._data)
@@ -462,6 +498,7 @@ class Loop:
         """A branch that does not go one way in all iterations: this time one of the two."""
         if formula is not None:
             self.suspects_last(formula)
+            self._notes_filter(formula)
         step = len(self.turns)
         taken = self._planned[step] if step < len(self._planned) else True
         if step >= len(self._planned):
@@ -544,6 +581,10 @@ class Loop:
 
     def close(self, gathered: list[Any]) -> None:
         """What a list comprehension has gathered, with one element for all that one iteration stands for."""
+        if not any(stage is Stage.ALL for stage, _ in self._gathered):
+            return None
+        if self._filter is not None:
+            return self._close_filtered(gathered, self._filter)
         if len(gathered) != len(self._gathered):
             self.fail("not every iteration gives an element")
         stages = [(element, *made) for element, made in zip(gathered, self._gathered, strict=True)]
@@ -560,6 +601,37 @@ class Loop:
             return self._close_family(gathered)
         self.run.loops.remember_list(gathered)
         refill(gathered, _members(self.run, runs(cells[: len(members)], self.run.simplified)))
+
+    def _close_filtered(self, gathered: list[Any], formula: Formula) -> None:
+        """Of a comprehension that keeps an element where the formula holds of the iteration's number: the
+        formula is asked of those that run as they are, too, and the way that is taken first is the one that
+        gives an element.
+        """
+        own = [i for i in range(self._first) if rewrite(formula, {self.index: i}) is True]
+        known = all(isinstance(rewrite(formula, {self.index: i}), bool) for i in range(self._first + 1))
+        supposed = rewrite(formula, {self.index: self._first}) is True
+        gives = [way for way in self._ended if way.turns and way.turns[0].known == formula]
+        if not known or self._last or len(gives) != 1 or len(gathered) != len(own) + supposed + 1:
+            self.fail("not every iteration gives an element")
+        cells = self._look_at([*gathered[: len(own)], gathered[-1]])
+        ways = [Way((cells[-1],), gives[0].data, self._known(gives[0], self.count))]
+        (several,) = self._of_those(formula, ways, self._first, self.count)
+        self.run.loops.remember_list(gathered)
+        refill(gathered, [*gathered[: len(own)], several])
+
+    def _notes_filter(self, formula: Formula) -> None:
+        """Notes if the branch is the `if` of the list comprehension that the loop is: it goes back to its
+        `for` where no element is kept.
+        """
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and is_of_package(frame.f_code.co_filename):
+            frame = frame.f_back
+        if frame is None or frame is not self.gathers:
+            return
+        following = (i for at, i in instructions(frame.f_code).items() if at >= frame.f_lasti)
+        jump = next((i for i in following if i.opname.startswith("POP_JUMP")), None)
+        if jump is not None and instructions(frame.f_code)[jump.argval].opname == "FOR_ITER":
+            self._filter = formula if jump.opname.endswith("FALSE") else negate(formula)
 
     def _look_at(self, elements: list[Any]) -> list[Cell]:
         """What is to be seen of each element."""
@@ -705,7 +777,7 @@ def _driven_by(
 
 _PACKAGE: Final = __name__.partition(".")[0] + "."
 _GOING_THROUGH: Final = {control.__file__, higher_order.__file__, merging.__file__}
-_CONSUMING: Final = ("symbolic_list", "symbolic_sum", "<listcomp>", "__torch_function__")
+_CONSUMING: Final = ("symbolic_list", "symbolic_sum", "_reduce", "<listcomp>", "__torch_function__")
 """Files and functions of this package that call what the program gives them."""
 
 
