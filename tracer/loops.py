@@ -122,6 +122,8 @@ class Loop:
         self._things = Things({}, {})
         self._numbers: dict[int, Dim] = {}
         """By the identity of the law of each number that grows, what stands for it."""
+        self._counts: frozenset[str] = frozenset()
+        """The names of all that have stood for numbers that grow."""
         self._within: list[Formula] = []
         """Between what these numbers lie."""
         self._filled: dict[int, tuple[Any, ...]] = {}
@@ -336,6 +338,7 @@ class Loop:
         self._within += [] if low is None else [ge(number, low)]
         self._within += [] if high is None else [le(number, high)]
         self._numbers[id(law)] = number
+        self._counts |= symbols(number)
         return number
 
     def _unknown(self) -> Term:
@@ -473,7 +476,7 @@ class Loop:
         """
         run, families = self.run, self.run.loops.families
         asked = {turn.formula for way in self._ended for turn in way.turns}
-        single = len(ways) == 1 and len(self._ended) == 2 and len(asked) == 1 and not self._data
+        single = len(ways) == 1 and len(self._ended) == 2 and len(asked) == 1 and self._counts.issuperset(self._data)
         found = None if formula is None or not single else chosen(formula, self.index, first, n)
         made = None if found is None else families.joined(self.index, n, ways)
         if found is None or made is None:
@@ -581,8 +584,8 @@ class Loop:
 
     def close(self, gathered: list[Any]) -> None:
         """What a list comprehension has gathered, with one element for all that one iteration stands for."""
-        if not any(stage is Stage.ALL for stage, _ in self._gathered):
-            return None
+        if not gathered or not any(stage is Stage.ALL for stage, _ in self._gathered):
+            return None  # no way through the body gives an element, or none stands for several
         if self._filter is not None:
             return self._close_filtered(gathered, self._filter)
         if len(gathered) != len(self._gathered):
@@ -607,17 +610,22 @@ class Loop:
         formula is asked of those that run as they are, too, and the way that is taken first is the one that
         gives an element.
         """
-        own = [i for i in range(self._first) if rewrite(formula, {self.index: i}) is True]
-        known = all(isinstance(rewrite(formula, {self.index: i}), bool) for i in range(self._first + 1))
-        supposed = rewrite(formula, {self.index: self._first}) is True
+        *answers, guess = (self._asked_at(formula, i) for i in range(self._first + 1))
+        own = [answer for answer in answers if answer is Answer.ALWAYS]
+        supposed = guess is not Answer.NEVER
         gives = [way for way in self._ended if way.turns and way.turns[0].known == formula]
-        if not known or self._last or len(gives) != 1 or len(gathered) != len(own) + supposed + 1:
+        known = Answer.SOMETIMES not in answers and not self._last and len(gives) == 1
+        if not known or len(gathered) != len(own) + supposed + 1:
             self.fail("not every iteration gives an element")
         cells = self._look_at([*gathered[: len(own)], gathered[-1]])
         ways = [Way((cells[-1],), gives[0].data, self._known(gives[0], self.count))]
         (several,) = self._of_those(formula, ways, self._first, self.count)
         self.run.loops.remember_list(gathered)
         refill(gathered, [*gathered[: len(own)], several])
+
+    def _asked_at(self, formula: Formula, i: int) -> Answer:
+        """Does the formula hold of iteration i, if there is one?"""
+        return self.run.judged(rewrite(formula, {self.index: i}), (ge(self.count, i + 1),))
 
     def _notes_filter(self, formula: Formula) -> None:
         """Notes if the branch is the `if` of the list comprehension that the loop is: it goes back to its

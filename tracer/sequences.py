@@ -310,6 +310,11 @@ class Repeated(SymbolicTensor):
         self.total = self._equal_sizes
         return self
 
+    def moved(self, count: Dim, at: At) -> Repeated:
+        """Some of these elements, at other places."""
+        some = Repeated.of(self.run, count, at, self.alike, self.one)
+        return some.of_one_shape() if self.same else some
+
     def _equal_sizes(self, axis: int) -> Dim | None:
         value = self.at(0).value
         return self.count * value.shape[axis] if isinstance(value, Tensor) else None
@@ -465,7 +470,7 @@ def _while(first: int, stop: int, there: Callable[[int], bool]) -> Iterator[int]
 def _every(member: Repeated, step: int) -> Repeated:
     """The elements at 0, s, 2*s, …: ceil(n / s) of them. The member stands for many."""
     count = ceildiv(member.count, step)
-    return Repeated.of(member.run, count, lambda k: member.at(step * k), member.alike, member.one)
+    return member.moved(count, lambda k: member.at(step * k))
 
 
 def _backwards(member: Any) -> Any:
@@ -496,7 +501,7 @@ def _without(
             del left[0]
         else:
             at = member.at if member.alike or from_behind else _next(member)
-            left[0] = Repeated.of(run, member.count - 1, at, member.alike, member.one)
+            left[0] = member.moved(member.count - 1, at)
             n -= 1
     return left
 
