@@ -38,13 +38,15 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, TypeVar
 import torch
 
 from ..constraints.counting import chosen
-from ..constraints.dims import Dim, Term, sym, symbols
+from ..constraints.dims import Dim, Term, floordiv, sym, symbols
 from ..constraints.forall import for_all
 from ..constraints.formula import (
     Formula,
     all_of,
     any_of,
+    Compare,
     conjuncts,
+    eq,
     free_symbols,
     ge,
     implies,
@@ -55,7 +57,7 @@ from ..constraints.formula import (
 from ..constraints.language import Constraint, Dynamic, Tensor
 from ..constraints.program import Iteration, Node, Ref
 from ..constraints.system import Answer
-from . import control, higher_order, merging, sequences
+from . import control, higher_order, ledger, merging, numbers, sequences
 from .cells import LASTING, Cell, Place, alike, runs, with_sizes
 from .families import Families, Gathered, Way
 from .heap import Function, Unseen, function_of, look, walk
@@ -63,7 +65,7 @@ from .laws import AsWritten, Check, Growth, Knowledge, Law, Things, Unlike, gues
 from .ledger import Mark, Position
 from .numbers import Real, size
 from .origins import here, is_inner, is_of_package
-from .plans import NotSummarised, Plans, Site, Turn
+from .plans import NotSummarised, Plans, Repetition, Site, Turn
 from .sequences import Handle, Lazy, Repeated, RepeatingTuple, instruction, instructions, physical, refill
 from .symbolic import SymbolicTensor
 
@@ -201,6 +203,30 @@ class Loop:
         self.gathers = frames[-1] if frames[-1].f_code.co_name == "<listcomp>" else None
         self.index = self.run.index(_target(frame))
         return self._iterations(self.count, peeled)
+
+    def repeats(self, frame: FrameType, peeled: int) -> None:
+        """Begins as a `while` in the frame."""
+        self._maker, self._frames = None, (frame,)
+        self._own = {function_of(frame.f_code)}
+        self.called = {function_of(frame.f_code): frame.f_globals}
+        self.called.update(self.run.loops.plans.called(self.site))
+        self.index = self.run.index("step")
+        self._elements = self._iterations(self.count, peeled)
+
+    def goes_on(self, test: Formula) -> bool:
+        """What a `while` is told that tests this behind an iteration: whether there is another one. So it has
+        to be that the test holds there if and only if the number of the next one is less than `count`.
+        """
+        assert self._elements is not None
+        if self.stage is not None:
+            done = sym(self.index) if self.stage is Stage.ALL else len(self._gathered)
+            following, last = le(done + 1, self.count - 1), eq(done + 1, self.count)
+            judged = self.run.judged
+            goes_on = judged(following) is Answer.NEVER or judged(test, (following,)) is Answer.ALWAYS
+            ends = judged(last) is Answer.NEVER or judged(test, (last,)) is Answer.NEVER
+            if test != following and not (goes_on and ends):
+                self.fail("a `while` does not end where it was thought to")
+        return next(self._elements, None) is not None
 
     def _one_by_one(self) -> Iterator[Any]:
         with self.run.calls.within(self.site):
@@ -809,6 +835,33 @@ def _is_programs(frame: FrameType, run: CodeType) -> bool:
     return True
 
 
+def _asking() -> FrameType | None:
+    """The frame of the program that compares sizes now; None where it is the rule of an operator that does."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and is_of_package(frame.f_code.co_filename):
+        if frame.f_code.co_filename not in _COMPARING:
+            return None
+        frame = frame.f_back
+    return frame
+
+
+_COMPARING: Final = {__file__, numbers.__file__, ledger.__file__.replace("ledger", "record")}
+"""What runs when the program compares sizes."""
+
+
+def _begins_while(frame: FrameType) -> tuple[int, bool] | None:
+    """Where the body begins of a `while` whose test the frame is at, and whether an iteration lies behind."""
+    code = instructions(frame.f_code)
+    at = [i for i in code.values() if i.offset >= frame.f_lasti and i.opname != "EXTENDED_ARG"]
+    jump = at[0] if at[0].opname.startswith("POP_JUMP") else at[1] if len(at) > 1 else at[0]
+    if jump.opname == "POP_JUMP_BACKWARD_IF_TRUE":
+        return int(jump.argval), True
+    if jump.opname == "POP_JUMP_FORWARD_IF_FALSE":
+        following = next((i.offset for i in at if i.offset > jump.offset), None)
+        return None if following is None else (following, False)
+    return None
+
+
 # --- all loops of a run ----------------------------------------------------------------------------------
 
 
@@ -841,6 +894,12 @@ class Loops:
         self.calls: list[MergedCall] = []
         """The calls whose ways are being merged, the innermost last."""
         self._active: list[Loop] = []
+        self._within_test = False
+        """Is it being told whether a `while` goes on?"""
+        self._whiles: dict[int, dict[Site, Loop]] = {}
+        """By the identity of its frame and where its body begins, the loop that a `while` is."""
+        self._tests: dict[tuple[int, Site], Dim] = {}
+        """What a `while` has tested last behind an iteration."""
         self._closing: list[tuple[FrameType, Loop]] = []
         self._undo: dict[tuple[int, Any], Callable[[], object]] = {}
         self._kept: list[Any] = []
@@ -856,6 +915,62 @@ class Loops:
     def ranges(self, *args: Any) -> Any:
         """`range`, called by the program."""
         return sequences.counting_range(self.run, sys._getframe(2), *args)
+
+    def repeats(self, test: Formula, asking: Callable[[Formula], bool]) -> bool | None:
+        """Whether a `while` goes on whose test is asked now; None where it is none that is summarised.
+
+        With t(0) = t >= 0 and t(k) = t - k*d, d >= 1, it has t // d + 1 iterations: that is what is tried.
+        """
+        frame = None if self._within_test else _asking()
+        place = None if frame is None else _begins_while(frame)
+        if frame is None or place is None:
+            return None
+        self._within_test = True
+        try:
+            return self._while(test, asking, frame, place)
+        finally:
+            self._within_test = False
+
+    def _while(
+        self, test: Formula, asking: Callable[[Formula], bool], frame: FrameType, place: tuple[int, bool]
+    ) -> bool | None:
+        plans = self.plans
+        site, is_behind = Site(frame.f_code, place[0]), place[1]
+        loop = self._whiles.get(id(frame), {}).get(site)
+        if loop is not None and is_behind:
+            goes_on = loop.goes_on(test)
+            if not goes_on:
+                del self._whiles[id(frame)][site]
+            return goes_on
+        if loop is not None:
+            loop.left()
+            del self._whiles[id(frame)][site]
+        step, peeled = plans.repetitions.get(site), plans.peeled(site)
+        if is_behind or step is None or peeled is None or not isinstance(test, Compare) or test.op != ">=":
+            return None
+        if not asking(test):
+            return False
+        count = self.run.simplified(floordiv(test.term, -step) + 1) if self.run.certain(ge(-step, 1)) else 0
+        if isinstance(count, int):
+            return True
+        loop = Loop(self.run, Lazy(self.run, count, lambda k: True), site, frame)
+        self._whiles.setdefault(id(frame), {})[site] = loop
+        loop.repeats(frame, peeled)
+        return loop.goes_on(True)
+
+    def notes_test(self, test: Formula | None) -> None:
+        """Notes if a `while` tests behind an iteration what has changed as it did behind the one before."""
+        if not isinstance(test, Compare) or test.op != ">=" or self.watches:
+            return
+        frame = _asking()
+        place = None if frame is None else _begins_while(frame)
+        if frame is None or place is None or not place[1]:
+            return
+        site = Site(frame.f_code, place[0])
+        before = self._tests.get((id(frame), site))
+        self._tests[id(frame), site] = test.term
+        if before is not None and site not in self.plans.repetitions:
+            raise self.fails(Repetition(site, test.term - before))
 
     def iterator(self, value: Lazy, frame: FrameType) -> Handle:
         """The iterator of a `for` that begins in the frame."""

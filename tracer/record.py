@@ -541,6 +541,11 @@ class Recording(Ledger):
         if self._over:
             self.give_up("the program keeps a size of an earlier run")
         formula = self.generator.equations.simplify_formula(formula)
+        if self.loops.plans.repetitions and (goes_on := self.loops.repeats(formula, self._asked)) is not None:
+            return goes_on
+        return self._asked(formula)
+
+    def _asked(self, formula: Formula) -> bool:
         if isinstance(formula, bool):
             return formula
         self.loops.forget_none(free_symbols(formula))
@@ -735,6 +740,7 @@ class Recording(Ledger):
             if not forced and self.along is None:
                 if value is None:
                     self.calls.fork()
+                    loops.notes_test(formula)
                 self.forks.append((*self._made, Decision(False, False, value, formula)))
         self._made.append(decision)
         condition = Condition(
