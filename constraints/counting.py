@@ -41,8 +41,12 @@ def _periodic(formula: Formula, k: str, first: int, end: Dim) -> Chosen | None:
                 return None
             starts = [f for f, truth in truths.items() if truth]
             count = total(ceildiv(end - f, m) for f in starts)
-            return Chosen(count, (lambda j: starts[0] + m * j) if len(starts) == 1 else None)
+            return Chosen(count, _progression(starts[0], m) if len(starts) == 1 else None)
     return None
+
+
+def _progression(start: int, step: int) -> Callable[[Dim], Dim]:
+    return lambda j: start + step * j
 
 
 def _bounded(formula: Formula, k: str, first: int, end: Dim) -> Chosen | None:

@@ -76,8 +76,7 @@ class Plans:
         self.written: set[Site] = set()
         """Calls that make constants which loops write into, so that their elements are taken as unknown."""
         self.repetitions: dict[Site, Dim] = {}
-        """Where the body of a `while` begins: by how much what it tests changes from one iteration to the next.
-        """
+        """Where the body of a `while` begins: by how much what it tests changes in each iteration."""
         self._calls: set[Site] = set()
         """Calls whose ways are merged, or were tried to; and loops over a number of elements that are
         summarised.
