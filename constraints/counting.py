@@ -53,7 +53,8 @@ def _bounded(formula: Formula, k: str, first: int, end: Dim) -> Chosen | None:
     """`k + c >= 0` holds from -c on, `c - k >= 0` up to c."""
     if not isinstance(formula, Compare) or formula.op != ">=" or not isinstance(formula.term, Term):
         return None
-    rest, low, high = substitute(formula.term, {k: 0}), first, end
+    low: Dim = first
+    rest, high = substitute(formula.term, {k: 0}), end
     if k in symbols(rest):
         return None
     if formula.term == sym(k) + rest:
