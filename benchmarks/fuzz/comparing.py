@@ -60,8 +60,8 @@ class Checked:
 
     @property
     def decided(self) -> bool:
-        """It is said exactly for which inputs the program runs. Where nothing is approximated and the condition
-        is not exact all the same, the data alone decide the rest: there is nothing more to be said of sizes.
+        """It is said exactly for which inputs the program runs. Where nothing is approximated and the
+        condition is not exact all the same, the data alone decide the rest: no more can be said of sizes.
         """
         if self.report is None or self.report.verdict == "unknown":
             return self.target_error
