@@ -194,7 +194,7 @@ def is_by_sizes(error: Exception) -> bool:
     if isinstance(error, TypeError) and _TEXTS_OF_PYTHON.match(str(error)):
         return True
     if isinstance(error, AttributeError) and isinstance(error.obj, torch.Tensor):
-        return not hasattr(torch.Tensor, error.name)
+        return error.name is not None and not hasattr(torch.Tensor, error.name)
     *_, last = _tracebacks(error)
     code, context = last.tb_frame.f_code, error.__context__
     raises = dis.opname[code.co_code[last.tb_lasti]] == "RAISE_VARARGS" and not is_inner(code.co_filename)

@@ -476,8 +476,9 @@ class Recording(Recorder):
             end = End(how, who + told, of_error(error, self.names))
         except Exception as error:  # noqa: BLE001 (the target is the user's code)
             # Whatever else a user's program raises is told, with its line, as no matter of sizes, unless they
-            # have brought it there.
+            # have brought it there. What a loop hands on has none of the attributes that the program has set.
             by_sizes = any(made.asked is not None and not made.forced for made in self._made)
+            by_sizes &= not (isinstance(error, AttributeError) and self.loops.ended)
             how = "raised" if is_miscall(error) or (by_sizes and is_by_sizes(error)) else "gave-up"
             who = "the recorder failed: " if is_ours(error) and how == "gave-up" else ""
             end = End(how, f"{who}{type(error).__name__}: {error}", of_error(error, self.names))
