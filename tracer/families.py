@@ -160,6 +160,8 @@ class Families:
         found: Dim = body.n * parts[1]
         for atom, times in parts[0]:
             each = body.n * lone(atom) if body.k not in symbols(lone(atom)) else self._cut(body, atom)
+            if lone(atom) == sym(body.k):
+                each = body.n * (body.n - 1) // 2
             if each is None:
                 return None
             found = found + times * each

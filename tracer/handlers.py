@@ -78,22 +78,28 @@ def _handler(code: CodeType, target: int) -> _Handler | None:
 def _caught(handler: list[dis.Instruction]) -> tuple[str, ...] | None:
     """The names in the `except` clauses of a handler; () for a `finally`, None for a bare `except` and for
     what cannot be read off the code.
+
+    Where a clause does not match, Python jumps to the next one, over the clause's body and over what forgets
+    the name that it gives to the exception.
     """
     names: list[str] = []
-    clauses = 0
+    following = 0
     for before, instruction in itertools.pairwise(handler):
+        if instruction.offset < following:
+            continue
         match instruction.opname:
             case "CHECK_EXC_MATCH":
-                clauses += 1
                 if before.opname not in ("LOAD_GLOBAL", "LOAD_NAME"):
                     return None  # a tuple, or an attribute of a module
                 names.append(str(before.argval))
             case "CHECK_EG_MATCH":
                 return None
-            case "POP_EXCEPT" if not clauses:
+            case "POP_EXCEPT":  # a clause without a type
                 return None
             case "RERAISE":
                 break
+            case name if name.startswith("POP_JUMP") and before.opname == "CHECK_EXC_MATCH":
+                following = int(instruction.argval)
     return tuple(names)
 
 

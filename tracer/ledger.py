@@ -214,7 +214,9 @@ class Ledger:
         return (*[*self.generator.said.unbacked][position.unbacked :],)
 
     def calls_since(self, mark: Mark) -> tuple[str, ...]:
-        return tuple(node.op for node in self.nodes[mark.position.nodes :])
+        """The operators of the calls that are given tensors: one that is given numbers alone is no node."""
+        nodes = self.nodes[mark.position.nodes :]
+        return tuple(node.op for node in nodes if any([*refs(argument)] for _, argument in node.args))
 
     def said_since(self, mark: Mark) -> tuple[list[tuple[int, Constraint]], list[Condition]]:
         """The constraints since the mark, each with its place, and the branches."""

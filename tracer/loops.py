@@ -37,23 +37,27 @@ from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 
 import torch
 
-from ..constraints.dims import Dim, Term, sym, symbols
+from ..constraints.counting import chosen
+from ..constraints.dims import Dim, Term, floordiv, sym, symbols
 from ..constraints.forall import for_all
 from ..constraints.formula import (
+    Compare,
     Formula,
     all_of,
     any_of,
     conjuncts,
+    eq,
     free_symbols,
     ge,
     implies,
     le,
+    negate,
     rewrite,
 )
 from ..constraints.language import Constraint, Dynamic, Tensor
 from ..constraints.program import Iteration, Node, Ref
 from ..constraints.system import Answer
-from . import control, higher_order, sequences
+from . import control, higher_order, numbers, sequences
 from .cells import LASTING, Cell, Place, alike, runs, with_sizes
 from .codes import instruction, instructions
 from .families import Families, Gathered, Way
@@ -62,7 +66,7 @@ from .laws import AsWritten, Check, Growth, Knowledge, Law, Things, Unlike, gues
 from .ledger import Mark, Position
 from .numbers import Real, size
 from .origins import here, is_inner, is_of_package
-from .plans import NotSummarised, Plans, Site, Turn
+from .plans import NotSummarised, Plans, Repetition, Site, Turn
 from .recorder import Recorder
 from .sequences import Handle, Lazy, Repeated, RepeatingTuple, physical, refill
 from .symbolic import SymbolicTensor
@@ -119,6 +123,8 @@ class Loop:
         self._things = Things({}, {})
         self._numbers: dict[int, Dim] = {}
         """By the identity of the law of each number that grows, what stands for it."""
+        self._counts: frozenset[str] = frozenset()
+        """The names of all that have stood for numbers that grow."""
         self._within: list[Formula] = []
         """Between what these numbers lie."""
         self._filled: dict[int, tuple[Any, ...]] = {}
@@ -132,6 +138,8 @@ class Loop:
         self._elements: Iterator[Any] | None = None
         self.gathers: FrameType | None = None
         """The frame of the list comprehension that the loop is, which keeps what it gathers out of sight."""
+        self._filter: Formula | None = None
+        """Where it holds of an iteration, the list comprehension that the loop is keeps an element."""
         self._gathered: list[tuple[Stage, tuple[str, ...]]] = []
         """For each iteration what it was run for, and the sizes that the data decided in it."""
         self._first_datum = 0
@@ -194,6 +202,30 @@ class Loop:
         self.gathers = frames[-1] if frames[-1].f_code.co_name == "<listcomp>" else None
         self.index = self.run.index(_target(frame))
         return self._iterations(self.count, peeled)
+
+    def repeats(self, frame: FrameType, peeled: int) -> None:
+        """Begins as a `while` in the frame."""
+        self._maker, self._frames = None, (frame,)
+        self._own = {function_of(frame.f_code)}
+        self.called = {function_of(frame.f_code): frame.f_globals}
+        self.called.update(self.loops.plans.called(self.site))
+        self.index = self.run.index("step")
+        self._elements = self._iterations(self.count, peeled)
+
+    def goes_on(self, test: Formula) -> bool:
+        """What a `while` is told that tests this behind an iteration: whether there is another one. So it has
+        to be that the test holds there if and only if the number of the next one is less than `count`.
+        """
+        assert self._elements is not None
+        if self.stage is not None:
+            done = sym(self.index) if self.stage is Stage.ALL else len(self._gathered)
+            following, last = le(done + 1, self.count - 1), eq(done + 1, self.count)
+            judged = self.run.judged
+            goes_on = judged(following) is Answer.NEVER or judged(test, (following,)) is Answer.ALWAYS
+            ends = judged(last) is Answer.NEVER or judged(test, (last,)) is Answer.NEVER
+            if test != following and not (goes_on and ends):
+                self.fail("a `while` does not end where it was thought to")
+        return next(self._elements, None) is not None
 
     def _one_by_one(self) -> Iterator[Any]:
         with self.run.calls.within(self.site):
@@ -331,6 +363,7 @@ class Loop:
         self._within += [] if low is None else [ge(number, low)]
         self._within += [] if high is None else [le(number, high)]
         self._numbers[id(law)] = number
+        self._counts |= symbols(number)
         return number
 
     def _unknown(self) -> Term:
@@ -437,8 +470,9 @@ class Loop:
     def _some(self, lists: Sequence[Law], ways: Sequence[Way], n: Dim) -> Iterator[_Filled]:
         """Of lists that the data decide which iterations put an element into."""
         run = self.run
-        if any(self._is_of_sizes(turn) for way in self._ended for turn in way.turns):
-            self.fail("sizes decide how many elements a list has")
+        if ways and any(self._is_of_sizes(turn) for way in self._ended for turn in way.turns):
+            yield from self._chosen_by_sizes(lists, ways, n)
+            return
         if not ways:
             yield from ((id(one), tuple(member.held for member in one.cell.children)) for one in lists)
             return
@@ -451,6 +485,38 @@ class Loop:
             several = self.loops.families.gathered(body, cell)
             yield id(one), (*(member.held for member in one.cell.children), several)
 
+    def _chosen_by_sizes(self, lists: Sequence[Law], ways: Sequence[Way], n: Dim) -> Iterator[_Filled]:
+        """Of lists that the number of an iteration decides whether it puts an element into."""
+        given = [bool(way.given.keys() & {id(one) for one in lists}) for way in self._ended]
+        turns = [way.turns[0] for way, gives in zip(self._ended, given, strict=True) if gives and way.turns]
+        several = self._of_those(turns[0].known if turns else None, ways, self._first, n)
+        for one, all_of_them in zip(lists, several, strict=True):
+            yield id(one), (*(member.held for member in one.cell.children), all_of_them)
+
+    def _of_those(
+        self, formula: Formula | None, ways: Sequence[Way], first: int, n: Dim
+    ) -> Iterator[Repeated]:
+        """For each list what the iterations from the first on give to it for whose number the formula holds.
+        It is the only branch in the body.
+        """
+        run, families = self.run, self.loops.families
+        asked = {turn.formula for way in self._ended for turn in way.turns}
+        single = len(ways) == 1 and len(self._ended) == 2 and len(asked) == 1
+        single = single and self._counts.issuperset(self._data)
+        found = None if formula is None or not single else chosen(formula, self.index, first, n)
+        made = None if found is None else families.joined(self.index, n, ways)
+        if found is None or made is None:
+            self.fail("sizes decide how many elements a list has")
+        body, cells = made
+        for cell in cells:
+            whole, count = families.gathered(body, cell), run.simplified(found.count)
+            if whole.alike:
+                yield Repeated.each(run, count, whole.one)
+            elif (at := found.at) is not None:
+                yield Repeated.of(run, count, lambda j, of=whole.at, at=at: of(at(j)))  # type: ignore[misc]
+            else:
+                self.fail("no size says which iterations give an element")
+
     def _is_of_sizes(self, turn: Turn) -> bool:
         """Do sizes alone decide the branch?"""
         return turn.formula is not None and free_symbols(turn.formula).isdisjoint(self._data)
@@ -461,6 +527,7 @@ class Loop:
         """A branch that does not go one way in all iterations: this time one of the two."""
         if formula is not None:
             self.suspects_last(formula)
+            self._notes_filter(formula)
         step = len(self.turns)
         taken = self._planned[step] if step < len(self._planned) else True
         if step >= len(self._planned):
@@ -543,6 +610,10 @@ class Loop:
 
     def close(self, gathered: list[Any]) -> None:
         """What a list comprehension has gathered, with one element for all that one iteration stands for."""
+        if not gathered or not any(stage is Stage.ALL for stage, _ in self._gathered):
+            return None  # no way through the body gives an element, or none stands for several
+        if self._filter is not None:
+            return self._close_filtered(gathered, self._filter)
         if len(gathered) != len(self._gathered):
             self.fail("not every iteration gives an element")
         stages = [(element, *made) for element, made in zip(gathered, self._gathered, strict=True)]
@@ -559,6 +630,42 @@ class Loop:
             return self._close_family(gathered)
         self.loops.remember_list(gathered)
         refill(gathered, _members(self.run, runs(cells[: len(members)], self.run.simplified)))
+
+    def _close_filtered(self, gathered: list[Any], formula: Formula) -> None:
+        """Of a comprehension that keeps an element where the formula holds of the iteration's number: the
+        formula is asked of those that run as they are, too, and the way that is taken first is the one that
+        gives an element.
+        """
+        *answers, guess = (self._asked_at(formula, i) for i in range(self._first + 1))
+        own = [answer for answer in answers if answer is Answer.ALWAYS]
+        supposed = guess is not Answer.NEVER
+        gives = [way for way in self._ended if way.turns and way.turns[0].known == formula]
+        known = Answer.SOMETIMES not in answers and not self._last and len(gives) == 1
+        if not known or len(gathered) != len(own) + supposed + 1:
+            self.fail("not every iteration gives an element")
+        cells = self._look_at([*gathered[: len(own)], gathered[-1]])
+        ways = [Way((cells[-1],), gives[0].data, self._known(gives[0], self.count))]
+        (several,) = self._of_those(formula, ways, self._first, self.count)
+        self.loops.remember_list(gathered)
+        refill(gathered, [*gathered[: len(own)], several])
+
+    def _asked_at(self, formula: Formula, i: int) -> Answer:
+        """Does the formula hold of iteration i, if there is one?"""
+        return self.run.judged(rewrite(formula, {self.index: i}), (ge(self.count, i + 1),))
+
+    def _notes_filter(self, formula: Formula) -> None:
+        """Notes if the branch is the `if` of the list comprehension that the loop is: it goes back to its
+        `for` where no element is kept.
+        """
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and is_of_package(frame.f_code.co_filename):
+            frame = frame.f_back
+        if frame is None or frame is not self.gathers:
+            return
+        following = (i for at, i in instructions(frame.f_code).items() if at >= frame.f_lasti)
+        jump = next((i for i in following if i.opname.startswith("POP_JUMP")), None)
+        if jump is not None and instructions(frame.f_code)[jump.argval].opname == "FOR_ITER":
+            self._filter = formula if jump.opname.endswith("FALSE") else negate(formula)
 
     def _look_at(self, elements: list[Any]) -> list[Cell]:
         """What is to be seen of each element."""
@@ -704,7 +811,7 @@ def _driven_by(
 
 _PACKAGE: Final = __name__.partition(".")[0] + "."
 _GOING_THROUGH: Final = {control.__name__, higher_order.__name__, f"{__package__}.merging"}
-_CONSUMING: Final = ("symbolic_list", "symbolic_sum", "<listcomp>", "__torch_function__")
+_CONSUMING: Final = ("symbolic_list", "symbolic_sum", "_reduce", "<listcomp>", "__torch_function__")
 """Modules and functions of this package that call what the program gives them."""
 
 
@@ -726,6 +833,33 @@ def _is_programs(frame: FrameType, run: CodeType) -> bool:
             return code is run
         outer = outer.f_back
     return True
+
+
+def _asking() -> FrameType | None:
+    """The frame of the program that compares sizes now; None where the rule of an operator does."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and is_of_package(frame.f_code.co_filename):
+        if frame.f_globals.get("__name__") not in _COMPARING:
+            return None
+        frame = frame.f_back
+    return frame
+
+
+_COMPARING: Final = {__name__, numbers.__name__, f"{__package__}.record"}
+"""What runs when the program compares sizes."""
+
+
+def _begins_while(frame: FrameType) -> tuple[int, bool] | None:
+    """Where the body begins of a `while` whose test the frame is at, and whether an iteration lies behind."""
+    code = instructions(frame.f_code)
+    at = [i for i in code.values() if i.offset >= frame.f_lasti and i.opname != "EXTENDED_ARG"]
+    jump = at[0] if at[0].opname.startswith("POP_JUMP") else at[1] if len(at) > 1 else at[0]
+    if jump.opname == "POP_JUMP_BACKWARD_IF_TRUE":
+        return int(jump.argval), True
+    if jump.opname == "POP_JUMP_FORWARD_IF_FALSE":
+        following = next((i.offset for i in at if i.offset > jump.offset), None)
+        return None if following is None else (following, False)
+    return None
 
 
 # --- all loops of a run ----------------------------------------------------------------------------------
@@ -760,6 +894,12 @@ class Loops:
         self.calls: list[Any] = []
         """The calls whose ways are being merged, the innermost last."""
         self._active: list[Loop] = []
+        self._within_test = False
+        """Is it being told whether a `while` goes on?"""
+        self._whiles: dict[int, dict[Site, Loop]] = {}
+        """By the identity of its frame and where its body begins, the loop that a `while` is."""
+        self._tests: dict[tuple[int, Site], Dim] = {}
+        """What a `while` has tested last behind an iteration."""
         self._closing: list[tuple[FrameType, Loop]] = []
         self._undo: dict[tuple[int, Any], Callable[[], object]] = {}
         self._kept: list[Any] = []
@@ -775,6 +915,62 @@ class Loops:
     def ranges(self, *args: Any) -> Any:
         """`range`, called by the program."""
         return sequences.counting_range(self.run, sys._getframe(2), *args)
+
+    def repeats(self, test: Formula, asking: Callable[[Formula], bool]) -> bool | None:
+        """Whether a `while` goes on whose test is asked now; None where it is none that is summarised.
+
+        With t(0) = t >= 0 and t(k) = t - k*d, d >= 1, it has t // d + 1 iterations: that is what is tried.
+        """
+        frame = None if self._within_test else _asking()
+        place = None if frame is None else _begins_while(frame)
+        if frame is None or place is None:
+            return None
+        self._within_test = True
+        try:
+            return self._while(test, asking, frame, place)
+        finally:
+            self._within_test = False
+
+    def _while(
+        self, test: Formula, asking: Callable[[Formula], bool], frame: FrameType, place: tuple[int, bool]
+    ) -> bool | None:
+        plans = self.plans
+        site, is_behind = Site(frame.f_code, place[0]), place[1]
+        loop = self._whiles.get(id(frame), {}).get(site)
+        if loop is not None and is_behind:
+            goes_on = loop.goes_on(test)
+            if not goes_on:
+                del self._whiles[id(frame)][site]
+            return goes_on
+        if loop is not None:
+            loop.left()
+            del self._whiles[id(frame)][site]
+        step, peeled = plans.repetitions.get(site), plans.peeled(site)
+        if is_behind or step is None or peeled is None or not isinstance(test, Compare) or test.op != ">=":
+            return None
+        if not asking(test):
+            return False
+        count = self.run.simplified(floordiv(test.term, -step) + 1) if self.run.certain(ge(-step, 1)) else 0
+        if isinstance(count, int):
+            return True
+        loop = Loop(self.run, Lazy(self.run, count, lambda k: True), site, frame)
+        self._whiles.setdefault(id(frame), {})[site] = loop
+        loop.repeats(frame, peeled)
+        return loop.goes_on(True)
+
+    def notes_test(self, test: Formula | None) -> None:
+        """Notes if a `while` tests behind an iteration what has changed as it did behind the one before."""
+        if not isinstance(test, Compare) or test.op != ">=" or self.watches:
+            return
+        frame = _asking()
+        place = None if frame is None else _begins_while(frame)
+        if frame is None or place is None or not place[1]:
+            return
+        site = Site(frame.f_code, place[0])
+        before = self._tests.get((id(frame), site))
+        self._tests[id(frame), site] = test.term
+        if before is not None and site not in self.plans.repetitions:
+            raise self.fails(Repetition(site, test.term - before))
 
     def iterator(self, value: Lazy, frame: FrameType) -> Handle:
         """The iterator of a `for` that begins in the frame."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import dis
 import functools
 import linecache
 import os
 import re
 import sys
 import traceback
-from types import CodeType, FrameType
+from collections.abc import Iterator
+from types import CodeType, FrameType, TracebackType
 from typing import Any, Final, TypeAlias
 
 import torch
@@ -168,6 +170,35 @@ def is_miscall(error: BaseException) -> bool:
     there are is a size.
     """
     return type(error) is TypeError and _MISCALL.search(str(error)) is not None and not is_ours(error)
+
+
+def _tracebacks(error: Exception) -> Iterator[TracebackType]:
+    """From the outermost frame that the error went through to the one that raised it."""
+    trace = error.__traceback__
+    while trace is not None:
+        yield trace
+        trace = trace.tb_next
+
+
+_TEXTS_OF_PYTHON: Final = re.compile(
+    r"reduce\(\) of empty iterable"
+    r"|expected Tensor as element \d+ in argument \d+, but got (int|float|str|bool|NoneType|Size)$"
+)
+
+
+def is_by_sizes(error: Exception) -> bool:
+    """Does a program that got here by its sizes raise this in an eager run, too, though it is of a kind that
+    refusals do not have? So it is where its own code says `raise`, where torch's tensors lack the attribute,
+    too, and where Python values stand where tensors should.
+    """
+    if isinstance(error, TypeError) and _TEXTS_OF_PYTHON.match(str(error)):
+        return True
+    if isinstance(error, AttributeError) and isinstance(error.obj, torch.Tensor):
+        return error.name is not None and not hasattr(torch.Tensor, error.name)
+    *_, last = _tracebacks(error)
+    code, context = last.tb_frame.f_code, error.__context__
+    raises = dis.opname[code.co_code[last.tb_lasti]] == "RAISE_VARARGS" and not is_inner(code.co_filename)
+    return raises and (context is None or isinstance(context, REFUSALS))
 
 
 def is_defect(error: BaseException) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Final
 
+from ..constraints.dims import Dim
 from ..constraints.formula import Formula, negate
 from .heap import Called, Function
 
@@ -74,6 +75,8 @@ class Plans:
         """
         self.written: set[Site] = set()
         """Calls that make constants which loops write into, so that their elements are taken as unknown."""
+        self.repetitions: dict[Site, Dim] = {}
+        """Where the body of a `while` begins: by how much what it tests changes in each iteration."""
         self._calls: set[Site] = set()
         """Calls whose ways are merged, or were tried to; and loops over a number of elements that are
         summarised.
@@ -123,6 +126,9 @@ class Plans:
         if isinstance(failed, Written):
             self.written.add(failed.site)
             return
+        if isinstance(failed, Repetition):
+            self.repetitions[failed.site] = failed.step
+            return
         known = self._called.setdefault(failed.site, {})
         if isinstance(failed, Chosen) and failed.site.is_loop:  # in which others may be that have failed
             self._failed = {site: n for site, n in self._failed.items() if not site.is_loop}
@@ -137,6 +143,14 @@ class Plans:
 
 class Written(NotSummarised):
     """A loop writes into a constant that this call has made."""
+
+
+class Repetition(NotSummarised):
+    """A `while` tests what changes by the same from one iteration to the next."""
+
+    def __init__(self, site: Site, step: Dim) -> None:
+        super().__init__(site, f"what it tests changes by {step}", {})
+        self.step = step
 
 
 class Chosen(NotSummarised):

@@ -72,7 +72,17 @@ from .memory import OWNING, STRIDING, is_view, remember, storage
 from .merging import Calls, MergedCall
 from .model_state import ModelState, Modules, submodules
 from .numbers import Real, Size, returned, size
-from .origins import REFUSALS, ModuleNames, caller, here, is_defect, is_miscall, is_ours, of_error
+from .origins import (
+    REFUSALS,
+    ModuleNames,
+    caller,
+    here,
+    is_by_sizes,
+    is_defect,
+    is_miscall,
+    is_ours,
+    of_error,
+)
 from .overlaps import require_no_overlap
 from .plans import NotSummarised, Plans, Site, Written
 from .random import DRAWN, drawn_by_python, is_drawn
@@ -465,9 +475,12 @@ class Recording(Recorder):
             who = "the recorder failed: " if is_ours(error) and how == "gave-up" else ""
             end = End(how, who + told, of_error(error, self.names))
         except Exception as error:  # noqa: BLE001 (the target is the user's code)
-            # Whatever else a user's program raises is told, with its line, as no matter of sizes.
-            how = "raised" if is_miscall(error) else "gave-up"
-            who = "the recorder failed: " if is_ours(error) else ""
+            # Whatever else a user's program raises is told, with its line, as no matter of sizes, unless they
+            # have brought it there. What a loop hands on has none of the attributes that the program has set.
+            by_sizes = any(made.asked is not None and not made.forced for made in self._made)
+            by_sizes &= not (isinstance(error, AttributeError) and self.loops.ended)
+            how = "raised" if is_miscall(error) or (by_sizes and is_by_sizes(error)) else "gave-up"
+            who = "the recorder failed: " if is_ours(error) and how == "gave-up" else ""
             end = End(how, f"{who}{type(error).__name__}: {error}", of_error(error, self.names))
         finally:
             failure = self.loops.finish()
@@ -541,6 +554,11 @@ class Recording(Recorder):
         if self._over:
             self.give_up("the program keeps a size of an earlier run")
         formula = self.generator.equations.simplify_formula(formula)
+        if self.loops.plans.repetitions and (goes_on := self.loops.repeats(formula, self._asked)) is not None:
+            return goes_on
+        return self._asked(formula)
+
+    def _asked(self, formula: Formula) -> bool:
         if isinstance(formula, bool):
             return formula
         self.loops.forget_none(free_symbols(formula))
@@ -735,6 +753,7 @@ class Recording(Recorder):
             if not forced and self.along is None:
                 if value is None:
                     self.calls.fork()
+                    loops.notes_test(formula)
                 self.forks.append((*self._made, Decision(False, False, value, formula)))
         self._made.append(decision)
         condition = Condition(
@@ -817,6 +836,8 @@ class Recording(Recorder):
         """Applies the rule of an operator, writes the node down and returns what the program gets."""
         self.loops.raise_failure()
         self.raise_stopped()
+        if self._made and time.monotonic() > self.until:  # its own branches ask for no size any more
+            self.end(f"the budget ran out, after {len(self._made)} branches")
         if self.spread is not None:
             self.spread = self.spread.after(spelling, args, kwargs, caller())
         if torch.is_autocast_enabled(self.kernels):

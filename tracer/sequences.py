@@ -16,12 +16,13 @@ import builtins
 import ctypes
 import functools
 import inspect
+import itertools
 import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import FrameType, GeneratorType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
 import torch
 from msgspec import structs
@@ -180,7 +181,10 @@ def _pieces(tensor: SymbolicTensor, dim: int, n: Dim, width: int) -> Lazy:
 def unbound(x: SymbolicTensor, dim: Any = 0) -> RepeatingTuple | None:
     """`x.unbind(dim)`, where only a dim says how many there are."""
     where = _axis(x, dim)
-    return None if where is None else _tuple(_slices(x, *where))
+    if where is None:
+        return None
+    rows = _slices(x, *where)
+    return RepeatingTuple([Repeated.of(x.run, rows.count, rows.at).of_one_shape()])
 
 
 def split(x: SymbolicTensor, split_size_or_sections: Any, dim: Any = 0) -> RepeatingTuple | None:
@@ -247,6 +251,8 @@ class Repeated(SymbolicTensor):
     """
     total: Callable[[int], Dim | None]
     """What the sizes along an axis add up to, where all others are the same; None where it is not known."""
+    same: bool = False
+    """Are all of one shape, though they are not alike?"""
 
     @classmethod
     def of(
@@ -283,10 +289,36 @@ class Repeated(SymbolicTensor):
 
         return cls.of(run, count, at, True, one, lambda: another(run, one))
 
+    def of_one_shape(self) -> Repeated:
+        """The same, whose elements are known to be tensors of one shape."""
+        self.same = True
+        self.most = lambda: self.at(0)
+        self.total = self._equal_sizes
+        return self
+
+    def moved(self, count: Dim, at: At) -> Repeated:
+        """Some of these elements, at other places."""
+        some = Repeated.of(self.run, count, at, self.alike, self.one)
+        return some.of_one_shape() if self.same else some
+
+    def _equal_sizes(self, axis: int) -> Dim | None:
+        value = self.at(0).value
+        return self.count * value.shape[axis] if isinstance(value, Tensor) else None
+
     def between(self, first: int, last: int = 0) -> Repeated:
         """The elements but for so many in front and behind."""
         count = self.count - first - last
-        return Repeated.of(self.run, count, lambda k: self.at(k + first), self.alike, self.one)
+        own = [*builtins.range(first), *(self.count - behind for behind in builtins.range(last, 0, -1))]
+
+        def without(axis: int) -> Dim | None:
+            whole, parts = self.total(axis), [self.at(k).value for k in own]
+            if whole is None or not all(isinstance(part, Tensor) for part in parts):
+                return None
+            return whole - total(part.shape[axis] for part in parts)
+
+        return Repeated.of(
+            self.run, count, lambda k: self.at(k + first), self.alike, self.one, total=without
+        )
 
     @property
     def value(self) -> NoReturn:  # type: ignore[override]
@@ -391,6 +423,8 @@ def _sliced(run: Recorder, members: tuple[Any, ...], key: slice) -> Iterable[Any
         return (_backwards(m) for m in members[::-1])
     if type(key.step) is int and key.step > 1 and key.start is key.stop is None and len(members) == 1:
         return [_every(members[0], key.step)]
+    if key.step in (None, 1) and (found := _from_either_end(run, members, first, key.stop)) is not None:
+        return found
     plain = type(first) is int and type(last) is int and key.step in (None, 1) and key.stop != 0
     if not plain or first < 0 or last < 0:
         return [*_one_by_one(members)][key]
@@ -398,17 +432,39 @@ def _sliced(run: Recorder, members: tuple[Any, ...], key: slice) -> Iterable[Any
     return _without(run, rest[::-1], last, from_behind=True)[::-1]
 
 
+def _from_either_end(
+    run: Recorder, members: tuple[Any, ...], first: Any, stop: Any
+) -> list[Any] | None:
+    """`[a:b]` and `[-a:]`: of a number of elements those that are there; None for another slice."""
+    count = total(map(count_of, members))
+    if type(first) is int and type(stop) is int and 0 <= first and 0 < stop <= first + FEW:
+        return [_element(run, members, k) for k in _while(first, stop, lambda k: run.truth(ge(count, k + 1)))]
+    if type(first) is int and -FEW <= first < 0 and stop is None:
+        behind = [*_while(1, 1 - first, lambda k: run.truth(ge(count, k)))]
+        return [_element(run, members, count - k) for k in reversed(behind)]
+    return None
+
+
+FEW: Final = 16
+"""Of so many elements it is asked one by one whether they are there."""
+
+
+def _while(first: int, stop: int, there: Callable[[int], bool]) -> Iterator[int]:
+    return itertools.takewhile(there, builtins.range(first, stop))
+
+
 def _every(member: Repeated, step: int) -> Repeated:
     """The elements at 0, s, 2*s, …: ceil(n / s) of them. The member stands for many."""
     count = ceildiv(member.count, step)
-    return Repeated.of(member.run, count, lambda k: member.at(step * k), member.alike, member.one)
+    return member.moved(count, lambda k: member.at(step * k))
 
 
 def _backwards(member: Any) -> Any:
     if type(member) is not Repeated or member.alike:
         return member
     at = functools.partial(_counted_back, member)
-    return Repeated.of(member.run, member.count, at, most=member.most, total=member.total)
+    back = Repeated.of(member.run, member.count, at, most=member.most, total=member.total)
+    return back.of_one_shape() if member.same else back
 
 
 def _counted_back(member: Repeated, k: Dim) -> Any:
@@ -431,7 +487,7 @@ def _without(
             del left[0]
         else:
             at = member.at if member.alike or from_behind else _next(member)
-            left[0] = Repeated.of(run, member.count - 1, at, member.alike, member.one)
+            left[0] = member.moved(member.count - 1, at)
             n -= 1
     return left
 
@@ -580,6 +636,8 @@ def counted(
         if op == "cat":
             at = args[1] if builtins.len(args) > 1 else kwargs.get("dim", 0)
             members = tuple(_side_by_side(m, at) for m in members)
+        else:
+            members = tuple(map(_one_for_all, members))
         of = [m.one if type(m) is Repeated else m for m in members]
         if all(isinstance(one, torch.Tensor) and (op == "stack" or not _has_row(one)) for one in of):
             members = tuple(m for m in members if type(m) is not Repeated or run.truth(ge(m.count, 1)))
@@ -621,6 +679,26 @@ def _padded(value: Any) -> tuple[list[Any], tuple[Dim, ...]] | None:
     return ([longest], (member.count,)) if alike and first.shape[1:] == longest.value.shape[1:] else None
 
 
+def _one_for_all(member: Any) -> Any:
+    """For many tensors of one shape, as many that are like the first; nothing is known of their elements."""
+    if type(member) is not Repeated or not member.same or not member.run.truth(ge(member.count, 1)):
+        return member
+    one = member.at(0)
+    if not isinstance(one.value, Tensor):
+        return member
+    return Repeated.times(member.run, member.count, _carried(one, one.value.shape))
+
+
+def _carried(like: SymbolicTensor, shape: tuple[Dim, ...]) -> SymbolicTensor:
+    """A tensor of this shape, in the place of many of which this is one."""
+    run, value = like.run, like.value
+    assert isinstance(value, Tensor)
+    made = Tensor(shape, value.dtype, elements=None if value.elements is None else UNTRACKED)
+    ref = run.new_value(made)
+    run.nodes.append(Node("carried", (("input", like.ref),), (ref.id,), here(run.names)))
+    return SymbolicTensor(run, made, ref, like.dtype)
+
+
 def _side_by_side(member: Any, dim: Any) -> Any:
     """For many tensors of different sizes, one like all of them one behind the other, if they are of one size
     but for that dim.
@@ -644,11 +722,7 @@ def _side_by_side(member: Any, dim: Any) -> Any:
         if longest is one or both[0] != both[1]:
             return member
         size_there = run.generator.fresh("total", 0, member.count * whole.shape[at])
-    shape = (*whole.shape[:at], size_there, *whole.shape[at + 1 :])
-    value = Tensor(shape, whole.dtype, elements=None if whole.elements is None else UNTRACKED)
-    ref = run.new_value(value)
-    run.nodes.append(Node("carried", (("input", longest.ref),), (ref.id,), here(run.names)))
-    return SymbolicTensor(run, value, ref, longest.dtype)
+    return _carried(longest, (*whole.shape[:at], size_there, *whole.shape[at + 1 :]))
 
 
 def _has_row(x: torch.Tensor) -> bool:
@@ -764,6 +838,25 @@ def symbolic_sum(x: Any, /, start: Any = 0) -> Any:
     return result
 
 
+def _reduce(function: Any, iterable: Any, *initial: Any) -> Any:
+    """`functools.reduce`, by a loop that can be summarised."""
+    found = lazy(iterable)
+    if found is None or builtins.len(initial) > 1:
+        return _REDUCE(function, iterable, *initial)
+    if not initial:
+        if not found:
+            raise TypeError("reduce() of empty iterable with no initial value")
+        initial = (found.at(0),)
+        found = Lazy(found.run, found.count - 1, lambda k, of=found: of.at(k + 1))  # type: ignore[misc]
+    (result,) = initial
+    for element in found:
+        result = function(result, element)
+    return result
+
+
+_REDUCE = functools.reduce
+
+
 def symbolic_max(*args: Any, **kwargs: Any) -> Any:
     """`max`, which of sizes that the data decide, one for each iteration, is one of them."""
     if len(args) == 1 and not kwargs and (lazy(args[0]) is not None or _expression(args[0])):
@@ -789,6 +882,7 @@ _PAD_SEQUENCE = torch.nn.utils.rnn.pad_sequence
 _PADDING = inspect.signature(_PAD_SEQUENCE)
 FUNCTIONS: Mapping[tuple[str, str], Callable[..., Any]] = {
     ("torch.nn.utils.rnn", "pad_sequence"): _pad_sequence,
+    ("functools", "reduce"): _reduce,
 }
 """By module and name, what stands for functions that insist on a number of elements."""
 

@@ -60,10 +60,12 @@ class Checked:
 
     @property
     def decided(self) -> bool:
-        """It is said exactly for which inputs the program runs."""
-        return self.target_error or (
-            self.report is not None and self.report.verdict != "unknown" and self.report.accepts.exact
-        )
+        """It is said exactly for which inputs the program runs. Where nothing is approximated and the
+        condition is not exact all the same, the data alone decide the rest: no more can be said of sizes.
+        """
+        if self.report is None or self.report.verdict == "unknown":
+            return self.target_error
+        return self.report.accepts.exact or not self.reasons
 
     @property
     def reasons(self) -> tuple[str, ...]:

@@ -148,9 +148,11 @@ def repeat_interleave(
         _integral(c, input)
         total = c.fresh("repeated", 0, None) if output_size is None else output_size
         return Tensor((total,), input.dtype)
+    if dim is not None and input.rank == 0:
+        c.refuse("repeat_interleave along a dim takes a tensor that has dims", IndexError)
     shape = (input.numel,) if dim is None else input.shape
     at = 0 if dim is None else axis(c, dim, input.rank)
-    size = shape[at] if shape else 1
+    size = shape[at]
     if isinstance(repeats, Tensor):
         total = _total(c, repeats, size, output_size)
     else:

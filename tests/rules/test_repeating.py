@@ -82,6 +82,8 @@ REFUSED = [
     Case("repeat", X.repeat, (T("a b"), 2)),
     Case("repeat_interleave", torch.repeat_interleave, (T("a"),)),
     Case("repeat_interleave", torch.repeat_interleave, (T("a"), -1)),
+    Case("repeat_interleave", torch.repeat_interleave, (T(""), 2, 0)),
+    Case("repeat_interleave", torch.repeat_interleave, (T(""), T("1", i64), 0)),
     Case("repeat_interleave", torch.repeat_interleave, (T("a"), T("1 1", i64), 0)),
     Case("roll", torch.roll, (T("a b"), (1, 2), (0,))),
     Case("roll", torch.roll, (T("a b"), ())),

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from anyshape.constraints.dims import Term, evaluate
-from anyshape.constraints.formula import holds
+from anyshape.constraints.dims import Term, evaluate, symbols
+from anyshape.constraints.formula import free_symbols, holds
 from anyshape.constraints.language import Tensor as Known
 from anyshape.constraints.program import Ref, from_json, to_json
 from anyshape.constraints.rules import default_rules
@@ -30,7 +30,7 @@ from anyshape.tracer.record import bind, record
 from anyshape.typecheck import check
 
 UPTO = 8
-REFUSALS = (RuntimeError, ValueError, AssertionError, IndexError, ZeroDivisionError)
+REFUSALS = (RuntimeError, ValueError, AssertionError, IndexError, ZeroDivisionError, TypeError)
 
 
 def trace(target: Any, inputs: str, *assume: str) -> System:
@@ -75,6 +75,14 @@ def recorded(path: Path, values: dict[str, int]) -> list[tuple[int, ...]] | None
     return [tuple(evaluate(d, values) for d in r.shape) for r in results if isinstance(r, Known)]
 
 
+def by_data(path: Path) -> bool:
+    """Does the path say anything of a size that the data decide?"""
+    names = {name for name, _ in path.unbacked}
+    results = [path.values[a.id] for _, a in path.program.outputs if isinstance(a, Ref)]
+    said = [symbols(d) for r in results if isinstance(r, Known) for d in r.shape]
+    return not names.isdisjoint(set().union(*said, *(free_symbols(c.formula) for c in path.constraints)))
+
+
 @dataclass(frozen=True)
 class Case:
     """A program, and whether its loop is summarised; if not, some lengths may be left open."""
@@ -109,7 +117,7 @@ def disagreements(case: Case) -> list[str]:
         if not all(holds(a, values) for a in system.domain.assumptions):
             continue
         taken = [p for p in system.paths if holds(p.premise, values)]
-        if not taken or any(p.end.how == "gave-up" or p.unbacked for p in taken):
+        if not taken or any(p.end.how == "gave-up" or by_data(p) for p in taken):
             if case.summarised:
                 found.append(f"{values} takes no path, or an open one")
             continue
@@ -668,8 +676,90 @@ def every_second_gathered(x: Tensor) -> Tensor:
     return torch.cat(out, -1) + x[:, ::2].flatten(1)
 
 
+def third_and_others(x: Tensor) -> tuple[Tensor, Tensor]:
+    some, others = [x[:, 0]], []
+    for t in range(x.size(1)):
+        if t % 3 == 1:
+            some.append(x[:, t])
+        else:
+            others.append(x[:1, 0])
+    return torch.stack(some), torch.cat(others)
+
+
+def up_to_another(x: Tensor) -> Tensor:
+    some = []
+    for t in range(x.size(0)):
+        if t < x.size(1):
+            continue
+        some.append(x[t : t + 1])
+    return torch.cat(some)
+
+
+def kept_by_numbers(x: Tensor) -> Tensor:
+    return torch.stack([row for t, row in enumerate(x) if t % 2 == 0])
+
+
+def kept_from_three_on(x: Tensor) -> Tensor:
+    return torch.cat([x[t : t + 1] for t in range(x.size(0)) if t > 2])
+
+
+def kept_below_another(x: Tensor) -> Tensor:
+    return torch.cat([x[t : t + 1] for t in range(x.size(0)) if t < x.size(1)])
+
+
+def kept_and_taken(x: Tensor) -> Tensor:
+    return [x[t:] for t in range(x.size(0)) if t % 2][1]
+
+
+def growing_constants(x: Tensor) -> Tensor:
+    return torch.cat([torch.zeros(t + 1, 2) for t in range(x.size(0))])
+
+
+def reduced(x: Tensor) -> Tensor:
+    return functools.reduce(lambda a, b: torch.cat([a, b]), x.unbind(0))
+
+
+def shortened(x: Tensor) -> Tensor:
+    while x.shape[0] > 2:
+        x = x[1:]
+    return x
+
+
+def counted_up(x: Tensor) -> Tensor:
+    y, t = x, 0
+    while t < x.size(1):
+        y = torch.cat([y, x[:1]])
+        t += 1
+    return y
+
+
+def counted_down(x: Tensor) -> Tensor:
+    y, t = x, x.size(1)
+    while t > 1:
+        t = t - 1
+        y = y + x[t]
+    return y
+
+
+def left_early(x: Tensor) -> Tensor:
+    while x.shape[0] > 2:
+        x = x[1:]
+        if x.shape[0] == 4:
+            break
+    return x
+
+
+SHORT = "x: [n, m]"
 RANGES = [
-    Case(every_second_gathered, "x: [b, n, 2]", summarised=False),
+    Case(every_second_gathered, "x: [b, n, 2]", refuses=True),
+    *(Case(f, refuses=True) for f in (third_and_others,)),
+    *(Case(f, SHORT, refuses=True) for f in (
+        up_to_another, kept_by_numbers, kept_from_three_on, kept_below_another, kept_and_taken,
+        growing_constants, reduced,
+    )),
+    *(Case(f, SHORT, ("1 <= n",)) for f in (shortened, counted_up)),
+    Case(counted_down, SHORT, ("1 <= n",), refuses=True),
+    Case(left_early, SHORT, ("1 <= n",), summarised=False, upto=6),
     Case(from_one, refuses=True),
     Case(every_second, refuses=True),
     Case(every_second_pair, refuses=True),
@@ -709,6 +799,30 @@ RANGES = [
 @pytest.mark.parametrize("case", RANGES, ids=lambda c: c.name)
 def test_ranges(case: Case) -> None:
     assert disagreements(case) == []
+
+
+def test_a_while_without_an_end_ends_with_the_budget() -> None:
+    def doubled(x: Tensor) -> Tensor:
+        while x.shape[0] < 9:
+            x = torch.cat([x, x])
+        return x
+
+    report = check(doubled, "x: [n]", ["0 <= n"], budget_s=2, replay=False)
+    assert report.verdict == "unknown"
+    assert any("the budget ran out" in finding.message for finding in report.findings)
+
+
+@pytest.mark.parametrize("target", [
+    lambda x: torch.stack(list(x.unbind(0))[::-1]),
+    lambda x: torch.stack(x.unbind(0)[1:]),
+    lambda x: torch.stack(list(x)[1:3]),
+    lambda x: torch.stack(tuple(x)[-2:]),
+], ids=["backwards", "from one", "two", "the last two"])  # fmt: skip
+def test_slices_of_rows(target: Any) -> None:
+    system = trace(target, "x: [n, m]")
+    for n in range(1, UPTO):
+        (path,) = (p for p in system.paths if holds(p.premise, {"n": n, "m": 2}))
+        assert recorded(path, {"n": n, "m": 2}) == eager(target, "x: [n, m]", {"n": n, "m": 2})
 
 
 # --- pieces, the last of which is what is left -----------------------------------------------------------

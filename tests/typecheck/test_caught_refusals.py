@@ -413,6 +413,30 @@ def in_a_handler(x: Tensor) -> Tensor:
     return y
 
 
+def behind_a_named_clause(x: Tensor) -> Tensor:
+    try:
+        y = x.view(2, -1)
+    except ValueError as error:
+        y = x.view(len(error.args), -1)
+    except RuntimeError:
+        y = x.view(3, -1)
+    return y
+
+
+def a_key_that_is_missing(x: Tensor) -> Tensor:
+    if x.shape[0] > 3:
+        raise KeyError("too many")
+    return x.view(2, -1)
+
+
+def an_attribute_that_is_missing(x: Tensor) -> Tensor:
+    return x.no_such_attribute if x.shape[0] > 3 else x
+
+
+def what_is_no_tensor(x: Tensor) -> Tensor:
+    return torch.cat([x, x if x.shape[0] > 3 else None])
+
+
 def by_a_caller(x: Tensor) -> Tensor:
     def inner(n: int) -> Tensor:
         return x.view(n, -1)
@@ -1002,7 +1026,9 @@ EVERYWHERE: list[tuple[Callable[..., Any], str]] = [
     (with_finally, VECTOR), (returned_in_finally, VECTOR), (overridden_in_finally, VECTOR),
     (broken_out_in_finally, VECTOR), (continued, VECTOR), (broken, VECTOR), (for_else, VECTOR),
     (nested, VECTOR), (nested_index, MATRIX), (nested_finally, VECTOR), (in_a_handler, VECTOR),
-    (by_a_caller, VECTOR), (by_any, VECTOR), (by_base, VECTOR), (by_a_tuple, MATRIX),
+    (behind_a_named_clause, VECTOR), (a_key_that_is_missing, VECTOR), (an_attribute_that_is_missing, VECTOR),
+    (what_is_no_tensor, VECTOR), (by_a_caller, VECTOR), (by_any, VECTOR), (by_base, VECTOR),
+    (by_a_tuple, MATRIX),
     (by_a_global_tuple, MATRIX), (by_a_local_tuple, VECTOR), (by_a_group, VECTOR),
     (by_a_group_of_others, VECTOR), (in_several_clauses, MATRIX), (suppressed, VECTOR),
     (suppressed_index, VECTOR), (suppressed_in_try, VECTOR), (tried_in_suppress, VECTOR),
