@@ -4,15 +4,16 @@ probability is one, that integers are not divided by zero.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ..dims import Term
+from ..dims import Dim, Term
 from ..formula import Formula, all_of, any_of, eq, ge, le, ne, negate
-from ..language import Affine, Context, Piece, Pieces, Proportion, Quotient, Tensor, product
-from .calls import of_number
-from .dtypes import INTEGRAL, WHOLE
+from ..language import Affine, Context, Piece, Pieces, Proportion, Quotient, Span, Tensor, product
+from .calls import Call, of_number
+from .dtypes import INTEGRAL, WHOLE, width
 from .functions import Corners, corners, settled
+from .makers import drawn_between
 from .values import of, pieces_of, step_of
 
 Named = Mapping[str, Any]
@@ -36,12 +37,22 @@ RANGES: Final[Mapping[str, tuple[tuple[str, int | None, int | None], ...]]] = {
 a number, those after it are not looked at.
 """
 ABOVE: Final[Mapping[str, tuple[str, str | int]]] = {
-    "uniform_": ("to", "from"),
+    "uniform": ("to", "from"),
     "histc": ("max", "min"),
-    "random_": ("to", "from"),
 }
 """Operator -> a number that is no less than another."""
-POSITIVE: Final[Mapping[str, str]] = {"exponential_": "lambd", "cauchy_": "sigma", "log_normal_": "std"}
+PUT: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys("full full_like new_full fill_diagonal_".split(), ("fill_value",)),
+    **dict.fromkeys("fill fill_ masked_fill masked_fill_ index_fill index_fill_ scatter scatter_".split(), ("value",)),
+    **dict.fromkeys("pad constant_pad_nd setitem".split(), ("value",)),
+    **dict.fromkeys("tensor new_tensor as_tensor asarray".split(), ("data",)),
+    "scalar_tensor": ("s",),
+    **dict.fromkeys("clamp clamp_ clamp_min clamp_max".split(), ("min", "max")),
+}
+"""Operator -> numbers that it converts to the dtype of its result, which has to hold them; below zero, the
+negative of what an unsigned one holds will do.
+"""
+POSITIVE: Final[Mapping[str, str]] = {"exponential": "lambd", "cauchy": "sigma", "log_normal": "std"}
 """Operator -> a number that is greater than 0."""
 CHECKED: Final[Mapping[str, tuple[str, ...]]] = {
     "multinomial": ("input",),
@@ -80,14 +91,44 @@ def require_operands(c: Context, op: str, named: Named, result: Any) -> None:
     number = named.get(POSITIVE.get(op, ""))
     if isinstance(number, int | Term):
         c.require(ge(number, 1), f"{op} takes numbers greater than 0")
+    if op == "geometric" and isinstance(named.get("p"), Quotient | Proportion):
+        c.approximate("geometric takes numbers between 0 and 1", "accept")
     if op == "pow" and isinstance(named.get("exponent"), int | Term) and isinstance(result, Tensor):
         if result.dtype in WHOLE:
             c.require(ge(named["exponent"], 0), "integers to a negative power")
+    if isinstance(result, Tensor) and (limits := width(result.dtype or "")) is not None:
+        least, most = limits
+        for number in _numbers([named.get(name) for name in PUT.get(op, ())]):
+            _require_held(c, number, least or -most, most, result)
+        if op == "randperm":
+            _require_held(c, result.shape[0] - 1, least, most, result)
+        if op in ("randint", "randint_like"):
+            span = drawn_between(Call(op, named, result, c.at_least))
+            for end in (span.low, span.high) if isinstance(span, Span) else ():
+                _require_held(c, end, least, most, result)
+        if op == "random" and isinstance(high := named.get("high", named.get("low")), int | Term):
+            _require_held(c, high - 1, least, most, result)
+    if op == "repeat_interleave" and named.get("output_size") is not None:
+        _doubt(c, op, named.get("repeats"))
     for name in CHECKED.get(op, ()):
         _doubt(c, op, named.get(name))
     divides = op in DIVISIONS or (op == "div" and named.get("rounding_mode") is not None)
     if divides and isinstance(result, Tensor) and result.dtype in INTEGRAL:
         _require_divisor(c, op, named.get("other"), result)
+
+
+def _numbers(values: Any) -> Iterator[Dim]:
+    for value in values:
+        if isinstance(value, tuple):
+            yield from _numbers(value)
+        elif isinstance(value, int | Term) and not isinstance(value, bool):
+            yield value
+
+
+def _require_held(c: Context, number: Dim, least: int, most: int, result: Tensor) -> None:
+    held = all_of((ge(number, least), le(number, most)))
+    if not _is_certain(c, held):
+        c.require(held, f"{number} as {result.dtype}")
 
 
 def _doubt(c: Context, op: str, operand: Any) -> None:

@@ -20,7 +20,7 @@ from ..language import (
     Subscripts,
     Tensor,
 )
-from .dtypes import DIGITS, SMALL, SPARE, limits, width
+from .dtypes import DIGITS, LARGE, SMALL, SPARE, limits, wide, width
 from .functions import UNKNOWN, AtLeast, along, corners, gathered, number, settled
 
 ANY_CHOICE: Final = Pieces((UNKNOWN,), by_data=True)
@@ -155,6 +155,8 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
         None if (exact and not pieces.slack) or not fractions else pieces.roundings,
         small if isinstance(small, int) and small <= SMALL else None,
     )
+    if limit is None and any(p.term is not None and _is_great(p.term, dtype) for p in pieces.pieces):
+        limit = wide(dtype)
     if limit is None or pieces.roundings > 1 << SPARE:
         return pieces if limit is None else None
     if dtype not in DIGITS:
@@ -190,6 +192,14 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
         found, False if not unknown else _any(unknown), pieces.by_data, pieces.roundings, pieces.slack
     )
     return held and replace(held, and_data=pieces.and_data)
+
+
+def _is_great(term: Dim, dtype: str | None) -> bool:
+    """Whether what large sizes make of the term is more than integers of 32 or 64 bits hold."""
+    bounds = wide(dtype)
+    if bounds is None or isinstance(term, int):
+        return bounds is not None and isinstance(term, int) and not bounds[0] <= term <= bounds[1]
+    return sum(abs(factor) * LARGE ** len(atoms) for atoms, factor in term.terms) > bounds[1]
 
 
 LOST: Final = 4
