@@ -40,7 +40,8 @@ def value_of(tensor: torch.Tensor) -> Tensor:
 
 def with_numbers(known: Tensor, tensor: torch.Tensor) -> Tensor:
     """A constant of the program with what it holds; no data decide it, of floats and bytes either."""
-    if known.elements is not None or tensor.dtype in (torch.bool, *_INTEGRAL) or tensor.layout is not _STRIDED:
+    told = known.elements is not None or tensor.dtype in (torch.bool, *_INTEGRAL)
+    if told or tensor.layout is not _STRIDED:
         return known
     with torch._C.DisableTorchFunction():
         return structs.replace(known, elements=_numbers_of(tensor))

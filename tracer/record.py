@@ -1066,15 +1066,15 @@ class Recording(Ledger):
             self.give_up(reason)
         symbolic = SymbolicTensor(self, value, ref, tensor.dtype)
         if (stored := _storage(tensor)) is not None:
-            storage, memory = self._storages.setdefault(stored.data_ptr(), (stored, Memory()))
+            _, memory = self._storages.setdefault(stored.data_ptr(), (stored, Memory()))
             symbolic.memory = Within(memory, tensor.storage_offset())
             symbolic.is_written()
         self.overwritten[id(tensor)] = tensor, symbolic
         return symbolic
 
     def since(self, tensor: torch.Tensor) -> torch.Tensor:
-        """What stands for a tensor since the program has written into it, or into a view of its memory: nobody
-        knows where, so that of its elements nothing is known.
+        """What stands for a tensor since the program has written into it, or into a view of its memory:
+        nobody knows where, so that of its elements nothing is known.
         """
         _, found = self.overwritten.get(id(tensor), (tensor, tensor))
         if found is not tensor or isinstance(tensor, SymbolicTensor) or not self._storages:

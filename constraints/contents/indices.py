@@ -139,8 +139,8 @@ CHECKED_BY_KERNEL: Final = frozenset(
     "gather scatter scatter_add scatter_reduce take_along_dim index_add one_hot embedding_bag _embedding_bag "
     "multi_margin_loss".split()
 )
-"""Operators that refuse an index beyond the size by a RuntimeError, and not by an IndexError; `index_add` into
-a vector does not.
+"""Operators that refuse an index beyond the size by a RuntimeError, and not by an IndexError; `index_add`
+into a vector does not.
 """
 
 

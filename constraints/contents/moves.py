@@ -225,7 +225,8 @@ def padded(call: Call) -> Elements | Pieces:
 def _among(call: Call, value: Any) -> Elements | Pieces:
     old = None if is_given(call.input) else spread_of(call.input)
     if is_given(value):
-        return None if is_given(call.input) else UNTRACKED if old is None else beside_data(old, attained=False)
+        unknown = None if is_given(call.input) else UNTRACKED
+        return unknown if old is None else beside_data(old, attained=False)
     new = spread_of(value) if isinstance(value, Tensor) else of_number(value)
     if new is None:
         return UNTRACKED
@@ -247,8 +248,9 @@ def anywhere(call: Call) -> Elements | Pieces:
     if not sized or any(part is None for part in sized):
         return UNTRACKED if sized else None
     together = union([part for part in sized if part is not None], attained=False)
-    given = len(sized) < len(several) and isinstance(together, Pieces)
-    return beside_data(together, attained=False) if given else together
+    if len(sized) < len(several) and isinstance(together, Pieces):
+        return beside_data(together, attained=False)
+    return together
 
 
 def getitem(call: Call) -> Elements | Pieces:

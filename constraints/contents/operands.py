@@ -33,18 +33,19 @@ RANGES: Final[Mapping[str, tuple[tuple[str, int | None, int | None], ...]]] = {
     **dict.fromkeys("quantile nanquantile".split(), (("q", 0, 1),)),
     "multilabel_margin_loss": (("target", -1, None),),
 }
-"""Operator -> operands, with the least that elements of each may be, and the greatest. Where one is given that is
-a number, those after it are not looked at.
+"""Operator -> operands, with the least that elements of each may be, and the greatest. Where one is given
+that is a number, those after it are not looked at.
 """
-ABOVE: Final[Mapping[str, tuple[str, str | int]]] = {
+ABOVE: Final[Mapping[str, tuple[str, str]]] = {
     "uniform": ("to", "from"),
     "histc": ("max", "min"),
 }
 """Operator -> a number that is no less than another."""
 PUT: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys("full full_like new_full fill_diagonal_".split(), ("fill_value",)),
-    **dict.fromkeys("fill fill_ masked_fill masked_fill_ index_fill index_fill_ scatter scatter_".split(), ("value",)),
-    **dict.fromkeys("pad constant_pad_nd setitem".split(), ("value",)),
+    **dict.fromkeys(
+        "fill fill_ masked_fill index_fill scatter pad constant_pad_nd setitem".split(), ("value",)
+    ),
     **dict.fromkeys("tensor new_tensor as_tensor asarray".split(), ("data",)),
     "scalar_tensor": ("s",),
     **dict.fromkeys("clamp clamp_ clamp_min clamp_max".split(), ("min", "max")),
@@ -64,9 +65,9 @@ CHECKED: Final[Mapping[str, tuple[str, ...]]] = {
     "masked_scatter": ("mask",),
     "multilabel_margin_loss": ("target",),
     **dict.fromkeys(
-        "inverse linalg_inv linalg_inv_ex cholesky linalg_cholesky cholesky_inverse linalg_lu_factor linalg_ldl_factor "
-        "linalg_matrix_power matrix_power linalg_tensorinv linalg_tensorsolve linalg_solve linalg_eigh linalg_eig "
-        "linalg_eigvals linalg_eigvalsh linalg_svd linalg_svdvals linalg_cond linalg_lstsq lu svd".split(),
+        "inverse linalg_inv cholesky linalg_cholesky cholesky_inverse linalg_lu_factor linalg_ldl_factor "
+        "linalg_matrix_power matrix_power linalg_tensorinv linalg_tensorsolve linalg_solve linalg_eigh "
+        "linalg_eig linalg_eigvals linalg_eigvalsh linalg_svd linalg_svdvals linalg_lstsq lu svd".split(),
         ("input", "A"),
     ),
 }
@@ -93,9 +94,9 @@ def require_operands(c: Context, op: str, named: Named, result: Any) -> None:
         c.require(ge(number, 1), f"{op} takes numbers greater than 0")
     if op == "geometric" and isinstance(named.get("p"), Quotient | Proportion):
         c.approximate("geometric takes numbers between 0 and 1", "accept")
-    if op == "pow" and isinstance(named.get("exponent"), int | Term) and isinstance(result, Tensor):
-        if result.dtype in WHOLE:
-            c.require(ge(named["exponent"], 0), "integers to a negative power")
+    whole = isinstance(result, Tensor) and result.dtype in WHOLE
+    if op == "pow" and whole and isinstance(exponent := named.get("exponent"), int | Term):
+        c.require(ge(exponent, 0), "integers to a negative power")
     if isinstance(result, Tensor) and (limits := width(result.dtype or "")) is not None:
         least, most = limits
         for number in _numbers([named.get(name) for name in PUT.get(op, ())]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Final
 
@@ -199,7 +200,7 @@ def _is_great(term: Dim, dtype: str | None) -> bool:
     bounds = wide(dtype)
     if bounds is None or isinstance(term, int):
         return bounds is not None and isinstance(term, int) and not bounds[0] <= term <= bounds[1]
-    return sum(abs(factor) * LARGE ** len(atoms) for atoms, factor in term.terms) > bounds[1]
+    return bounds[1] < sum(abs(factor) * math.pow(LARGE, len(atoms)) for atoms, factor in term.terms)
 
 
 LOST: Final = 4

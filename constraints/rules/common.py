@@ -221,6 +221,8 @@ def at_least_as_great(c: Context, a: Dim, b: Dim) -> bool | None:
 
 
 def left_out_where_it_is_less(c: Context, size: Dim, what: str) -> None:
-    """A size that is calculated is no -1, as far as rules go; where it is, torch takes it for one left out."""
+    """A size that is calculated is no -1, as far as rules go; where it is, torch takes it for one that is
+    left out.
+    """
     if isinstance(size, Term) and not c.at_least(size, 0) and not c.certain(ge(size, 0)):
         c.approximate(f"{what} may be a -1, which leaves the size out", "refuse", eq(size, -1))
