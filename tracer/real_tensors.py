@@ -54,7 +54,7 @@ def _numbers_of(tensor: torch.Tensor) -> Elements:
         return UNTRACKED
     if bool((tensor == tensor.long()).all()):
         return _elements_of(tensor.long())
-    one = of_number(tensor.flatten()[0].item()) if tensor.unique().numel() == 1 else None
+    one = of_number(tensor.flatten()[0].item()) if bool((tensor == tensor.flatten()[0]).all()) else None
     return stored(one, tuple(tensor.shape), lambda dim, bound: isinstance(dim, int) and dim >= bound)
 
 

@@ -1082,7 +1082,7 @@ class Recording(Recorder):
         symbolic = SymbolicTensor(self, value, ref, tensor.dtype)
         if (stored := _storage(tensor)) is not None:
             _, memory = self._storages.setdefault(stored.data_ptr(), (stored, Memory()))
-            symbolic.memory = Within(memory, tensor.storage_offset())
+            symbolic.memory = Within(memory, int(tensor.storage_offset()))
             symbolic.is_written()
         self.overwritten[id(tensor)] = tensor, symbolic
         return symbolic
