@@ -6,9 +6,12 @@ import functools
 from typing import Final
 
 import torch
+from msgspec import structs
 from torch._subclasses.fake_tensor import FakeTensor
 
-from ..constraints.language import Affine, Elements, Layout, Span, Tensor
+from ..constraints.contents.calls import of_number
+from ..constraints.contents.values import stored
+from ..constraints.language import UNTRACKED, Affine, Elements, Layout, Span, Tensor
 
 SPARSE: Final = {torch.sparse_coo: Layout.COO, torch.sparse_csr: Layout.CSR}
 _STRIDED = torch.strided
@@ -33,6 +36,29 @@ def value_of(tensor: torch.Tensor) -> Tensor:
     dtype = tensor.dtype
     elements = _elements_of(tensor) if strided and dtype in _INTEGRAL else None
     return Tensor(tuple(tensor.shape), dtype_name(dtype), layout, elements)
+
+
+def with_numbers(known: Tensor, tensor: torch.Tensor) -> Tensor:
+    """A constant of the program with what it holds; no data decide it, of floats and bytes either."""
+    told = known.elements is not None or tensor.dtype in (torch.bool, *_INTEGRAL)
+    if told or tensor.layout is not _STRIDED:
+        return known
+    with torch._C.DisableTorchFunction():
+        return structs.replace(known, elements=_numbers_of(tensor))
+
+
+def _numbers_of(tensor: torch.Tensor) -> Elements:
+    if tensor.device.type == "meta" or isinstance(tensor, FakeTensor) or tensor.numel() == 0:
+        return None
+    if tensor.is_complex() or tensor.numel() > _MANY:
+        return UNTRACKED
+    if bool((tensor == tensor.long()).all()):
+        return _elements_of(tensor.long())
+    one = of_number(tensor.flatten()[0].item()) if bool((tensor == tensor.flatten()[0]).all()) else None
+    return stored(one, tuple(tensor.shape), lambda dim, bound: isinstance(dim, int) and dim >= bound)
+
+
+_MANY: Final = 1 << 16
 
 
 def _elements_of(tensor: torch.Tensor) -> Elements:

@@ -86,7 +86,7 @@ from .origins import (
 from .overlaps import require_no_overlap
 from .plans import NotSummarised, Plans, Site, Written
 from .random import DRAWN, drawn_by_python, is_drawn
-from .real_tensors import dtype_name, value_of
+from .real_tensors import dtype_name, value_of, with_numbers
 from .recorder import Recorder
 from .repeats import PLAIN_TENSORS, Answered, Call, Slot
 from .sequences import (
@@ -105,7 +105,17 @@ from .sequences import (
 from .spread import SpeltOut, Spread
 from .stand_ins import AnotherSource, calls_builtins, sources_of, symbolic_builtins
 from .surroundings import seed, surroundings_kept
-from .symbolic import ABOUT_DATA, OPERATOR_ATTRIBUTES, QUESTIONS, RowSizes, Sizes, SymbolicTensor, answer
+from .symbolic import (
+    ABOUT_DATA,
+    OPERATOR_ATTRIBUTES,
+    QUESTIONS,
+    Memory,
+    RowSizes,
+    Sizes,
+    SymbolicTensor,
+    Within,
+    answer,
+)
 from .texts import Message, matters
 from .writes import LENDING, RESHAPING, Writes, is_assigned
 
@@ -391,6 +401,8 @@ class Recording(Recorder):
         self._made: list[Decision] = []
         self.overwritten: dict[int, tuple[torch.Tensor, SymbolicTensor]] = {}
         """Real tensors that the program has written into, each with what stands for it since, by identity."""
+        self._storages: dict[int, tuple[Any, Memory]] = {}
+        """What real tensors lie in that the program has written into, by identity."""
         self._constants: dict[int, tuple[weakref.ref[torch.Tensor], Site]] = {}
         """By identity, constants that the program has made, and the call that made each."""
         self.constants_written = False
@@ -1072,7 +1084,9 @@ class Recording(Recorder):
             else:  # a subclass may override what is asked of it
                 with torch._C.DisableTorchFunction():
                     known = value_of(tensor)
-            name = self.subject.parameters.get(id(tensor)) or f"constant_{len(self.real)}"
+            name = self.subject.parameters.get(id(tensor))
+            if name is None:
+                name, known = f"constant_{len(self.real)}", with_numbers(known, tensor)
             found = self.real[id(tensor)] = tensor, known, self.new_input(name, known, parameter=True)
         return found
 
@@ -1087,8 +1101,25 @@ class Recording(Recorder):
                 raise self.loops.fails(Written(site, reason, {}))
             self.give_up(reason)
         symbolic = SymbolicTensor(self, value, ref, tensor.dtype)
+        if (stored := _storage(tensor)) is not None:
+            _, memory = self._storages.setdefault(stored.data_ptr(), (stored, Memory()))
+            symbolic.memory = Within(memory, int(tensor.storage_offset()))
+            symbolic.is_written()
         self.overwritten[id(tensor)] = tensor, symbolic
         return symbolic
+
+    def since(self, tensor: torch.Tensor) -> torch.Tensor:
+        """What stands for a tensor since the program has written into it, or into a view of its memory:
+        nobody knows where, so that of its elements nothing is known.
+        """
+        _, found = self.overwritten.get(id(tensor), (tensor, tensor))
+        if found is not tensor or isinstance(tensor, SymbolicTensor) or not self._storages:
+            return found
+        stored = _storage(tensor)
+        if stored is None or stored.data_ptr() not in self._storages:
+            return tensor
+        _, known, ref = self.real_tensor(tensor)
+        return self._overwrite(tensor, structs.replace(known, elements=UNTRACKED), ref)
 
     def lifted(self, tensor: torch.Tensor) -> SymbolicTensor:
         """A real tensor on the meta device, which has no data, as one of which no data are known."""
@@ -1104,7 +1135,7 @@ class Recording(Recorder):
         return tensor
 
     def _ref(self, tensor: torch.Tensor) -> Ref:
-        _, tensor = self.overwritten.get(id(tensor), (tensor, tensor))
+        tensor = self.since(tensor)
         return tensor.ref if isinstance(tensor, SymbolicTensor) else self.real_tensor(tensor)[2]
 
     def argument(self, value: Any, ids: Mapping[int, Ref | Slot]) -> Any:
@@ -1151,6 +1182,12 @@ class Recording(Recorder):
         if isinstance(value, Term):
             return Size(self, value)
         return value if isinstance(value, int) else self.truth(value)
+
+
+def _storage(tensor: torch.Tensor) -> Any:
+    """What a real tensor lies in, None of one without strides."""
+    with torch._C.DisableTorchFunction():
+        return tensor.untyped_storage() if tensor.layout is torch.strided else None
 
 
 _COMING = Node("", (), (), Origin())
@@ -1295,8 +1332,7 @@ class _Mode(TorchFunctionMode):
             return kind(map(self._since, value))
         if kind is dict:
             return {key: self._since(part) for key, part in value.items()}
-        known = self.run.overwritten.get(id(value))
-        return value if known is None else known[1]
+        return self.run.since(value) if isinstance(value, torch.Tensor) else value
 
 
 _MAKING = frozenset("zeros ones empty full rand randn zeros_like ones_like full_like empty_like".split())

@@ -231,6 +231,20 @@ class Memory:
         return UNTRACKED
 
 
+class Within(Memory):
+    """A part of memory, from an element on, that tensors of constants share."""
+
+    def __init__(self, source: Memory, start: Dim) -> None:
+        super().__init__()
+        self.source, self.start = source, start
+
+    def whole(self) -> Memory:
+        return self.source
+
+    def begin(self) -> tuple[Memory, Dim | None]:
+        return self.source, self.start
+
+
 class SymbolicTensor(torch.Tensor):
     """A tensor without data: `value` is what is known of it, `ref` its id in the program."""
 

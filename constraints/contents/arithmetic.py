@@ -9,7 +9,7 @@ from functools import partial
 from struct import pack, unpack
 from typing import Any, Final
 
-from ..dims import Dim, ceildiv, maximum, minimum, substitute
+from ..dims import Dim, Term, ceildiv, maximum, minimum, substitute
 from ..formula import all_of, any_of, ge
 from ..language import (
     UNTRACKED,
@@ -157,7 +157,7 @@ def _of_decimal(value: Any, dtype: str | None) -> Pieces | None:
 
 
 def _grown_together(call: Call) -> Span | None:
-    """Products of counts that the data decide, from 0 on, which grow with the same data."""
+    """Products of counts that the data decide, from 0 on. Of one mask they grow together (`free.py`)."""
     match [of(t) for t in (call.named.get("input"), call.named.get("other")) if isinstance(t, Tensor)]:
         case [Span(0, most, attained, True), Span(0, others, too, True)]:
             return Span(0, most * others, attained and too, by_data=True)
@@ -202,7 +202,14 @@ def _divisor(call: Call, piece: Piece) -> Dim | None:
 
 
 def remainder(call: Call) -> Elements | Pieces:
-    """`x % n`, of the sign of n, which is positive and the same all over what a piece has of x."""
+    """`x % n`, of the sign of n, which is positive and the same all over what a piece has of x. Of numbers of
+    the user's the remainders are any from 0 to n - 1.
+    """
+    divisor = call.named.get("other")
+    if is_given(call.input) and call.result.dtype in INTEGRAL:
+        if not isinstance(divisor, int | Term) or not call.at_least(divisor, 1):
+            return None
+        return Span(0, divisor - 1, call.is_free(call.input), by_data=True)
     a, b = call.operand("input"), call.operand("other")
     if a is None or b is None or is_rounded(a) or is_rounded(b) or call.result.dtype not in INTEGRAL:
         return UNTRACKED
@@ -339,6 +346,8 @@ def sign(call: Call) -> Elements | Pieces:
 
 def clamped_between(call: Call) -> Elements | Pieces:
     low, high = call.named.get("min"), call.named.get("max")
+    if is_given(call.input):
+        return _within(call, low, high)
     pieces = call.pieces
     bounds = [None if b is None else of_number(b) for b in (low, high)]
     if isinstance(low, Tensor) or isinstance(high, Tensor) or pieces is None:
@@ -368,8 +377,21 @@ def _are_above(pieces: Pieces, bound: int) -> bool:
     return all(p.doubt is False or p.least > bound for p in pieces.pieces)
 
 
+def _within(call: Call, low: Any, high: Any) -> Elements | Pieces:
+    """Integers of the user's within bounds: any of these. At one bound, that or others."""
+    if isinstance(low, int | Term) and isinstance(high, int | Term):
+        occur = call.is_free(call.input)
+        return Affine(low) if low == high else Span(minimum(low, high), high, occur, by_data=True)
+    found = of_number(high if low is None else low)
+    return UNTRACKED if found is None else beside_data(found, attained=False)
+
+
 def of_two(law: Callable[..., Dim]) -> Law:
     def of_two(call: Call) -> Elements | Pieces:
+        sized = [name for name in ("input", "other") if not is_given(call.named.get(name))]
+        if len(sized) < 2:
+            known = call.operand(sized[0]) if sized else None
+            return (known and beside_data(known, attained=False)) or (UNTRACKED if sized else None)
         a, b = call.operand("input"), call.operand("other")
         if a is None or b is None or a.slack or b.slack:
             return UNTRACKED

@@ -14,6 +14,8 @@ SMALL: Final = 1 << 10
 """The largest number by which fractions are moved and divided."""
 SPARE: Final = 5
 """Bits that are left to the errors of roundings."""
+LARGE: Final = 1 << 15
+"""A size, and a position, for which integers of 32 bits and more are taken to hold what is made of these."""
 
 
 def width(dtype: str) -> tuple[int, int] | None:
@@ -21,6 +23,14 @@ def width(dtype: str) -> tuple[int, int] | None:
     more, which are taken to hold every position in a tensor.
     """
     if dtype not in INTEGRAL or dtype.endswith(("32", "64")):
+        return None
+    bits = int(dtype.removeprefix("u").removeprefix("int"))
+    return (0, (1 << bits) - 1) if dtype.startswith("u") else (-(1 << bits - 1), (1 << bits - 1) - 1)
+
+
+def wide(dtype: str | None) -> tuple[int, int] | None:
+    """The least and the greatest number of an integer dtype of 32 bits or more."""
+    if dtype not in INTEGRAL or not dtype.endswith(("32", "64")):
         return None
     bits = int(dtype.removeprefix("u").removeprefix("int"))
     return (0, (1 << bits) - 1) if dtype.startswith("u") else (-(1 << bits - 1), (1 << bits - 1) - 1)

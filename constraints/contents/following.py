@@ -23,11 +23,15 @@ DRAWN = frozenset("rand randn normal rand_like randn_like empty empty_like new_e
 """What makes floats that nobody chose, and that are no indices unless they are cut to integers."""
 SHAPED_AS = frozenset("expand_as view_as reshape_as type_as".split())
 """What takes a shape, or a dtype, of its other argument, and nothing else."""
-LIKE = MADE | {"randint_like", "rand_like", "randn_like", "empty_like", "new_empty", "new_tensor"}
+LIKE = MADE | frozenset(
+    "fill fill_ zero zero_ copy_ randint_like rand_like randn_like empty_like new_empty new_tensor".split()
+)
 """What takes a shape and a dtype of its input, and nothing else."""
 TAKING = frozenset("getitem index take index_select gather take_along_dim masked_select".split())
 """What gives some of the elements of its first argument, as its other arguments say."""
-OF_DATA = frozenset("argsort argmax argmin bucketize searchsorted multinomial count_nonzero".split())
+OF_DATA = frozenset(
+    "argsort argmax argmin bucketize searchsorted multinomial count_nonzero one_hot".split()
+)
 """What makes integers of its own of elements that the user gives."""
 
 
@@ -53,10 +57,10 @@ def with_elements(
     if op in OF_DATA:
         return structs.replace(result, elements=_by_law(call, sources))
     if any(of(tensor) is None for tensor in sources):
-        merged = op in MERGING and any(
+        merged = (op in OVER and result.dtype in INTEGRAL) or (op in MERGING and any(
             of(tensor) is not None if isinstance(tensor, Tensor) else isinstance(tensor, int | Term)
             for tensor in (*_kept_from(call, sources), named.get("input"), named.get("other"))
-        )
+        ))
         left = _by_law(call, sources) if merged else _of_data(call, sources)
         return structs.replace(result, elements=left)
     if not sources and op in DRAWN:
@@ -147,6 +151,12 @@ ONE_BY_ONE = frozenset("meshgrid broadcast_tensors".split())
 """What makes of each of several tensors one result."""
 MERGING = frozenset("cat stack where".split())
 """What puts elements of several tensors side by side."""
+OVER = frozenset(
+    "masked_fill index_fill index_copy masked_scatter put select_scatter slice_scatter diagonal_scatter "
+    "index_put scatter pad constant_pad_nd pad_sequence hstack vstack dstack column_stack "
+    "clamp clamp_min clamp_max maximum minimum remainder".split()
+)
+"""What makes integers of the user's lie beside others, or within bounds. Floats of the user's stay his."""
 WITH_PLACES = SEVERAL.keys() - frozenset(
     "meshgrid broadcast_tensors split split_with_sizes chunk tensor_split hsplit vsplit dsplit unbind "
     "unravel_index aminmax".split()

@@ -37,6 +37,9 @@ class Free:
         self._sums: dict[int, tuple[Tensor, Border]] = {}
         """Running sums of what is nothing at a border, and greatest within it where all else is true."""
 
+        self._roots: dict[int, tuple[Tensor, Tensor]] = {}
+        """Masks as integers and their running sums, each with its mask."""
+
     def add(self, value: Value, border: Border | None = None) -> None:
         for tensor in tensors(value):
             self._tensors[id(tensor)] = tensor, border
@@ -44,6 +47,7 @@ class Free:
     def written(self, target: Tensor) -> None:
         """Others of its kind may be views of what is written into."""
         kind = target.dtype in COUNTED
+        self._roots.clear()
         for kept in (self._tensors, self._sums):
             for key in [key for key, (tensor, *_) in kept.items() if (tensor.dtype in COUNTED) == kind]:
                 del kept[key]
@@ -53,6 +57,9 @@ class Free:
         input = named.get("input")
         if not isinstance(result, Tensor):
             return result, False
+        alone = op != "add" or one_value(named.get("other")) == 0
+        if op in (*CASTING, *SUMMING, "type_as", "add") and alone and isinstance(input, Tensor):
+            self._roots[id(result)] = result, self._root(input)
         if op in FREEING and isinstance(input, Tensor) and id(input) in self._tensors:
             return result, self._freed(c, op, named, input, result)
         summed = self._summed(op, named, result)
@@ -61,10 +68,15 @@ class Free:
         match result.elements:
             case Span(_, _, True) as span:
                 given = [*tensors((*named.values(),))]
-                if any(map(self._within, given)):
+                apart = op == "mul" and len({id(self._root(t)) for t in given}) > 1
+                if apart or any(map(self._within, given)):
                     result = structs.replace(result, elements=replace(span, attained=False))
-                return result, any(t.dtype == "bool" or id(t) in self._tensors for t in given)
+                told = (t.dtype == "bool" or id(t) in self._tensors for t in given)
+                return result, op == "mul" or any(told)
         return result, False
+
+    def _root(self, tensor: Tensor) -> Tensor:
+        return self._roots.get(id(tensor), (tensor, tensor))[1]
 
     def _summed(self, op: str, named: Named, result: Tensor) -> Tensor | None:
         """A sum of what lies within a border, where no more than that counts; or times what it sums up."""
@@ -119,7 +131,7 @@ class Free:
 
 def _padded(c: Context, named: Named, input: Tensor) -> Border | None:
     """`pad` with a number, and on no side by less than nothing."""
-    sides, value = named.get("pad"), named.get("value") or 0
+    sides, value = named.get("pad"), 0 if named.get("value") is None else named["value"]
     integral = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
     if named.get("mode", "constant") != "constant" or not isinstance(sides, tuple) or not integral:
         return None

@@ -10,10 +10,9 @@ from msgspec import structs
 
 from ..dims import Apply, Dim, Term, lone_atom
 from ..formula import Formula, all_of, any_of, eq, ge, lt, negate
-from ..language import Context, Direction, Dots, Piece, Pieces, Tensor, product
+from ..language import Affine, Context, Direction, Dots, Piece, Pieces, Tensor, product
 from .dtypes import INTEGRAL
 from .functions import corners
-from .masks import one_value
 from .values import of, pieces_of
 
 Named = Mapping[str, Any]
@@ -56,6 +55,12 @@ def _flat(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
     yield named["index"], _tensor(named).numel, True
 
 
+def _flat_along(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
+    """Without a dim all elements are counted; along one, torch itself looks at no index."""
+    if named.get("dim") is None:
+        yield named["indices"], _tensor(named).numel, False
+
+
 def _hot(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
     classes = named.get("num_classes", -1)
     if isinstance(classes, int | Term) and classes != -1:
@@ -70,7 +75,8 @@ def _margins(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
 def _classes(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
     """Classes of a loss, but for the one that it ignores."""
     input, target, ignored = named["input"], named["target"], named.get("ignore_index", -100)
-    if target.dtype not in INTEGRAL or not input.shape or one_value(target) == ignored:
+    same = isinstance(target.elements, Affine) and target.elements == Affine(ignored)
+    if target.dtype not in INTEGRAL or not input.shape or same:
         return
     pieces, size = pieces_of(of(target), target.shape), input.shape[min(1, input.rank - 1)]
     if pieces is not None and isinstance(ignored, int):
@@ -128,6 +134,7 @@ INDICES: Mapping[str, Callable[[Named], Iterator[tuple[Tensor, Dim, bool]]]] = {
         "index_reduce".split(),
         _along_dim,
     ),
+    "take_along_dim": _flat_along,
     "index_fill": lambda named: ((index, size, True) for index, size, _ in _along_dim(named)),
     **dict.fromkeys(("take", "put"), _flat),
     "one_hot": _hot,
@@ -142,7 +149,9 @@ CHECKED_BY_KERNEL: Final = frozenset(
     "gather scatter scatter_add scatter_reduce take_along_dim index_add one_hot embedding_bag _embedding_bag "
     "multi_margin_loss".split()
 )
-"""Operators that refuse an index beyond the size by a RuntimeError, and not by an IndexError."""
+"""Operators that refuse an index beyond the size by a RuntimeError, and not by an IndexError; `index_add`
+into a vector does not.
+"""
 
 
 def require_in_range(c: Context, op: str, named: Named, unchecked: Formula) -> None:
@@ -165,11 +174,19 @@ def require_in_range(c: Context, op: str, named: Named, unchecked: Formula) -> N
         empty = [] if all(c.at_least(n, 1) for n in index.shape) else [eq(product(index.shape), 0)]
         if index.shape or op not in ("getitem", "setitem"):
             empty.append(unchecked)
-        _require(c, op, pieces, size, wraps, empty)
+        flat = op == "index_add" and named["input"].rank <= 1
+        by_kernel = op in CHECKED_BY_KERNEL and not flat
+        _require(c, op, pieces, size, wraps, empty, RuntimeError if by_kernel else IndexError)
 
 
 def _require(
-    c: Context, op: str, pieces: Pieces, size: Dim, wraps: bool, empty: list[Formula]
+    c: Context,
+    op: str,
+    pieces: Pieces,
+    size: Dim,
+    wraps: bool,
+    empty: list[Formula],
+    error: type[Exception],
 ) -> None:
     """Each piece of an index lies within the size, wherever there is that piece.
 
@@ -204,7 +221,6 @@ def _require(
         if pieces.slack:
             _approximate(c, f"{op} is given {told}, which floats are rounded to", needed)
             needed = any_of((*(lt(high, size + 1) for high in ends[1]), *nowhere))
-        error = RuntimeError if op in CHECKED_BY_KERNEL else IndexError
         c.require(needed, told, error, by_data=pieces.by_data)
 
 

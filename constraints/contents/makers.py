@@ -171,7 +171,8 @@ def up_to(size: Callable[[Call], Dim], *, all_occur: bool = False) -> Law:
 
 
 def chosen(call: Call, size: Dim, all_occur: bool) -> Elements:
-    occur = all_occur or call.is_free(call.input) or one_value(call.input) is not None
+    equal = call.op == "multinomial" and one_value(call.input) is not None
+    occur = all_occur or call.is_free(call.input) or equal
     return between(0, size - 1, attained=occur, by_data=not all_occur)
 
 

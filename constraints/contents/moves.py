@@ -18,6 +18,7 @@ from ..language import (
     Span,
     Tensor,
     product,
+    tensors,
 )
 from .arithmetic import beside_data, is_given, is_rounded, union
 from .calls import Call, Law, of_number
@@ -110,16 +111,21 @@ def flipped_along(call: Call) -> Elements | Pieces:
     def flipped(piece: Piece) -> Piece | None:
         here = [i for i in piece.indices if i.axis in axes and i.ordered]
         turned = {i.name: i.size - 1 - symbol_of(i) for i in here}
-        fixed = tuple((axis, _turned(call.input.shape[axis], at, axis in axes)) for axis, at in piece.fixed)
+        fixed = tuple(
+            (axis, place)
+            for axis, at in piece.fixed
+            if (place := _turned(call.input.shape[axis], at, axis in axes)) is not None
+        )
         return replace(piece, term=substitute(number(piece), turned), fixed=fixed)
 
     return mapped(pieces, flipped, keeping=True) or UNTRACKED
 
 
-def _turned(size: Dim, place: int, flipped: bool) -> int:
-    """A place of an axis after a flip; an axis with fixed places has a number of them."""
-    assert isinstance(size, int)
-    return size - 1 - place if flipped else place
+def _turned(size: Dim, place: int, flipped: bool) -> int | None:
+    """A place of an axis after a flip; None where the size is not a number (`explain.py` asks of any)."""
+    if not flipped:
+        return place
+    return size - 1 - place if isinstance(size, int) else None
 
 
 def all_of_them(call: Call) -> Elements | Pieces:
@@ -203,6 +209,56 @@ def _beside(found: Pieces, tensor: Tensor, axis: int, call: Call) -> Pieces | No
     return replace(found, pieces=pieces) if all_of(given) is not False else None
 
 
+def overwritten(name: str) -> Law:
+    """The elements of the input, and those that are written over some of them."""
+
+    def overwritten(call: Call) -> Elements | Pieces:
+        return _among(call, call.named.get(name))
+
+    return overwritten
+
+
+def padded(call: Call) -> Elements | Pieces:
+    """With the number around it, or with elements of the input again, or with some of these only."""
+    found = _around(call)
+    if found is not UNTRACKED:
+        return found
+    value = call.named.get("value")
+    again = call.named.get("mode", "constant") != "constant"
+    return some_of_them(call) if again else _among(call, 0 if value is None else value)
+
+
+def _among(call: Call, value: Any) -> Elements | Pieces:
+    old = None if is_given(call.input) else spread_of(call.input)
+    if is_given(value):
+        unknown = None if is_given(call.input) else UNTRACKED
+        return unknown if old is None else beside_data(old, attained=False)
+    new = spread_of(value) if isinstance(value, Tensor) else of_number(value)
+    if new is None:
+        return UNTRACKED
+    if is_given(call.input):
+        return beside_data(new, attained=False)
+    return UNTRACKED if old is None else union([old, new], attained=False)
+
+
+def spread_of(tensor: Tensor) -> Pieces | None:
+    """The elements, anywhere."""
+    found = pieces_of(of(tensor), tensor.shape)
+    return None if found is None else shuffled(found, None)
+
+
+def anywhere(call: Call) -> Elements | Pieces:
+    """The elements of several tensors, laid side by side in some way."""
+    several = [*tensors(tuple(call.named.values()))]
+    sized = [spread_of(t) for t in several if not is_given(t)]
+    if not sized or any(part is None for part in sized):
+        return UNTRACKED if sized else None
+    together = union([part for part in sized if part is not None], attained=False)
+    if len(sized) < len(several) and isinstance(together, Pieces):
+        return beside_data(together, attained=False)
+    return together
+
+
 def getitem(call: Call) -> Elements | Pieces:
     index = call.named.get("index", call.named.get("indices"))
     return items_of(call, index if isinstance(index, tuple) else (index,))
@@ -244,16 +300,16 @@ def index_select(call: Call) -> Elements | Pieces:
 def scattered(call: Call) -> Elements | Pieces:
     """Written to place i is element i: those that are written, and no others."""
     index, source = call.named["index"], call.named["src"] if "src" in call.named else call.named.get("value")
-    if call.result.rank != 1 or index.shape != call.result.shape or index.elements != Affine(0, ((-1, 1),)):
-        return UNTRACKED
     if call.named.get("reduce") is not None:
         return UNTRACKED
+    if call.result.rank != 1 or index.shape != call.result.shape or index.elements != Affine(0, ((-1, 1),)):
+        return _among(call, source)
     if isinstance(source, Tensor):
         return of(source) if source.shape == call.result.shape else UNTRACKED
     return of_number(source) or UNTRACKED
 
 
-def padded(call: Call) -> Elements | Pieces:
+def _around(call: Call) -> Elements | Pieces:
     """The elements, where there are any, and around them the value that is given."""
     pieces, sides, fill = call.pieces, call.named.get("pad"), of_number(call.named.get("value") or 0)
     if pieces is None or fill is None or not isinstance(sides, tuple) or is_rounded(pieces):

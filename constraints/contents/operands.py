@@ -4,48 +4,157 @@ probability is one, that integers are not divided by zero.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ..dims import Term
+from ..dims import Dim, Term
 from ..formula import Formula, all_of, any_of, eq, ge, le, ne, negate
-from ..language import Context, Piece, Tensor, product
-from .calls import of_number
+from ..language import Affine, Context, Piece, Proportion, Quotient, Span, Tensor, product
+from .calls import Call, of_number
 from .cycles import is_run
-from .dtypes import INTEGRAL
+from .dtypes import INTEGRAL, WHOLE, width
 from .functions import Corners, corners, settled
+from .makers import drawn_between
 from .values import of, pieces_of
 
 Named = Mapping[str, Any]
+NUMBER: Final = Tensor((), None)
+"""Any number has the shape of."""
 
-RANGES: Final[Mapping[str, tuple[str, int, int | None]]] = {
-    "bincount": ("input", 0, None),
-    "one_hot": ("input", 0, None),
-    "repeat_interleave": ("repeats", 0, None),
-    "multinomial": ("input", 0, None),
-    "poisson": ("input", 0, None),
-    "bernoulli": ("input", 0, 1),
+RANGES: Final[Mapping[str, tuple[tuple[str, int | None, int | None], ...]]] = {
+    "bincount": (("input", 0, None),),
+    "one_hot": (("input", 0, None),),
+    "repeat_interleave": (("repeats", 0, None),),
+    "multinomial": (("input", 0, None),),
+    "poisson": (("input", 0, None),),
+    "bernoulli": (("p", 0, 1), ("input", 0, 1)),
+    "bernoulli_": (("p", 0, 1),),
+    **dict.fromkeys("normal normal_".split(), (("std", 0, None),)),
+    "binary_cross_entropy": (("input", 0, 1), ("target", 0, 1)),
+    **dict.fromkeys("quantile nanquantile".split(), (("q", 0, 1),)),
+    "multilabel_margin_loss": (("target", -1, None),),
 }
-"""Operator -> an operand, the least that its elements may be, and the greatest."""
+"""Operator -> operands, with the least that elements of each may be, and the greatest. Where one is given
+that is a number, those after it are not looked at.
+"""
+ABOVE: Final[Mapping[str, tuple[str, str]]] = {
+    "uniform": ("to", "from"),
+    "histc": ("max", "min"),
+}
+"""Operator -> a number that is no less than another."""
+PUT: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys("full full_like new_full fill_diagonal_".split(), ("fill_value",)),
+    **dict.fromkeys(
+        "fill fill_ masked_fill index_fill scatter pad constant_pad_nd setitem".split(), ("value",)
+    ),
+    **dict.fromkeys("tensor new_tensor as_tensor asarray".split(), ("data",)),
+    "scalar_tensor": ("s",),
+    **dict.fromkeys("clamp clamp_ clamp_min clamp_max".split(), ("min", "max")),
+}
+"""Operator -> numbers that it converts to the dtype of its result, which has to hold them; below zero, the
+negative of what an unsigned one holds will do.
+"""
+POSITIVE: Final[Mapping[str, str]] = {"exponential": "lambd", "cauchy": "sigma", "log_normal": "std"}
+"""Operator -> a number that is greater than 0."""
+CHECKED: Final[Mapping[str, tuple[str, ...]]] = {
+    "multinomial": ("input",),
+    "searchsorted": ("sorter",),
+    **dict.fromkeys("ctc_loss _ctc_loss".split(), ("input_lengths", "target_lengths")),
+    **dict.fromkeys("embedding_bag _embedding_bag".split(), ("offsets",)),
+    "segment_reduce": ("lengths", "offsets"),
+    "_pack_padded_sequence": ("lengths",),
+    "masked_scatter": ("mask",),
+    "multilabel_margin_loss": ("target",),
+    **dict.fromkeys(
+        "inverse linalg_inv cholesky linalg_cholesky cholesky_inverse linalg_lu_factor linalg_ldl_factor "
+        "linalg_matrix_power matrix_power linalg_tensorinv linalg_tensorsolve linalg_solve linalg_eigh "
+        "linalg_eig linalg_eigvals linalg_eigvalsh linalg_svd linalg_svdvals linalg_lstsq lu svd".split(),
+        ("input", "A"),
+    ),
+}
+"""Operator -> operands of which it refuses some, in a way that is not followed."""
 DIVISIONS: Final = frozenset("floor_divide remainder fmod".split())
 
 
 def require_operands(c: Context, op: str, named: Named, result: Any) -> None:
     """Elements that sizes decide must be such as the operator takes."""
-    if op in RANGES:
-        name, low, high = RANGES[op]
-        if isinstance(operand := named.get(name), Tensor) and not (op == "bernoulli" and "p" in named):
+    for name, low, high in RANGES.get(op, ()):
+        operand = named.get(name)
+        if operand is not None:
             _require_between(c, op, operand, low, high)
+            if not isinstance(operand, Tensor):
+                break
+    if op == "repeat_interleave" and named.get("repeats") is None:
+        _require_between(c, op, named.get("input"), 0, None)
+    if op in ABOVE:
+        more, less = (named.get(name, 0) for name in ABOVE[op])
+        if all(isinstance(side, int | Term) for side in (more, less)):
+            c.require(ge(more, less), f"{op} from {less} to {more}")
+    number = named.get(POSITIVE.get(op, ""))
+    if isinstance(number, int | Term):
+        c.require(ge(number, 1), f"{op} takes numbers greater than 0")
+    if op == "geometric" and isinstance(named.get("p"), Quotient | Proportion):
+        c.approximate("geometric takes numbers between 0 and 1", "accept")
+    whole = isinstance(result, Tensor) and result.dtype in WHOLE
+    if op == "pow" and whole and isinstance(exponent := named.get("exponent"), int | Term):
+        c.require(ge(exponent, 0), "integers to a negative power")
+    if isinstance(result, Tensor) and (limits := width(result.dtype or "")) is not None:
+        least, most = limits
+        for number in _numbers([named.get(name) for name in PUT.get(op, ())]):
+            _require_held(c, number, least or -most, most, result)
+        if op == "randperm":
+            _require_held(c, result.shape[0] - 1, least, most, result)
+        if op in ("randint", "randint_like"):
+            span = drawn_between(Call(op, named, result, c.at_least))
+            for end in (span.low, span.high) if isinstance(span, Span) else ():
+                _require_held(c, end, least, most, result)
+        if op == "random" and isinstance(high := named.get("high", named.get("low")), int | Term):
+            _require_held(c, high - 1, least, most, result)
+    if op == "repeat_interleave" and named.get("output_size") is not None:
+        _doubt(c, op, named.get("repeats"))
+    for name in CHECKED.get(op, ()):
+        _doubt(c, op, named.get(name))
     divides = op in DIVISIONS or (op == "div" and named.get("rounding_mode") is not None)
     if divides and isinstance(result, Tensor) and result.dtype in INTEGRAL:
         _require_divisor(c, op, named.get("other"), result)
 
 
-def _require_between(c: Context, op: str, operand: Tensor, low: int, high: int | None) -> None:
+def _numbers(values: Any) -> Iterator[Dim]:
+    for value in values:
+        if isinstance(value, tuple):
+            yield from _numbers(value)
+        elif isinstance(value, int | Term) and not isinstance(value, bool):
+            yield value
+
+
+def _require_held(c: Context, number: Dim, least: int, most: int, result: Tensor) -> None:
+    held = all_of((ge(number, least), le(number, most)))
+    if not _is_certain(c, held):
+        c.require(held, f"{number} as {result.dtype}")
+
+
+def _doubt(c: Context, op: str, operand: Any) -> None:
+    """Elements that sizes decide may be such as the operator refuses, unless they are plainly not."""
+    if not isinstance(operand, Tensor) or operand.elements is None or _is_fine(op, operand):
+        return
+    c.approximate(f"{op} is given elements that the sizes decide, some of which it refuses", "accept")
+
+
+def _is_fine(op: str, operand: Tensor) -> bool:
+    """Numbers that are all positive are probabilities; a diagonal of ones has an inverse."""
+    known = operand.elements
+    if op == "multinomial":
+        if isinstance(known, Affine):
+            return not known.steps and isinstance(known.start, int) and known.start > 0
+        return bool(getattr(known, "by_data", False))
+    return False
+
+
+def _require_between(c: Context, op: str, operand: Any, low: int | None, high: int | None) -> None:
     for piece, ends, nowhere in _parts(c, op, operand, operand):
         inside = all_of(
             (
-                *(ge(end, low * piece.over) for end in ends[0]),
+                *(ge(end, low * piece.over) for end in ends[0] if low is not None),
                 *(le(end, high * piece.over) for end in ends[1] if high is not None),
             )
         )
@@ -67,7 +176,7 @@ def _require_divisor(c: Context, op: str, divisor: Any, result: Tensor) -> None:
 
 
 def _parts(
-    c: Context, op: str, operand: Any, shaped: Tensor
+    c: Context, op: str, operand: Any, shaped: Any
 ) -> list[tuple[Piece, Corners, tuple[Formula, ...]]]:
     """The pieces of an operand that are known, with their extremes and where there is none of it; of others
     it is told that nothing is known. What floats have been rounded to is great, of the sign that it had.
@@ -76,10 +185,12 @@ def _parts(
         if operand.elements is None:
             return []
         pieces = pieces_of(of(operand), operand.shape)
-    elif isinstance(operand, int | Term):
+    elif isinstance(operand, int | float | Term | Quotient | Proportion):
         pieces = of_number(operand)
     else:
         return []
+    if not isinstance(shaped, Tensor):
+        shaped = NUMBER
     empty = () if all(c.at_least(n, 1) for n in shaped.shape) else (eq(product(shaped.shape), 0),)
     reason = f"{op} is given elements that the sizes decide, in a way that is not followed"
     if pieces is None or pieces.slack:

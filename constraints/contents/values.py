@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Final
 
@@ -22,7 +23,7 @@ from ..language import (
     Truths,
 )
 from .cycles import is_run, modulo
-from .dtypes import DIGITS, INTEGRAL, SMALL, SPARE, limits
+from .dtypes import DIGITS, INTEGRAL, LARGE, SMALL, SPARE, limits, wide
 from .functions import UNKNOWN, AtLeast, along, corners, gathered, number, settled
 
 ANY_CHOICE: Final = Pieces((UNKNOWN,), by_data=True)
@@ -159,6 +160,8 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
         None if (exact and not pieces.slack) or not fractions else pieces.roundings,
         small if isinstance(small, int) and small <= SMALL else None,
     )
+    if limit is None and any(p.term is not None and _is_great(p.term, dtype) for p in pieces.pieces):
+        limit = wide(dtype)
     if limit is None or pieces.roundings > 1 << SPARE:
         return pieces if limit is None else None
     if dtype not in DIGITS and (dtype not in INTEGRAL or fractions):
@@ -196,6 +199,14 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
         pieces.slack,
     )
     return held and replace(held, and_data=pieces.and_data)
+
+
+def _is_great(term: Dim, dtype: str | None) -> bool:
+    """Whether what large sizes make of the term is more than integers of 32 or 64 bits hold."""
+    bounds = wide(dtype)
+    if bounds is None or isinstance(term, int):
+        return bounds is not None and isinstance(term, int) and not bounds[0] <= term <= bounds[1]
+    return bounds[1] < sum(abs(factor) * math.pow(LARGE, len(atoms)) for atoms, factor in term.terms)
 
 
 def _doubted(piece: Piece, inside: Formula, most: int) -> Piece:

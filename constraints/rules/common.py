@@ -9,7 +9,7 @@ from ..broadcasting import broadcast_dim as broadcast_dim
 from ..dims import Dim, Term, divide
 from ..dtypes import CATEGORY as CATEGORY
 from ..dtypes import category as category
-from ..formula import eq
+from ..formula import eq, ge
 from ..language import Context, Layout, Number, Shape, Tensor
 from ..memory import contiguous_strides as contiguous_strides
 from ..memory import strides_of as strides_of
@@ -181,3 +181,11 @@ def at_least_as_great(c: Context, a: Dim, b: Dim) -> bool | None:
             if rest == 0 and c.at_least(whole, 1 if answer else 2) and c.at_least(small, 1):
                 return answer
     return None
+
+
+def left_out_where_it_is_less(c: Context, size: Dim, what: str) -> None:
+    """A size that is calculated is no -1, as far as rules go; where it is, torch takes it for one that is
+    left out.
+    """
+    if isinstance(size, Term) and not c.at_least(size, 0) and not c.certain(ge(size, 0)):
+        c.approximate(f"{what} may be a -1, which leaves the size out", "refuse", eq(size, -1))

@@ -348,7 +348,10 @@ def combinations(c: Context, input: Tensor, r: Any = 2, with_replacement: bool =
     """`[n], r -> [n*(n - 1)*…*(n - r + 1)/r!, r]`, with replacement `n*(n + 1)*…*(n + r - 1)/r!`"""
     rank_is(c, input, "input", 1)
     if isinstance(r, Term):
-        c.refuse(f"the rule needs a number for r, not {r}")
+        c.require(ge(r, 0), f"r must not be negative, as {r} is")
+        if not c.at_least(r, 1):
+            c.approximate("no combinations are a vector", "both", eq(r, 0))
+        return Tensor((c.fresh("combinations", 0, None), r), input.dtype)
     if r < 0:
         c.refuse(f"r must not be negative, as {r} is")
     if r == 0:

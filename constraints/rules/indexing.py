@@ -8,7 +8,7 @@ from typing import Any
 
 from ..dims import Dim, Term, ceildiv, maximum, minimum
 from ..formula import And, Compare, Formula, Or, all_of, any_of, eq, ge, le, lt
-from ..language import Context, Dyn, Ellipses, Layout, Number, Shape, Slice, Tensor, Value
+from ..language import Affine, Context, Dyn, Ellipses, Layout, Number, Shape, Slice, Tensor, Value
 from ..memory import require_apart
 from .common import axis, broadcast, contiguous_strides
 from .layout import copied, empty, nonnegative, replaced, text, with_strides
@@ -120,6 +120,8 @@ def narrow(c: Context, input: Tensor, dim: int, start: Dim | Tensor, length: Dim
         c.refuse("narrow takes no scalar")
     at, size, stride = a_dim(c, input, dim)
     nonnegative(c, length, "the length of narrow")
+    if isinstance(start, Tensor) and start.dtype != "bool" and not start.rank:
+        start = start.elements.start if isinstance(start.elements, Affine) else start
     if isinstance(start, Tensor):
         if start.rank or start.dtype == "bool":
             c.refuse(f"narrow takes its start from an integer tensor of rank 0, not {start}")

@@ -8,7 +8,7 @@ from typing import Any
 from ..dims import Dim, sym, total
 from ..formula import Formula, all_of, any_of, divides, eq, ge, ne, negate
 from ..language import Context, Layout, Shape, Tensor, product, tensors
-from .common import axes, axis, contiguous_strides, rank_is
+from .common import axes, axis, contiguous_strides, left_out_where_it_is_less, rank_is
 from .strides import (
     Strides,
     cancelled,
@@ -53,14 +53,14 @@ def inferred_sizes(c: Context, old: Shape, sizes: Sequence[Dim]) -> tuple[Shape,
     """`[d0, …] as (e0, …, -1, …) -> [e0, …, ∏d // ∏e, …]`, and the position of the -1.
 
     The sizes given multiply to the number of elements. A -1 stands for what is left, where the other sizes do
-    not multiply to 0 and do divide the number of elements. A symbolic size stands for itself, and is never a
-    -1.
+    not multiply to 0 and do divide the number of elements. A symbolic size stands for itself.
     """
     unknown = [i for i, size in enumerate(sizes) if size == -1]
     if len(unknown) > 1:
         c.refuse(f"only one size can be inferred, and {text(sizes)} leaves out {len(unknown)}")
     for i, size in enumerate(sizes):
         if i not in unknown and size not in old:
+            left_out_where_it_is_less(c, size, f"size {i} of {text(sizes)}")
             nonnegative(c, size, f"size {i} of {text(sizes)}")
     if not unknown:
         c.require(same_numel(c, old, sizes), f"{text(old)} has not as many elements as {text(sizes)}")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any
 
-from ..dims import Dim, minimum
+from ..dims import Dim, Term, minimum
 from ..formula import all_of, any_of, eq, ge, ne
 from ..language import Context, Layout, Shape, Tensor, product
 from .common import axes, axis, broadcast, category, contiguous_strides, promote, rank_is
@@ -358,13 +358,16 @@ def cond(c: Context, input: Tensor, p: Any = None) -> Tensor:
     return Tensor(batch, _real(input.dtype))
 
 
-def matrix_power(c: Context, input: Tensor, n: int) -> Tensor:
+def matrix_power(c: Context, input: Tensor, n: Dim) -> Tensor:
     """[*b, n, n] -> [*b, n, n]; integers too, where the exponent is not negative"""
     if input.rank < 2:
         c.refuse(f"a power needs a matrix or a batch of matrices, not {input}")
     rows, columns = input.shape[-2:]
     c.require(eq(rows, columns), f"the matrix must be square, but it is {rows} by {columns}")
-    if n < 0:
+    if isinstance(n, Term):
+        if input.dtype is not None and category(input.dtype) in (0, 1):
+            c.require(ge(n, 0), "an inverse takes no integers")
+    elif n < 0:
         _matrix(c, input)
     return Tensor(input.shape, input.dtype, Layout.UNKNOWN)
 

@@ -9,7 +9,7 @@ from msgspec import structs
 from ..dims import Dim, maximum, minimum
 from ..formula import all_of, any_of, eq, ge
 from ..language import Context, Layout, Shape, Tensor
-from .common import axes, axis, broadcast, rank_is
+from .common import axes, axis, broadcast, left_out_where_it_is_less, rank_is
 from .joining import joined_layout
 from .layout import copied, empty, nonnegative, replaced, text, transpose, with_strides
 from .strides import Strides, laid_out, preserved, strides_of
@@ -32,6 +32,7 @@ def expand(c: Context, input: Tensor, *size: Dim, implicit: bool = False) -> Ten
         if wanted == -1 or wanted == old:
             shape.append(old)
             continue
+        left_out_where_it_is_less(c, wanted, f"size {i} of {text(size)}")
         lone = False if c.at_least(old, 2) else eq(old, 1)
         wide = True if c.at_least(wanted, 0) else ge(wanted, 0)
         fits = any_of((eq(old, wanted), all_of((lone, wide))))

@@ -149,6 +149,20 @@ EXACT: list[tuple[Callable[[Tensor, Tensor], Any], str]] = [
     (lambda rel, x: torch.zeros(254, 2)[(arange(60 * n(x)).byte() * 2).long()], "q <= 2"),
     (lambda rel, x: torch.zeros(9, 2)[arange(600 * n(x)).half().byte().long()], "q < 1"),
     (lambda rel, x: torch.zeros(500, 2)[(arange(600 * n(x)).half() + 3).long()], "q < 1"),
+    (lambda rel, x: torch.full((2,), 40 * n(x), dtype=torch.int8), "q <= 3"),
+    (lambda rel, x: torch.tensor([100 * n(x)], dtype=torch.uint8), "q <= 2"),
+    (lambda rel, x: torch.randint(0, 60 * n(x), (2,), dtype=torch.int8), "q <= 2"),
+    (lambda rel, x: torch.zeros(2).normal_(0, n(x) - 3), "3 <= q"),
+    (lambda rel, x: torch.zeros(2).uniform_(n(rel), n(x)), "R <= q"),
+    (lambda rel, x: torch.zeros(2).exponential_(n(x) - 3), "4 <= q"),
+    (lambda rel, x: torch.histc(x, 4, n(rel), n(x)), "R <= q"),
+    (lambda rel, x: torch.quantile(x, n(x) / n(rel)), "q <= R"),
+    (lambda rel, x: arange(n(x)) ** (n(rel) - 3), "3 <= R"),
+    (lambda rel, x: rel.take_along_dim(arange(n(x))), "q <= 3*R"),
+    (lambda rel, x: x.narrow(0, torch.tensor(n(rel)), 1), "R < q"),
+    (lambda rel, x: torch.zeros(n(rel)).bernoulli_(n(x) / n(rel)), "q <= R"),
+    (lambda rel, x: torch.repeat_interleave(arange(n(x)) - n(rel) + 1), "R <= 1"),
+    (lambda rel, x: torch.empty(2, dtype=torch.long).fill_(n(x)) + rel[:2, :2].shape[0], "q >= 1"),
     (swin, "6*q <= R + 3"),
     (written_in_place, "2*q + 3 <= R"),
     (caught, "q >= 1"),
@@ -174,6 +188,65 @@ OF_THE_USER: list[tuple[Callable[[Tensor, Tensor], Any], str]] = [
     (lambda rel, ids: rel[torch.broadcast_tensors(ids, torch.tensor([5]))[1]], "6 <= R"),
     (lambda rel, ids: F.cross_entropy(torch.zeros(n(ids), 4), torch.where(ids > 0, ids, -100)), "q >= 1"),
 ]
+BESIDE_THE_USER: list[Callable[[Tensor, Tensor], Any]] = [
+    lambda rel, ids: rel[ids.masked_fill(ids == 0, n(ids))],
+    lambda rel, ids: rel[F.pad(ids, (0, 1), value=5)],
+    lambda rel, ids: rel[ids.index_fill(0, torch.tensor([0]), n(ids))],
+    lambda rel, ids: rel[ids.scatter(0, torch.tensor([0]), n(ids))],
+    lambda rel, ids: rel[ids.index_put((torch.tensor([0]),), torch.tensor(5))],
+    lambda rel, ids: rel[ids.masked_scatter(ids >= 0, arange(n(ids)) + 3)],
+    lambda rel, ids: rel[ids.clamp(min=n(ids))],
+    lambda rel, ids: rel[torch.maximum(ids, torch.tensor(n(ids)))],
+    lambda rel, ids: rel[torch.select_scatter(ids, torch.tensor(5), 0, 0)],
+    lambda rel, ids: rel[torch.vstack([ids, torch.full_like(ids, 5)])],
+    lambda rel, ids: rel[F.one_hot(ids, 7) * 5],
+]
+"""Sizes decide some of the elements, which eager PyTorch refuses whatever the others are."""
+
+
+def through_a_view(rel: Tensor, x: Tensor) -> Tensor:
+    positions = torch.zeros(4, dtype=torch.long)
+    positions[1:3].fill_(n(x))
+    return rel[positions]
+
+
+def into_the_base(rel: Tensor, x: Tensor) -> Tensor:
+    positions = torch.zeros(4, dtype=torch.long)
+    view = positions.view(2, 2)
+    positions.add_(n(x))
+    return rel[view]
+
+
+def through_an_array(rel: Tensor, x: Tensor) -> Tensor:
+    positions = torch.zeros(4, dtype=torch.long)
+    array = positions.numpy()
+    positions += n(x)
+    return rel[torch.from_numpy(array)]
+
+
+REFUSED: list[Callable[[Tensor, Tensor], Any]] = [
+    through_a_view,
+    into_the_base,
+    through_an_array,
+    lambda rel, x: rel[(torch.tensor([5.0]) * n(x)).long()],
+    lambda rel, x: rel[(torch.linspace(0, 1, 5) * n(x)).long()],
+    lambda rel, x: rel[torch.tensor([3.0]).expand(n(x)).sum().long()],
+    lambda rel, x: F.nll_loss(torch.zeros(n(x), n(rel)), arange(n(x)), ignore_index=3),
+    lambda rel, x: torch.linalg.inv(torch.ones(n(x), n(x))),
+    lambda rel, x: torch.segment_reduce(x, "sum", lengths=torch.tensor([n(rel)])),
+    lambda rel, x: rel.masked_scatter(torch.ones(n(rel), 3).bool(), x),
+    lambda rel, x: rel.repeat_interleave(arange(n(rel)), 0, output_size=n(x)),
+    lambda rel, x: torch.searchsorted(arange(n(x)), arange(3), sorter=arange(n(x)) + 1),
+]
+"""Some sizes are refused, in a way that is not followed."""
+NOT_REFUSED: list[Callable[[Tensor, Tensor], Any]] = [
+    lambda rel, x: x.view(n(x) - n(rel)),
+    lambda rel, x: rel[torch.zeros(n(x)).argmax()],
+    lambda rel, x: rel[(x > 0).sum() * (x <= 0).sum()],
+    lambda rel, x: torch.zeros(5)[arange(n(x)) * 2**62 // 2**62],
+    lambda rel, x: F.nll_loss(torch.zeros(n(x), 2), torch.full((n(x),), n(rel) + 2), ignore_index=n(rel) + 2),
+]
+"""Some sizes run that what is followed would refuse."""
 OPEN: list[Callable[[Tensor, Tensor], Any]] = [
     lambda rel, x: rel[x.sigmoid().argmax()],
     lambda rel, x: rel[torch.searchsorted(x.sort().values, x)],
@@ -226,6 +299,30 @@ def test_indices_of_the_user_beside_others(target: Callable[..., Any], accepts: 
     report = check(target, WITH_INDICES)
     assert report.verdict in ("proved", "refined") and report.accepts.exact, report.to_text()
     agrees(report, target, accepts, torch.int64)
+
+
+@pytest.mark.parametrize("target", BESIDE_THE_USER)
+def test_elements_of_sizes_beside_the_users_are_not_proved(target: Callable[..., Any]) -> None:
+    assert not all(runs(target, rows, count, torch.int64) for rows, count in GRID)
+    report = check(target, WITH_INDICES, replay=False)
+    assert report.verdict != "proved" and not report.accepts.certain.holds(R=1, q=6), report.to_text()
+
+
+@pytest.mark.parametrize("target", REFUSED)
+def test_what_some_sizes_are_refused_for_is_not_proved(target: Callable[..., Any]) -> None:
+    refused = [sizes for sizes in GRID if not runs(target, *sizes, torch.float32)]
+    report = check(target, INPUTS, replay=False)
+    assert refused and report.verdict != "proved", report.to_text()
+    assert not any(report.accepts.certain.holds(R=rows, q=count) for rows, count in refused)
+
+
+@pytest.mark.parametrize("target", NOT_REFUSED)
+def test_what_some_sizes_run_with_is_not_refuted(target: Callable[..., Any]) -> None:
+    ran = [sizes for sizes in GRID if runs(target, *sizes, torch.float32)]
+    report = check(target, INPUTS, replay=False)
+    assert ran and report.verdict != "refuted", report.to_text()
+    said = [report.accepts.holds(R=rows, q=count) for rows, count in ran]
+    assert not report.accepts.exact or all(said)
 
 
 @pytest.mark.parametrize("target", OPEN)
