@@ -8,6 +8,9 @@ from __future__ import annotations
 import builtins
 import copy
 import functools
+import gc
+import logging
+import math
 import os
 import random
 import signal
@@ -25,6 +28,8 @@ import pytest
 import torch
 import whole_state as states
 from torch import Tensor, nn
+from torch._ops import HigherOrderOperator
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from whole_state import differences, whole_state
 from zoo.catalogue import CATALOGUE
 from zoo.row import Row
@@ -305,6 +310,19 @@ CHANGES: Final[dict[str, Callable[[Any], object]]] = {
     "profile function": lambda m: sys.setprofile(lambda *args: None),
     "recursion limit": lambda m: sys.setrecursionlimit(sys.getrecursionlimit() + 1),
     "environment": lambda m: os.environ.update(LEFT_BEHIND="1"),
+    "garbage collection": lambda m: gc.disable(),
+    "logging": lambda m: logging.disable(logging.CRITICAL),
+    "hook of a gradient": lambda m: m.p.bias.register_post_accumulate_grad_hook(print),
+    "hook of a gradient's function": lambda m: m.p.register_full_backward_hook(print),
+    "fast path": lambda m: torch.backends.mha.set_fastpath_enabled(False),
+    "anomalies": lambda m: torch.set_anomaly_enabled(True),
+    "name of a thread's": lambda m: threading.settrace(print),
+    "name of mathematics": lambda m: setattr(math, "sqrt", math.sqrt.__call__),
+    "name of NumPy": lambda m: setattr(np, "sum", np.sum.__call__),
+    "method of operators": lambda m: setattr(HigherOrderOperator, "__call__", print),
+    "method of containers": lambda m: setattr(nn.ModuleList, "__getitem__", print),
+    "vmap": lambda m: setattr(torch.func, "vmap", print),
+    "method of ShapeEnvs": lambda m: setattr(ShapeEnv, "_log_guard", print),
     "name of torch": lambda m: setattr(torch, "relu", torch.relu.__call__),
     "name of a functional": lambda m: setattr(nn.functional, "relu", torch.relu),
     "method of tensors": lambda m: setattr(torch.Tensor, "relu", torch.relu),
@@ -316,7 +334,11 @@ CHANGES: Final[dict[str, Callable[[Any], object]]] = {
 @pytest.fixture
 def undone() -> Iterator[None]:
     """What a planted change does to torch and Python, by hand."""
-    names = [(torch, "relu"), (nn.functional, "relu"), (torch.Tensor, "relu"), (builtins, "abs")]
+    names = [
+        (torch, "relu"), (nn.functional, "relu"), (torch.Tensor, "relu"), (builtins, "abs"), (math, "sqrt"),
+        (np, "sum"), (HigherOrderOperator, "__call__"), (nn.ModuleList, "__getitem__"), (torch.func, "vmap"),
+        (ShapeEnv, "_log_guard"), (threading, "_trace_hook"),
+    ]  # fmt: skip
     saved = [(holder, name, getattr(holder, name)) for holder, name in names]
     with surroundings.surroundings_kept():
         yield
