@@ -57,6 +57,7 @@ from . import control, higher_order, merging, sequences
 from .cells import LASTING, Cell, Place, alike, runs, with_sizes
 from .families import Families, Gathered, Way
 from .heap import Function, Unseen, function_of, look, walk
+from .host import patches
 from .laws import AsWritten, Check, Growth, Knowledge, Law, Things, Unlike, guess
 from .ledger import Mark, Position
 from .numbers import Real, size
@@ -704,7 +705,7 @@ def _driven_by(
 
 
 _PACKAGE: Final = __name__.partition(".")[0] + "."
-_GOING_THROUGH: Final = {control.__file__, higher_order.__file__, merging.__file__}
+_GOING_THROUGH: Final = {control.__file__, higher_order.__file__, merging.__file__, patches.__file__}
 _CONSUMING: Final = ("symbolic_list", "symbolic_sum", "<listcomp>", "__torch_function__")
 """Files and functions of this package that call what the program gives them."""
 
