@@ -11,7 +11,7 @@ import functools
 import importlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch._higher_order_ops import utils as hop_utils
@@ -22,11 +22,8 @@ from ..constraints.formula import Formula, eq, ge
 from .control import CONTROL, Branch
 from .host.patches import Function, Patch, together
 from .numbers import dim_of
+from .recorder import Recorder
 from .symbolic import SymbolicTensor
-
-if TYPE_CHECKING:
-    from .record import Recording
-
 
 scans = importlib.import_module("torch._higher_order_ops.associative_scan")
 """The module, whose name in the package is that of its function."""
@@ -35,7 +32,7 @@ scans = importlib.import_module("torch._higher_order_ops.associative_scan")
 class _Called:
     """The host of one call: functions are the program's own."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recorder) -> None:
         self.recording = recording
         self.returned: Any = None
         """How what the last function returned is built of its leaves."""
@@ -52,7 +49,7 @@ class _Called:
         return result if isinstance(result, tuple) else (result,) * self.returned.num_leaves
 
 
-def entered(recording: Recording) -> contextlib.AbstractContextManager[None]:
+def entered(recording: Recorder) -> contextlib.AbstractContextManager[None]:
     """Higher-order operators call the functions that they are given; everything is as before afterwards."""
 
     def calling(call: Function) -> Function:
@@ -105,7 +102,7 @@ def _with_vmap() -> tuple[Any, ...]:
     return tuple(m for m in (torch, torch.func, apis) if getattr(m, "vmap", None) is apis.vmap)
 
 
-def _vmap_by_rows(recording: Recording) -> Iterator[Patch]:
+def _vmap_by_rows(recording: Recorder) -> Iterator[Patch]:
     """`vmap(f)` calls f once, on one slice of each mapped argument, and stacks what it returns."""
     checks: Any = importlib.import_module("torch._functorch.vmap")
 
