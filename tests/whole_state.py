@@ -21,10 +21,22 @@ from types import ModuleType
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+import sympy
 import torch
-from torch import nn
+import torch._higher_order_ops.associative_scan
+from torch import _meta_registrations, nn
+from torch._functorch import apis
+from torch._higher_order_ops import utils
+from torch._higher_order_ops.cond import CondOp
+from torch._ops import HigherOrderOperator
+from torch._refs import _conversions
+from torch._subclasses import fake_impls
+from torch.fx.experimental import symbolic_shapes
 from torch.overrides import _get_current_function_mode_stack
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+
+associative_scan = sys.modules["torch._higher_order_ops.associative_scan"]
+"""Torch gives a function of that name in its place."""
 
 State: TypeAlias = dict[str, Any]
 """What there is, by a name for each. Objects stand for themselves: they are compared by identity."""
@@ -33,7 +45,9 @@ PATCHED: Final = (
     builtins, math, sys, os, threading, warnings, logging, random, gc,
     torch, torch.functional, torch.overrides, torch._tensor, torch.nn.functional, torch.Tensor, torch.SymInt,
     torch.SymFloat, torch.Size, torch.nn.Module, torch.utils.checkpoint, torch.autograd, torch.random,
-    np, np.ndarray,
+    np, np.ndarray, nn.ModuleDict, nn.ModuleList, nn.utils.rnn, torch.func, apis, torch._lowrank, sympy,
+    symbolic_shapes, symbolic_shapes.ShapeEnv, symbolic_shapes.DimConstraints, HigherOrderOperator, CondOp,
+    utils, associative_scan, torch._refs, _conversions, _meta_registrations, fake_impls, torch._prims_common,
 )  # fmt: skip
 """Where a check, or a program that it runs, may put something in the place of something else."""
 _UNSTABLE: Final = {"sys": {"last_value", "last_type", "last_traceback", "last_exc", "argv"}}

@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from ..constraints.dims import Dim, Term, symbols
+from .host.patches import Function, Patch, together
 from .numbers import Size
 from .recorder import Recorder
 from .symbolic import SymbolicTensor, item
@@ -24,26 +25,29 @@ from .symbolic import SymbolicTensor, item
 @contextlib.contextmanager
 def chosen_modules(run: Recorder) -> Iterator[None]:
     """While this lasts, containers of modules take data for keys."""
-    by_name, by_place = nn.ModuleDict.__getitem__, nn.ModuleList.__getitem__
 
-    def of_dict(self: nn.ModuleDict, key: Any) -> nn.Module:
-        named = self._modules.keys()
-        if not isinstance(key, str) or key in named or not (pattern := _pattern(run, key)):
-            return by_name(self, key)
-        return _one_of(run, [self._modules[name] for name in named if pattern.fullmatch(name)], key)
+    def of_dict(by_name: Function) -> Function:
+        def found(self: nn.ModuleDict, key: Any) -> Any:
+            named = self._modules.keys()
+            if not isinstance(key, str) or key in named or not (pattern := _pattern(run, key)):
+                return by_name(self, key)
+            return _one_of(run, [self._modules[name] for name in named if pattern.fullmatch(name)], key)
 
-    def of_list(self: nn.ModuleList, index: Any) -> Any:
-        if type(index) is SymbolicTensor and not index.dtype.is_floating_point:
-            index = item(run, index)
-        if type(index) is Size and _data(run, index.term):
-            return _one_of(run, [*self._modules.values()], index.term)
-        return by_place(self, index)
+        return found
 
-    nn.ModuleDict.__getitem__, nn.ModuleList.__getitem__ = of_dict, of_list  # type: ignore[method-assign]
-    try:
+    def of_list(by_place: Function) -> Function:
+        def found(self: nn.ModuleList, index: Any) -> Any:
+            if type(index) is SymbolicTensor and not index.dtype.is_floating_point:
+                index = item(run, index)
+            if type(index) is Size and _data(run, index.term):
+                return _one_of(run, [*self._modules.values()], index.term)
+            return by_place(self, index)
+
+        return found
+
+    made = ((nn.ModuleDict, of_dict), (nn.ModuleList, of_list))
+    with together(Patch(kind, "__getitem__", make, "data are keys of modules") for kind, make in made):
         yield
-    finally:
-        nn.ModuleDict.__getitem__, nn.ModuleList.__getitem__ = by_name, by_place  # type: ignore[method-assign]
 
 
 def _data(run: Recorder, place: Dim) -> bool:

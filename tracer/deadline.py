@@ -8,18 +8,29 @@ from typing import Any
 from torch.overrides import TorchFunctionMode
 
 
-class OutOfTime(BaseException):
+class BrokenOff(BaseException):
     """The program has run for too long. Not an Exception: its own `except Exception` must not swallow it."""
+
+    def __init__(self, reason: str, late: bool) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.late = late
+        """The clock says so, which another time may say otherwise."""
 
 
 class until(TorchFunctionMode):
-    """While this lasts no function of torch's is called after so many seconds: OutOfTime is raised."""
+    """While this lasts no function of torch's is called after so many calls, or seconds: BrokenOff is raised.
+    """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, calls: int, seconds: float) -> None:
         super().__init__()
-        self._end = time.monotonic() + seconds
+        self._calls, self._left = calls, calls
+        self._seconds, self._end = seconds, time.monotonic() + seconds
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self._left -= 1
+        if self._left < 0:
+            raise BrokenOff(f"it calls more than {self._calls} functions of torch's", False)
         if time.monotonic() > self._end:
-            raise OutOfTime
+            raise BrokenOff(f"it took longer than {self._seconds:.0f} s", True)
         return func(*args, **(kwargs or {}))

@@ -25,6 +25,7 @@ from torch import nn
 from ..constraints.dims import sym
 from ..constraints.language import Tensor
 from ..constraints.spec import Declared
+from .host.patches import Setting, together
 from .real_tensors import dtype_name
 
 OPEN: Final = "open_number_"
@@ -122,12 +123,8 @@ def applied(target: Any, edit: Edit, given: Mapping[str, Any] | None = None) -> 
                 yield
         case Assigned(module, attribute, value):
             owner = vars(_module(target, module))
-            old_value = owner[attribute]
-            owner[attribute] = _filled(value, values)
-            try:
+            with Setting(owner, attribute, _filled(value, values), _TRIED).in_force():
                 yield
-            finally:
-                owner[attribute] = old_value
         case Projected(module, (fed, given_out), axes, stride):
             if not isinstance(_module(target, module), nn.Identity):
                 raise CannotApply("there is more than an identity")
@@ -219,8 +216,9 @@ def _filled(value: Any, values: Mapping[str, Any]) -> Any:
     return value
 
 
-@contextlib.contextmanager
-def _resized(module: nn.Module, name: str, axis: int, value: Any, given: Mapping[str, Any]) -> Iterator[None]:
+def _resized(
+    module: nn.Module, name: str, axis: int, value: Any, given: Mapping[str, Any]
+) -> contextlib.AbstractContextManager[None]:
     """The module's tensor of another size, among parameters or buffers, wherever it is held."""
     held: dict[str, Any] = module._parameters if name in module._parameters else module._buffers
     old = held[name]
@@ -232,11 +230,7 @@ def _resized(module: nn.Module, name: str, axis: int, value: Any, given: Mapping
         new = torch.zeros(sizes, dtype=old.dtype, device=old.device)
         if name in module._parameters:
             new = nn.Parameter(new, requires_grad=False)
-    held[name] = new
-    try:
-        yield
-    finally:
-        held[name] = old
+    return Setting(held, name, new, _TRIED).in_force()
 
 
 # ---- modules of torch's
@@ -400,8 +394,7 @@ def _module(target: Any, path: str) -> nn.Module:
     return found
 
 
-@contextlib.contextmanager
-def _replaced(target: Any, path: str, new: nn.Module) -> Iterator[None]:
+def _replaced(target: Any, path: str, new: nn.Module) -> contextlib.AbstractContextManager[None]:
     """The module at a path, and wherever else the same one stands, is another."""
     old = _module(target, path)
     places = [
@@ -412,42 +405,33 @@ def _replaced(target: Any, path: str, new: nn.Module) -> Iterator[None]:
     ]
     if not places:
         raise CannotApply("the target itself would have to be built anew")
-    for children, name in places:
-        children[name] = new
-    try:
-        yield
-    finally:
-        for children, name in places:
-            children[name] = old
+    return together(Setting(children, name, new, _TRIED) for children, name in places)
 
 
 # ---- the text of a function
 
 
-@contextlib.contextmanager
-def _rewritten(target: Any, edit: Rewritten, given: Mapping[str, Any]) -> Iterator[None]:
+def _rewritten(
+    target: Any, edit: Rewritten, given: Mapping[str, Any]
+) -> contextlib.AbstractContextManager[None]:
     """The functions compiled from that text run what it would be."""
     functions = [f for f in _functions(target) if _is(f.__code__, edit)]
     if not functions:
         raise CannotApply(f"the function {edit.function} is not found")
     whole = _compiled(edit, functions[0].__code__)
-    saved = [(f, f.__code__) for f in functions]
-    names = [(f.__globals__, name, value) for f in functions for name, value in given.items()]
-    for function, code in saved:
+    scopes = [f.__globals__ for f in functions]
+    changed = [Setting(scope, name, value, _TRIED) for scope in scopes for name, value in given.items()]
+    for function in functions:
+        code = function.__code__
         same = (c for c in _codes(whole) if _is(c, edit) and c.co_firstlineno == code.co_firstlineno)
         new = next(same, None)
         if new is None or new.co_freevars != code.co_freevars:
             raise CannotApply("the function closes over other names then")
-        function.__code__ = new
-    for scope, name, value in names:
-        scope[name] = value
-    try:
-        yield
-    finally:
-        for function, code in saved:
-            function.__code__ = code
-        for scope, name, _ in names:
-            del scope[name]
+        changed.append(Setting(function, "__code__", new, _TRIED))
+    return together(changed)
+
+
+_TRIED: Final = "a change of the program is tried"
 
 
 def _compiled(edit: Rewritten, like: CodeType) -> CodeType:

@@ -35,6 +35,7 @@ from ..constraints.system import Condition, Oracle
 from .alone import alone
 from .claims import recorded, run_of, tell
 from .higher_order import entered
+from .host.patches import Function, Patch, together
 from .model_state import ModelState
 from .numbers import Size
 from .plans import Plans
@@ -294,8 +295,7 @@ class ShapeTracer(fx.Tracer):
         with _cond_is_if(), self._making_tensors():
             return super().trace(root, concrete_args)
 
-    @contextlib.contextmanager
-    def _making_tensors(self) -> Iterator[None]:
+    def _making_tensors(self) -> contextlib.AbstractContextManager[None]:
         """Functions that make a tensor of sizes are nodes: torch's C++ side would ask for numbers."""
 
         def wrapped(function: Any) -> Callable[..., Any]:
@@ -306,14 +306,7 @@ class ShapeTracer(fx.Tracer):
 
             return made
 
-        originals = {name: getattr(torch, name) for name in _FACTORIES}
-        for name, function in originals.items():
-            setattr(torch, name, wrapped(function))
-        try:
-            yield
-        finally:
-            for name, function in originals.items():
-                setattr(torch, name, function)
+        return together(Patch(torch, name, wrapped, "factories are nodes") for name in _FACTORIES)
 
     def proxy(self, node: fx.Node) -> Shaped:
         made = self.values[node] = Shaped(node, self)
@@ -362,26 +355,31 @@ def _held(value: Any) -> Any:
     return value.held if type(value) is Shaped else value.node.meta if isinstance(value, fx.Proxy) else value
 
 
-@contextlib.contextmanager
-def _cond_is_if() -> Iterator[None]:
+def _cond_is_if() -> contextlib.AbstractContextManager[None]:
     """`torch.cond` on sizes, in a program or in an exported graph, is a branch like every other."""
-    original, operator_call = torch.cond, CondOp.__call__
 
-    def cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
-        if type(pred) is bool or (type(pred) is Shaped and not isinstance(pred.held, torch.Tensor)):
-            return (true_fn if pred else false_fn)(*operands)
-        return original(pred, true_fn, false_fn, operands)
+    def on_size(pred: Any) -> bool:
+        return type(pred) is Shaped and not isinstance(pred.held, torch.Tensor)
 
-    def call(self: Any, pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
-        if type(pred) is Shaped and not isinstance(pred.held, torch.Tensor):
-            return (true_fn if pred else false_fn)(*operands)
-        return operator_call(self, pred, true_fn, false_fn, operands)  # type: ignore[no-untyped-call]
+    def of_function(original: Function) -> Function:
+        def cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
+            if type(pred) is bool or on_size(pred):
+                return (true_fn if pred else false_fn)(*operands)
+            return original(pred, true_fn, false_fn, operands)
 
-    torch.cond, CondOp.__call__ = cond, call  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        torch.cond, CondOp.__call__ = original, operator_call  # type: ignore[method-assign]
+        return cond
+
+    def of_operator(original: Function) -> Function:
+        def call(self: Any, pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
+            if on_size(pred):
+                return (true_fn if pred else false_fn)(*operands)
+            return original(self, pred, true_fn, false_fn, operands)
+
+        return call
+
+    reason = "a branch on sizes is Python's"
+    cond, operator = Patch(torch, "cond", of_function, reason), Patch(CondOp, "__call__", of_operator, reason)
+    return together((cond, operator))
 
 
 def _drop_unused(graph: fx.Graph, values: dict[fx.Node, Shaped]) -> None:

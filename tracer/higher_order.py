@@ -20,6 +20,7 @@ from torch.utils import _pytree as pytree
 
 from ..constraints.formula import Formula, eq, ge
 from .control import CONTROL, Branch
+from .host.patches import Function, Patch, together
 from .numbers import dim_of
 from .recorder import Recorder
 from .symbolic import SymbolicTensor
@@ -48,26 +49,21 @@ class _Called:
         return result if isinstance(result, tuple) else (result,) * self.returned.num_leaves
 
 
-@functools.cache
-def _plain() -> tuple[Any, Any, Any]:
-    """What torch calls, as it stands before the first recording."""
-    return HigherOrderOperator.__call__, hop_utils._hop_compile_and_call, scans.generic_associative_scan
-
-
-@contextlib.contextmanager
-def entered(recording: Recorder) -> Iterator[None]:
+def entered(recording: Recorder) -> contextlib.AbstractContextManager[None]:
     """Higher-order operators call the functions that they are given; everything is as before afterwards."""
-    call, compile_and_call, generic_scan = _plain()
 
-    def run(self: HigherOrderOperator, /, *args: Any, **kwargs: Any) -> Any:
-        name: str = self.name()  # type: ignore[no-untyped-call]
-        if name not in CONTROL:
-            if any(isinstance(leaf, SymbolicTensor) for leaf in pytree.tree_leaves((args, kwargs))):
-                recording.give_up(f"the higher-order operator {name}")
-            return call(self, *args, **kwargs)
-        host = _Called(recording)
-        results = CONTROL[name](host, *args, **kwargs)
-        return pytree.tree_unflatten(results, host.returned)
+    def calling(call: Function) -> Function:
+        def run(self: HigherOrderOperator, /, *args: Any, **kwargs: Any) -> Any:
+            name: str = self.name()  # type: ignore[no-untyped-call]
+            if name not in CONTROL:
+                if any(isinstance(leaf, SymbolicTensor) for leaf in pytree.tree_leaves((args, kwargs))):
+                    recording.give_up(f"the higher-order operator {name}")
+                return call(self, *args, **kwargs)
+            host = _Called(recording)
+            results = CONTROL[name](host, *args, **kwargs)
+            return pytree.tree_unflatten(results, host.returned)
+
+        return run
 
     def uncompiled(function: Callable[..., Any], args: Any, kwargs: Any = None) -> Any:
         return function(*args, **(kwargs or {}))
@@ -80,16 +76,12 @@ def entered(recording: Recorder) -> Iterator[None]:
         combined = host.run(operator, (*leaves, *leaves))
         return host.join("associative_scan", tuple(leaves), tuple(host.node("row", x) for x in combined))
 
-    HigherOrderOperator.__call__ = run  # type: ignore[method-assign]
-    scans.generic_associative_scan = scan_of_batches  # type: ignore[attr-defined]
-    hop_utils._hop_compile_and_call = uncompiled
-    try:
-        with _vmap_by_rows(recording):
-            yield
-    finally:
-        HigherOrderOperator.__call__ = call  # type: ignore[method-assign]
-        scans.generic_associative_scan = generic_scan  # type: ignore[attr-defined]
-        hop_utils._hop_compile_and_call = compile_and_call
+    return together((
+        Patch(HigherOrderOperator, "__call__", calling, "bodies are recorded"),
+        Patch(scans, "generic_associative_scan", lambda plain: scan_of_batches, "bodies are recorded"),
+        Patch(hop_utils, "_hop_compile_and_call", lambda plain: uncompiled, "nothing is compiled"),
+        *_vmap_by_rows(recording),
+    ))  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -102,45 +94,46 @@ def uncompiled() -> Iterator[None]:
         yield
 
 
-@contextlib.contextmanager
-def _vmap_by_rows(recording: Recorder) -> Iterator[None]:
-    """`vmap(f)` calls f once, on one slice of each mapped argument, and stacks what it returns."""
+@functools.cache
+def _with_vmap() -> tuple[Any, ...]:
+    """The modules that `vmap` is in."""
     from torch._functorch import apis
+
+    return tuple(m for m in (torch, torch.func, apis) if getattr(m, "vmap", None) is apis.vmap)
+
+
+def _vmap_by_rows(recording: Recorder) -> Iterator[Patch]:
+    """`vmap(f)` calls f once, on one slice of each mapped argument, and stacks what it returns."""
     checks: Any = importlib.import_module("torch._functorch.vmap")
 
-    original = apis.vmap
+    def making(original: Function) -> Function:
+        def vmap(func: Any, in_dims: Any = 0, out_dims: Any = 0, *more: Any, **options: Any) -> Any:
+            def mapped(*args: Any, **kwargs: Any) -> Any:
+                if not any(isinstance(leaf, SymbolicTensor) for leaf in pytree.tree_leaves(args)):
+                    return original(func, in_dims, out_dims, *more, **options)(*args, **kwargs)
+                size, dims, leaves, spec = checks._process_batched_inputs(in_dims, args, func)
+                batch = dim_of(size)
+                if batch is None or not recording.certain(ge(batch, 1)):
+                    reason = "over no rows, vmap may refuse what it takes of one row"
+                    none: Formula = True if batch is None else eq(batch, 0)
+                    recording.generator.approximate(reason, where=none)
+                rows = [
+                    leaf if dim is None else recording.operator("row", (leaf, dim), {})
+                    for leaf, dim in zip(leaves, dims, strict=True)
+                ]
+                returned, shape = pytree.tree_flatten(func(*pytree.tree_unflatten(rows, spec), **kwargs))
+                places = checks._broadcast_to_and_flatten(out_dims, shape)
+                if places is None or not all(isinstance(part, torch.Tensor) for part in returned):
+                    recording.give_up("a result of vmap that is no tensor, or out_dims that do not fit it")
+                stacked = [
+                    part if dim is None else recording.operator("stack_rows", (part, size, dim), {})
+                    for part, dim in zip(returned, places, strict=True)
+                ]
+                return pytree.tree_unflatten(stacked, shape)
 
-    def vmap(func: Any, in_dims: Any = 0, out_dims: Any = 0, *more: Any, **options: Any) -> Any:
-        def mapped(*args: Any, **kwargs: Any) -> Any:
-            if not any(isinstance(leaf, SymbolicTensor) for leaf in pytree.tree_leaves(args)):
-                return original(func, in_dims, out_dims, *more, **options)(*args, **kwargs)
-            size, dims, leaves, spec = checks._process_batched_inputs(in_dims, args, func)
-            batch = dim_of(size)
-            if batch is None or not recording.certain(ge(batch, 1)):
-                reason = "over no rows, vmap may refuse what it takes of one row"
-                none: Formula = True if batch is None else eq(batch, 0)
-                recording.generator.approximate(reason, where=none)
-            rows = [
-                leaf if dim is None else recording.operator("row", (leaf, dim), {})
-                for leaf, dim in zip(leaves, dims, strict=True)
-            ]
-            returned, shape = pytree.tree_flatten(func(*pytree.tree_unflatten(rows, spec), **kwargs))
-            places = checks._broadcast_to_and_flatten(out_dims, shape)
-            if places is None or not all(isinstance(part, torch.Tensor) for part in returned):
-                recording.give_up("a result of vmap that is no tensor, or out_dims that do not fit it")
-            stacked = [
-                part if dim is None else recording.operator("stack_rows", (part, size, dim), {})
-                for part, dim in zip(returned, places, strict=True)
-            ]
-            return pytree.tree_unflatten(stacked, shape)
+            return mapped
 
-        return mapped
+        return vmap
 
-    places = [m for m in (torch, torch.func, apis) if getattr(m, "vmap", None) is original]
-    for module in places:
-        module.vmap = vmap  # type: ignore[attr-defined]
-    try:
-        yield
-    finally:
-        for module in places:
-            module.vmap = original  # type: ignore[attr-defined]
+    for module in _with_vmap():
+        yield Patch(module, "vmap", making, "rows are recorded")

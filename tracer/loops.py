@@ -62,6 +62,7 @@ from .cells import LASTING, Cell, Place, alike, runs, with_sizes
 from .codes import instruction, instructions
 from .families import Families, Gathered, Way
 from .heap import Function, Unseen, function_of, look, walk
+from .host import patches
 from .laws import AsWritten, Check, Growth, Knowledge, Law, Things, Unlike, guess
 from .ledger import Mark, Position
 from .numbers import Real, size
@@ -810,7 +811,7 @@ def _driven_by(
 
 
 _PACKAGE: Final = __name__.partition(".")[0] + "."
-_GOING_THROUGH: Final = {control.__name__, higher_order.__name__, f"{__package__}.merging"}
+_GOING_THROUGH: Final = {control.__name__, higher_order.__name__, patches.__name__, f"{__package__}.merging"}
 _CONSUMING: Final = ("symbolic_list", "symbolic_sum", "_reduce", "<listcomp>", "__torch_function__")
 """Modules and functions of this package that call what the program gives them."""
 

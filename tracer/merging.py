@@ -19,7 +19,6 @@ since it is lost which of them the program takes.
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -39,6 +38,7 @@ from ..constraints.system import Answer, Condition
 from .cells import Cell, sizes_of, weakened, with_sizes
 from .handlers import is_guarded
 from .heap import Function, Unseen, look, walk_from
+from .host.patches import Patch
 from .laws import Unlike
 from .loops import Loops
 from .numbers import size
@@ -75,18 +75,15 @@ class Calls:
         if not self.run.loops.plans.merging:
             yield
             return
-        original, mine = torch.nn.Module.__call__, threading.get_ident()
 
-        def call(module: torch.nn.Module, /, *args: Any, **kwargs: Any) -> Any:
-            if threading.get_ident() != mine:
-                return original(module, *args, **kwargs)
-            return self._call(original, module, args, kwargs)
+        def make(original: Callable[..., Any]) -> Callable[..., Any]:
+            def call(module: torch.nn.Module, /, *args: Any, **kwargs: Any) -> Any:
+                return self._call(original, module, args, kwargs)
 
-        torch.nn.Module.__call__ = call  # type: ignore[method-assign]
-        try:
+            return call
+
+        with Patch(torch.nn.Module, "__call__", make, "the calls of modules are followed").in_force():
             yield
-        finally:
-            torch.nn.Module.__call__ = original  # type: ignore[method-assign]
 
     def _call(
         self, original: Any, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -65,6 +65,7 @@ from .guesses import without_idle
 from .handlers import is_guarded
 from .held import Held
 from .higher_order import entered, uncompiled
+from .host.patches import Patch, together
 from .integers import ARRAYS
 from .keys import MOST, beside
 from .loops import Loop, Loops
@@ -1370,29 +1371,21 @@ _CHECKS = ("has_torch_function", "has_torch_function_unary", "has_torch_function
 
 
 @functools.cache
-def _overrides() -> tuple[tuple[Any, str, Any], ...]:
-    """Where torch asks whether an argument overrides its functions, as it stands before the first recording.
-    """
+def _overrides() -> tuple[Patch, ...]:
+    """Where torch asks whether an argument overrides its functions, none does."""
     import torch._lowrank
     import torch._tensor
     import torch.functional
     import torch.nn.functional
 
     modules = (torch.overrides, torch._lowrank, torch._tensor, torch.functional, torch.nn.functional)
-    return tuple((m, n, getattr(m, n)) for m in modules for n in _CHECKS if hasattr(m, n))
+    places = [(module, name) for module in modules for name in _CHECKS if hasattr(module, name)]
+    return tuple(Patch(*at, lambda plain: lambda *args: False, "composites are entered") for at in places)
 
 
-@contextlib.contextmanager
-def _entering_composites() -> Iterator[None]:
+def _entering_composites() -> contextlib.AbstractContextManager[None]:
     """torch's Python-level functions hand themselves over whole where an argument overrides torch functions.
     While recording they do not, so that their own Python code runs, with its checks, and its calls are what
     is recorded.
     """
-    saved = _overrides()
-    try:
-        for module, name, _ in saved:
-            setattr(module, name, lambda *args: False)
-        yield
-    finally:
-        for module, name, check in saved:
-            setattr(module, name, check)
+    return together(_overrides())

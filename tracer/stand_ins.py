@@ -8,19 +8,20 @@ stand-ins that pass sizes through and are Python's own in every other respect.
 from __future__ import annotations
 
 import builtins
-import contextlib
 import functools
 import inspect
 import itertools
 import re
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from types import FrameType, FunctionType, ModuleType
 from typing import Any, Final
 
 import torch
 
 from . import sequences
+from .host.patches import Patch, Setting, together
 from .integers import FUNCTIONS, plain_functions, symbolic_float, symbolic_int
 from .model_state import Modules, submodules
 from .numbers import Real, Size
@@ -183,20 +184,20 @@ def _free(module: ModuleType) -> frozenset[str]:
     return frozenset((STAND_INS.keys() if mine else {"int"}) - vars(module).keys() - _taken(module))
 
 
-@contextlib.contextmanager
-def rebound(sources: Iterable[ModuleType], calls: Mapping[str, Callable[..., Any]]) -> Iterator[None]:
+def rebound(
+    sources: Iterable[ModuleType], calls: Mapping[str, Callable[..., Any]]
+) -> AbstractContextManager[None]:
     """Calls of these builtins go elsewhere while this lasts: in the user's modules, and `int` in others, too.
     A type is itself in every other respect.
     """
-    places = [(module, name) for module in sources for name in calls if _may_be_rebound(module, name)]
-    try:
-        for module, name in places:
-            real = getattr(builtins, name)
-            setattr(module, name, _of_type(real, calls[name]) if isinstance(real, type) else calls[name])
-        yield
-    finally:
-        for module, name in places:
-            delattr(module, name)
+    kinds = {name: real for name in calls if isinstance(real := getattr(builtins, name), type)}
+    stand_ins = {name: _of_type(kinds[name], f) if name in kinds else f for name, f in calls.items()}
+    return together(
+        Setting(module, name, stand_in, "builtins are called otherwise")
+        for module in sources
+        for name, stand_in in stand_ins.items()
+        if _may_be_rebound(module, name)
+    )
 
 
 def _may_be_rebound(module: ModuleType, name: str) -> bool:
@@ -211,42 +212,42 @@ def _members(module: ModuleType, named: Container[int]) -> Iterator[tuple[str, A
     return itertools.compress(members.items(), map(named.__contains__, map(id, members.values())))
 
 
-@contextlib.contextmanager
 def symbolic_builtins(
     sources: Iterable[ModuleType], ranges: Callable[..., Any] = sequences.symbolic_range
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
     """Rebinds Python's names in these modules, and functions of `math` and NumPy there and wherever they are
     called by their full names; and unbinds them again. `ranges` stands in for `range`.
     """
     sources, stand_ins = tuple(sources), {**STAND_INS, "range": _of_type(builtins.range, ranges)}
-    rebound = [(module, name) for module in sources for name in _free(module)]
-    try:
-        for module, name in rebound:
-            setattr(module, name, stand_ins[name])
-        with replaced(sources, plain_functions(), FUNCTIONS):
-            yield
-    finally:
-        for module, name in rebound:
-            delattr(module, name)
+    return together((
+        *(Setting(m, name, stand_ins[name], "sizes are recorded") for m in sources for name in _free(m)),
+        *_replacing(sources, plain_functions(), FUNCTIONS),
+    ))  # fmt: skip
 
 
-@contextlib.contextmanager
 def replaced(
     sources: Iterable[ModuleType],
     plain: Mapping[tuple[str, str], Callable[..., Any]],
     stand_ins: Mapping[tuple[str, str], Callable[..., Any]],
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
     """Functions, by module and name, are others while this lasts, in their module and in the user's."""
+    return together(_replacing(sources, plain, stand_ins))
+
+
+def _replacing(
+    sources: Iterable[ModuleType],
+    plain: Mapping[tuple[str, str], Callable[..., Any]],
+    stand_ins: Mapping[tuple[str, str], Callable[..., Any]],
+) -> Iterator[Patch]:
     named = {id(function): key for key, function in plain.items()}
     functions = [(sys.modules[home], name, (home, name)) for home, name in plain] + [
         (module, alias, named[id(value)])
         for module in sources
         for alias, value in _members(module, named)
     ]
-    try:
-        for module, alias, key in functions:
-            setattr(module, alias, stand_ins[key])
-        yield
-    finally:
-        for module, alias, key in functions:
-            setattr(module, alias, plain[key])
+    for module, alias, key in functions:
+        yield Patch(module, alias, functools.partial(_instead, stand_ins[key]), "functions take sizes")
+
+
+def _instead(stand_in: Callable[..., Any], plain: Callable[..., Any]) -> Callable[..., Any]:
+    return stand_in

@@ -112,7 +112,12 @@ def _problem(answer: httpx.Response) -> ServiceError:
 
 
 def _submit(
-    sent: Package, budget_s: float | None, replay: bool, suspect: Iterable[str], priority: Priority | None
+    sent: Package,
+    budget_s: float | None,
+    replay: bool,
+    suspect: Iterable[str],
+    second_solver: str | None,
+    priority: Priority | None,
 ) -> _Talk[Submitted]:
     fields: dict[str, Any] = {"name": sent.name[-200:], "replay": str(replay).lower(), "suspect": [*suspect]}
     if priority is not None:
@@ -123,6 +128,8 @@ def _submit(
         fields["assume"] = list(sent.assume)
     if budget_s is not None:
         fields["budget_s"] = str(budget_s)
+    if second_solver is not None:
+        fields["second_solver"] = second_solver
     files = {"model": ("model", sent.content, "application/octet-stream")}
     return _submitted((yield from _ask("POST", "/v1/checks", files=files, data=fields)))
 
@@ -252,13 +259,15 @@ class Client:
         source: bool = True,
         replay: bool = True,
         suspect: Iterable[str] = (),
+        second_solver: str | None = None,
         priority: Priority | None = None,
     ) -> Submitted:
         """Asks for a check, and does not wait for it."""
         sent = package(target, inputs, assume, source=source)
         return self.send(
-            sent, budget_s=budget_s, replay=replay, suspect=suspect, priority=priority
-        )
+            sent, budget_s=budget_s, replay=replay, suspect=suspect,
+            second_solver=second_solver, priority=priority,
+        )  # fmt: skip
 
     def send(
         self,
@@ -267,10 +276,11 @@ class Client:
         budget_s: float | None = None,
         replay: bool = True,
         suspect: Iterable[str] = (),
+        second_solver: str | None = None,
         priority: Priority | None = None,
     ) -> Submitted:
         """Asks for a check of a program that is packed already."""
-        return self._run(_submit(sent, budget_s, replay, suspect, priority))
+        return self._run(_submit(sent, budget_s, replay, suspect, second_solver, priority))
 
     def state(self, id: str, *, wait: float = 0.0) -> Submitted:
         """Where a check stands; with `wait`, at its end or after so many seconds."""
@@ -400,13 +410,15 @@ class AsyncClient:
         source: bool = True,
         replay: bool = True,
         suspect: Iterable[str] = (),
+        second_solver: str | None = None,
         priority: Priority | None = None,
     ) -> Submitted:
         """See `Client.submit`."""
         sent = await asyncio.to_thread(package, target, inputs, assume, source=source)
         return await self.send(
-            sent, budget_s=budget_s, replay=replay, suspect=suspect, priority=priority
-        )
+            sent, budget_s=budget_s, replay=replay, suspect=suspect,
+            second_solver=second_solver, priority=priority,
+        )  # fmt: skip
 
     async def send(
         self,
@@ -415,10 +427,11 @@ class AsyncClient:
         budget_s: float | None = None,
         replay: bool = True,
         suspect: Iterable[str] = (),
+        second_solver: str | None = None,
         priority: Priority | None = None,
     ) -> Submitted:
         """See `Client.send`."""
-        return await self._run(_submit(sent, budget_s, replay, suspect, priority))
+        return await self._run(_submit(sent, budget_s, replay, suspect, second_solver, priority))
 
     async def state(self, id: str, *, wait: float = 0.0) -> Submitted:
         """See `Client.state`."""

@@ -109,7 +109,10 @@ def _checked(
     grace_s: float,
     watch: Callable[[str], bool],
 ) -> Ended:
-    asked = Question("check", job.inputs, job.assume, job.budget_s, job.replay, suspect=job.suspect)
+    asked = Question(
+        "check", job.inputs, job.assume, job.budget_s, job.replay,
+        suspect=job.suspect, second_solver=job.second_solver,
+    )  # fmt: skip
     question = asked.to_json()
     limits = Limits(job.budget_s + grace_s, memory_mb)
     problem = ""

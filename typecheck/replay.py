@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What runs on real kernels may cost. All but the last are counted, and the same from run to run."""
+    """What runs on real kernels may cost. All but the last are counted, and the same from run to run: what is
+    beyond them is not tried, and the verdict stands. What the clock breaks off leaves it `unknown`.
+    """
 
     inputs: int = 4_000_000
     """Elements of all inputs together."""
@@ -49,6 +51,8 @@ class Limits:
     """Elements of all tensors that a run makes, as recorded, where fake tensors do not see all."""
     total: int = 100_000_000
     """Elements copied and made by all such runs together: 400 megabytes of float32."""
+    calls: int = 100_000
+    """Calls of torch's functions in a run."""
     seconds: float = 20.0
     """A run that takes longer is broken off, and what it would have shown is not known."""
 
@@ -87,6 +91,8 @@ class Failed:
     origin: Origin = field(default_factory=Origin)
     final: bool = False
     """No other run at these sizes says more: it took too long, or the data decide."""
+    late: bool = False
+    """The clock has broken it off, so that another time, or another machine, may say more."""
 
 
 Outcome: TypeAlias = "Ran | Refused | Failed"
@@ -197,7 +203,7 @@ class Replayer:
 
         held = self.held()
         with surroundings_kept(), held.lent(copied=how == REAL) as aliases, Undone(aliases):
-            return _outcome(self.target, self.spec, values, how, fill, self.limits.seconds)
+            return _outcome(self.target, self.spec, values, how, fill, self.limits)
 
     def held(self) -> Held:
         """What the program holds, looked up anew where it has been changed."""
@@ -243,11 +249,11 @@ def _at(value: Value, values: Mapping[str, int]) -> Value:
 
 
 def _outcome(
-    target: Callable[..., Any], spec: Spec, values: Mapping[str, int], how: str, fill: Fill, seconds: float
+    target: Callable[..., Any], spec: Spec, values: Mapping[str, int], how: str, fill: Fill, limits: Limits
 ) -> Outcome:
     from ..tracer.caches import forgetting
     from ..tracer.claims import checked
-    from ..tracer.deadline import OutOfTime, until
+    from ..tracer.deadline import BrokenOff, until
     from ..tracer.model_state import submodules
     from ..tracer.named_axes import refusals
     from ..tracer.origins import REFUSALS, ModuleNames, is_miscall, of_error
@@ -261,15 +267,15 @@ def _outcome(
     try:
         with (
             forgetting(sources_of(target, modules)),
-            _fake_mode() if how == FAKE else until(seconds),
+            _fake_mode() if how == FAKE else until(limits.calls, limits.seconds),
             _uncompiled(),
             listening(checked(values)),
         ):
             seed(fill.value)
             bound = bind(target, spec.inputs, lambda declared: _build(declared, values, fill, device))
             target(*bound.args, **bound.kwargs)
-    except OutOfTime:
-        return Failed(f"it took longer than {seconds:.0f} s", final=True)
+    except BrokenOff as end:
+        return Failed(end.reason, final=True, late=end.late)
     except refused as error:
         told = f"{type(error).__name__}: {error}"
         if _is_other(error):

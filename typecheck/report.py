@@ -211,7 +211,9 @@ class SecondOpinion:
     reason: str = ""
     """What it leaves open, or contradicts."""
     query: str = ""
-    """The path of a file with the question that this is about, in SMT-LIB 2."""
+    """The path of a file with the question that this is about, in SMT-LIB 2; of a service's report the
+    question itself.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,10 +56,16 @@ class Trial:
         self.how = ""
         self.ran = False
         """Whether the program ran at any sizes at which it was claimed to."""
+        self.late: Failed | None = None
+        """A run that the clock has broken off. It might have contradicted, so that the verdict is `unknown`,
+        and nothing more is tried.
+        """
         self.outcomes: dict[tuple[bool, tuple[tuple[str, int], ...]], Outcome] = {}
 
     def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
         """What the program does there; each assignment is tried once."""
+        if self.late is not None:
+            return self.late
         key = accepted, tuple(values.items())
         if key not in self.outcomes:
             self.outcomes[key] = self.source.run(values, accepted)
@@ -77,6 +83,12 @@ class Trial:
         """
         outcome = self.run(values, accepted)
         expected = f"{show(values)} should {_claim(accepted)}"
+        if isinstance(outcome, Failed) and outcome.late:
+            if self.late is None:
+                self.late = outcome
+                told = f"{expected}, and whether it does is not known: {outcome.reason}"
+                self.mistakes.append(findings.make(Code.INCOMPLETE, told))
+            return False
         if isinstance(outcome, Failed) and not (outcome.raised and accepted):
             self._remark(Code.NOT_REPLAYED, f"{expected}; not tried: {outcome.reason}")
             return True

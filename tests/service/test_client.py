@@ -345,6 +345,29 @@ def test_suspicions_are_looked_for_by_a_service(server: Running, client: Client)
         client.submit(differs, spec, suspect=["no-such"])
 
 
+def test_another_solver_is_asked_by_a_service(
+    server: Running, client: Client, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = client.submit(halves, SPEC, second_solver="cvc5")
+    opinion = client.report(asked.id).second_opinion
+    assert opinion is not None and opinion.outcome == "agreed"
+    shown = server.client.get(f"/v1/checks/{asked.id}").json()
+    assert shown["asked"]["second_solver"] == "cvc5"
+    assert "Agreed by cvc5" in client.written(asked.id)
+    plain = client.submit(halves, SPEC)
+    assert plain.id != asked.id and client.report(plain.id).second_opinion is None
+    with pytest.raises(ServiceError, match="'yices' is no solver that can be asked"):
+        client.submit(halves, SPEC, second_solver="yices")
+    for kind, agreed in (("refine", True), ("migrate", False)):
+        variant = server.client.post(f"/v1/checks/{asked.id}/variants", json={"kind": kind}).json()
+        assert (client.report(variant["id"]).second_opinion is not None) == agreed
+    path = tmp_path / "net.py"
+    path.write_text("def net(x):\n    return x.view(-1, 2)\n")
+    arguments = ["check", f"{path}:net", "-i", "x: [b]", "--second-solver", "cvc5"]
+    assert main([*arguments, "--server", str(server.client.base_url)]) == 1
+    assert "Agreed by cvc5" in capsys.readouterr().out
+
+
 def test_what_is_for_a_service_needs_one(capsys: pytest.CaptureFixture[str]) -> None:
     target = str(FIXTURES / "bert.pt2")
     assert main(["check", target, "--no-source"]) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,10 @@ from anyshape.typecheck.cli import main
 from anyshape.typecheck.config import ConfigError
 from anyshape.typecheck.report import Report
 from anyshape.typecheck.second_solver import VERSIONS
+from anyshape.typecheck.sending import package
+from anyshape.typecheck.service import jobs, questions
+from anyshape.typecheck.service.gate import Refusal
+from anyshape.typecheck.service.settings import Settings
 
 
 def asked(target: Any, inputs: str, assume: Any = "", **options: Any) -> Report:
@@ -246,6 +251,26 @@ def test_a_solver_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(VERSIONS, "cvc5", lambda: None)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="cvc5 is not installed"):
         asked(halved, "x: [b, h]")
+
+
+def test_a_service_that_lacks_it_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(VERSIONS, "cvc5", lambda: None)  # type: ignore[arg-type]
+    with pytest.raises(Refusal, match="cvc5 is not installed"):
+        jobs.question(Settings(), second_solver="cvc5")
+
+
+def test_a_service_sends_the_question_itself(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In place of the file, which is on its machine, and which it does not leave there."""
+    never_satisfiable("h % 2 == 0")(monkeypatch)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    sent = package(halved, "x: [b, h]")
+    question = questions.Question(second_solver="cvc5")
+    data = questions.answer("recorded", sent.content, question, lambda step: None)
+    report = Report.from_json(data["report"])
+    assert report.verdict == "unknown" and report.second_opinion is not None
+    assert "second_opinion.query" in report.findings[0].message
+    assert replies([report.second_opinion.query], 10)[0].answer == "sat"
+    assert [*tmp_path.iterdir()] == []
 
 
 QUICK = ZOO[::12]

@@ -89,6 +89,74 @@ def test_the_corpus(entry: Any, speed: float, monkeypatch: pytest.MonkeyPatch) -
     agrees(entry, speed, monkeypatch)
 
 
+# ---- sizes that data decide: Z3's elimination of them is bounded by the clock alone
+
+
+def counted(x: torch.Tensor) -> torch.Tensor:
+    """As many as it has at most."""
+    n = x.nonzero().shape[0]
+    if n > x.shape[0]:
+        raise ValueError
+    return x
+
+
+def too_many(x: torch.Tensor) -> torch.Tensor:
+    return x[x > 0].view(x.shape[0] + 1)
+
+
+def picked(x: torch.Tensor) -> torch.Tensor:
+    return x[x > 0][: x.shape[0]].view(-1).sum() + x.view(2, -1).sum()
+
+
+def fitting(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    n = x.nonzero().shape[0]
+    return y.narrow(0, n, 1) if n < y.shape[0] else y.view(y.shape[0], 1, -1)
+
+
+def taken(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    n = x.nonzero().shape[0]
+    return y.narrow(0, n + 1, 1)
+
+
+BY_DATA = (
+    (counted, "x: [a]", "", "proved", "proved"),
+    (too_many, "x: [a]", "", "refuted", "unknown"),
+    (picked, "x: [a]", "", "refined", "refined"),
+    (fitting, "x: [a]; y: [b]", "", "proved", "proved"),
+    (taken, "x: [a]; y: [b]", "a + 2 <= b", "proved", "unknown"),
+    (taken, "x: [a]; y: [b]", "b == 1", "refuted", "refuted"),
+)
+"""With what is said in time, and what if nothing is eliminated."""
+
+
+@pytest.mark.parametrize("target, inputs, assume, right, without", BY_DATA)
+def test_what_is_not_eliminated(
+    target: Any, inputs: str, assume: str, right: str, without: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock may run out before any of the eliminations, or between two of them."""
+    plain, calls = judge.Judge.project, 0
+
+    def in_time(self: judge.Judge, *asked: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return plain(self, *asked) if calls <= count else None
+
+    monkeypatch.setattr(judge.Judge, "project", in_time)
+    for count in range(9):
+        calls = 0
+        report = check(target, inputs, assume, replay=False)
+        assert report.verdict in (right, Verdict.UNKNOWN) and (count > 0 or report.verdict == without)
+        if calls <= count:
+            break
+    assert calls <= count and report.verdict == right
+
+
+@pytest.mark.parametrize("entry", ZOO[7::40], ids=lambda e: e.name)
+def test_what_is_not_eliminated_in_the_corpus(entry: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge.Judge, "project", lambda *args: None)
+    agrees(entry, 1.0, monkeypatch)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("speed", [10.0, 1e2, 1e3, 1e4, 1e5])
 @pytest.mark.parametrize("entry", ZOO, ids=lambda e: e.name)

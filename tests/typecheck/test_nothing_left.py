@@ -8,6 +8,9 @@ from __future__ import annotations
 import builtins
 import copy
 import functools
+import gc
+import logging
+import math
 import os
 import random
 import signal
@@ -17,6 +20,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final
 
@@ -25,12 +29,17 @@ import pytest
 import torch
 import whole_state as states
 from torch import Tensor, nn
+from torch._ops import HigherOrderOperator
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from whole_state import differences, whole_state
 from zoo.catalogue import CATALOGUE
 from zoo.row import Row
 
+from anyshape.solver.judge import Budget, Judge
 from anyshape.tracer import held, surroundings
 from anyshape.typecheck import ExportError, TargetError, branches, check, export, infer, migrate
+from anyshape.typecheck.api import examine
+from anyshape.typecheck.exporting.inner_sizes import bounding, inner_sizes
 
 # ---- programs that write
 
@@ -162,6 +171,7 @@ QUESTIONS: Final[dict[str, Callable[[Any, str], Any]]] = {
     "check with repairs": lambda model, inputs: check(model, inputs, repairs=True),
     "infer": lambda model, inputs: infer(model, [(torch.ones(2, 3),), (torch.ones(4, 3),)]),
     "export": lambda model, inputs: export(model, inputs),
+    "refine": lambda model, inputs: refine(model, inputs),
     "branches": lambda model, inputs: branches(model, inputs),
     "migrate": lambda model, inputs: migrate(model, inputs),
 }
@@ -246,20 +256,42 @@ def test_a_thread_that_runs_the_model_meanwhile() -> None:
 
 @functools.cache
 def _public() -> tuple[Row, ...]:
-    """A hundred models of the packages that are installed, from all over the catalogue."""
-    installed = [row for row in CATALOGUE if find_spec(row.package) is not None]
+    """A hundred models of the packages that can be imported, from all over the catalogue."""
+    installed = [row for row in CATALOGUE if _is_there(row.package)]
     return tuple(installed[:: max(len(installed) // 100, 1)][:100])
 
 
+@functools.cache
+def _is_there(package: str) -> bool:
+    with suppress(ImportError):
+        return find_spec(package) is not None and bool(import_module(package))
+    return False
+
+
+def refine(model: Any, inputs: str, assume: Any = (), **options: Any) -> None:
+    """As `anyshape refine --finite 64`."""
+    examined = examine(model, inputs, assume, **options)
+    bounded = (*assume, *bounding(examined.report, 64))
+    examined = examine(model, inputs, bounded, **options)
+    if (shapes := examined.report.dynamic_shapes) is not None:
+        inner_sizes(examined.system, Judge(Budget(5.0)), shapes.formula)
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("asking", [check, refine, export], ids=lambda asking: asking.__name__)
 @pytest.mark.parametrize("number", range(100))
-def test_of_public_models(number: int) -> None:
+def test_of_public_models(number: int, asking: Callable[..., Any]) -> None:
     if number >= len(_public()):
         pytest.skip(f"{len(_public())} models are installed")
     row = _public()[number]
     model = row.copies()()
-    check(model, row.inputs, row.assume, budget_s=5.0)  # packages import modules when they first need them
-    assert left(model, lambda: check(model, row.inputs, row.assume, budget_s=5.0)) == []
+
+    def ask() -> None:
+        with suppress(ExportError, TargetError):
+            asking(model, row.inputs, row.assume, budget_s=5.0)
+
+    ask()  # packages import modules when they first need them
+    assert left(model, ask) == []
 
 
 # ---- the oracle sees each kind of change
@@ -305,6 +337,19 @@ CHANGES: Final[dict[str, Callable[[Any], object]]] = {
     "profile function": lambda m: sys.setprofile(lambda *args: None),
     "recursion limit": lambda m: sys.setrecursionlimit(sys.getrecursionlimit() + 1),
     "environment": lambda m: os.environ.update(LEFT_BEHIND="1"),
+    "garbage collection": lambda m: gc.disable(),
+    "logging": lambda m: logging.disable(logging.CRITICAL),
+    "hook of a gradient": lambda m: m.p.bias.register_post_accumulate_grad_hook(print),
+    "hook of a gradient's function": lambda m: m.p.register_full_backward_hook(print),
+    "fast path": lambda m: torch.backends.mha.set_fastpath_enabled(False),
+    "anomalies": lambda m: torch.set_anomaly_enabled(True),
+    "name of a thread's": lambda m: threading.settrace(print),
+    "name of mathematics": lambda m: setattr(math, "sqrt", math.sqrt.__call__),
+    "name of NumPy": lambda m: setattr(np, "sum", np.sum.__call__),
+    "method of operators": lambda m: setattr(HigherOrderOperator, "__call__", print),
+    "method of containers": lambda m: setattr(nn.ModuleList, "__getitem__", print),
+    "vmap": lambda m: setattr(torch.func, "vmap", print),
+    "method of ShapeEnvs": lambda m: setattr(ShapeEnv, "_log_guard", print),
     "name of torch": lambda m: setattr(torch, "relu", torch.relu.__call__),
     "name of a functional": lambda m: setattr(nn.functional, "relu", torch.relu),
     "method of tensors": lambda m: setattr(torch.Tensor, "relu", torch.relu),
@@ -316,7 +361,11 @@ CHANGES: Final[dict[str, Callable[[Any], object]]] = {
 @pytest.fixture
 def undone() -> Iterator[None]:
     """What a planted change does to torch and Python, by hand."""
-    names = [(torch, "relu"), (nn.functional, "relu"), (torch.Tensor, "relu"), (builtins, "abs")]
+    names = [
+        (torch, "relu"), (nn.functional, "relu"), (torch.Tensor, "relu"), (builtins, "abs"), (math, "sqrt"),
+        (np, "sum"), (HigherOrderOperator, "__call__"), (nn.ModuleList, "__getitem__"), (torch.func, "vmap"),
+        (ShapeEnv, "_log_guard"), (threading, "_trace_hook"),
+    ]  # fmt: skip
     saved = [(holder, name, getattr(holder, name)) for holder, name in names]
     with surroundings.surroundings_kept():
         yield

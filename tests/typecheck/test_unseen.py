@@ -160,16 +160,33 @@ def test_what_is_left_is_used_up() -> None:
     assert hows[0] == Ran(REAL) and hows[-1] == Ran(FAKE)
 
 
-def test_a_run_that_takes_too_long_is_broken_off() -> None:
-    def endless(x: Tensor, table: Tensor) -> Tensor:
-        while bool((x[:0] > 0).all()) and not isinstance(x, torch._subclasses.FakeTensor):
-            x = x + 0
-        return table[torch.arange(x.shape[0])]
+def endless(x: Tensor, table: Tensor) -> Tensor:
+    while bool((x[:0] > 0).all()) and not isinstance(x, torch._subclasses.FakeTensor):
+        x = x + 0
+    return table[torch.arange(x.shape[0])]
 
-    made = Replayer(endless, parse_spec("x: [n]; table: [r, 2]"), Limits(seconds=0.1))
+
+@pytest.mark.parametrize("limits, reason, late", [(Limits(seconds=0.1), "longer than", True),
+                                                  (Limits(calls=500), "more than 500 functions", False)])
+def test_a_run_that_takes_too_long_is_broken_off(limits: Limits, reason: str, late: bool) -> None:
+    made = Replayer(endless, parse_spec("x: [n]; table: [r, 2]"), limits)
     made.see(recorded(counted, "x: [n]; table: [r, 2]"))
     outcome = made.run({"n": 2, "r": 2}, True)
-    assert isinstance(outcome, Failed) and "longer than" in outcome.reason
+    assert isinstance(outcome, Failed) and reason in outcome.reason and outcome.late == late
+
+
+@pytest.mark.parametrize("limits, verdict, code", [(Limits(seconds=0.0), "unknown", "incomplete"),
+                                                   (Limits(calls=0), "refined", "not-replayed")])
+def test_the_clock_ends_in_unknown_and_counts_do_not(
+    limits: Limits, verdict: str, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A count is the same in each run, so that the verdict may stand. The clock is not."""
+    monkeypatch.setattr(Replayer.__init__, "__defaults__", (limits,))
+    report = check(counted, "x: [n]; table: [r, 2]")
+    assert report.verdict == verdict and code in [finding.code for finding in report.findings]
+    assert (report.accepts.exact, str(report.accepts.certain)) == (
+        (True, "n <= r") if verdict == "refined" else (False, "False")
+    )
 
 
 @pytest.mark.parametrize("target", [counted, sorted_])

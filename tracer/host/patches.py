@@ -9,15 +9,17 @@ before the first.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final, TypeAlias
 
 Function: TypeAlias = Callable[..., Any]
+Key: TypeAlias = tuple[type, int, Any]
+"""A place: its kind, the identity of an owner, and a name."""
 
 
 class PatchRefused(RuntimeError):
@@ -34,21 +36,16 @@ class Patch:
     """The other function, made of the plain one."""
     reason: str
 
-    @contextlib.contextmanager
-    def in_force(self) -> Iterator[None]:
+    def in_force(self) -> AbstractContextManager[None]:
         """Inside, the calls of this thread go to the other function."""
-        key, entered = (id(self.owner), self.attribute), (self, threading.get_ident())
-        with _LOCK:
-            place = _functions.get(key) or _Function(self.owner, self.attribute)
-            place.enter(entered)
-            _functions[key] = place
-        try:
-            yield
-        finally:
-            with _LOCK:
-                place.leave(entered)
-                if not place.entered:
-                    del _functions[key]
+        return together((self,))
+
+    @property
+    def key(self) -> Key:
+        return _Function, id(self.owner), self.attribute
+
+    def place(self) -> _Function:
+        return _Function(self.owner, self.attribute)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,21 +58,65 @@ class Setting:
     value: Any
     reason: str
 
-    @contextlib.contextmanager
-    def in_force(self) -> Iterator[None]:
+    def in_force(self) -> AbstractContextManager[None]:
         """Inside, the value is the other one. Raises PatchRefused where another thread has replaced it."""
-        key = id(self.owner), self.name
-        with _LOCK:
-            place = _values.get(key) or _Value(self.owner, self.name)
-            place.enter(self)
-            _values[key] = place
+        return together((self,))
+
+    @property
+    def key(self) -> Key:
+        return _Value, id(self.owner), self.name
+
+    def place(self) -> _Value:
+        return _Value(self.owner, self.name)
+
+
+class together(AbstractContextManager[None]):
+    """Inside, all of these are in force. Where one is refused none is.
+
+    An interrupt may come at any moment: what is to be undone is noted before it is done, and undoing it goes
+    on after an interrupt, and may be done twice.
+    """
+
+    def __init__(self, patches: Iterable[Patch | Setting]) -> None:
+        self._patches = patches
+        self._entered: list[_Entered] = []
+
+    def __enter__(self) -> None:
         try:
-            yield
-        finally:
             with _LOCK:
-                place.leave(self)
-                if not place.entered:
-                    del _values[key]
+                for patch in self._patches:
+                    entered = _Entered(patch, threading.get_ident())
+                    self._entered.append(entered)
+                    place = _places.get(patch.key) or patch.place()
+                    _places[patch.key] = place
+                    place.enter(entered)
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __exit__(self, *error: object) -> None:
+        interrupt: KeyboardInterrupt | None = None
+        with _LOCK:
+            while self._entered:
+                try:
+                    left = self._entered[-1]
+                    if (place := _places.get(left.patch.key)) is not None:
+                        place.leave(left)
+                        if not place.entered:
+                            del _places[left.patch.key]
+                    self._entered.remove(left)
+                except KeyboardInterrupt as again:
+                    interrupt = again
+        if interrupt is not None:
+            raise interrupt
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Entered:
+    """A patch that is in force, and the thread that has entered it."""
+
+    patch: Any
+    thread: int
 
 
 _LOCK: Final = threading.RLock()
@@ -83,65 +124,76 @@ _LOCK: Final = threading.RLock()
 _ABSENT: Final = object()
 
 
-class _Function:
+class _Place:
+    """A place where something is replaced: what stood there before, and all that is in force."""
+
+    def __init__(self, owner: Any, name: Any) -> None:
+        self.entered: list[_Entered] = []
+        """What is in force, in the order of entering."""
+        self.at = owner, name
+        self.before = _found(owner, name)
+
+    def enter(self, entered: _Entered) -> None:
+        raise NotImplementedError
+
+    def leave(self, left: _Entered) -> None:
+        raise NotImplementedError
+
+
+class _Function(_Place):
     """A place of a function. While patches are in force, what stands there asks which thread calls it."""
 
     def __init__(self, owner: Any, attribute: str) -> None:
+        super().__init__(owner, attribute)
         plain: Function = getattr(owner, attribute)
         calls: dict[int, Function] = {}
 
-        @functools.wraps(plain)
+        @functools.wraps(plain, _TEXTS)
         def by_thread(*args: Any, **kwargs: Any) -> Any:
             return calls.get(threading.get_ident(), plain)(*args, **kwargs)
 
-        self.entered: list[tuple[Patch, int]] = []
-        """The patches in force, each with its thread."""
-        self._place = owner, attribute
-        self._before = _found(owner, attribute)
         self._plain, self._by_thread, self._calls = plain, by_thread, calls
 
-    def enter(self, entered: tuple[Patch, int]) -> None:
-        patch, thread = entered
-        self._calls[thread] = patch.make(self._calls.get(thread, self._plain))
-        if not self.entered:
-            _put(*self._place, self._by_thread)
+    def enter(self, entered: _Entered) -> None:
+        first = not self.entered
         self.entered.append(entered)
+        self._make(entered)
+        if first:
+            _put(*self.at, self._by_thread)
 
-    def leave(self, left: tuple[Patch, int]) -> None:
+    def leave(self, left: _Entered) -> None:
         self.entered = [entered for entered in self.entered if entered is not left]
-        thread = left[1]
-        self._calls.pop(thread)
-        for patch, of in self.entered:
-            if of == thread:
-                self._calls[thread] = patch.make(self._calls.get(thread, self._plain))
+        self._calls.pop(left.thread, None)
+        for entered in self.entered:
+            if entered.thread == left.thread:
+                self._make(entered)
         # What others have put around it meanwhile stays: they call the plain function through it.
-        if not self.entered and _found(*self._place) is self._by_thread:
-            _put(*self._place, self._before)
+        if not self.entered and _found(*self.at) is self._by_thread:
+            _put(*self.at, self.before)
+
+    def _make(self, entered: _Entered) -> None:
+        thread = entered.thread
+        self._calls[thread] = entered.patch.make(self._calls.get(thread, self._plain))
 
 
-class _Value:
-    """A place of a value: what stood there before, and what has been put there since."""
+class _Value(_Place):
+    """A place of a value, which is that of the last setting in force."""
 
-    def __init__(self, owner: Any, name: Any) -> None:
-        self.entered: list[Setting] = []
-        """The settings in force; the value is that of the last one."""
-        self._place = owner, name
-        self._before = _found(owner, name)
-        self._thread = threading.get_ident()
+    def enter(self, entered: _Entered) -> None:
+        patch = entered.patch
+        if self.entered and (owner := self.entered[-1]).thread != entered.thread:
+            raise PatchRefused(f"{patch.name!r} is replaced by another thread: {owner.patch.reason}")
+        self.entered.append(entered)
+        _put(*self.at, patch.value)
 
-    def enter(self, setting: Setting) -> None:
-        if self._thread != threading.get_ident():
-            raise PatchRefused(f"{setting.name!r} is replaced by another thread: {self.entered[-1].reason}")
-        _put(*self._place, setting.value)
-        self.entered.append(setting)
-
-    def leave(self, left: Setting) -> None:
-        self.entered = [setting for setting in self.entered if setting is not left]
-        _put(*self._place, self.entered[-1].value if self.entered else self._before)
+    def leave(self, left: _Entered) -> None:
+        if left in self.entered:  # it is not where it has been refused
+            self.entered = [entered for entered in self.entered if entered is not left]
+            _put(*self.at, self.entered[-1].patch.value if self.entered else self.before)
 
 
-_functions: dict[tuple[int, str], _Function] = {}
-_values: dict[tuple[int, Any], _Value] = {}
+_TEXTS: Final = ("__module__", "__name__", "__qualname__", "__doc__")
+_places: dict[Key, _Function | _Value] = {}
 """The places where something is replaced now, by owner, which they keep alive, and name."""
 
 

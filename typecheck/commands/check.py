@@ -85,8 +85,6 @@ def run(options: argparse.Namespace, read: set[str] | None = None) -> int:
     """Checks and reports; adds to `read` the user's files that the answer depends on."""
     if options.server is None and (options.token_file is not None or options.no_source):
         raise ConfigError("--token-file and --no-source are for a service", "name it by --server URL")
-    if options.server is not None and options.second_solver is not None:
-        raise ConfigError("--second-solver is asked here, and not by a service", "leave out --server")
     if options.dump:
         return _dump(options)
     project = find()

@@ -73,8 +73,9 @@ def packed(job: Job, tell: Progress, *, source: bool) -> Package:
 def submitted(client: Client, job: Job, sent: Package, priority: Priority | None = None) -> Submitted:
     """Asks the service about the target of a job."""
     return client.send(
-        sent, budget_s=job.budget_s, replay=job.replay, suspect=job.suspect, priority=priority
-    )
+        sent, budget_s=job.budget_s, replay=job.replay, suspect=job.suspect,
+        second_solver=job.second_solver, priority=priority,
+    )  # fmt: skip
 
 
 def awaited(client: Client, asked: Submitted, tell: Progress) -> Report:

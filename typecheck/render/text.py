@@ -209,7 +209,7 @@ def opinion_text(opinion: SecondOpinion) -> str:
     if opinion.outcome == "agreed":
         return f"Agreed by {opinion.solver}, in {opinion.asked} question{'s' if opinion.asked > 1 else ''}"
     said = "Not decided" if opinion.outcome == "not-decided" else "Contradicted"
-    file = f" ({opinion.query})" if opinion.query else ""
+    file = f" ({opinion.query})" if opinion.query and "\n" not in opinion.query else ""
     return f"{said} by {opinion.solver}: {opinion.reason}{file}"
 
 

@@ -12,6 +12,7 @@ from typing import Final
 from ...constraints.formula_text import parse_formula
 from ...constraints.spec_text import SpecError, parse_spec
 from ...constraints.syntax import DimSyntaxError
+from ..second_solver import named
 from ..suspicions import wanted
 from ..target import TargetError
 from .auth import PRIORITIES, Who
@@ -49,6 +50,7 @@ def question(
     replay: bool = True,
     finite: int | None = None,
     suspect: Sequence[str] = (),
+    second_solver: str | None = None,
 ) -> Question:
     """What is asked, as far as that can be judged without the model. Raises SpecError, Refusal."""
     budget_s = settings.budget_s if budget_s is None else budget_s
@@ -61,10 +63,12 @@ def question(
     _readable(lines, assume)
     try:
         wanted(suspect)
+        if second_solver is not None:
+            named(second_solver)
     except TargetError as error:
         raise Refusal(422, str(error)) from None
     kernels = replay and settings.kernels and settings.memory_mb >= TORCH_MB
-    return Question(kind, lines, assume, budget_s, replay, finite, tuple(suspect), kernels)
+    return Question(kind, lines, assume, budget_s, replay, finite, tuple(suspect), kernels, second_solver)
 
 
 def _lines(texts: Sequence[str]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from ...constraints import program
@@ -57,6 +58,8 @@ class Question:
     """Suspicions to look for besides the usual ones."""
     kernels: bool = False
     """Try examples on torch's kernels for tensors without data, too: of a program that was sent."""
+    second_solver: str | None = None
+    """Another solver that the verdict is put to."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -68,6 +71,7 @@ class Question:
             "finite": self.finite,
             "suspect": list(self.suspect),
             "kernels": self.kernels,
+            "second_solver": self.second_solver,
         }
 
     @staticmethod
@@ -81,7 +85,8 @@ class Question:
             data["replay"],
             data["finite"],
             tuple(data.get("suspect", ())),  # which questions of before did not have,
-            data.get("kernels", False),  # nor this
+            data.get("kernels", False),  # nor this,
+            data.get("second_solver"),  # nor this
         )
 
 
@@ -168,6 +173,7 @@ def _examined(target: Target, question: Question, tell: Tell) -> Examined:
         replay=question.replay,
         progress=tell,
         trying=_on_kernels if question.kernels else None,
+        second_solver=question.second_solver,
     )
 
 
@@ -180,13 +186,31 @@ def _on_kernels(source: Source) -> Source:
 
 def _answered(report: Report, **more: Any) -> dict[str, Any]:
     """Raises SpecError where nobody could read the report again: formulas are read up to a length."""
-    told = report.to_json()
+    told = _carrying(report).to_json()
     try:
         Report.from_json(told)
     except DimSyntaxError as error:
         problem = f"the conditions of the report are longer than can be read: {error.problem}"
         raise SpecError(problem, hint="ask with fewer assumptions, or simpler ones") from None
     return {"verdict": report.verdict.value, "report": told, **more}
+
+
+def _carrying(report: Report) -> Report:
+    """The report with the question of a second solver itself in place of the file that it is in, which is on
+    this machine.
+    """
+    opinion = report.second_opinion
+    if opinion is None or not opinion.query:
+        return report
+    path = Path(opinion.query)
+    script = path.read_text(encoding="utf-8")
+    path.unlink()
+    path.parent.rmdir()
+    first, *more = report.findings or (None,)
+    if first is not None:
+        first = replace(first, message=first.message.replace(opinion.query, "second_opinion.query"))
+    findings = () if first is None else (first, *more)
+    return replace(report, findings=findings, second_opinion=replace(opinion, query=script))
 
 
 def _check(target: Target, question: Question, tell: Tell) -> dict[str, Any]:
@@ -265,6 +289,7 @@ def _job(asked: Any, question: Question, tell: Tell) -> dict[str, Any]:
         question.budget_s,
         question.replay,
         question.suspect,
+        question.second_solver,
     )
     found = answered(job, Cache(default_folder()) if asked["cache"] else None, tell)
     return _answered(found.report)

@@ -70,6 +70,9 @@ def submit(
     budget_s: Annotated[float | None, Form(gt=0)] = None,
     replay: Annotated[bool, Form()] = True,
     suspect: Lines = None,
+    second_solver: Annotated[
+        str | None, Form(max_length=20, description="another solver to ask, too: `cvc5`")
+    ] = None,
     priority: Annotated[Priority | None, Form(description="left out: normal, as far as allowed")] = None,
 ) -> Check:
     """Asks for which inputs a program runs. The same question about the same program is solved once."""
@@ -80,6 +83,7 @@ def submit(
         budget_s=budget_s,
         replay=replay,
         suspect=suspect or (),
+        second_solver=second_solver,
     )
     content = received(model.file, int(service.settings.max_program_mb * MB))
     file = (model.filename or "").replace("\0", "").replace("\\", "/")
@@ -165,6 +169,7 @@ def variant(service: Serving, who: Asking, id: Id, asked: Variant, response: Res
         replay=before["replay"],
         finite=asked.finite,
         suspect=before.get("suspect", ()),
+        second_solver=None if asked.kind == "migrate" else before.get("second_solver"),
     )
     name, number = asked.name or entry.job.name, jobs.priority(who, asked.priority)
     if entry.form == comparing.FORM:

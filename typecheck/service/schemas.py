@@ -39,6 +39,7 @@ class Asked(BaseModel):
     replay: bool
     suspect: list[str] = Field([], description="suspicions to look for besides the usual ones")
     finite: int | None = Field(None, description="of refine: bound of unbounded symbols")
+    second_solver: str | None = Field(None, description="another solver that the verdict is put to")
 
 
 class Failure(BaseModel):
