@@ -48,6 +48,7 @@ from ..constraints.language import (
     Slice,
     Tensor,
     Value,
+    tensors,
 )
 from ..constraints.lifting import bounded
 from ..constraints.opnames import canonical, is_in_place
@@ -307,8 +308,8 @@ class Subject:
         held: list[tuple[str, Mapping[str, torch.Tensor | None]]]
         held = [(path, module._parameters) for path, module in modules if module._parameters]
         held += [(path, module._buffers) for path, module in modules if module._buffers]
-        for path, tensors in held:
-            for name, tensor in tensors.items():
+        for path, kept in held:
+            for name, tensor in kept.items():
                 if tensor is not None:
                     names.setdefault(id(tensor), f"{path}.{name}" if path else name)
                     owned.append(tensor)
@@ -823,6 +824,8 @@ class Recording(Ledger):
         values = tuple([self._lower(a, ids) for a in args])
         named = {k: self._lower(v, ids) for k, v in kwargs.items()}
         generator = self.generator
+        given = [t for t in tensors((*values, *named.values())) if id(t) in ids]
+        generator.contents.about((t, ids[id(t)].id) for t in given)
         generator.node = index = len(self.nodes)
         origin = here(self.names)
         # The node's place is taken before its rule runs, so that branches inside the rule come after it.

@@ -1,5 +1,5 @@
-"""What operators ask of the elements of operands that are no indices: that none is negative, that a
-probability is one, that integers are not divided by zero.
+"""What operators ask of the elements of their operands: that indices are in range, that none is negative,
+that a probability is one, that integers are not divided by zero, that roundings are exact.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from typing import Any, Final
 from ..dims import Term
 from ..formula import Formula, all_of, any_of, eq, ge, le, ne, negate
 from ..language import Context, Piece, Pieces, Tensor, product
-from .calls import of_number
+from .arithmetic import require_exact
+from .calls import CASTS, of_number
 from .dtypes import INTEGRAL
 from .functions import Corners, corners, settled
+from .indices import INDICES, approximate, require_in_range
 from .values import of, pieces_of, step_of
 
 Named = Mapping[str, Any]
@@ -26,21 +28,31 @@ RANGES: Final[Mapping[str, tuple[str, int, int | None]]] = {
     "bernoulli": ("input", 0, 1),
 }
 """Operator -> an operand, the least that its elements may be, and the greatest."""
-DIVISIONS: Final = frozenset("floor_divide remainder fmod".split())
+DIVISIONS: Final = frozenset("div floor_divide remainder fmod".split())
+ASKING: Final = INDICES.keys() | RANGES.keys() | DIVISIONS | CASTS | {"ceil", "floor", "round", "trunc"}
 
 
-def require_operands(c: Context, op: str, named: Named, result: Any) -> None:
-    """Elements that sizes decide must be such as the operator takes."""
+def require_elements(c: Context, op: str, named: Named, result: Any, unchecked: Formula) -> None:
+    """Elements that sizes decide must be such as the operator takes. Indices are not looked at where they are
+    `unchecked`.
+    """
+    if op not in ASKING:
+        return
+    if op in INDICES:
+        require_in_range(c, op, named, unchecked)
     if op in RANGES:
-        name, low, high = RANGES[op]
-        if isinstance(operand := named.get(name), Tensor) and not (op == "bernoulli" and "p" in named):
-            _require_between(c, op, operand, low, high)
-    divides = op in DIVISIONS or (op == "div" and named.get("rounding_mode") is not None)
-    if divides and isinstance(result, Tensor) and result.dtype in INTEGRAL:
-        _require_divisor(c, op, named.get("other"), result)
+        _require_between(c, op, named)
+    elif op in DIVISIONS:
+        _require_divisor(c, op, named, result)
+    else:
+        require_exact(c, op, named, result)
 
 
-def _require_between(c: Context, op: str, operand: Tensor, low: int, high: int | None) -> None:
+def _require_between(c: Context, op: str, named: Named) -> None:
+    name, low, high = RANGES[op]
+    operand = named.get(name)
+    if not isinstance(operand, Tensor) or (op == "bernoulli" and "p" in named):
+        return
     for piece, ends, nowhere in _parts(c, op, operand, operand):
         inside = all_of(
             (
@@ -52,10 +64,14 @@ def _require_between(c: Context, op: str, operand: Tensor, low: int, high: int |
         _require(c, any_of((inside, *nowhere)), piece.attained, f"{op} takes elements of {limits}", operand)
 
 
-def _require_divisor(c: Context, op: str, divisor: Any, result: Tensor) -> None:
-    """No divisor is 0. Numbers that follow each other without a gap are 0 nowhere just where all are
-    positive, or all are negative.
+def _require_divisor(c: Context, op: str, named: Named, result: Any) -> None:
+    """No divisor of integers is 0. Numbers that follow each other without a gap are 0 nowhere just where all
+    are positive, or all are negative.
     """
+    divisor = named.get("other")
+    true_division = op == "div" and named.get("rounding_mode") is None
+    if true_division or not isinstance(result, Tensor) or result.dtype not in INTEGRAL:
+        return
     for piece, ends, nowhere in _parts(c, op, divisor, result):
         one_sign = any_of(
             (all_of(ge(end, 1) for end in ends[0]), all_of(le(end, -1) for end in ends[1]))
@@ -94,20 +110,14 @@ def _parts(
         ends = None if piece.term is None else corners(piece.term, piece.indices, c.at_least)
         if ends is not None:
             found.append((piece, ends, nowhere))
-        elif not _is_certain(c, any_of(nowhere)):
-            c.approximate(reason, "accept", negate(any_of(nowhere)))
+        else:
+            approximate(c, reason, any_of(nowhere))
     return found
 
 
 def _require(c: Context, needed: Formula, exact: bool, reason: str, operand: Any) -> None:
-    if _is_certain(c, needed):
-        return
-    if exact:
+    if exact and not c.certain(needed):
         known = of(operand) if isinstance(operand, Tensor) else None
         c.require(needed, reason, by_data=bool(getattr(known, "by_data", False)))
-    else:
-        c.approximate(f"{reason}: some elements may be such", "accept", negate(needed))
-
-
-def _is_certain(c: Context, formula: Formula) -> bool:
-    return formula is True or c.certain(formula)
+    elif not exact:
+        approximate(c, f"{reason}: some elements may be such", needed)

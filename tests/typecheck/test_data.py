@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from anyshape.constraints.contents import places
+from anyshape.constraints.contents.traits import Column
 from anyshape.constraints.dims import evaluate
 from anyshape.constraints.language import Tensor as Type
 from anyshape.constraints.language import product
@@ -589,7 +589,7 @@ def test_the_places_of_a_mask_of_ones(program: Program) -> None:
 
 def test_a_wrong_law_of_places_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if each number occurred as often as there are places."""
-    monkeypatch.setattr(places, "_others", lambda shape, axis: product(shape))
+    monkeypatch.setattr(Column, "times", property(lambda self: product(self.shape)))
     with pytest.raises(AssertionError):
         agrees(PLACED[0])
 
