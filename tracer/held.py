@@ -225,7 +225,7 @@ class Held:
             self._visit(self._waiting.pop())
 
     def _visit(self, value: Any) -> None:
-        kind = type(value)
+        kind: type = type(value)
         if kind in _ATOMS or id(value) in self._seen:
             return
         self._seen[id(value)] = value
@@ -296,7 +296,8 @@ class Held:
     def _keep(self, container: _Container) -> list[Any]:
         contents = container.read()
         self._containers.append((container, contents))
-        if any(map(_may_hold_tensors, {*map(type, contents)})) and any(map(_holds_tensors, contents)):
+        kinds = {*map(type, contents)}
+        if any(_may_hold_tensors(k) for k in kinds) and any(map(_holds_tensors, contents)):
             self._with_tensors.append((container, contents))
         return contents
 

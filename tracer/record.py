@@ -824,8 +824,8 @@ class Recording(Ledger):
         values = tuple([self._lower(a, ids) for a in args])
         named = {k: self._lower(v, ids) for k, v in kwargs.items()}
         generator = self.generator
-        given = [t for t in tensors((*values, *named.values())) if id(t) in ids]
-        generator.contents.about((t, ids[id(t)].id) for t in given)
+        lowered = tensors((*values, *named.values()))
+        generator.contents.about((t, ids[id(t)].id) for t in lowered if id(t) in ids)
         generator.node = index = len(self.nodes)
         origin = here(self.names)
         # The node's place is taken before its rule runs, so that branches inside the rule come after it.

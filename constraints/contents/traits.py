@@ -391,7 +391,7 @@ def _free(step: Step) -> dict[str, Any] | None:
     whole = border.shape is None
     if step.op in PADDING:
         padded = _padded(step) if whole else None
-        return padded and {"free": padded}
+        return None if padded is None else {"free": padded}
     if step.op in COMPARISONS:
         other = one_value(step.named.get("other"))
         number = other is not None or isinstance(step.named.get("other"), float)
@@ -445,12 +445,12 @@ def _same_count(step: Step) -> dict[str, Any] | None:
     same = result.dtype == input.dtype
     cast = result.dtype != "bool" and step.op != "view"  # `x.view(dtype)` reads other elements
     found = known.count(input) if result.dtype in COUNTED and (same or cast) else None
-    return found and {"count": found, "kin": known.kin(input)}
+    return None if found is None else {"count": found, "kin": known.kin(input)}
 
 
 def _summed_count(step: Step) -> dict[str, Any] | None:
     found = step.known.count(step.input) if step.result.dtype in COUNTED - {"bool"} else None
-    return found and {"count": found}
+    return None if found is None else {"count": found}
 
 
 def _negated(step: Step) -> dict[str, Any] | None:
