@@ -456,7 +456,7 @@ def stored(run: Recorder, x: SymbolicTensor) -> Any:
     return size(run, _stored(run, x, value))
 
 
-def _stored(run: Recording, x: SymbolicTensor, value: Tensor) -> Dim:
+def _stored(run: Recorder, x: SymbolicTensor, value: Tensor) -> Dim:
     run.generator.contents.about(((value, x.ref.id),))
     return run.generator.stored(value)
 

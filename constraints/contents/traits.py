@@ -149,8 +149,10 @@ class Step:
 
 
 NO_TENSOR: Final = Tensor((), None)
-Effect: TypeAlias = Callable[[Step], "Mapping[str, Any] | None"]
-"""Some traits of a result, by their names; `elements` are what is known of its elements besides."""
+Found: TypeAlias = "dict[str, Any]"
+"""Some traits, by their names; of those that are None or empty nothing is known."""
+Effect: TypeAlias = Callable[[Step], Found]
+"""What an operator makes of the traits of its input; `elements` are what is known of its elements besides."""
 
 
 class Contents:
@@ -169,8 +171,14 @@ class Contents:
         """What is indexed by the elements of a tensor: the index, a size, and whether it may count from the
         end.
         """
+        self._values: dict[int, tuple[Tensor, int]] = {}
+        """By reference, the value that it stands for, with a key: the reference itself, but for a value that
+        takes the place of another, as that of an iteration of a loop does.
+        """
         self._given: tuple[tuple[Tensor, int], ...] = ()
         self._made: list[tuple[Tensor, Traits]] = []
+        self._replaced = 0
+        """How many values have taken the place of others."""
 
     def about(self, given: Iterable[tuple[Value, int]]) -> None:
         """The next call is given these values, of these references."""
@@ -178,19 +186,28 @@ class Contents:
         self._made.clear()
 
     def name(self, value: Value, ref: int) -> None:
-        """What the last call has made has this reference."""
-        for tensor, traits in self._made:
-            if tensor is value:
-                self._put(ref, tensor, traits)
+        """From here on the value has this reference; what is known of it, if the last call has made it."""
+        if isinstance(value, Tensor):
+            key = self._key(value, ref)
+            for tensor, traits in self._made:
+                if tensor is value:
+                    self._traits[value.dtype in WHOLE][key] = traits
 
     def given_freely(self, value: Value, ref: int) -> None:
         """An input of the user's: its elements are any."""
         if isinstance(value, Tensor):
-            self._put(ref, value, Traits(free=Border()))
+            self._traits[value.dtype in WHOLE][self._key(value, ref)] = Traits(free=Border())
 
     def ref(self, tensor: Tensor) -> int | None:
-        """The reference of a tensor that a call is given; None of any other."""
-        return next((ref for one, ref in self._given if one is tensor), None)
+        """What tells a tensor from all others that a call is given; None of any other tensor."""
+        return next((self._key(one, ref) for one, ref in self._given if one is tensor), None)
+
+    def _key(self, tensor: Tensor, ref: int) -> int:
+        found = self._values.get(ref)
+        if found is None or found[0] is not tensor:
+            self._replaced += found is not None
+            found = self._values[ref] = tensor, ref if found is None else -self._replaced
+        return found[1]
 
     def of(self, tensor: Tensor) -> Traits:
         ref = self.ref(tensor)
@@ -198,9 +215,6 @@ class Contents:
 
     def of_mask(self, ref: int | None) -> Traits:
         return NOTHING if ref is None else self._traits[True].get(ref, NOTHING)
-
-    def _put(self, ref: int, tensor: Tensor, traits: Traits) -> None:
-        self._traits[tensor.dtype in WHOLE][ref] = traits
 
     # ---- what changes
 
@@ -223,7 +237,7 @@ class Contents:
 
     def follow(self, c: Context, op: str, named: Named, result: Value) -> tuple[Value, bool]:
         """The result of a call, and whether something is known of it that its arguments alone do not tell."""
-        if isinstance(result, tuple):
+        if isinstance(result, tuple) and op in EFFECTS:
             parts = [self._followed(c, op, named, part, place) for place, part in enumerate(result)]
             return tuple([part for part, _ in parts]), any(told for _, told in parts)
         return self._followed(c, op, named, result, None)
@@ -241,7 +255,7 @@ class Contents:
             return result, told
         found: dict[str, Any] = {}
         for effect in effects:
-            found.update(effect(step) or {})
+            found |= {name: trait for name, trait in effect(step).items() if trait not in (None, ())}
         if not found:
             return result, told
         if changes := {name: found.pop(name) for name in ("shape", "elements") if name in found}:
@@ -357,14 +371,14 @@ class Contents:
         """
         indices = INDICES.get(op)
         for use in () if indices is None else indices(named):
-            source = self._source(use[0])
+            source = self.source(use[0])
             if source is not None and use[0].elements is None and use[0].dtype in INTEGRAL:
                 self._uses.setdefault(source, []).append(use)
                 for which in ("greatest", "least"):
                     if (number := self._numbers.get((which, source))) is not None:
                         yield number, _within(number, *use)
 
-    def _source(self, tensor: Tensor) -> int | None:
+    def source(self, tensor: Tensor) -> int | None:
         found = self.of(tensor).source
         return self.ref(tensor) if found is None else found
 
@@ -379,7 +393,7 @@ class Contents:
 # ---- effects
 
 
-def _free(step: Step) -> dict[str, Any] | None:
+def _free(step: Step) -> Found:
     """Elements that are any stay so where they are moved, compared with a number, or negated. How many
     elements of a mask are true lies between none and all: both occur for some data only where the mask
     compares an input of the user's with a number. One that the program has padded, or joined with another, is
@@ -387,22 +401,21 @@ def _free(step: Step) -> dict[str, Any] | None:
     """
     input, border = step.input, step.of(step.input).free
     if border is None or step.part is not None:
-        return None
+        return {}
     whole = border.shape is None
     if step.op in PADDING:
-        padded = _padded(step) if whole else None
-        return None if padded is None else {"free": padded}
+        return {"free": _padded(step) if whole else None}
     if step.op in COMPARISONS:
         other = one_value(step.named.get("other"))
         number = other is not None or isinstance(step.named.get("other"), float)
         if step.result.shape != input.shape or not number:
-            return None
+            return {}
         if not whole:
-            return {"free": replace(border, value=0)} if step.op == "ne" and other == border.value else None
+            return {"free": replace(border, value=0)} if step.op == "ne" and other == border.value else {}
     elif not whole and step.op not in STAYING - {"lift_fresh_copy"}:
-        return None
+        return {}
     elif step.op == "view" and step.result.dtype != input.dtype:
-        return None  # `x.view(dtype)` reads other elements
+        return {}  # `x.view(dtype)` reads other elements
     return {"free": border}
 
 
@@ -416,61 +429,59 @@ def _padded(step: Step) -> Border | None:
     return Border(step.input.shape, int(value)) if whole else None
 
 
-def _sums_within(step: Step) -> dict[str, Any] | None:
+def _sums_within(step: Step) -> Found:
     """A sum of what lies within a border of zeros, where no more than that counts."""
     border, span, axis = step.of(step.input).free, step.result.elements, step.named.get("dim")
     if border is None or border.shape is None or border.value != 0 or not isinstance(axis, int):
-        return None
+        return {}
     if not isinstance(span, Span) or span.high != step.input.shape[axis]:
-        return None
+        return {}
     return {"elements": replace(span, high=border.shape[axis]), "sums": border}
 
 
-def _same_sums(step: Step) -> dict[str, Any] | None:
+def _same_sums(step: Step) -> Found:
     border, span = step.of(step.input).sums, step.result.elements
-    return {"sums": border, "elements": span} if border is not None and isinstance(span, Span) else None
+    return {"sums": border, "elements": span} if border is not None and isinstance(span, Span) else {}
 
 
-def _times_summed(step: Step) -> dict[str, Any] | None:
+def _times_summed(step: Step) -> Found:
     """Running sums times what they sum up."""
     border, span = step.of(step.input).sums, step.result.elements
     if border is None or not isinstance(span, Span) or step.of(step.named.get("other")).free != border:
-        return None
+        return {}
     return {"elements": span}
 
 
-def _same_count(step: Step) -> dict[str, Any] | None:
+def _same_count(step: Step) -> Found:
     """The elements stay as they are, in some order."""
     known, input, result = step.known, step.input, step.result
     same = result.dtype == input.dtype
     cast = result.dtype != "bool" and step.op != "view"  # `x.view(dtype)` reads other elements
     found = known.count(input) if result.dtype in COUNTED and (same or cast) else None
-    return None if found is None else {"count": found, "kin": known.kin(input)}
+    return {"count": found, "kin": found and known.kin(input)}
 
 
-def _summed_count(step: Step) -> dict[str, Any] | None:
-    found = step.known.count(step.input) if step.result.dtype in COUNTED - {"bool"} else None
-    return None if found is None else {"count": found}
+def _summed_count(step: Step) -> Found:
+    return {"count": step.known.count(step.input) if step.result.dtype in COUNTED - {"bool"} else None}
 
 
-def _negated(step: Step) -> dict[str, Any] | None:
+def _negated(step: Step) -> Found:
     """The others are true: as many as are left, and where what is compared is not equal, or is."""
     input, compares = step.input, step.of(step.input).compares
     if input.dtype != "bool" or step.result.shape != input.shape or step.result.dtype != "bool":
-        return None
-    made: dict[str, Any] = {}
-    if (count := step.known.count(input)) is not None:
-        made["count"] = replace(count, of=input.numel if count.of is None else None)
-    if compares is not None:
-        made["compares"] = replace(compares, equal=not compares.equal)
-    return made
+        return {}
+    count = step.known.count(input)
+    return {
+        "count": count and replace(count, of=input.numel if count.of is None else None),
+        "compares": compares and replace(compares, equal=not compares.equal),
+    }
 
 
-def _compared(step: Step) -> dict[str, Any] | None:
+def _compared(step: Step) -> Found:
     """Where two rows are equal, or a column of places is equal to a number; `eq` with 0 negates a mask."""
     left, right, result = step.input, step.named.get("other"), step.result
     if result.dtype != "bool":
-        return None
+        return {}
     if step.op == "eq":
         if (column := step.of(left).column) is not None and column.equal is None:
             match right:
@@ -479,14 +490,14 @@ def _compared(step: Step) -> dict[str, Any] | None:
         if one_value(right) == 0 and left.dtype == "bool":
             return _negated(step)
     if not isinstance(right, Tensor) or left.rank != 1 or left.shape != right.shape:
-        return None
+        return {}
     sides = step.known.parts(left), step.known.parts(right)
     if {left.dtype, right.dtype} - INTEGRAL or not all(sides):
-        return None
+        return {}
     return {"compares": Comparison(*sides, step.op == "eq")}
 
 
-def _laid_out(step: Step) -> dict[str, Any] | None:
+def _laid_out(step: Step) -> Found:
     """`[m]`, `[*b, 1] -> [*b, m]`: of places 0 to m - 1 in each row those below its count. A row has as many
     as its count, since m is the greatest of them.
 
@@ -497,19 +508,19 @@ def _laid_out(step: Step) -> dict[str, Any] | None:
     if step.op == "gt" and isinstance(counts, Tensor):
         places, counts = counts, places
     if not isinstance(counts, Tensor) or places.elements != Affine(0, ((-1, 1),)) or counts.dtype == "bool":
-        return None
+        return {}
     found, most = step.known.count(counts), step.known.decided("most", step.known.kin(counts))
     fits = places.shape == (most,) and counts.shape[-1:] == (1,)
     laid = fits and most is not None and step.result.shape == (*counts.shape[:-1], most)
-    return {"count": found} if found is not None and laid else None
+    return {"count": found if laid else None}
 
 
-def _greatest(step: Step) -> dict[str, Any] | None:
+def _greatest(step: Step) -> Found:
     """The greatest count is a number that the data decides, of the same counts the same."""
     input, c = step.input, step.c
     found = step.known.count(input) if input.dtype != "bool" else None
     if found is None or not _is_one(step) or step.result.dtype not in COUNTED:
-        return None
+        return {}
 
     def make() -> Term:
         span = extremes(input)
@@ -529,15 +540,14 @@ def _among(total: Dim, most: Term) -> Formula:
     return all_of((le(most, total), any_of((ge(most, 1), eq(total, 0)))))
 
 
-def _same_data(step: Step) -> dict[str, Any] | None:
+def _same_data(step: Step) -> Found:
     """The same elements, some of them several times, or no elements at all."""
-    source = step.known._source(step.input) if _is_data(step) else None
-    return None if source is None else {"source": source}
+    return {"source": step.known.source(step.input) if _is_data(step) else None}
 
 
-def _extreme(step: Step) -> dict[str, Any] | None:
-    source = step.known._source(step.input) if _is_data(step) and _is_one(step) else None
-    return None if source is None else {"extreme": (EXTREMES[step.op], source)}
+def _extreme(step: Step) -> Found:
+    source = step.known.source(step.input) if _is_data(step) and _is_one(step) else None
+    return {} if source is None else {"extreme": (EXTREMES[step.op], source)}
 
 
 def _is_data(step: Step) -> bool:
@@ -546,17 +556,13 @@ def _is_data(step: Step) -> bool:
     return step.part is None and input.elements is None and input.dtype in INTEGRAL and same
 
 
-def _same_parts(step: Step) -> dict[str, Any] | None:
+def _same_parts(step: Step) -> Found:
     input, result = step.input, step.result
     same = input.dtype in INTEGRAL and result.dtype == input.dtype and result.shape == input.shape
-    return _with_parts(step.known.parts(input)) if same else None
+    return {"parts": step.known.parts(input)} if same else {}
 
 
-def _with_parts(parts: tuple[Part, ...]) -> dict[str, Any] | None:
-    return {"parts": parts} if parts else None
-
-
-def _side_by_side(step: Step) -> dict[str, Any] | None:
+def _side_by_side(step: Step) -> Found:
     """The edges of a graph are columns of two nodes. A program that drops the edges from a node to itself and
     puts one for each node behind, `cat([edges[:, edges[0] != edges[1]], loops], 1)`, and then asks where the
     rows are equal, gets as many as there are nodes: none in what it has kept, all in what it has put behind.
@@ -565,28 +571,29 @@ def _side_by_side(step: Step) -> dict[str, Any] | None:
     last = step.named.get("dim", 0) in (-1, result.rank - 1) and result.dtype in INTEGRAL
     parts = [step.known.parts(t) for t in given]
     if not last or not all(parts) or any(t.rank != result.rank or t.dtype != result.dtype for t in given):
-        return None
-    return _with_parts((*chain.from_iterable(parts),))
+        return {}
+    return {"parts": (*chain.from_iterable(parts),)}
 
 
-def _chosen(step: Step) -> dict[str, Any] | None:
+def _chosen(step: Step) -> Found:
     """A row, or the columns that a mask picks; nothing is said of other parts of a tensor."""
     input, rows, known = step.input, step.input.shape[:1], step.known
     index = step.part if step.op == "unbind" else step.named.get("index")
     items = index if isinstance(index, tuple) else (index,)
     across = step.op != "getitem" and step.named.get("dim", 0) not in (0, -2)
     if input.dtype not in INTEGRAL or step.result.dtype != input.dtype or across:
-        return None
+        return {}
     match input.rank, items:
         case (2, (row,)) if type(row) is int and type(rows[0]) is int and rows[0] > 0:
-            return _with_parts(tuple(replace(p, row=row % rows[0]) for p in known.parts(input)))
+            return {"parts": tuple(replace(p, row=row % rows[0]) for p in known.parts(input))}
         case (2, (row,)) if step.op == "unbind":
-            return _with_parts(tuple(replace(p, row=row) for p in known.parts(input)))
-        case (1, (Tensor(dtype="bool", shape=(_,)) as mask,)):
-            return _with_parts(_picked(known, input, mask, step.result.shape[-1]))
-        case (2, (Slice(None, None, None), Tensor(dtype="bool", shape=(_,)) as mask)):
-            return _with_parts(_picked(known, input, mask, step.result.shape[-1]))
-    return None
+            return {"parts": tuple(replace(p, row=row) for p in known.parts(input))}
+        case (1, (Tensor(dtype="bool", shape=(_,)) as mask,)) | (
+            2,
+            (Slice(None, None, None), Tensor(dtype="bool", shape=(_,)) as mask),
+        ):
+            return {"parts": _picked(known, input, mask, step.result.shape[-1])}
+    return {}
 
 
 def _picked(known: Contents, input: Tensor, mask: Tensor, size: Dim) -> tuple[Part, ...]:
@@ -612,37 +619,37 @@ def _progression(part: Part) -> Affine | None:
     return Affine(start, tuple((axis, step) for axis, step in part.elements.steps if axis == -1))
 
 
-def _found_all(step: Step) -> dict[str, Any] | None:
+def _found_all(step: Step) -> Found:
     """`torch.ones(b, m).nonzero()` has a row `i, j` for each element, in their order. Of its first column
     each of the b different numbers occurs m times. A program that looks for the places of a mask row by row,
     `[places[places[:, 0] == row] for row in places[:, 0].unique()]`, gets m of them each time.
     """
     shape, written = step.input.shape, step.known.masks_written
     if written or step.part is not None or not one_value(step.input):
-        return None
+        return {}
     indices = [Index("#0", n, None, ordered=False) for n in shape]
     pieces = (Piece(sym(i.name), 1, (i,), fixed=((-1, axis),)) for axis, i in enumerate(indices))
     return {"places": shape, "elements": Pieces((*pieces,))}
 
 
-def _column(step: Step) -> dict[str, Any] | None:
+def _column(step: Step) -> Found:
     shape, index, dim = step.of(step.input).places, step.named.get("index"), step.named.get("dim")
     if shape is None:
-        return None
+        return {}
     if step.op == "getitem" and isinstance(index, tuple) and len(index) == 2 and index[0] == Slice():
         index, dim = index[1], 1
     if type(index) is not int or dim not in (1, -1) or not -len(shape) <= index < len(shape):
-        return None
+        return {}
     return {"column": Column(shape, index % len(shape))}
 
 
-def _unique(step: Step) -> dict[str, Any] | None:
+def _unique(step: Step) -> Found:
     """All indices along the axis, each once."""
     column = step.of(step.input).column
     if column is None or column.equal is not None or step.part or step.named.get("sorted", True) is not True:
-        return None
+        return {}
     if not step.c.certain(ge(column.times, 1)):
-        return None
+        return {}
     return {"shape": (column.shape[column.axis],), "elements": Affine(0, ((-1, 1),))}
 
 
@@ -654,16 +661,15 @@ def is_sparse(value: Value) -> bool:
 SPARSE_LAYOUTS: Final = (Layout.COO, Layout.COALESCED, Layout.CSR)
 
 
-def _stores_values(step: Step) -> dict[str, Any] | None:
+def _stores_values(step: Step) -> Found:
     values = step.named.get("values")
-    return {"stored": 0 if values is None else values.shape[0]} if is_sparse(step.result) else None
+    return {"stored": 0 if values is None else values.shape[0]} if is_sparse(step.result) else {}
 
 
-def _stores_as_many(step: Step) -> dict[str, Any] | None:
+def _stores_as_many(step: Step) -> Found:
     """As many as it is given, where none of these lie at one place."""
     merged = step.input.layout is Layout.COO and step.result.layout is not Layout.COO
-    count = None if merged or not is_sparse(step.result) else step.of(step.input).stored
-    return None if count is None else {"stored": count}
+    return {"stored": None if merged or not is_sparse(step.result) else step.of(step.input).stored}
 
 
 def _within(number: Term, index: Tensor, size: Dim, wraps: bool) -> Formula:

@@ -554,6 +554,11 @@ def places_of_none(x: Tensor) -> Tensor:
     return places[:, 0].unique() + x.new_zeros(x.shape[0])
 
 
+def places_in_zeros(x: Tensor) -> Tensor:
+    """Nothing is found, so no index occurs."""
+    return torch.zeros_like(x).bool().nonzero()[:, 0].unique() + x.new_zeros(x.shape[0])
+
+
 def places_that_are_written(x: Tensor) -> Tensor:
     mask = torch.ones(x.shape[0], x.shape[1]).long()
     mask[:, 0] = (x[:, 0] > 0).long()
@@ -579,6 +584,7 @@ def a_row_that_is_not_there(x: Tensor, y: Tensor) -> Tensor:
 PLACED: list[Program] = [
     (places_by_row, "x: [a, b]", 4),
     (places_by_column, "x: [a, b]", 4),
+    (places_in_zeros, "x: [a, b]", 3),
 ]
 
 
