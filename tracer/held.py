@@ -297,7 +297,8 @@ class Held:
         contents = container.read()
         self._containers.append((container, contents))
         kinds = {*map(type, contents)}
-        if any(_may_hold_tensors(k) for k in kinds) and any(map(_holds_tensors, contents)):
+        may = any(map(_may_hold_tensors, kinds))  # type: ignore[arg-type]  # a type is hashable
+        if may and any(map(_holds_tensors, contents)):
             self._with_tensors.append((container, contents))
         return contents
 
