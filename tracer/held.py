@@ -247,7 +247,7 @@ class Held:
 
     def _object(self, value: Any) -> None:
         """An object with attributes, or one that makes random numbers."""
-        kind = type(value)
+        kind: type = type(value)
         if (generator := _generator(value)) is not None:
             self._generators.append(generator)
         elif _is_array(value):
@@ -296,9 +296,7 @@ class Held:
     def _keep(self, container: _Container) -> list[Any]:
         contents = container.read()
         self._containers.append((container, contents))
-        kinds = {*map(type, contents)}
-        may = any(map(_may_hold_tensors, kinds))  # type: ignore[arg-type]  # a type is hashable
-        if may and any(map(_holds_tensors, contents)):
+        if any(map(_may_hold_tensors, {*map(type, contents)})) and any(map(_holds_tensors, contents)):
             self._with_tensors.append((container, contents))
         return contents
 
