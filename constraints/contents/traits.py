@@ -315,7 +315,7 @@ class Contents:
         return total
 
     def _agree(self, left: Part, right: Part) -> bool | None:
-        """Whether all elements of the parts are equal, pair by pair (or none is); None where it is not known."""
+        """Whether all elements are equal, pair by pair, or none is (False); None where that is not known."""
         if left.mask is None and right.mask is None:
             a, b = _progression(left), _progression(right)
             if a is not None and b is not None and a.steps == b.steps:
