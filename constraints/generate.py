@@ -15,18 +15,10 @@ from typing import Any, Final, NoReturn, TypeAlias
 from msgspec import structs
 
 from .collector import collector_at_rest
-from .contents.arithmetic import require_exact
-from .contents.columns import Columns
-from .contents.counts import Counts
-from .contents.dtypes import INTEGRAL
 from .contents.following import with_elements
-from .contents.free import Free
-from .contents.indices import require_in_range
 from .contents.masks import one_value
-from .contents.operands import require_operands
-from .contents.places import Places
-from .contents.stored import Stored, is_sparse
-from .contents.validity import Valid
+from .contents.operands import require_elements
+from .contents.traits import Contents, is_sparse
 from .contents.values import extremes
 from .dims import Dim, Term, sym, symbols
 from .dtypes import category
@@ -66,7 +58,7 @@ from .lifting import (
 )
 from .memory import require_apart
 from .opnames import IGNORED, SYNONYMS, is_in_place, parameters
-from .program import Argument, Program, Ref, is_numbers, parts_of
+from .program import Argument, Program, Ref, is_numbers, parts_of, refs
 from .rows import Deeper
 from .system import Domain
 from .unit_sizes import Made, cases_of, remade
@@ -259,24 +251,14 @@ class Generator:
     known: Known = field(init=False)
     """The same, as a key to what has been answered."""
     _learnt: list[Formula] = field(default_factory=list)
-    _trues: dict[int, tuple[Tensor, Term]] = field(default_factory=dict)
-    """Masks by identity, each with how many of its elements are true."""
-    _data: dict[int, tuple[Tensor, Term]] = field(default_factory=dict)
-    """Tensors of one integer by identity, each with the number."""
-    _counts: Counts = field(default_factory=Counts)
-    _free: Free = field(default_factory=Free)
-    _columns: Columns = field(default_factory=Columns)
-    _places: Places = field(default_factory=Places)
-    _stored: Stored = field(default_factory=Stored)
-    _valid: Valid = field(default_factory=Valid)
+    contents: Contents = field(init=False)
+    """What is known of the tensors of the program besides their elements, by reference."""
     _made: dict[int, tuple[Tensor, Made]] = field(default_factory=dict)
     """Tensors whose layout is not known for all sizes at once, by identity, with the calls that made them."""
     _fresh: int = 0
     """How many sizes data have decided, those included that were taken back: no name is given twice."""
     _indexed: tuple[str, Mapping[str, Any]] = "", MappingProxyType({})
     """The last call, by the names of its arguments."""
-    _masks_written: bool = False
-    """May constants be other than they were made?"""
     storage: tuple[Dim, Dim] | None = None
     """What `memory_of` answers of the tensor that the next call is about."""
     on_cpu: bool = False
@@ -290,6 +272,7 @@ class Generator:
 
     def __post_init__(self) -> None:
         self.bounds, self.known = Bounds(self.domain.ranges), self.nothing.after(self.domain)
+        self.contents = Contents(self._most)
         for known in self.domain.assumptions:
             self.learn(known)
 
@@ -376,39 +359,25 @@ class Generator:
         self.bounds.learn(known)
         return size
 
-    def given_freely(self, value: Value) -> None:
-        """An input of the user's: its elements are any."""
-        self._free.add(value)
-
     def trues(self, mask: Tensor) -> Dim:
-        """The tensor itself is the key: another one with the same elements is another mask."""
         self._asked = True
-        if (same := one_value(mask)) is not None and not self._masks_written:
+        if (same := one_value(mask)) is not None and not self.contents.masks_written:
             return mask.numel if same else 0
-        count = self._counts.of(mask)
+        count = self.contents.count(mask)
         if count is None:
-            return self._trues_of(mask)
-        trues = self._trues_of(count.mask)
-        return trues if count.of is None else count.of - trues
+            return self.fresh("true", 0, self._most(mask))
+        return self.contents.total(self, count)
 
-    def _trues_of(self, mask: Tensor) -> Dim:
-        trues = self._columns.trues(mask)
-        if trues is None:
-            trues = self._places.trues(mask, self.bounds.certain)
-        if trues is not None:
-            return trues
-        known = self._trues.get(id(mask))
-        if known is None:
-            most = number_of_elements(self, mask) if has_row(mask) else mask.numel
-            known = self._trues[id(mask)] = mask, self.fresh("true", 0, most)
-        return known[1]
+    def _most(self, mask: Tensor) -> Dim:
+        return number_of_elements(self, mask) if has_row(mask) else mask.numel
 
     def stored(self, tensor: Tensor) -> Dim:
         self._asked = True
-        count = self._stored.of(tensor)
-        if count is None:
-            self._stored.learn(tensor, count := self.fresh("stored", 0, tensor.numel))
-        return count
+        count = self.contents.of(tensor).stored
+        if count is not None:
+            return count
+        ref = self.contents.ref(tensor)
+        return self.contents.number("stored", ref, lambda: self.fresh("stored", 0, tensor.numel))
 
     def unchecked(self, formula: Formula) -> None:
         self._unchecked = any_of((self._unchecked, formula))
@@ -428,34 +397,32 @@ class Generator:
         """The one element of a tensor of integers: what sizes say, or a number that the data decides, of one
         tensor always the same.
         """
-        known = tensor.elements
+        known, contents = tensor.elements, self.contents
         if isinstance(known, Affine):
             return known.start
-        count = self._counts.of(tensor)
-        if count is not None and tensor.dtype != "bool":
-            trues = self._trues_of(count.mask)
-            return trues if count.of is None else count.of - trues
-        _, number = self._data.get(id(tensor), (tensor, self._valid.number(tensor)))
-        if number is None:
+        count = contents.count(tensor) if tensor.dtype != "bool" else None
+        if count is not None:
+            return contents.total(self, count)
+        extreme = contents.of(tensor).extreme
+        found = None if extreme is None else contents.decided(*extreme)
+
+        def make() -> Term:
             span = extremes(tensor)
             low, high = (span.low, span.high) if span else (None, None)
             number = self.fresh("data", low, high)
-            self._learn_of_data(number, self._valid.made(tensor, number))
-        self._data[id(tensor)] = tensor, number
-        return number
+            if extreme is not None:
+                self._learn_of_data(number, contents.made(extreme, number))
+            return number
+
+        return contents.number("data", contents.ref(tensor), make) if found is None else found
 
     def forget_data(self) -> None:
         """Some sizes that the data decided are taken back: their names may be given to others."""
-        left = frozenset(self.said.unbacked)
-        for numbers in (self._trues, self._data):
-            for key in [key for key, (_, number) in numbers.items() if not symbols(number) <= left]:
-                del numbers[key]
-        self._counts.forget(left)
-        self._valid.forget(left)
+        self.contents.forget(frozenset(self.said.unbacked))
 
     def take_for_valid(self) -> None:
         """The indices of the last call: it is made whenever the program comes so far."""
-        for number, known in self._valid.used(*self._indexed):
+        for number, known in self.contents.used(*self._indexed):
             self._learn_of_data(number, known)
 
     def _learn_of_data(self, number: Term, known: Formula) -> None:
@@ -608,20 +575,13 @@ class Generator:
             require_kernel(self, op, named)
         self._unchecked = False
         result = rule(self, named)
-        require_in_range(self, op, named, self._unchecked)
-        require_operands(self, op, named, result)
-        require_exact(self, op, named, result)
-        result = with_elements(op, named, result, self.bounds.at_least, self._free.is_whole)
+        require_elements(self, op, named, result, self._unchecked)
+        result = with_elements(op, named, result, self.bounds.at_least, self.contents.is_free)
         result = self.simplified(result) if self.equations else result
         if any(map(is_, repeat(result), named.values())):
             result = anew(result)  # another tensor, of which other things may be known
-        result, placed = self._places.follow(op, named, result, self.bounds.certain)
-        result, free = self._free.follow(self, op, named, result)
-        result, counted = self._counts.follow(self, op, named, result)
-        self._valid.follow(op, named, result)
-        self._stored.follow(op, named, result)
-        made = self._columns.follow(op, named, result)
-        self._asked |= counted or free or made or placed
+        result, told = self.contents.follow(self, op, named, result)
+        self._asked |= told
         return result
 
     def _lifted(
@@ -654,22 +614,9 @@ class Generator:
         return given if fit is result else {**given, reach.into: named[reach.into]}, fit
 
     def written(self, target: Value) -> None:
-        """A mask that is written into, which others may be views of, makes masks count anew; so do integers
-        that are counts.
-        """
+        """What is written into others may be views of."""
         for tensor in tensors(target):
-            self._free.written(tensor)
-            if tensor.dtype in ("bool", "uint8", None):
-                self._trues.clear()
-                self._columns.clear()
-                self._places.clear()
-                self._masks_written = True
-            if tensor.dtype in (*INTEGRAL, "bool", None):
-                self._counts.clear()
-                self._data.clear()
-                self._columns.clear()
-                self._places.clear()
-                self._valid.clear()
+            self.contents.written(tensor)
 
     def _heard(self) -> tuple[int, int, int]:
         """How much the rules have said so far, their results aside."""
@@ -779,7 +726,7 @@ def generate(
     for i in program.inputs:
         values[i.id] = i.type
         if not i.parameter:
-            generator.given_freely(i.type)
+            generator.contents.given_freely(i.type, i.id)
     for generator.node, node in enumerate(program.nodes):
         expected = len(node.results)
 
@@ -809,6 +756,8 @@ def generate(
                 positional.append(value)
             else:
                 named[name] = value
+        given = (ref.id for _, argument in node.args for ref in refs(argument))
+        generator.contents.about((values[id], id) for id in given)
         try:
             _, result = generator.call(node.op, tuple(positional), named)
         except RuleFailed as failed:
@@ -827,7 +776,9 @@ def generate(
                 False, f"{node.op} gives {len(parts)} results where the program takes {expected}"
             )
             parts = [Dyn] * expected
-        values.update(zip(node.results, parts, strict=True))
+        for id, part in zip(node.results, parts, strict=True):
+            values[id] = part
+            generator.contents.name(part, id)
     return generator.said
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import torch
 from msgspec import structs
 
-from ..constraints.contents.stored import is_sparse
+from ..constraints.contents.traits import is_sparse
 from ..constraints.dims import Dim, evaluate
 from ..constraints.formula import free_symbols, holds
 from ..constraints.language import Dyn, Layout, Note, Tensor, Value

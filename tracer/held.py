@@ -225,45 +225,29 @@ class Held:
             self._visit(self._waiting.pop())
 
     def _visit(self, value: Any) -> None:
-        kind = type(value)
+        kind: type = type(value)
         if kind in _ATOMS or id(value) in self._seen:
             return
         self._seen[id(value)] = value
-        if isinstance(value, dict | list | set | deque) and not value:
+        plain = value.__class__ is kind  # which of a wrapper is that of what it wraps
+        visit = _visit_of(kind) if plain else _first(lambda known: isinstance(value, known))
+        visit(self, value)
+
+    def _collection(self, value: Any) -> None:
+        if not value:
             self._empty.append(value)
         elif isinstance(value, dict):
             self._add(_mapping(value))
-        elif isinstance(value, list | deque):
-            self._add(_sequence(value))
-        elif isinstance(value, set):
-            self._add(_set(value))
-        elif isinstance(value, torch.Tensor):
-            if _can_stand_in(value):
-                self.tensors[id(value)] = value
-        elif isinstance(value, tuple | frozenset):
-            self._reach(value)
-        elif isinstance(value, FunctionType):
-            self._function(value)
-        elif isinstance(value, MethodType):
-            self._waiting += (value.__self__, value.__func__)
-        elif isinstance(value, functools.partial):
-            self._add(_partial(value))
-        elif isinstance(value, staticmethod | classmethod):
-            self._waiting.append(value.__func__)
-        elif isinstance(value, _CACHED):
-            self._waiting.append(value.__wrapped__)
-        elif isinstance(value, property):
-            self._waiting += (value.fget, value.fset)
-        elif isinstance(value, type):
-            if _is_programs(value.__module__):
-                self._class(value)
-        elif isinstance(value, CellType):
-            self._add(_cell(value))
         else:
-            self._object(kind, value)
+            self._add(_set(value) if isinstance(value, set) else _sequence(value))
 
-    def _object(self, kind: type, value: Any) -> None:
+    def _tensor(self, tensor: torch.Tensor) -> None:
+        if _can_stand_in(tensor):
+            self.tensors[id(tensor)] = tensor
+
+    def _object(self, value: Any) -> None:
         """An object with attributes, or one that makes random numbers."""
+        kind: type = type(value)
         if (generator := _generator(value)) is not None:
             self._generators.append(generator)
         elif _is_array(value):
@@ -279,6 +263,8 @@ class Held:
 
     def _class(self, kind: type) -> None:
         """What is in a class; of its methods, and those of its bases, those that may be called."""
+        if not _is_programs(kind.__module__):
+            return
         self._waiting += kind.__mro__[1:]
         self._keep(_class(kind))
         for name, member in vars(kind).items():
@@ -310,7 +296,7 @@ class Held:
     def _keep(self, container: _Container) -> list[Any]:
         contents = container.read()
         self._containers.append((container, contents))
-        if any(map(_holds_tensors, contents)):
+        if any(map(_may_hold_tensors, {*map(type, contents)})) and any(map(_holds_tensors, contents)):
             self._with_tensors.append((container, contents))
         return contents
 
@@ -366,6 +352,37 @@ class Held:
             for container, contents in self._with_tensors:
                 container.write([_exchanged(value, replaced) for value in contents])
             yield stand_ins.aliases
+
+
+_VISITS: Final[tuple[tuple[Any, Callable[[Held, Any], None]], ...]] = (
+    (dict | list | set | deque, Held._collection),
+    (torch.Tensor, Held._tensor),
+    (tuple | frozenset, Held._reach),
+    (FunctionType, Held._function),
+    (MethodType, lambda held, method: held._waiting.extend((method.__self__, method.__func__))),
+    (functools.partial, lambda held, value: held._add(_partial(value))),
+    (staticmethod | classmethod, lambda held, value: held._waiting.append(value.__func__)),
+    (_CACHED, lambda held, value: held._waiting.append(value.__wrapped__)),
+    (property, lambda held, value: held._waiting.extend((value.fget, value.fset))),
+    (type, Held._class),
+    (CellType, lambda held, value: held._add(_cell(value))),
+    (object, Held._object),
+)
+"""How a value is visited, by the first of these types that it is of."""
+
+
+def _first(is_of: Callable[[Any], bool]) -> Callable[[Held, Any], None]:
+    return next(visit for known, visit in _VISITS if is_of(known))
+
+
+@functools.cache
+def _visit_of(kind: type) -> Callable[[Held, Any], None]:
+    return _first(lambda known: issubclass(kind, known))
+
+
+@functools.cache
+def _may_hold_tensors(kind: type) -> bool:
+    return issubclass(kind, tuple | torch.Tensor) or any(base.__module__ == "numpy" for base in kind.__mro__)
 
 
 def _holds_tensors(value: Any) -> bool:

@@ -72,12 +72,13 @@ class Ledger:
         ref = Ref(self._made_values)
         self._made_values += 1
         self.values[ref.id] = value
+        self.generator.contents.name(value, ref.id)
         return ref
 
     def new_input(self, name: str, value: Value, parameter: bool = False) -> Ref:
         ref = self.new_value(value)
         if not parameter:
-            self.generator.given_freely(value)
+            self.generator.contents.given_freely(value, ref.id)
         self.inputs.append(Input(ref.id, name, value, parameter))
         return ref
 

@@ -106,10 +106,10 @@ class View(Memory):
         """Whether the result is the tensor itself or all of it in another shape, of an operator that gives
         back that or a copy; None where that is not known, and for all others.
         """
-        result, named = self.results[self.place], {**dict(self.node.args), "input": self.input}
+        result = self.results[self.place]
         if self.node.op not in _PERHAPS or not isinstance(result, Tensor):
             return None
-        return _gives_back(self.node.op, named, result)
+        return _gives_back(self.node.op, {**dict(self.node.args), "input": self.input}, result)
 
     def _within(self, result: Tensor) -> Dim | None:
         """Where the result begins in the tensor."""

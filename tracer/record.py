@@ -48,6 +48,7 @@ from ..constraints.language import (
     Slice,
     Tensor,
     Value,
+    tensors,
 )
 from ..constraints.lifting import bounded
 from ..constraints.opnames import canonical, is_in_place
@@ -340,8 +341,8 @@ class Subject:
         held: list[tuple[str, Mapping[str, torch.Tensor | None]]]
         held = [(path, module._parameters) for path, module in modules if module._parameters]
         held += [(path, module._buffers) for path, module in modules if module._buffers]
-        for path, tensors in held:
-            for name, tensor in tensors.items():
+        for path, kept in held:
+            for name, tensor in kept.items():
                 if tensor is not None:
                     names.setdefault(id(tensor), f"{path}.{name}" if path else name)
                     owned.append(tensor)
@@ -872,6 +873,8 @@ class Recording(Recorder):
         values = tuple([self.lower(a, ids) for a in args])
         named = {k: self.lower(v, ids) for k, v in kwargs.items()}
         generator = self.generator
+        lowered = tensors((*values, *named.values()))
+        generator.contents.about((t, ids[id(t)].id) for t in lowered if id(t) in ids)
         generator.node = index = len(self.nodes)
         origin = here(self.names)
         # The node's place is taken before its rule runs, so that branches inside the rule come after it.

@@ -19,7 +19,7 @@ import torch
 from msgspec import structs
 
 from ..constraints.contents.masks import whether_some
-from ..constraints.contents.stored import is_sparse
+from ..constraints.contents.traits import is_sparse
 from ..constraints.dims import Dim
 from ..constraints.formula import Formula, all_of, any_of, eq, ge, le, ne
 from ..constraints.language import UNTRACKED, Dynamic, Elements, Layout, Tensor, Value
@@ -459,7 +459,7 @@ def is_coalesced(run: Recorder, x: SymbolicTensor) -> bool:
     value = known(run, x)
     if not is_sparse(value):
         run.give_up("a dense tensor is asked for what it stores")
-    return value.layout is Layout.COALESCED or run.truth(le(run.generator.stored(value), 1))
+    return value.layout is Layout.COALESCED or run.truth(le(_stored(run, x, value), 1))
 
 
 def stored(run: Recorder, x: SymbolicTensor) -> Any:
@@ -467,7 +467,12 @@ def stored(run: Recorder, x: SymbolicTensor) -> Any:
     value = known(run, x)
     if not is_sparse(value):
         run.give_up("a dense tensor is asked for what it stores")
-    return size(run, run.generator.stored(value))
+    return size(run, _stored(run, x, value))
+
+
+def _stored(run: Recorder, x: SymbolicTensor, value: Tensor) -> Dim:
+    run.generator.contents.about(((value, x.ref.id),))
+    return run.generator.stored(value)
 
 
 def item(run: Recorder, x: SymbolicTensor) -> Any:
@@ -477,6 +482,7 @@ def item(run: Recorder, x: SymbolicTensor) -> Any:
     if value.dtype == "bool":
         return truth(run, x)
     if value.dtype is not None and value.dtype.startswith(("int", "uint")):
+        run.generator.contents.about(((value, x.ref.id),))
         return size(run, run.generator.element(value))
     return run.datum(value.dtype)
 

@@ -16,7 +16,7 @@ from ..constraints.contents.indices import INDICES
 from ..constraints.dims import Dim, Term, UnknownSymbol, evaluate, symbols
 from ..constraints.formula import free_symbols, holds
 from ..constraints.language import Tensor, Value
-from ..constraints.program import Node, refs
+from ..constraints.program import Node, Program, refs
 from ..constraints.system import Path, System
 
 
@@ -87,23 +87,32 @@ def unseen(system: System) -> Unseen:
 
 def _indices(path: Path) -> Iterator[tuple[Source, tuple[Dim, ...]]]:
     """What each index comes from, and the sizes of it and of what it goes into."""
-    sources = {given.id: _of_input(given.type, given.parameter) for given in path.program.inputs}
-    for node in path.program.nodes:
-        reads = {ref.id for _, argument in node.args for ref in refs(argument)}
-        found = Source.NOTHING
-        if node.op not in SHAPES:
-            for id in reads:
-                found |= sources.get(id, Source.NOTHING)
-        if node.op not in MOVING:
-            found |= Source.COMPUTED
+    asked = [(n, [*_index_operands(n, path.values)]) for n in path.program.nodes if n.op in INDICES]
+    sources = _sources(path.program, {id for _, operands in asked for id, _ in operands})
+    for node, operands in asked:
+        into = _indexed(node, path.values)
+        for id, index in operands:
+            own = (d for d in index.shape if isinstance(d, Term))
+            yield sources.get(id, Source.NOTHING), (*into, *own)
+
+
+def _sources(program: Program, wanted: set[int]) -> dict[int, Source]:
+    """What the wanted values come from, and all that they are made of."""
+    makers: list[tuple[Node, set[int]]] = []
+    for node in reversed(program.nodes):
+        if not wanted.isdisjoint(node.results):
+            made_of = () if node.op in SHAPES else (r.id for _, argument in node.args for r in refs(argument))
+            makers.append((node, {*made_of}))
+            wanted |= makers[-1][1]
+    sources = {i.id: _of_input(i.type, i.parameter) for i in program.inputs if i.id in wanted}
+    for node, reads in reversed(makers):
+        found = Source.NOTHING if node.op in MOVING else Source.COMPUTED
+        for id in reads:
+            found |= sources.get(id, Source.NOTHING)
         if node.op in RANDOM:
             found |= Source.CHOSEN
         sources.update(dict.fromkeys(node.results, found))
-        if node.op in INDICES:
-            into = _indexed(node, path.values)
-            for id, index in _index_operands(node, path.values):
-                own = (d for d in index.shape if isinstance(d, Term))
-                yield sources.get(id, Source.NOTHING), (*into, *own)
+    return sources
 
 
 def _of_input(value: Value, parameter: bool) -> Source:

@@ -160,10 +160,7 @@ def require_in_range(c: Context, op: str, named: Named, unchecked: Formula) -> N
 
     Of elements that the data choose among those that sizes allow, every choice has to be valid.
     """
-    indices = INDICES.get(op)
-    if indices is None:
-        return
-    for index, size, wraps in indices(named):
+    for index, size, wraps in INDICES[op](named):
         if index.elements is None:
             continue
         pieces = pieces_of(of(index), index.shape)
@@ -198,13 +195,13 @@ def _require(
         ends = None if piece.term is None else corners(piece.term, piece.indices, c.at_least)
         if ends is None or piece.over != 1:
             reason = f"{op} is given indices that the sizes decide, in a way that is not followed"
-            _approximate(c, reason, any_of(nowhere))
+            approximate(c, reason, any_of(nowhere))
             continue
         if piece.doubt is not False:
             reason = f"{op} is given indices that floats are rounded to, into a size of {size}"
             beyond = (*(ge(-piece.least, e) for e in ends[0]), *(ge(e, piece.least) for e in ends[1]))
             far = all_of((piece.doubt, ge(size, piece.least), any_of(beyond)))
-            _approximate(c, reason, any_of((negate(far), *nowhere)), "both")
+            approximate(c, reason, any_of((negate(far), *nowhere)), "both")
         inside = all_of(
             (
                 *(ge(low, bottom) for low in ends[0] if not _is_above(c, low - bottom)),
@@ -213,30 +210,26 @@ def _require(
         )
         needed: Formula = any_of((inside, *nowhere))
         told = f"indices {_told(ends)} into a size of {size}"
-        if _is_certain(c, needed):
+        if c.certain(needed):
             continue
         if not piece.attained:
-            _approximate(c, f"{op} is given some of the {told}", needed)
+            approximate(c, f"{op} is given some of the {told}", needed)
             continue
         if pieces.slack:
-            _approximate(c, f"{op} is given {told}, which floats are rounded to", needed)
+            approximate(c, f"{op} is given {told}, which floats are rounded to", needed)
             needed = any_of((*(lt(high, size + 1) for high in ends[1]), *nowhere))
         c.require(needed, told, error, by_data=pieces.by_data)
 
 
-def _approximate(c: Context, reason: str, fine: Formula, may: Direction = "accept") -> None:
+def approximate(c: Context, reason: str, fine: Formula, may: Direction = "accept") -> None:
     """Elsewhere torch may refuse, or accept what is refused."""
-    if not _is_certain(c, fine):
+    if not c.certain(fine):
         c.approximate(reason, may, negate(fine))
 
 
 def _told(ends: tuple[tuple[Dim, ...], tuple[Dim, ...]]) -> str:
     low, high = (" or ".join(map(str, side)) for side in ends)
     return f"from {low} to {high}"
-
-
-def _is_certain(c: Context, formula: Formula) -> bool:
-    return formula is True or c.certain(formula)
 
 
 def _is_above(c: Context, dim: Dim) -> bool:

@@ -1,5 +1,5 @@
-"""What operators ask of the elements of operands that are no indices: that none is negative, that a
-probability is one, that integers are not divided by zero.
+"""What operators ask of the elements of their operands: that indices are in range, that none is negative,
+that a probability is one, that integers are not divided by zero, that roundings are exact.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from typing import Any, Final
 from ..dims import Dim, Term
 from ..formula import Formula, all_of, any_of, eq, ge, le, ne, negate
 from ..language import Affine, Context, Piece, Proportion, Quotient, Span, Tensor, product
-from .calls import Call, of_number
+from .arithmetic import require_exact
+from .calls import CASTS, Call, of_number
 from .cycles import is_run
 from .dtypes import INTEGRAL, WHOLE, width
 from .functions import Corners, corners, settled
+from .indices import INDICES, approximate, require_in_range
 from .makers import drawn_between
 from .values import of, pieces_of
 
@@ -73,11 +75,30 @@ CHECKED: Final[Mapping[str, tuple[str, ...]]] = {
     ),
 }
 """Operator -> operands of which it refuses some, in a way that is not followed."""
-DIVISIONS: Final = frozenset("floor_divide remainder fmod".split())
+DIVISIONS: Final = frozenset("div floor_divide remainder fmod".split())
+ROUNDING: Final = CASTS | {"ceil", "floor", "round", "trunc"}
+ASKING: Final = frozenset("geometric pow randperm randint randint_like random".split()).union(
+    INDICES, RANGES, ABOVE, PUT, POSITIVE, CHECKED, DIVISIONS, ROUNDING
+)
+"""Operators whose operands are looked at."""
 
 
-def require_operands(c: Context, op: str, named: Named, result: Any) -> None:
-    """Elements that sizes decide must be such as the operator takes."""
+def require_elements(c: Context, op: str, named: Named, result: Any, unchecked: Formula) -> None:
+    """Elements that sizes decide must be such as the operator takes. Indices are not looked at where they are
+    `unchecked`.
+    """
+    if op not in ASKING:
+        return
+    if op in INDICES:
+        require_in_range(c, op, named, unchecked)
+    if op in DIVISIONS:
+        _require_divisor(c, op, named, result)
+    if op in ROUNDING:
+        require_exact(c, op, named, result)
+    _require_operands(c, op, named, result)
+
+
+def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
     for name, low, high in RANGES.get(op, ()):
         operand = named.get(name)
         if operand is not None:
@@ -114,9 +135,6 @@ def require_operands(c: Context, op: str, named: Named, result: Any) -> None:
         _doubt(c, op, named.get("repeats"))
     for name in CHECKED.get(op, ()):
         _doubt(c, op, named.get(name))
-    divides = op in DIVISIONS or (op == "div" and named.get("rounding_mode") is not None)
-    if divides and isinstance(result, Tensor) and result.dtype in INTEGRAL:
-        _require_divisor(c, op, named.get("other"), result)
 
 
 def _numbers(values: Any) -> Iterator[Dim]:
@@ -129,7 +147,7 @@ def _numbers(values: Any) -> Iterator[Dim]:
 
 def _require_held(c: Context, number: Dim, least: int, most: int, result: Tensor) -> None:
     held = all_of((ge(number, least), le(number, most)))
-    if not _is_certain(c, held):
+    if not c.certain(held):
         c.require(held, f"{number} as {result.dtype}")
 
 
@@ -162,10 +180,14 @@ def _require_between(c: Context, op: str, operand: Any, low: int | None, high: i
         _require(c, any_of((inside, *nowhere)), piece.attained, f"{op} takes elements of {limits}", operand)
 
 
-def _require_divisor(c: Context, op: str, divisor: Any, result: Tensor) -> None:
-    """No divisor is 0. Numbers that follow each other without a gap are 0 nowhere just where all are
-    positive, or all are negative.
+def _require_divisor(c: Context, op: str, named: Named, result: Any) -> None:
+    """No divisor of integers is 0. Numbers that follow each other without a gap are 0 nowhere just where all
+    are positive, or all are negative.
     """
+    divisor = named.get("other")
+    true_division = op == "div" and named.get("rounding_mode") is None
+    if true_division or not isinstance(result, Tensor) or result.dtype not in INTEGRAL:
+        return
     for piece, ends, nowhere in _parts(c, op, divisor, result):
         one_sign = any_of(
             (all_of(ge(end, 1) for end in ends[0]), all_of(le(end, -1) for end in ends[1]))
@@ -203,20 +225,14 @@ def _parts(
         ends = None if piece.term is None else corners(piece.term, piece.indices, c.at_least)
         if ends is not None:
             found.append((piece, ends, nowhere))
-        elif not _is_certain(c, any_of(nowhere)):
-            c.approximate(reason, "accept", negate(any_of(nowhere)))
+        else:
+            approximate(c, reason, any_of(nowhere))
     return found
 
 
 def _require(c: Context, needed: Formula, exact: bool, reason: str, operand: Any) -> None:
-    if _is_certain(c, needed):
-        return
-    if exact:
+    if exact and not c.certain(needed):
         known = of(operand) if isinstance(operand, Tensor) else None
         c.require(needed, reason, by_data=bool(getattr(known, "by_data", False)))
-    else:
-        c.approximate(f"{reason}: some elements may be such", "accept", negate(needed))
-
-
-def _is_certain(c: Context, formula: Formula) -> bool:
-    return formula is True or c.certain(formula)
+    elif not exact:
+        approximate(c, f"{reason}: some elements may be such", needed)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from msgspec import structs
+
 from ..dims import Dim, minimum
 from ..formula import Formula, all_of, any_of, eq, ge, le, lt, ne
 from ..language import Context, Number, Shape, Tensor, product
@@ -281,7 +283,7 @@ def nonzero(c: Context, input: Tensor, as_tuple: bool = False) -> Tensor | tuple
 
     A column of the result lies in memory as one.
     """
-    size = c.trues(input if input.dtype == "bool" else Tensor(input.shape, "bool"))
+    size = c.trues(input if input.dtype == "bool" else structs.replace(input, dtype="bool"))
     if as_tuple:
         return (Tensor((size,), "int64"),) * max(input.rank, 1)
     shape = (size, rank_of(input.shape))

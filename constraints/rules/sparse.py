@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ..contents.stored import is_sparse
+from ..contents.traits import is_sparse
 from ..dims import Dim
 from ..formula import eq, le
 from ..generate import BadCall, RuleFunction

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from anyshape.constraints.contents.columns import Columns
+from anyshape.constraints.contents.traits import Contents
 from anyshape.typecheck import check
 
 INPUTS = "edges: int64[2, e]; x: float32[n]"
@@ -152,9 +152,12 @@ def test_where_it_is_for_the_data_to_say(target: Program) -> None:
     assert check(target, INPUTS).verdict == "unknown"
 
 
-@pytest.mark.parametrize("wrong", ["_agree", "trues"])
+@pytest.mark.parametrize("wrong", ["_agree", "_equal"])
 def test_a_wrong_law_is_seen(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    laws: dict[str, Any] = {"_agree": lambda self, left, right: True, "trues": lambda self, mask: mask.numel}
-    monkeypatch.setattr(Columns, wrong, laws[wrong])
+    laws: dict[str, Any] = {
+        "_agree": lambda self, left, right: True,
+        "_equal": lambda self, comparison: sum(part.size for part in comparison.left),
+    }
+    monkeypatch.setattr(Contents, wrong, laws[wrong])
     with pytest.raises(AssertionError):
         assert disagreements(nothing_dropped) == []

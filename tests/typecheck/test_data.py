@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from anyshape.constraints.contents import places
+from anyshape.constraints.contents.traits import Column
 from anyshape.constraints.dims import evaluate
 from anyshape.constraints.language import Tensor as Type
 from anyshape.constraints.language import product
@@ -554,6 +554,11 @@ def places_of_none(x: Tensor) -> Tensor:
     return places[:, 0].unique() + x.new_zeros(x.shape[0])
 
 
+def places_in_zeros(x: Tensor) -> Tensor:
+    """Nothing is found, so no index occurs."""
+    return torch.zeros_like(x).bool().nonzero()[:, 0].unique() + x.new_zeros(x.shape[0])
+
+
 def places_that_are_written(x: Tensor) -> Tensor:
     mask = torch.ones(x.shape[0], x.shape[1]).long()
     mask[:, 0] = (x[:, 0] > 0).long()
@@ -579,6 +584,7 @@ def a_row_that_is_not_there(x: Tensor, y: Tensor) -> Tensor:
 PLACED: list[Program] = [
     (places_by_row, "x: [a, b]", 4),
     (places_by_column, "x: [a, b]", 4),
+    (places_in_zeros, "x: [a, b]", 3),
 ]
 
 
@@ -589,7 +595,7 @@ def test_the_places_of_a_mask_of_ones(program: Program) -> None:
 
 def test_a_wrong_law_of_places_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if each number occurred as often as there are places."""
-    monkeypatch.setattr(places, "_others", lambda shape, axis: product(shape))
+    monkeypatch.setattr(Column, "times", property(lambda self: product(self.shape)))
     with pytest.raises(AssertionError):
         agrees(PLACED[0])
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from anyshape.constraints.contents import validity
+from anyshape.constraints.contents import traits
 from anyshape.constraints.spec_text import parse_spec
 from anyshape.typecheck import check
 
@@ -167,7 +167,7 @@ def test_what_is_no_index_may_be_any_number(target: Callable[[Tensor, Tensor], o
 
 def test_a_wrong_law_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if no index counted from the end."""
-    law = validity._within
-    monkeypatch.setattr(validity, "_within", lambda number, index, size, _: law(number, index, size, False))
+    law = traits._within
+    monkeypatch.setattr(traits, "_within", lambda number, index, size, _: law(number, index, size, False))
     with pytest.raises(AssertionError):
         test_what_is_no_index_may_be_any_number(into_less_than_is_asked)

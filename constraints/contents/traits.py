@@ -1,0 +1,737 @@
+"""What is known of tensors besides the values of their elements: whose elements they are, how many are true,
+where they were found, and how many there are.
+
+A tensor has one value, `Traits`, under the reference that it has in the program, and one table says what an
+operator makes of those of its input: `EFFECTS`. Of what an operator that is not there makes, nothing is
+known. A write may be seen through any other tensor of its kind: it takes back what was known of all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from typing import Any, Final, TypeAlias
+
+from msgspec import structs
+
+from ..dims import Dim, Term, sym, symbols
+from ..formula import Formula, all_of, any_of, eq, ge, le
+from ..language import (
+    Affine,
+    Context,
+    Elements,
+    Index,
+    Layout,
+    Piece,
+    Pieces,
+    Shape,
+    Slice,
+    Span,
+    Tensor,
+    Value,
+    product,
+    tensors,
+)
+from .dtypes import INTEGRAL, WHOLE
+from .indices import INDICES
+from .masks import COMPARISONS, NEGATIONS, one_value
+from .values import extremes
+
+Named = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Border:
+    """Elements are any, each for itself, as the user likes, in a part of this shape; around it, if the part
+    is not all, they all are the value.
+    """
+
+    shape: Shape | None = None
+    value: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Elements, none of them negative, sum up to as much as a mask has true ones, or to what these leave `of`
+    so many.
+    """
+
+    mask: int
+    value: Tensor
+    of: Dim | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Columns of a tensor, `[..., n]`: all of them, or those that a mask picks; all rows of them, or one."""
+
+    source: int
+    elements: Elements
+    """Those of the source."""
+    size: Dim
+    mask: int | None = None
+    row: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Where two tensors `[n]` have equal elements, or else where they have not."""
+
+    left: tuple[Part, ...]
+    right: tuple[Part, ...]
+    equal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The indices along an axis of all places of a shape, in their order; or, of a mask, where such a column
+    is `equal` to a number.
+    """
+
+    shape: Shape
+    axis: int
+    equal: Dim | None = None
+
+    @property
+    def times(self) -> Dim:
+        """How often each index occurs."""
+        return product([n for place, n in enumerate(self.shape) if place != self.axis])
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What is known of one tensor. Other tensors are named by their references."""
+
+    free: Border | None = None
+    """Which elements are any."""
+    sums: Border | None = None
+    """Of running sums: what they sum is 0 at this border, and greatest where all within it is true."""
+    root: int | None = None
+    """The mask that it is as integers, or running sums of it; itself where that is None."""
+    count: Count | None = None
+    kin: int | None = None
+    """The tensor whose elements it has, in some order, as far as counts go; itself where that is None."""
+    parts: tuple[Part, ...] = ()
+    """The columns of integers, side by side; all its own where there are none."""
+    compares: Comparison | None = None
+    places: Shape | None = None
+    """The shape of which it has all places, a row for each."""
+    column: Column | None = None
+    stored: Dim | None = None
+    """How many elements a sparse tensor stores."""
+    source: int | None = None
+    """The data all of which, and no others, its integers are, unless it has none; its own if that is None."""
+    extreme: tuple[str, int] | None = None
+    """The data of which it is the greatest element, or the least."""
+
+
+NOTHING: Final = Traits()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A call, as effects see it: `result` is one of its results, `part` the number of it among several."""
+
+    c: Context
+    known: Contents
+    op: str
+    named: Named
+    result: Tensor
+    part: int | None
+
+    @property
+    def input(self) -> Tensor:
+        found = self.named.get("input")
+        return found if isinstance(found, Tensor) else NO_TENSOR
+
+    def of(self, value: Any) -> Traits:
+        return self.known.of(value) if isinstance(value, Tensor) else NOTHING
+
+
+NO_TENSOR: Final = Tensor((), None)
+Found: TypeAlias = "dict[str, Any]"
+"""Some traits, by their names; of those that are None or empty nothing is known."""
+Effect: TypeAlias = Callable[[Step], Found]
+"""What an operator makes of the traits of its input; `elements` are what is known of its elements besides."""
+
+
+class Contents:
+    """What is known of the tensors of a program, by reference, and which numbers the data have decided."""
+
+    def __init__(self, most: Callable[[Tensor], Dim]) -> None:
+        self._most = most
+        """How many elements a tensor has."""
+        self.masks_written = False
+        """Whether constants may be other than they were made."""
+        self._traits: dict[bool, dict[int, Traits]] = {False: {}, True: {}}
+        """Of floats; of masks and integers."""
+        self._numbers: dict[tuple[str, Hashable], Term] = {}
+        """Numbers that data have decided, by what they are and of which tensor."""
+        self._uses: dict[int, list[tuple[Tensor, Dim, bool]]] = {}
+        """What is indexed by the elements of a tensor: the index, a size, and whether it may count from the
+        end.
+        """
+        self._values: dict[int, tuple[Tensor, int]] = {}
+        """By reference, the value that it stands for, with a key: the reference itself, but for a value that
+        takes the place of another, as that of an iteration of a loop does.
+        """
+        self._given: tuple[tuple[Tensor, int], ...] = ()
+        self._made: list[tuple[Tensor, Traits]] = []
+        self._replaced = 0
+        """How many values have taken the place of others."""
+
+    def about(self, given: Iterable[tuple[Value, int]]) -> None:
+        """The next call is given these values, of these references."""
+        self._given = tuple([(value, ref) for value, ref in given if type(value) is Tensor])
+        self._made.clear()
+
+    def name(self, value: Value, ref: int) -> None:
+        """From here on the value has this reference; what is known of it, if the last call has made it."""
+        if isinstance(value, Tensor):
+            key = self._key(value, ref)
+            for tensor, traits in self._made:
+                if tensor is value:
+                    self._traits[value.dtype in WHOLE][key] = traits
+
+    def given_freely(self, value: Value, ref: int) -> None:
+        """An input of the user's: its elements are any."""
+        if isinstance(value, Tensor):
+            self._traits[value.dtype in WHOLE][self._key(value, ref)] = Traits(free=Border())
+
+    def ref(self, tensor: Tensor) -> int | None:
+        """What tells a tensor from all others that a call is given; None of any other tensor."""
+        return next((self._key(one, ref) for one, ref in self._given if one is tensor), None)
+
+    def _key(self, tensor: Tensor, ref: int) -> int:
+        found = self._values.get(ref)
+        if found is None or found[0] is not tensor:
+            self._replaced += found is not None
+            found = self._values[ref] = tensor, ref if found is None else -self._replaced
+        return found[1]
+
+    def of(self, tensor: Tensor) -> Traits:
+        ref = self.ref(tensor)
+        return NOTHING if ref is None else self._traits[tensor.dtype in WHOLE].get(ref, NOTHING)
+
+    def of_mask(self, ref: int | None) -> Traits:
+        return NOTHING if ref is None else self._traits[True].get(ref, NOTHING)
+
+    # ---- what changes
+
+    def written(self, tensor: Tensor) -> None:
+        """Something was written into the tensor, and so perhaps into any other of its kind."""
+        kinds = [False, True] if tensor.dtype is None else [tensor.dtype in WHOLE]
+        for kind in kinds:
+            stored = ((ref, t.stored) for ref, t in self._traits[kind].items() if t.stored is not None)
+            self._traits[kind] = {ref: Traits(stored=count) for ref, count in stored}
+        if True in kinds:
+            self._uses.clear()
+            masks = tensor.dtype in ("bool", "uint8", None)
+            self.masks_written |= masks
+            kept = {"stored"} if masks else {"stored", "true"}
+            self._numbers = {k: n for k, n in self._numbers.items() if k[0] in kept}
+
+    def forget(self, left: frozenset[str]) -> None:
+        """Numbers that the data decide are gone but for these."""
+        self._numbers = {key: number for key, number in self._numbers.items() if symbols(number) <= left}
+
+    def follow(self, c: Context, op: str, named: Named, result: Value) -> tuple[Value, bool]:
+        """The result of a call, and whether something is known of it that its arguments alone do not tell."""
+        if isinstance(result, tuple) and op in EFFECTS:
+            parts = [self._followed(c, op, named, part, place) for place, part in enumerate(result)]
+            return tuple([part for part, _ in parts]), any(told for _, told in parts)
+        return self._followed(c, op, named, result, None)
+
+    def _followed(
+        self, c: Context, op: str, named: Named, result: Value, part: int | None
+    ) -> tuple[Value, bool]:
+        if not isinstance(result, Tensor):
+            return result, False
+        step, told = Step(c, self, op, named, result, part), False
+        if part is None and isinstance(result.elements, Span) and result.elements.attained:
+            result, told = self._perhaps_unattained(step)
+        effects = EFFECTS.get(op)
+        if effects is None:
+            return result, told
+        found: dict[str, Any] = {}
+        for effect in effects:
+            found |= {name: trait for name, trait in effect(step).items() if trait not in (None, ())}
+        if not found:
+            return result, told
+        if changes := {name: found.pop(name) for name in ("shape", "elements") if name in found}:
+            result = structs.replace(result, **changes)
+        if found:
+            self._made.append((result, Traits(**found)))
+        return result, True
+
+    def _perhaps_unattained(self, step: Step) -> tuple[Tensor, bool]:
+        """Extremes of what the data decide occur for some data where all that it is made of is free."""
+        result, given = step.result, [*tensors((*step.named.values(),))]
+        borders = [(t.dtype == "bool" and t.elements is None, self.of(t).free) for t in given]
+        if step.op in FREEING and self.of(step.input).free is not None:
+            return result, False
+        apart = step.op == "mul" and len({self.root(t) for t in given}) > 1
+        if apart or any((on_data or free is not None) and free != Border() for on_data, free in borders):
+            assert isinstance(result.elements, Span)
+            result = structs.replace(result, elements=replace(result.elements, attained=False))
+        told = any(t.dtype == "bool" for t in given) or any(free for _, free in borders)
+        return result, told or step.op == "mul"
+
+    def root(self, tensor: Tensor) -> int | None:
+        found = self.of(tensor).root
+        return self.ref(tensor) if found is None else found
+
+    def is_free(self, tensor: Tensor) -> bool:
+        """Whether the user gives the elements of a tensor, each for itself: any occur."""
+        return self.of(tensor).free == Border()
+
+    # ---- how many are true
+
+    def count(self, tensor: Tensor) -> Count | None:
+        """A mask of which no other says anything counts its own."""
+        found = self.of(tensor).count
+        if found is None and tensor.dtype == "bool" and (ref := self.ref(tensor)) is not None:
+            return Count(ref, tensor)
+        return found
+
+    def kin(self, tensor: Tensor) -> int | None:
+        found = self.of(tensor).kin
+        return self.ref(tensor) if found is None else found
+
+    def _trues(self, mask: int, certain: Callable[[Formula], bool]) -> Dim | None:
+        """How many elements of the mask are true; None where it is for the data to say."""
+        traits = self.of_mask(mask)
+        if traits.compares is not None:
+            return self._equal(traits.compares)
+        match traits.column:
+            case Column(shape, axis, index) as column if index is not None:
+                inside = certain(ge(index, 0)) and certain(ge(shape[axis] - 1, index))
+                return column.times if inside else None
+        return None
+
+    def _equal(self, comparison: Comparison) -> Dim | None:
+        if len(comparison.left) != len(comparison.right) or not comparison.left:
+            return None
+        total: Dim = 0
+        for left, right in zip(comparison.left, comparison.right, strict=True):
+            agree = self._agree(left, right) if left.size == right.size else None
+            if agree is None:
+                return None
+            total = total + (left.size if agree == comparison.equal else 0)
+        return total
+
+    def _agree(self, left: Part, right: Part) -> bool | None:
+        """Whether all elements are equal, pair by pair, or none is (False); None where that is not known."""
+        if left.mask is None and right.mask is None:
+            a, b = _progression(left), _progression(right)
+            if a is not None and b is not None and a.steps == b.steps:
+                apart = a.start - b.start
+                return apart == 0 if isinstance(apart, int) else None
+        if left.source != right.source or left.mask != right.mask:
+            return None
+        if left.row == right.row:
+            return True
+        picked = self.of_mask(left.mask).compares
+        if picked is None:
+            return None
+        rows = {part.row for part in (*picked.left, *picked.right) if _is_row_of(part, left.source)}
+        compared = len(picked.left) == len(picked.right) == 1 and rows == {left.row, right.row}
+        return picked.equal if compared else None
+
+    def total(self, c: Context, count: Count) -> Dim:
+        """What elements sum up to that count the true ones of a mask."""
+        trues = self._trues(count.mask, c.certain)
+        if trues is None:
+            trues = self.number("true", count.mask, lambda: c.fresh("true", 0, self._most(count.value)))
+        return trues if count.of is None else count.of - trues
+
+    # ---- numbers that data decide
+
+    def decided(self, what: str, of: Hashable) -> Term | None:
+        """A number that the data have decided before."""
+        return self._numbers.get((what, of))
+
+    def number(self, what: str, of: Hashable, make: Callable[[], Term]) -> Term:
+        """The number that the data decide, of one tensor always the same; of None, another each time."""
+        if of is None:
+            return make()
+        found = self._numbers.get((what, of))
+        if found is None:
+            found = self._numbers[what, of] = make()
+        return found
+
+    def made(self, extreme: tuple[str, int], number: Term) -> Formula:
+        """An extreme of data is this number from here on; what follows from the uses so far of the data."""
+        self._numbers[extreme] = number
+        return all_of(_within(number, *use) for use in self._uses.get(extreme[1], ()))
+
+    def used(self, op: str, named: Named) -> Iterator[tuple[Term, Formula]]:
+        """The numbers among the indices of a call, which is made whenever the program comes so far, each with
+        what follows.
+
+        Indices that come from the user's data are taken to be valid. A program that makes room for as many as
+        the greatest of them says, `zeros(int(ids.max()) + 1)`, takes an element for a size: what is known of
+        the indices is known of the size. An index into n elements lies between 0 and n - 1, or between -n and
+        n - 1 where it may count from the end.
+        """
+        indices = INDICES.get(op)
+        for use in () if indices is None else indices(named):
+            source = self.source(use[0])
+            if source is not None and use[0].elements is None and use[0].dtype in INTEGRAL:
+                self._uses.setdefault(source, []).append(use)
+                for which in ("greatest", "least"):
+                    if (number := self._numbers.get((which, source))) is not None:
+                        yield number, _within(number, *use)
+
+    def source(self, tensor: Tensor) -> int | None:
+        found = self.of(tensor).source
+        return self.ref(tensor) if found is None else found
+
+    def parts(self, tensor: Tensor) -> tuple[Part, ...]:
+        """The columns of a tensor of integers, side by side; none where it is not known which it is."""
+        own, ref = self.of(tensor).parts, self.ref(tensor)
+        if own or ref is None or not tensor.shape:
+            return own
+        return (Part(ref, tensor.elements, tensor.shape[-1]),)
+
+
+# ---- effects
+
+
+def _free(step: Step) -> Found:
+    """Elements that are any stay so where they are moved, compared with a number, or negated. How many
+    elements of a mask are true lies between none and all: both occur for some data only where the mask
+    compares an input of the user's with a number. One that the program has padded, or joined with another, is
+    false somewhere whatever the data.
+    """
+    input, border = step.input, step.of(step.input).free
+    if border is None or step.part is not None:
+        return {}
+    whole = border.shape is None
+    if step.op in PADDING:
+        return {"free": _padded(step) if whole else None}
+    if step.op in COMPARISONS:
+        other = one_value(step.named.get("other"))
+        number = other is not None or isinstance(step.named.get("other"), float)
+        if step.result.shape != input.shape or not number:
+            return {}
+        if not whole:
+            return {"free": replace(border, value=0)} if step.op == "ne" and other == border.value else {}
+    elif not whole and step.op not in STAYING - {"lift_fresh_copy"}:
+        return {}
+    elif step.op == "view" and step.result.dtype != input.dtype:
+        return {}  # `x.view(dtype)` reads other elements
+    return {"free": border}
+
+
+def _padded(step: Step) -> Border | None:
+    """`pad` with a number, and on no side by less than nothing."""
+    sides, value = step.named.get("pad"), step.named.get("value")
+    value = 0 if value is None else value
+    integral = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    if step.named.get("mode", "constant") != "constant" or not isinstance(sides, tuple) or not integral:
+        return None
+    whole = all(isinstance(side, int | Term) and step.c.at_least(side, 0) for side in sides)
+    return Border(step.input.shape, int(value)) if whole else None
+
+
+def _sums_within(step: Step) -> Found:
+    """A sum of what lies within a border of zeros, where no more than that counts."""
+    border, span, axis = step.of(step.input).free, step.result.elements, step.named.get("dim")
+    if border is None or border.shape is None or border.value != 0 or not isinstance(axis, int):
+        return {}
+    if not isinstance(span, Span) or span.high != step.input.shape[axis]:
+        return {}
+    return {"elements": replace(span, high=border.shape[axis]), "sums": border}
+
+
+def _same_root(step: Step) -> Found:
+    """A mask as integers, and running sums of it, grow together with the mask, and no others do."""
+    alone = step.op != "add" or one_value(step.named.get("other")) == 0
+    return {"root": step.known.root(step.input) if alone else None}
+
+
+def _same_sums(step: Step) -> Found:
+    border, span = step.of(step.input).sums, step.result.elements
+    return {"sums": border, "elements": span} if border is not None and isinstance(span, Span) else {}
+
+
+def _times_summed(step: Step) -> Found:
+    """Running sums times what they sum up."""
+    border, span = step.of(step.input).sums, step.result.elements
+    if border is None or not isinstance(span, Span) or step.of(step.named.get("other")).free != border:
+        return {}
+    return {"elements": span}
+
+
+def _same_count(step: Step) -> Found:
+    """The elements stay as they are, in some order."""
+    known, input, result = step.known, step.input, step.result
+    same = result.dtype == input.dtype
+    cast = result.dtype != "bool" and step.op != "view"  # `x.view(dtype)` reads other elements
+    found = known.count(input) if result.dtype in COUNTED and (same or cast) else None
+    return {"count": found, "kin": found and known.kin(input)}
+
+
+def _summed_count(step: Step) -> Found:
+    return {"count": step.known.count(step.input) if step.result.dtype in COUNTED - {"bool"} else None}
+
+
+def _negated(step: Step) -> Found:
+    """The others are true: as many as are left, and where what is compared is not equal, or is."""
+    input, compares = step.input, step.of(step.input).compares
+    if input.dtype != "bool" or step.result.shape != input.shape or step.result.dtype != "bool":
+        return {}
+    count = step.known.count(input)
+    return {
+        "count": count and replace(count, of=input.numel if count.of is None else None),
+        "compares": compares and replace(compares, equal=not compares.equal),
+    }
+
+
+def _compared(step: Step) -> Found:
+    """Where two rows are equal, or a column of places is equal to a number; `eq` with 0 negates a mask."""
+    left, right, result = step.input, step.named.get("other"), step.result
+    if result.dtype != "bool":
+        return {}
+    if step.op == "eq":
+        if (column := step.of(left).column) is not None and column.equal is None:
+            match right:
+                case Tensor(_, "int64", _, Affine(number, ())) | (int() | Term() as number):
+                    return {"column": replace(column, equal=number)}
+        if one_value(right) == 0 and left.dtype == "bool":
+            return _negated(step)
+    if not isinstance(right, Tensor) or left.rank != 1 or left.shape != right.shape:
+        return {}
+    sides = step.known.parts(left), step.known.parts(right)
+    if {left.dtype, right.dtype} - INTEGRAL or not all(sides):
+        return {}
+    return {"compares": Comparison(*sides, step.op == "eq")}
+
+
+def _laid_out(step: Step) -> Found:
+    """`[m]`, `[*b, 1] -> [*b, m]`: of places 0 to m - 1 in each row those below its count. A row has as many
+    as its count, since m is the greatest of them.
+
+    A program counts the true elements of each row, and lays as many side by side in front of each row of
+    another mask: what picks from the one and writes through the other has to know that both have as many.
+    """
+    places, counts = step.input, step.named.get("other")
+    if step.op == "gt" and isinstance(counts, Tensor):
+        places, counts = counts, places
+    if not isinstance(counts, Tensor) or places.elements != Affine(0, ((-1, 1),)) or counts.dtype == "bool":
+        return {}
+    found, most = step.known.count(counts), step.known.decided("most", step.known.kin(counts))
+    fits = places.shape == (most,) and counts.shape[-1:] == (1,)
+    laid = fits and most is not None and step.result.shape == (*counts.shape[:-1], most)
+    return {"count": found if laid else None}
+
+
+def _greatest(step: Step) -> Found:
+    """The greatest count is a number that the data decides, of the same counts the same."""
+    input, c = step.input, step.c
+    found = step.known.count(input) if input.dtype != "bool" else None
+    if found is None or not _is_one(step) or step.result.dtype not in COUNTED:
+        return {}
+
+    def make() -> Term:
+        span = extremes(input)
+        among = partial(_among, step.known.total(c, found))
+        return c.fresh("most", 0, None if span is None else span.high, among)
+
+    return {"elements": Affine(step.known.number("most", step.known.kin(input), make))}
+
+
+def _is_one(step: Step) -> bool:
+    """Whether the result is one element of all."""
+    return step.result.rank == 0 and step.part is None and not isinstance(step.named.get("dim"), Tensor)
+
+
+def _among(total: Dim, most: Term) -> Formula:
+    """The greatest of several numbers is no more than their sum, and 0 only where that is 0."""
+    return all_of((le(most, total), any_of((ge(most, 1), eq(total, 0)))))
+
+
+def _same_data(step: Step) -> Found:
+    """The same elements, some of them several times, or no elements at all."""
+    return {"source": step.known.source(step.input) if _is_data(step) else None}
+
+
+def _extreme(step: Step) -> Found:
+    source = step.known.source(step.input) if _is_data(step) and _is_one(step) else None
+    return {} if source is None else {"extreme": (EXTREMES[step.op], source)}
+
+
+def _is_data(step: Step) -> bool:
+    """Whether integers that the user gives become such integers."""
+    input, same = step.input, step.result.dtype == step.input.dtype
+    return step.part is None and input.elements is None and input.dtype in INTEGRAL and same
+
+
+def _same_parts(step: Step) -> Found:
+    input, result = step.input, step.result
+    same = input.dtype in INTEGRAL and result.dtype == input.dtype and result.shape == input.shape
+    return {"parts": step.known.parts(input)} if same else {}
+
+
+def _side_by_side(step: Step) -> Found:
+    """The edges of a graph are columns of two nodes. A program that drops the edges from a node to itself and
+    puts one for each node behind, `cat([edges[:, edges[0] != edges[1]], loops], 1)`, and then asks where the
+    rows are equal, gets as many as there are nodes: none in what it has kept, all in what it has put behind.
+    """
+    result, given = step.result, [*tensors(step.named.get("tensors"))]
+    last = step.named.get("dim", 0) in (-1, result.rank - 1) and result.dtype in INTEGRAL
+    parts = [step.known.parts(t) for t in given]
+    if not last or not all(parts) or any(t.rank != result.rank or t.dtype != result.dtype for t in given):
+        return {}
+    return {"parts": (*chain.from_iterable(parts),)}
+
+
+def _chosen(step: Step) -> Found:
+    """A row, or the columns that a mask picks; nothing is said of other parts of a tensor."""
+    input, rows, known = step.input, step.input.shape[:1], step.known
+    index = step.part if step.op == "unbind" else step.named.get("index")
+    items = index if isinstance(index, tuple) else (index,)
+    across = step.op != "getitem" and step.named.get("dim", 0) not in (0, -2)
+    if input.dtype not in INTEGRAL or step.result.dtype != input.dtype or across:
+        return {}
+    match input.rank, items:
+        case (2, (row,)) if type(row) is int and type(rows[0]) is int and rows[0] > 0:
+            return {"parts": tuple(replace(p, row=row % rows[0]) for p in known.parts(input))}
+        case (2, (row,)) if step.op == "unbind":
+            return {"parts": tuple(replace(p, row=row) for p in known.parts(input))}
+        case (1, (Tensor(dtype="bool", shape=(_,)) as mask,)) | (
+            2,
+            (Slice(None, None, None), Tensor(dtype="bool", shape=(_,)) as mask),
+        ):
+            return {"parts": _picked(known, input, mask, step.result.shape[-1])}
+    return {}
+
+
+def _picked(known: Contents, input: Tensor, mask: Tensor, size: Dim) -> tuple[Part, ...]:
+    """Of columns in one part those that a mask picks; of any other tensor the columns of itself."""
+    parts, ref, mask_ref = known.parts(input), known.ref(input), known.ref(mask)
+    if mask_ref is None or ref is None:
+        return ()
+    if len(parts) == 1 and parts[0].mask is None:
+        return (replace(parts[0], mask=mask_ref, size=size),)
+    return (Part(ref, input.elements, size, mask_ref),)
+
+
+def _is_row_of(part: Part, source: int) -> bool:
+    return part.source == source and part.mask is None and part.row is not None
+
+
+def _progression(part: Part) -> Affine | None:
+    """The elements as a function of the column."""
+    if not isinstance(part.elements, Affine):
+        return None
+    steps = dict(part.elements.steps)
+    start = part.elements.start + (0 if part.row is None else steps.get(-2, 0) * part.row)
+    return Affine(start, tuple((axis, step) for axis, step in part.elements.steps if axis == -1))
+
+
+def _found_all(step: Step) -> Found:
+    """`torch.ones(b, m).nonzero()` has a row `i, j` for each element, in their order. Of its first column
+    each of the b different numbers occurs m times. A program that looks for the places of a mask row by row,
+    `[places[places[:, 0] == row] for row in places[:, 0].unique()]`, gets m of them each time.
+    """
+    shape, written = step.input.shape, step.known.masks_written
+    if written or step.part is not None or not one_value(step.input):
+        return {}
+    indices = [Index("#0", n, None, ordered=False) for n in shape]
+    pieces = (Piece(sym(i.name), 1, (i,), fixed=((-1, axis),)) for axis, i in enumerate(indices))
+    return {"places": shape, "elements": Pieces((*pieces,))}
+
+
+def _column(step: Step) -> Found:
+    shape, index, dim = step.of(step.input).places, step.named.get("index"), step.named.get("dim")
+    if shape is None:
+        return {}
+    if step.op == "getitem" and isinstance(index, tuple) and len(index) == 2 and index[0] == Slice():
+        index, dim = index[1], 1
+    if type(index) is not int or dim not in (1, -1) or not -len(shape) <= index < len(shape):
+        return {}
+    return {"column": Column(shape, index % len(shape))}
+
+
+def _unique(step: Step) -> Found:
+    """All indices along the axis, each once."""
+    column = step.of(step.input).column
+    if column is None or column.equal is not None or step.part or step.named.get("sorted", True) is not True:
+        return {}
+    if not step.c.certain(ge(column.times, 1)):
+        return {}
+    return {"shape": (column.shape[column.axis],), "elements": Affine(0, ((-1, 1),))}
+
+
+def is_sparse(value: Value) -> bool:
+    lies = value.layout if type(value) is Tensor else Layout.CONTIGUOUS
+    return lies is not Layout.CONTIGUOUS and lies in SPARSE_LAYOUTS
+
+
+SPARSE_LAYOUTS: Final = (Layout.COO, Layout.COALESCED, Layout.CSR)
+
+
+def _stores_values(step: Step) -> Found:
+    values = step.named.get("values")
+    return {"stored": 0 if values is None else values.shape[0]} if is_sparse(step.result) else {}
+
+
+def _stores_as_many(step: Step) -> Found:
+    """As many as it is given, where none of these lie at one place."""
+    merged = step.input.layout is Layout.COO and step.result.layout is not Layout.COO
+    return {"stored": None if merged or not is_sparse(step.result) else step.of(step.input).stored}
+
+
+def _within(number: Term, index: Tensor, size: Dim, wraps: bool) -> Formula:
+    """An element of the index, if there is one, is valid for the size."""
+    none = (le(n, 0) for n in index.shape)
+    return any_of((*none, all_of((ge(number, -size if wraps else 0), le(number, size - 1)))))
+
+
+STAYING: Final = frozenset("to _to_copy type long int clone contiguous detach alias lift_fresh_copy".split())
+"""What leaves every element where it is."""
+MOVING: Final = STAYING | frozenset(
+    "bool cpu unsqueeze squeeze view reshape view_as reshape_as flatten unflatten ravel transpose permute "
+    "t T mT".split()
+)
+"""What leaves the elements as they are, in some order."""
+REPEATING: Final = frozenset("expand expand_as broadcast_to repeat tile repeat_interleave flip roll".split())
+"""What has the same elements, some of them several times, or no elements at all."""
+PADDING: Final = frozenset("pad constant_pad_nd".split())
+COUNTED: Final = frozenset("int32 int64 bool".split())
+EXTREMES: Final = {"amax": "greatest", "max": "greatest", "amin": "least", "min": "least"}
+STORING: Final = frozenset("abs clone coalesce detach mul neg relu sqrt to_sparse to_sparse_csr".split())
+FREEING: Final = MOVING | NEGATIONS | COMPARISONS.keys() | PADDING
+
+
+def _joined(*tables: Mapping[str, Effect]) -> dict[str, tuple[Effect, ...]]:
+    """Operator -> all of its effects."""
+    ops = dict.fromkeys(chain.from_iterable(tables))
+    return {op: tuple([table[op] for table in tables if op in table]) for op in ops}
+
+
+EFFECTS: Final[Mapping[str, tuple[Effect, ...]]] = _joined(
+    dict.fromkeys(FREEING, _free),
+    dict.fromkeys(MOVING, _same_count),
+    dict.fromkeys(MOVING | REPEATING, _same_data),
+    dict.fromkeys(STAYING, _same_parts),
+    dict.fromkeys((STAYING - {"lift_fresh_copy"}) | {"type_as"}, _same_sums),
+    dict.fromkeys(("sum", "cumsum"), _sums_within),
+    dict.fromkeys(STAYING | {"type_as", "sum", "cumsum", "add"}, _same_root),
+    dict.fromkeys(NEGATIONS, _negated),
+    dict.fromkeys(EXTREMES, _extreme),
+    dict.fromkeys(("amax", "max"), _greatest),
+    dict.fromkeys(("eq", "ne"), _compared),
+    dict.fromkeys(("lt", "gt"), _laid_out),
+    dict.fromkeys(("unique", "unique2", "_unique2"), _unique),
+    dict.fromkeys(("getitem", "select"), _column),
+    dict.fromkeys(("getitem", "select", "unbind"), _chosen),
+    dict.fromkeys(STORING, _stores_as_many),
+    dict.fromkeys(("sparse_coo_tensor", "sparse_csr_tensor"), _stores_values),
+    {"sum": _summed_count, "mul": _times_summed, "cat": _side_by_side, "nonzero": _found_all},
+)
+"""Operator -> what it makes of the traits of its input. Of what is not here nothing is known."""
