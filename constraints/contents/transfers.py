@@ -47,6 +47,7 @@ from .makers import (
     given_data,
     linspace,
     one_hot,
+    places_along,
     product_of,
     size_along,
     sorted_size,
@@ -78,7 +79,6 @@ from .moves import (
 )
 from .reductions import extreme_of, running_sums, sums
 from .values import (
-    between,
     fitted,
     pieces_of,
     stored,
@@ -98,7 +98,7 @@ LAWS: Mapping[str, Law] = {
     "eye": eye,
     **dict.fromkeys("tril_indices triu_indices".split(), triangle),
     **dict.fromkeys("randint randint_like".split(), drawn_between),
-    "randperm": lambda call: between(0, call.result.shape[0] - 1),
+    "randperm": lambda call: places_along(-1, call.result.shape[0]),
     "multinomial": up_to(lambda call: call.input.shape[-1]),
     "argsort": up_to(sorted_size, all_occur=True),
     **dict.fromkeys("argmax argmin".split(), up_to(size_along)),

@@ -12,19 +12,20 @@ from .arithmetic import beside_data
 from .calls import of_number
 from .dtypes import INTEGRAL
 from .functions import MOST_PIECES, AtLeast, without
-from .shaping import moved, spread, stretched
-from .values import fitted, of, pieces_of, stored
+from .shaping import moved, shuffled, spread, stretched
+from .values import fitted, of, pieces_of, step_of, stored
 
 FEW: Final = 8
 """Places of an axis that are told apart, at most."""
 
 
 def assigned(base: Tensor, index: Any, value: Any, at_least: AtLeast) -> Elements:
-    """The elements of `base` after `base[index] = value`, for an index that takes all of it, or one place of
-    an axis with few.
+    """The elements of `base` after `base[index] = value`, for an index that takes all of it, perhaps in another
+    order, or one place of an axis with few.
     """
-    items = _items(index, base)
-    if base.elements is None:
+    everywhere = is_permutation(index, base)
+    items = (Slice(),) * base.rank if everywhere else _items(index, base)
+    if base.elements is None and not everywhere:
         return _among_data(value, base, at_least)
     if items is None:
         return UNTRACKED
@@ -42,9 +43,27 @@ def assigned(base: Tensor, index: Any, value: Any, at_least: AtLeast) -> Element
     if found is None or found.roundings:
         return UNTRACKED
     if not places:
-        return stored(found, base.shape, at_least)
+        return stored(shuffled(found, {-base.rank}) if everywhere else found, base.shape, at_least)
     ((axis, place),) = places
     return _beside(base, found, axis, place, at_least)
+
+
+def is_permutation(index: Any, base: Tensor) -> bool:
+    """Whether an index takes each place of the first axis once: n valid places in a row of n are all of them,
+    in whatever order, negative ones among them or not.
+    """
+    if not isinstance(index, Tensor) or index.dtype not in INTEGRAL or not base.shape:
+        return False
+    pieces = pieces_of(of(index), index.shape)
+    if index.shape != base.shape[:1] or pieces is None or len(pieces.pieces) != 1 or pieces.and_data:
+        return False
+    (piece,) = pieces.pieces
+    if pieces.slack or pieces.roundings or pieces.by_data or piece.doubt is not False or piece.given is not True:
+        return False
+    if piece.term is None or piece.over != 1 or len(piece.indices) != 1 or piece.fixed or not piece.attained:
+        return False
+    (runs,) = piece.indices
+    return runs.dense and runs.size == base.shape[0] and step_of(piece) in (1, -1)
 
 
 def _among_data(value: Any, base: Tensor, at_least: AtLeast) -> Elements:
