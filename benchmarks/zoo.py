@@ -2,11 +2,11 @@
 
     python benchmarks/zoo.py [--only PATTERN] [--every 7] [-j 2] [--json build/zoo.json [--resume]]
 
-Run by `make zoo`, which brings the packages. The file is written after each model, and `--resume` measures those that
-it lacks. Columns: whether every way through the program was followed,
-nodes recorded (all paths together), operators without a rule, the verdict, sampled assignments at which
-eager PyTorch does what the accepted set says, seconds to trace, and seconds of the whole check. Samples
-stand on and around the boundary of the accepted set, and batch 1 is among them.
+Run by `make zoo`, which brings the packages. The file is written after each model, and `--resume` measures
+those that it lacks. Columns: whether every way through the program was followed, nodes recorded (all paths
+together), operators without a rule, the verdict, sampled assignments at which eager PyTorch does what the
+accepted set says, seconds to trace, and seconds of the whole check. Samples stand on and around the boundary
+of the accepted set, and batch 1 is among them.
 
 The exit code is 1 where a sample disagrees, or a model could not be measured.
 """

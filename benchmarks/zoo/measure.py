@@ -48,7 +48,8 @@ class Result:
 
 def measure(row: Row, samples: int, budget_s: float) -> Result:
     """Builds the model, checks it, and runs it eagerly at sizes on and around the boundary of what the check
-    accepts. Of an undecided model the samples say whether eager PyTorch runs it, and runs it where that is certain.
+    accepts. Of an undecided model the samples say whether eager PyTorch runs it, and whether it does where
+    that is certain.
     """
     started = time.perf_counter()
     fresh = row.copies()

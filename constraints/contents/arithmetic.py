@@ -21,7 +21,7 @@ from ..language import (
     Tensor,
     Truths,
 )
-from .calls import CASTS, Call, Law, Named, of_number
+from .calls import CASTS, Call, Law, Named
 from .dtypes import DIGITS, INTEGRAL, SMALL, limits
 from .functions import combined, corners, gathered, is_partition, mapped, number, symbol_of
 from .values import (
@@ -249,44 +249,29 @@ def absolute(call: Call) -> Elements | Pieces:
 
 
 def clamped_between(call: Call) -> Elements | Pieces:
-    low, high = call.named.get("min"), call.named.get("max")
-    pieces = call.pieces
-    bounds = [None if b is None else of_number(b) for b in (low, high)]
-    if isinstance(low, Tensor) or isinstance(high, Tensor) or pieces is None:
-        return UNTRACKED
-    if any(b is not None and n is None for b, n in zip((low, high), bounds, strict=True)):
-        return UNTRACKED
-
-    def clamped(piece: Piece) -> Piece | None:
-        term, over = number(piece), piece.over
-        for bound, law in zip(bounds, (maximum, minimum), strict=True):
-            if bound is not None:
-                value, under = number(bound.pieces[0]), bound.pieces[0].over
-                if bound.roundings or (under != 1 and under != over):
-                    return None
-                term = law(term, value if under == over and over != 1 else value * over)
-        return replace(piece, term=term)
-
-    found = mapped(pieces, clamped)
-    return UNTRACKED if found is None or pieces.slack else found
+    """`min(max(x, low), high)`, with bounds that may be tensors."""
+    found = call.operand("input")
+    for name, law in (("min", maximum), ("max", minimum)):
+        if call.named.get(name) is not None:
+            found = _extreme(law, found, call.operand(name))
+    return found or UNTRACKED
 
 
 def of_two(law: Callable[..., Dim]) -> Law:
-    def of_two(call: Call) -> Elements | Pieces:
-        a, b = call.operand("input"), call.operand("other")
-        if a is None or b is None or a.slack or b.slack:
-            return UNTRACKED
+    return lambda call: _extreme(law, call.operand("input"), call.operand("other")) or UNTRACKED
 
 
-        def extreme(p: Piece, q: Piece) -> tuple[Dim, Dim]:
-            if p.over == q.over:
-                return law(number(p), number(q)), p.over
-            return law(number(p) * q.over, number(q) * p.over), p.over * q.over
+def _extreme(law: Callable[..., Dim], a: Pieces | None, b: Pieces | None) -> Pieces | None:
+    """The greater or the lesser of the elements at each place."""
+    if a is None or b is None or a.slack or b.slack:
+        return None
 
-        found = combined(a, b, extreme)
-        return UNTRACKED if found is None else found
+    def extreme(p: Piece, q: Piece) -> tuple[Dim, Dim]:
+        if p.over == q.over:
+            return law(number(p), number(q)), p.over
+        return law(number(p) * q.over, number(q) * p.over), p.over * q.over
 
-    return of_two
+    return combined(a, b, extreme)
 
 
 def where_chosen(call: Call) -> Elements | Pieces:

@@ -53,9 +53,12 @@ def with_elements(
     if op in OF_DATA:
         return structs.replace(result, elements=_by_law(call, sources))
     if any(of(tensor) is None for tensor in sources):
-        merged = op in MERGING and any(
-            of(tensor) is not None if isinstance(tensor, Tensor) else isinstance(tensor, int | Term)
-            for tensor in (*_kept_from(call, sources), named.get("input"), named.get("other"))
+        merged = (op in PADDING and result.dtype in INTEGRAL) or (
+            op in MERGING
+            and any(
+                of(tensor) is not None if isinstance(tensor, Tensor) else isinstance(tensor, int | Term)
+                for tensor in (*_kept_from(call, sources), named.get("input"), named.get("other"))
+            )
         )
         left = _by_law(call, sources) if merged else _of_data(call, sources)
         return structs.replace(result, elements=left)
@@ -145,6 +148,8 @@ def _several(call: Call) -> Any:
 
 ONE_BY_ONE = frozenset("meshgrid broadcast_tensors".split())
 """What makes of each of several tensors one result."""
+PADDING = frozenset("pad constant_pad_nd pad_sequence".split())
+"""What puts a number beside elements."""
 MERGING = frozenset("cat stack where".split())
 """What puts elements of several tensors side by side."""
 WITH_PLACES = SEVERAL.keys() - frozenset(

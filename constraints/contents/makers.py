@@ -184,8 +184,8 @@ def size_along(call: Call) -> Dim:
 
 
 def sorted_axis(call: Call) -> int:
-    """The axis that the call names, or the last, counted from the end; the last where it has no such axis, and
-    torch refuses.
+    """The axis that the call names, or the last, counted from the end; the last where there is no such axis,
+    and torch refuses.
     """
     dim, rank = call.named.get("dim"), call.input.rank
     return dim % rank - rank if isinstance(dim, int) and -rank <= dim < rank and rank else -1

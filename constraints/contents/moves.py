@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..dims import Dim, substitute
-from ..formula import all_of, ge
+from ..formula import all_of, any_of, ge
 from ..language import (
     UNTRACKED,
     Affine,
@@ -198,6 +198,43 @@ def _beside(found: Pieces, tensor: Tensor, axis: int, call: Call) -> Pieces | No
         for p in loose.pieces
     )
     return replace(found, pieces=pieces) if all_of(given) is not False else None
+
+
+def padded(call: Call) -> Elements | Pieces:
+    """The elements, and around them a number, or elements again. Negative padding crops what was there."""
+    sides = call.named["pad"]
+    grows = all(call.at_least(side, 0) for side in sides)
+    if call.named.get("mode", "constant") != "constant":
+        return None if is_given(call.input) else all_of_them(call) if grows else some_of_them(call)
+    number = of_number(call.named.get("value") or 0)
+    if number is None:
+        return UNTRACKED
+    around = replace(number.pieces[0], given=any_of(ge(side, 1) for side in sides))
+    if is_given(call.input):
+        return beside_data(replace(number, pieces=(around,)), attained=True)
+    pieces = call.pieces
+    if pieces is None:
+        return UNTRACKED
+    there = () if all(call.at_least(n, 1) for n in call.input.shape) else (ge(product(call.input.shape), 1),)
+    kept = shuffled(pieces, {-1 - i // 2 for i in range(len(sides))})
+    inside = tuple(
+        replace(p, given=all_of((p.given, *there)), attained=p.attained and grows) for p in kept.pieces
+    )
+    return union([replace(kept, pieces=inside), replace(number, pieces=(around,))])
+
+
+def padded_together(call: Call) -> Elements | Pieces:
+    """The elements of several tensors, and perhaps a number where some are shorter than others."""
+    number = of_number(call.named.get("padding_value", 0))
+    sequences: tuple[Tensor, ...] = call.named["sequences"]
+    parts = [pieces_of(of(one), one.shape) for one in sequences if not is_given(one)]
+    if number is None or not all(parts):
+        return UNTRACKED
+    known = [shuffled(part, None) for part in parts if part is not None]
+    together = union([*known, replace(number, pieces=(replace(number.pieces[0], attained=False),))])
+    if len(parts) == len(sequences) or not isinstance(together, Pieces):
+        return together
+    return beside_data(together, attained=True)
 
 
 def getitem(call: Call) -> Elements | Pieces:
