@@ -253,7 +253,7 @@ def test_the_zoo_is_told_with_its_reasons() -> None:
     rows = [
         {**row, "name": "good", "verdict": "proved"},
         {**row, "name": "a", "verdict": "refined", "exact": False, "approximate": [vague.format("a.py:3 x")]},
-        {**row, "name": "b", "verdict": "unknown", "exact": False, "approximate": [vague.format("b.py:5 [i]")]},
+        {**row, "name": "b", "verdict": "unknown", "exact": False, "approximate": [vague.format("b:5 [i]")]},
         {**row, "name": "wrong", "verdict": "refined", "disagreements": ["n=1: eager runs"]},
         {**row, "name": "dead", "verdict": "", "failure": "time-out after 2 s", "exact": False},
     ]
