@@ -210,6 +210,8 @@ def padded(call: Call) -> Elements | Pieces:
     if number is None:
         return UNTRACKED
     around = replace(number.pieces[0], given=any_of(ge(side, 1) for side in sides))
+    if around.given is False:
+        return of(call.input) if grows else None if is_given(call.input) else some_of_them(call)
     if is_given(call.input):
         return beside_data(replace(number, pieces=(around,)), attained=True)
     pieces = call.pieces

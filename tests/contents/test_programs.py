@@ -164,6 +164,7 @@ EXACT: list[tuple[Callable[[Tensor, Tensor], Any], str]] = [
     (permuted_twice, "q + 2 <= R"),
     (written_in_parts, "q >= 1"),
     (lambda rel, x: rel[F.pad(arange(n(x)), (1, 2), value=4)], "q <= R and 5 <= R"),
+    (lambda rel, x: rel[F.pad(arange(n(x)), (0, 0))], "q <= R"),
     (lambda rel, x: rel[F.pad(arange(4 * n(x))[None], (1, 2), mode="reflect")], "4*q <= R"),
     (lambda rel, x: rel[x.argsort()[None].flip(1) + torch.randperm(2)[:, None]], "q < R"),
     (lambda rel, x: rel[torch.zeros(2, n(x)).argsort(0)], "2 <= R"),
