@@ -32,7 +32,7 @@ from anyshape.constraints.spec_text import parse_spec
 ROOT = Path(__file__).parents[2]
 ROWS = {row.name: row for row in CATALOGUE}
 
-# Models that are not decided, by what stands in the way: `unknown` is honest. docs/coverage.md has all reasons.
+# Models that are not decided, by what stands in the way: `unknown` is honest; docs/coverage.md has all.
 CONTENTS = "indices that sizes decide are not followed, or floats are rounded"
 LAYOUT = "whether strides let a tensor be viewed is not known"
 DATA = "the data decide a size"
@@ -41,7 +41,8 @@ UNDECIDED = {
     name: why
     for why, names in {
         CONTENTS: """
-            hf_t5_encoder hf_tapas hf_encodec x_t5_bias cv_centernet_resnet18_voc pyg_attentive_fp pyg_graph_unet
+            hf_t5_encoder hf_tapas hf_encodec x_t5_bias cv_centernet_resnet18_voc pyg_attentive_fp
+            pyg_graph_unet
         """,
         LAYOUT: "timm_tiny_vit_5m_224",
         DATA: "cv_segnet_cityscapes",
