@@ -34,6 +34,7 @@ class Result:
     no_rule: tuple[str, ...] = ()  # what is said of operators without a rule
     approximate: tuple[str, ...] = ()
     verdict: str = ""
+    exact: bool = False  # the accepted set is known in full
     accepts: str = ""
     sampled: int = 0
     agreed: int = 0
@@ -47,7 +48,8 @@ class Result:
 
 def measure(row: Row, samples: int, budget_s: float) -> Result:
     """Builds the model, checks it, and runs it eagerly at sizes on and around the boundary of what the check
-    accepts. Of an undecided model the samples say only whether eager PyTorch runs it.
+    accepts. Of an undecided model the samples say whether eager PyTorch runs it, and whether it does where
+    that is certain.
     """
     started = time.perf_counter()
     fresh = row.copies()
@@ -59,9 +61,9 @@ def measure(row: Row, samples: int, budget_s: float) -> Result:
         refusal = eager.refusal(fresh(), row.inputs, sizes)
         sampled += 1
         runs |= refusal is None
-        if not decided or report.accepts.holds(**sizes) == (refusal is None):
-            agreed += decided
-        else:
+        agrees = report.accepts.holds(**sizes) == (refusal is None) if decided else True
+        agreed += decided and agrees
+        if not agrees or (refusal is not None and report.accepts.certain.holds(**sizes)):
             wrong.append(f"{_text(sizes)}: eager {_told(refusal)}")
     return Result(
         row.name,
@@ -72,6 +74,7 @@ def measure(row: Row, samples: int, budget_s: float) -> Result:
         no_rule=_messages(report, Code.NO_RULE),
         approximate=_messages(report, Code.APPROXIMATE),
         verdict=str(report.verdict),
+        exact=report.accepts.exact,
         accepts=str(report.accepts)[:300],
         sampled=sampled if decided else 0,
         agreed=agreed,

@@ -345,14 +345,19 @@ def sign(call: Call) -> Elements | Pieces:
 
 
 def clamped_between(call: Call) -> Elements | Pieces:
+    """`min(max(x, low), high)`, with bounds that may be tensors."""
     low, high = call.named.get("min"), call.named.get("max")
     if is_given(call.input):
         return _within(call, low, high)
+    if isinstance(low, Tensor) or isinstance(high, Tensor):
+        either = call.operand("input")
+        for name, law in (("min", maximum), ("max", minimum)):
+            if call.named.get(name) is not None:
+                either = _extreme(law, either, call.operand(name))
+        return either or UNTRACKED
     pieces = call.pieces
     bounds = [None if b is None else of_number(b) for b in (low, high)]
-    if isinstance(low, Tensor) or isinstance(high, Tensor) or pieces is None:
-        return UNTRACKED
-    if any(b is not None and n is None for b, n in zip((low, high), bounds, strict=True)):
+    if pieces is None or any(b is not None and n is None for b, n in zip((low, high), bounds, strict=True)):
         return UNTRACKED
 
     def clamped(piece: Piece) -> Piece | None:
@@ -392,20 +397,22 @@ def of_two(law: Callable[..., Dim]) -> Law:
         if len(sized) < 2:
             known = call.operand(sized[0]) if sized else None
             return (known and beside_data(known, attained=False)) or (UNTRACKED if sized else None)
-        a, b = call.operand("input"), call.operand("other")
-        if a is None or b is None or a.slack or b.slack:
-            return UNTRACKED
-
-
-        def extreme(p: Piece, q: Piece) -> tuple[Dim, Dim]:
-            if p.over == q.over:
-                return law(number(p), number(q)), p.over
-            return law(number(p) * q.over, number(q) * p.over), p.over * q.over
-
-        found = combined(a, b, extreme, _beside_less)
-        return UNTRACKED if found is None else found
+        return _extreme(law, call.operand("input"), call.operand("other")) or UNTRACKED
 
     return of_two
+
+
+def _extreme(law: Callable[..., Dim], a: Pieces | None, b: Pieces | None) -> Pieces | None:
+    """The greater or the lesser of the elements at each place."""
+    if a is None or b is None or a.slack or b.slack:
+        return None
+
+    def extreme(p: Piece, q: Piece) -> tuple[Dim, Dim]:
+        if p.over == q.over:
+            return law(number(p), number(q)), p.over
+        return law(number(p) * q.over, number(q) * p.over), p.over * q.over
+
+    return combined(a, b, extreme, _beside_less)
 
 
 def where_chosen(call: Call) -> Elements | Pieces:

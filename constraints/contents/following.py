@@ -57,10 +57,13 @@ def with_elements(
     if op in OF_DATA:
         return structs.replace(result, elements=_by_law(call, sources))
     if any(of(tensor) is None for tensor in sources):
-        merged = (op in OVER and result.dtype in INTEGRAL) or (op in MERGING and any(
-            of(tensor) is not None if isinstance(tensor, Tensor) else isinstance(tensor, int | Term)
-            for tensor in (*_kept_from(call, sources), named.get("input"), named.get("other"))
-        ))
+        merged = (op in OVER and result.dtype in INTEGRAL) or (
+            op in MERGING
+            and any(
+                of(tensor) is not None if isinstance(tensor, Tensor) else isinstance(tensor, int | Term)
+                for tensor in (*_kept_from(call, sources), named.get("input"), named.get("other"))
+            )
+        )
         left = _by_law(call, sources) if merged else _of_data(call, sources)
         return structs.replace(result, elements=left)
     if not sources and op in DRAWN:

@@ -209,7 +209,7 @@ def combined(
                     found[1],
                     _used(found[0], one.indices, other.indices),
                     all_of((left.given, right.given)),
-                    left.attained and right.attained and meet and not loose,
+                    one.attained and other.attained and meet and not loose,
                     tuple(dict.fromkeys((*one.fixed, *other.fixed))),
                     any_of((left.doubt, right.doubt)),
                     max(left.least, right.least),
@@ -354,10 +354,10 @@ def _at(piece: Piece, axis: int, place: int) -> Piece:
     """The piece at one place of an axis; what lies in no known order there may be any of it."""
     if axis in dict(piece.fixed):
         return piece
-    there = [i for i in piece.indices if i.axis == axis]
+    there = [i for i in piece.indices if i.axis in (axis, None)]
     if not there:
         return piece
-    if len(there) == 1 and there[0].ordered:
+    if len(there) == 1 and there[0].ordered and there[0].axis == axis:
         return without(piece, {there[0].name: place})
     return replace(
         piece, indices=tuple(replace(i, axis=None, ordered=False) for i in piece.indices), attained=False

@@ -170,10 +170,18 @@ def up_to(size: Callable[[Call], Dim], *, all_occur: bool = False) -> Law:
     return lambda call: chosen(call, size(call), all_occur)
 
 
-def chosen(call: Call, size: Dim, all_occur: bool) -> Elements:
+def chosen(call: Call, size: Dim, all_occur: bool) -> Elements | Pieces:
+    if all_occur and call.input.rank:
+        return places_along(sorted_axis(call), size)
     equal = call.op == "multinomial" and one_value(call.input) is not None
     occur = all_occur or call.is_free(call.input) or equal
     return between(0, size - 1, attained=occur, by_data=not all_occur)
+
+
+def places_along(axis: int, size: Dim) -> Pieces:
+    """All indices along an axis, in an order that is not known."""
+    index = replace(along(axis, size), ordered=False)
+    return Pieces((Piece(symbol_of(index), 1, (index,)),))
 
 
 def size_along(call: Call) -> Dim:
@@ -185,11 +193,17 @@ def size_along(call: Call) -> Dim:
     return product([shape[axis] for axis in dims if -len(shape) <= axis < len(shape)])
 
 
+def sorted_axis(call: Call) -> int:
+    """The axis that the call names, or the last, counted from the end; the last where there is no such axis,
+    and torch refuses.
+    """
+    dim, rank = call.named.get("dim"), call.input.rank
+    return dim % rank - rank if isinstance(dim, int) and -rank <= dim < rank and rank else -1
+
+
 def sorted_size(call: Call) -> Dim:
-    """The size of the dim that the call names, or of the last; 1 where there is none, and torch refuses."""
-    dim, shape = call.named.get("dim"), call.input.shape
-    axis = -1 if dim is None else dim
-    return shape[axis] if -len(shape) <= axis < len(shape) else 1
+    """The size of the axis that is sorted, 1 where there is none."""
+    return call.input.shape[sorted_axis(call)] if call.input.rank else 1
 
 
 def counted(call: Call) -> Elements | Pieces:

@@ -218,16 +218,6 @@ def overwritten(name: str) -> Law:
     return overwritten
 
 
-def padded(call: Call) -> Elements | Pieces:
-    """With the number around it, or with elements of the input again, or with some of these only."""
-    found = _around(call)
-    if found is not UNTRACKED:
-        return found
-    value = call.named.get("value")
-    again = call.named.get("mode", "constant") != "constant"
-    return some_of_them(call) if again else _among(call, 0 if value is None else value)
-
-
 def _among(call: Call, value: Any) -> Elements | Pieces:
     old = None if is_given(call.input) else spread_of(call.input)
     if is_given(value):
@@ -257,6 +247,46 @@ def anywhere(call: Call) -> Elements | Pieces:
     if len(sized) < len(several) and isinstance(together, Pieces):
         return beside_data(together, attained=False)
     return together
+
+
+def padded(call: Call) -> Elements | Pieces:
+    """The elements, and around them a number, or elements again. Negative padding crops what was there."""
+    sides = call.named["pad"]
+    grows = all(call.at_least(side, 0) for side in sides)
+    if call.named.get("mode", "constant") != "constant":
+        return None if is_given(call.input) else all_of_them(call) if grows else some_of_them(call)
+    value = call.named.get("value")
+    number = of_number(0 if value is None else value)
+    if number is None:
+        return UNTRACKED
+    around = replace(number.pieces[0], given=any_of(ge(side, 1) for side in sides))
+    if around.given is False:
+        return of(call.input) if grows else None if is_given(call.input) else some_of_them(call)
+    if is_given(call.input):
+        return beside_data(replace(number, pieces=(around,)), attained=True)
+    pieces = call.pieces
+    if pieces is None:
+        return UNTRACKED
+    there = () if all(call.at_least(n, 1) for n in call.input.shape) else (ge(product(call.input.shape), 1),)
+    kept = shuffled(pieces, {-1 - i // 2 for i in range(len(sides))})
+    inside = tuple(
+        replace(p, given=all_of((p.given, *there)), attained=p.attained and grows) for p in kept.pieces
+    )
+    return union([replace(kept, pieces=inside), replace(number, pieces=(around,))])
+
+
+def padded_together(call: Call) -> Elements | Pieces:
+    """The elements of several tensors, and perhaps a number where some are shorter than others."""
+    number = of_number(call.named.get("padding_value", 0))
+    sequences: tuple[Tensor, ...] = call.named["sequences"]
+    parts = [pieces_of(of(one), one.shape) for one in sequences if not is_given(one)]
+    if number is None or not all(parts):
+        return UNTRACKED
+    known = [shuffled(part, None) for part in parts if part is not None]
+    together = union([*known, replace(number, pieces=(replace(number.pieces[0], attained=False),))])
+    if len(parts) == len(sequences) or not isinstance(together, Pieces):
+        return together
+    return beside_data(together, attained=True)
 
 
 def getitem(call: Call) -> Elements | Pieces:
@@ -307,21 +337,6 @@ def scattered(call: Call) -> Elements | Pieces:
     if isinstance(source, Tensor):
         return of(source) if source.shape == call.result.shape else UNTRACKED
     return of_number(source) or UNTRACKED
-
-
-def _around(call: Call) -> Elements | Pieces:
-    """The elements, where there are any, and around them the value that is given."""
-    pieces, sides, fill = call.pieces, call.named.get("pad"), of_number(call.named.get("value") or 0)
-    if pieces is None or fill is None or not isinstance(sides, tuple) or is_rounded(pieces):
-        return UNTRACKED
-    if call.named.get("mode", "constant") != "constant" or not all(call.at_least(n, 0) for n in sides):
-        return UNTRACKED
-    axes = {-1 - place // 2 for place, n in enumerate(sides) if n != 0}
-    there = [ge(n, 1) for n in call.input.shape if not call.at_least(n, 1)]
-    inner = tuple(replace(p, given=all_of((p.given, *there))) for p in shuffled(pieces, axes).pieces)
-    outer = tuple(replace(p, given=any_of(ge(n, 1) for n in sides)) for p in fill.pieces)
-    kept = [replace(p, pieces=ps) for p, ps in ((pieces, inner), (fill, outer)) if ps[0].given is not False]
-    return union(kept)
 
 
 def on_diagonal(call: Call) -> Elements | Pieces:

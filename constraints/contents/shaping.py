@@ -30,18 +30,21 @@ def moved(pieces: Pieces, places: Mapping[int, int]) -> Pieces:
 
 
 def stretched(pieces: Pieces, shape: Shape, target: Shape) -> Pieces | None:
-    """Broadcast to a shape: along an axis of size 1 that is stretched there is one element to repeat. None
-    where the elements differ along an axis of which it is not known whether it is stretched.
+    """Broadcast to a shape: along an axis of size 1 that is stretched there is one element to repeat. Of an
+    axis that may be stretched, or may have the size already, all elements occur, and it is not known where.
+    None where a part of the elements lies at one place of such an axis.
     """
     ones = {axis for axis in range(-len(shape), 0) if shape[axis] == 1 and shape[axis] != target[axis]}
     others = {axis for axis in range(-len(shape), 0) if shape[axis] not in (1, target[axis])}
 
     def one(piece: Piece) -> Piece | None:
-        axes = {i.axis for i in piece.indices} | {axis for axis, _ in piece.fixed}
-        if axes & others:
+        if others & {axis for axis, _ in piece.fixed}:
             return None
         piece = without(piece, {i.name: 0 for i in piece.indices if i.axis in ones})
-        return replace(piece, fixed=tuple(f for f in piece.fixed if f[0] not in ones))
+        indices = tuple(
+            replace(i, axis=None, ordered=False) if i.axis in others else i for i in piece.indices
+        )
+        return replace(piece, indices=indices, fixed=tuple(f for f in piece.fixed if f[0] not in ones))
 
     return mapped(pieces, one, keeping=True)
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from ..dims import Dim
-from ..language import UNTRACKED, Dots, Elements, Piece, Pieces, Slice, Tensor
-from .arithmetic import beside_data
+from ..dims import Dim, substitute
+from ..language import UNTRACKED, Dots, Elements, Index, Piece, Pieces, Slice, Tensor
+from .arithmetic import beside_data, is_given, union
 from .calls import of_number
-from .dtypes import INTEGRAL
-from .functions import MOST_PIECES, AtLeast, without
-from .shaping import moved, spread, stretched
+from .dtypes import INTEGRAL, WHOLE
+from .functions import MOST_PIECES, AtLeast, symbol_of, without
+from .shaping import moved, shuffled, spread, stretched
 from .values import fitted, of, pieces_of, stored
 
 FEW: Final = 8
@@ -20,14 +20,22 @@ FEW: Final = 8
 
 
 def assigned(base: Tensor, index: Any, value: Any, at_least: AtLeast) -> Elements:
-    """The elements of `base` after `base[index] = value`, for an index that takes all of it, or one place of
-    an axis with few.
+    """The elements of `base` after `base[index] = value`, for an index that takes all of it, perhaps in
+    another order, or one place of an axis with few. Of another index it is known that elements are old or
+    new.
     """
-    items = _items(index, base)
-    if base.elements is None:
+    everywhere = is_permutation(index, base)
+    if base.elements is None and not everywhere:
         return _among_data(value, base, at_least)
-    if items is None:
-        return UNTRACKED
+    items = (Slice(),) * base.rank if everywhere else _items(index, base)
+    placed = UNTRACKED if items is None else _placed(base, items, everywhere, value, at_least)
+    return _old_or_new(base, value, at_least) if placed is UNTRACKED else placed
+
+
+def _placed(
+    base: Tensor, items: tuple[Any, ...], everywhere: bool, value: Any, at_least: AtLeast
+) -> Elements:
+    """The elements where all is written over, or one place of an axis."""
     places = [(axis, item) for axis, item in enumerate(items, -base.rank) if isinstance(item, int)]
     if len(places) > 1:
         return UNTRACKED
@@ -38,13 +46,57 @@ def assigned(base: Tensor, index: Any, value: Any, at_least: AtLeast) -> Element
         found = stretched(found, value.shape, part) if found is not None and fits else None
     else:
         found = of_number(value)
-    found = fitted(found, base.dtype, at_least)
+    found = _held(found, base, at_least)
     if found is None or found.roundings:
         return UNTRACKED
     if not places:
-        return stored(found, base.shape, at_least)
+        return stored(shuffled(found, {-base.rank}) if everywhere else found, base.shape, at_least)
     ((axis, place),) = places
     return _beside(base, found, axis, place, at_least)
+
+
+def _held(found: Pieces | None, base: Tensor, at_least: AtLeast) -> Pieces | None:
+    """What `base` holds of elements that are written into it; None where that is not known."""
+    if found is None or (base.dtype in WHOLE and any(p.over != 1 for p in found.pieces)):
+        return None
+    return fitted(found, base.dtype, at_least)
+
+
+def _old_or_new(base: Tensor, value: Any, at_least: AtLeast) -> Elements:
+    """Some of the elements that were there, and some that are written."""
+    parts = [pieces_of(of(base), base.shape)]
+    if not is_given(value):
+        new = pieces_of(of(value), value.shape) if isinstance(value, Tensor) else of_number(value)
+        parts.append(_held(new, base, at_least))
+    if base.dtype == "bool" or not all(parts):
+        return UNTRACKED
+    mixed = union([spread(part) for part in parts if part is not None], attained=False)
+    if not isinstance(mixed, Pieces):
+        return UNTRACKED
+    return stored(beside_data(mixed, attained=False) if is_given(value) else mixed, base.shape, at_least)
+
+
+def is_permutation(index: Any, base: Tensor) -> bool:
+    """Whether an index takes each place of the first axis once: n valid places in a row of n are all of them,
+    in whatever order, negative ones among them or not.
+    """
+    if not isinstance(index, Tensor) or index.dtype not in INTEGRAL or not base.shape:
+        return False
+    pieces = pieces_of(of(index), index.shape)
+    if index.shape != base.shape[:1] or pieces is None or len(pieces.pieces) != 1:
+        return False
+    (piece,) = pieces.pieces
+    if piece.term is None or len(piece.indices) != 1:
+        return False
+    (runs,) = piece.indices
+    whole = pieces == Pieces((Piece(piece.term, indices=(runs,)),))  # nothing is left open of it
+    return whole and runs.dense and runs.size == base.shape[0] and _is_by_one(piece.term, runs)
+
+
+def _is_by_one(term: Dim, index: Index) -> bool:
+    """Whether each number is greater by one than the one before, or smaller by one."""
+    apart = term - substitute(term, {index.name: 0})
+    return apart in (symbol_of(index), -symbol_of(index))
 
 
 def _among_data(value: Any, base: Tensor, at_least: AtLeast) -> Elements:
@@ -53,7 +105,7 @@ def _among_data(value: Any, base: Tensor, at_least: AtLeast) -> Elements:
     if base.dtype not in INTEGRAL or known is None:
         return None
     found = pieces_of(known, value.shape)
-    held = None if found is None else fitted(spread(found), base.dtype, at_least)
+    held = _held(found and spread(found), base, at_least)
     return UNTRACKED if held is None else beside_data(held, attained=False)
 
 

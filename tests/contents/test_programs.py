@@ -14,6 +14,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, arange
+from torch.nn.utils.rnn import pad_sequence
 
 from anyshape.typecheck import check
 
@@ -51,6 +52,35 @@ def written_in_place(rel: Tensor, x: Tensor) -> Tensor:
     positions += 2
     positions *= 2
     return rel[positions]
+
+
+def inverse(rel: Tensor, x: Tensor) -> Tensor:
+    """The inverse of a permutation, as mixtures of experts have it."""
+    order = x.argsort()
+    back = torch.empty_like(order)
+    back[order] = arange(n(x))
+    return rel[back]
+
+
+def permuted_twice(rel: Tensor, x: Tensor) -> Tensor:
+    back = torch.zeros(n(x), dtype=torch.int64)
+    back[torch.randperm(n(x)).flip(0)] = arange(n(x)) + 2
+    return rel[back]
+
+
+def written_in_parts(rel: Tensor, x: Tensor) -> Tensor:
+    """A table as BEiT makes it: with a border of other numbers."""
+    at = torch.zeros(n(x) + 1, n(x) + 1, dtype=torch.int64)
+    at[1:, 1:] = arange(n(x))[:, None] - arange(n(x)) + n(x) - 1
+    at[0, 0:] = 2 * n(x) - 1
+    at[0, 0] = 2 * n(x)
+    return torch.zeros(2 * n(x) + 1, 3)[at]
+
+
+def data_written(rel: Tensor, ids: Tensor) -> Tensor:
+    at = torch.zeros(n(ids) + 1, dtype=torch.int64)
+    at[1:] = ids
+    return rel[at]
 
 
 def caught(rel: Tensor, x: Tensor) -> Tensor:
@@ -165,6 +195,16 @@ EXACT: list[tuple[Callable[[Tensor, Tensor], Any], str]] = [
     (lambda rel, x: torch.empty(2, dtype=torch.long).fill_(n(x)) + rel[:2, :2].shape[0], "q >= 1"),
     (swin, "6*q <= R + 3"),
     (written_in_place, "2*q + 3 <= R"),
+    (inverse, "q <= R"),
+    (permuted_twice, "q + 2 <= R"),
+    (written_in_parts, "q >= 1"),
+    (lambda rel, x: rel[F.pad(arange(n(x)), (1, 2), value=4)], "q <= R and 5 <= R"),
+    (lambda rel, x: rel[F.pad(arange(n(x)), (0, 0))], "q <= R"),
+    (lambda rel, x: rel[F.pad(arange(4 * n(x))[None], (1, 2), mode="reflect")], "4*q <= R"),
+    (lambda rel, x: rel[x.argsort()[None].flip(1) + torch.randperm(2)[:, None]], "q < R"),
+    (lambda rel, x: rel[torch.zeros(2, n(x)).argsort(0)], "2 <= R"),
+    (lambda rel, x: rel[arange(2 * n(x)).clamp(torch.tensor(1), torch.tensor(n(x)))], "q < R"),
+    (lambda rel, x: rel[arange(n(x))[None].expand(2, n(rel))], "q == R or q == 1"),
     (caught, "q >= 1"),
     (not_caught, "q <= R"),
     (in_a_branch, "q >= 1"),
@@ -185,6 +225,10 @@ OF_THE_USER: list[tuple[Callable[[Tensor, Tensor], Any], str]] = [
     (lambda rel, ids: rel[ids], "q >= 1"),
     (lambda rel, ids: rel[torch.cat([ids, arange(n(ids))])], "q <= R"),
     (lambda rel, ids: rel[torch.stack([ids, arange(n(ids))])], "q <= R"),
+    (lambda rel, ids: rel[F.pad(ids, (0, 2), value=2)], "3 <= R"),
+    (lambda rel, ids: rel[F.pad(ids, (0, n(ids) - 2), value=4)], "5 <= R or q <= 2"),
+    (lambda rel, ids: rel[pad_sequence([ids, arange(3)])], "3 <= R"),
+    (data_written, "q >= 1"),
     (lambda rel, ids: rel[torch.broadcast_tensors(ids, torch.tensor([5]))[1]], "6 <= R"),
     (lambda rel, ids: F.cross_entropy(torch.zeros(n(ids), 4), torch.where(ids > 0, ids, -100)), "q >= 1"),
 ]
@@ -249,6 +293,7 @@ NOT_REFUSED: list[Callable[[Tensor, Tensor], Any]] = [
 """Some sizes run that what is followed would refuse."""
 OPEN: list[Callable[[Tensor, Tensor], Any]] = [
     lambda rel, x: rel[x.sigmoid().argmax()],
+    lambda rel, x: rel[torch.zeros_like(x).long().index_copy(0, arange(n(x) - 1), arange(n(x) - 1))],
     lambda rel, x: rel[torch.searchsorted(x.sort().values, x)],
     lambda rel, x: rel[(torch.rand(9) * n(x)).long()],
     lambda rel, x: rel[2 ** arange(n(x))],

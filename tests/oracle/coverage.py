@@ -1,12 +1,14 @@
 """docs/coverage.md: a page that is made of figures, and the figures of a whole run of the oracle.
 
 The figures of a run stand in docs/data/oracle.json, those of the zoo of models, where there are any, in
-docs/data/zoo.json. `python tests/oracle/coverage.py` writes the page anew from them and from today's rules.
+docs/data/zoo.json. `python tests/oracle/coverage.py` writes the page anew from them and from today's rules,
+`python tests/oracle/coverage.py build/zoo.json` from a new run of the zoo.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -231,18 +233,66 @@ def _core(made: dict[str, Any]) -> str:
     return "\n".join(f"{what}: {', '.join(names)}.\n" for what, names in told.items() if names)
 
 
+def zoo_figures(run: dict[str, Any]) -> dict[str, Any]:
+    """A run of benchmarks/zoo.py in short: of its rows those that are not exact, judged wrongly, or fail."""
+    reasons: dict[str, dict[str, str]] = {}
+    for row in run["rows"]:
+        told = (*row["approximate"], *row["reasons"], *row["no_rule"]) if not row["exact"] else ()
+        if row["failure"] or row["disagreements"] or (not row["exact"] and not told):
+            told = (row["failure"] or "; ".join(row["disagreements"]) or row["verdict"], *told)
+        for text in map(reason, told):
+            reasons.setdefault(text, {})[row["name"]] = row["verdict"]
+    kept = ("torch", "packages", "left_out", "catalogue", "totals")
+    return {**{key: run[key] for key in kept}, "inexact": dict(sorted(reasons.items()))}
+
+
+ABOUT_ONE_LINE = (
+    (r" \[\S*:\d+ .*\]$", ""),
+    (r"strides let .* be viewed as .* is not known", "strides let a tensor be viewed is not known"),
+    (r"rounding of .* is left aside, which matters beyond .*?:", "rounding of a fraction is left aside:"),
+    (r": sizes with .* may be", ": sizes may be"),
+    (r"^\S+ is given some of the indices .*?:", "indices are some of a range, perhaps not all of it:"),
+    (r"^\S+ is given indices from .*, which floats are rounded to", "indices are rounded to from floats"),
+    (r"^\S+ is given indices that", "indices are given that"),
+    (r"^\d+ ways (.*) after \d+ paths", r"some ways \1"),
+)
+"""What of a message is about one line of one model, and what stands in its place."""
+
+
+def reason(message: str) -> str:
+    """A message without the line and the sizes that it is about: the same reason has one text."""
+    for pattern, text in ABOUT_ONE_LINE:
+        message = re.sub(pattern, text, message, flags=re.DOTALL)
+    return message
+
+
 def _zoo(zoo: dict[str, Any]) -> str:
     rows = "\n".join(f"| {what} | {number:,} |" for what, number in zoo["totals"].items())
     packages = ", ".join(f"{name} {version}" for name, version in zoo["packages"].items())
     out = "".join(f"\n* {name}: {why}" for name, why in zoo["left_out"].items())
+    left = {name: None for models in zoo["inexact"].values() for name in models}
+    inexact = "\n".join(
+        f"| {text} | {', '.join(f'`{name}` ({verdict})' for name, verdict in models.items())} |"
+        for text, models in sorted(zoo["inexact"].items(), key=lambda one: (-len(one[1]), one[0]))
+    )
+    measured, exact = zoo["totals"]["measured"], zoo["totals"]["exact"]
     return f"""## The zoo
 
 Models of public packages, checked and compared with eager runs by `benchmarks/zoo.py`: {packages}.
+{zoo["totals"]["models"]} of the {zoo["catalogue"]} rows of its catalogue were run. Of the accepted sets
+{exact / measured:.1%} are exact.
 
 | | |
 | --- | --- |
 {rows}
 {out}
+
+Not exact, judged wrongly or not measured are {len(left)}. Each stands here with its verdict and all reasons
+that its report tells; where sizes may be accepted that torch refuses, a model is not `proved`.
+
+| reason | models |
+| --- | --- |
+{inexact}
 """
 
 
@@ -266,4 +316,6 @@ def write_page() -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        ZOO.write_text(json.dumps(zoo_figures(json.loads(Path(sys.argv[1]).read_text())), indent=1) + "\n")
     write_page()

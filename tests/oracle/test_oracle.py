@@ -246,6 +246,25 @@ def test_points_move_equal_sizes_together() -> None:
 # ---- the page
 
 
+def test_the_zoo_is_told_with_its_reasons() -> None:
+    """The same reason at two lines is one; what is judged wrongly is never left out."""
+    row = {"failure": "", "disagreements": [], "exact": True, "approximate": [], "reasons": [], "no_rule": []}
+    vague = "gather is given indices that the sizes decide: sizes with n <= 3 may be accepted [{}]"
+    rows = [
+        {**row, "name": "good", "verdict": "proved"},
+        {**row, "name": "a", "verdict": "refined", "exact": False, "approximate": [vague.format("a.py:3 x")]},
+        {**row, "name": "b", "verdict": "unknown", "exact": False, "approximate": [vague.format("b:5 [i]")]},
+        {**row, "name": "wrong", "verdict": "refined", "disagreements": ["n=1: eager runs"]},
+        {**row, "name": "dead", "verdict": "", "failure": "time-out after 2 s", "exact": False},
+    ]
+    run = {"torch": "", "packages": {}, "left_out": {}, "catalogue": 9, "totals": {}, "rows": rows}
+    assert coverage.zoo_figures(run)["inexact"] == {
+        "indices are given that the sizes decide: sizes may be accepted": {"a": "refined", "b": "unknown"},
+        "n=1: eager runs": {"wrong": "refined"},
+        "time-out after 2 s": {"dead": ""},
+    }
+
+
 def test_page_is_that_of_its_figures() -> None:
     made = coverage.read(coverage.FIGURES)
     assert made is not None
