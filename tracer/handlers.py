@@ -66,7 +66,11 @@ def _entries(code: CodeType) -> tuple[tuple[int, int, int], ...]:
 @per_code
 def _handler(code: CodeType, target: int) -> _Handler | None:
     """The handler that begins here; None where it raises again whatever it gets, as a `finally` does."""
-    handler = [instruction for instruction in dis.get_instructions(code) if instruction.offset >= target]
+    handler = [
+        instruction
+        for instruction in dis.get_instructions(code)
+        if instruction.offset >= target and instruction.opname != "EXTENDED_ARG"
+    ]
     if handler[0].opname != "PUSH_EXC_INFO":
         return None
     if handler[1].opname == "WITH_EXCEPT_START":
@@ -78,23 +82,25 @@ def _handler(code: CodeType, target: int) -> _Handler | None:
 def _caught(handler: list[dis.Instruction]) -> tuple[str, ...] | None:
     """The names in the `except` clauses of a handler; () for a `finally`, None for a bare `except` and for
     what cannot be read off the code.
+
+    A clause that does not match jumps to the next, and the last to a RERAISE. A bare `except` drops the
+    exception first of all.
     """
     names: list[str] = []
-    clauses = 0
-    for before, instruction in itertools.pairwise(handler):
-        match instruction.opname:
-            case "CHECK_EXC_MATCH":
-                clauses += 1
-                if before.opname not in ("LOAD_GLOBAL", "LOAD_NAME"):
-                    return None  # a tuple, or an attribute of a module
-                names.append(str(before.argval))
-            case "CHECK_EG_MATCH":
-                return None
-            case "POP_EXCEPT" if not clauses:
-                return None
-            case "RERAISE":
-                break
-    return tuple(names)
+    at = 0
+    while handler[at + 1].opname == "CHECK_EXC_MATCH":
+        name, jump = handler[at], handler[at + 2]
+        if name.opname not in ("LOAD_GLOBAL", "LOAD_NAME") or jump.opcode not in JUMPS:
+            return None
+        names.append(str(name.argval))
+        at = next(i for i, instruction in enumerate(handler) if instruction.offset >= jump.argval)
+        if handler[at].opname == "RERAISE":
+            return tuple(names)
+    if names or handler[0].opname == "POP_TOP":
+        return None  # a tuple, an attribute of a module, or a bare `except`
+    ends = ("CHECK_EXC_MATCH", "CHECK_EG_MATCH", "POP_EXCEPT", "RERAISE")
+    first = next(instruction.opname for instruction in handler if instruction.opname in ends)
+    return () if first == "RERAISE" else None
 
 
 def _manager(code: CodeType, target: int) -> tuple[str, ...]:

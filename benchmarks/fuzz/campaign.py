@@ -14,7 +14,6 @@ from .families import written
 from .program import Program, Sizes, points
 from .servant import FORK, Died, Servant
 
-
 ONCE = ("random",)
 
 
