@@ -24,7 +24,7 @@ class Effort:
     points: int = 20
     budget_s: float = 1.0
     """Of a check. Of those that need more, nine in ten would use up any budget; they end in `unknown`."""
-    check_s: float = 40.0
+    check_s: float = 120.0
     """After which a check has hung."""
     eager_s: float = 5.0
     replay: bool = True
