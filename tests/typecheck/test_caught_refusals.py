@@ -1046,7 +1046,8 @@ VECTOR, MATRIX, TWO = "x: [a]", "x: [a, b]", "x: [a, b]; y: [c, d]"
 EVERYWHERE: list[tuple[Callable[..., Any], str]] = [
     (index_by_runtime, VECTOR), (index_by_index, VECTOR), (row_by_runtime, MATRIX), (row_by_index, MATRIX),
     (vector_joined_along_another_dim, "x: [a]; y: [c, d]"),
-    (joined_with_a_vector, "x: [a]; y: [c, d]"), (row_by_lookup, MATRIX), (row_by_second, MATRIX), (row_by_third, MATRIX),
+    (joined_with_a_vector, "x: [a]; y: [c, d]"), (row_by_lookup, MATRIX),
+    (row_by_second, MATRIX), (row_by_third, MATRIX),
     (row_by_none, MATRIX),
     (view_by_value, VECTOR), (view_by_runtime, VECTOR),
     (select_and_narrow, VECTOR), (loss_of_batches, MATRIX), (maximum_of_nothing, MATRIX),
