@@ -15,21 +15,34 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product as combinations
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, Protocol, TypeAlias
 
 from msgspec import structs
 
+from .broadcasting import broadcast
 from .dims import Dim, Term, maximum, substitute, sym, symbols
+from .equations import Equations
 from .formula import Formula, all_of, any_of, eq, free_symbols, ge, le, negate
-from .known import exactly
-from .language import Context, Direction, Layout, Refused, Shape, Slice, Tensor, Value, product, tensors
+from .intervals import Bounds
+from .known import Known, exactly
+from .language import (
+    Context,
+    Direction,
+    Generated,
+    Layout,
+    Refused,
+    Shape,
+    Slice,
+    Tensor,
+    Value,
+    product,
+    tensors,
+)
 from .parts import Part, Row, count, depth, dim_at, rank
 from .program import is_numbers, parts_of
 from .relations import Relation, relation
 from .rows import DEEPEST, Deeper, as_dim, has_rows, is_dim, names, place_of, rank_of, row_of
-
-if TYPE_CHECKING:
-    from .generate import Generator, Rule
+from .system import Domain
 
 Named: TypeAlias = Mapping[str, Any]
 ROUNDS: Final = 64
@@ -88,7 +101,42 @@ class Reach:
         )
 
 
-def prepared(g: Generator, rule: Rule, named: dict[str, Any], whole: bool = False) -> dict[str, Any]:
+class Caller(Context, Protocol):
+    """The context of a call, with what is known where it is made."""
+
+    domain: Domain
+    nothing: Known
+    said: Generated
+    bounds: Bounds
+    equations: Equations
+
+    @property
+    def learnt(self) -> frozenset[Formula]:
+        """Formulas that hold here, without the axioms of rows."""
+
+    def learn(self, formula: Formula) -> None:
+        """Makes the formula known from here on."""
+
+    def deepen(self, wanted: Deeper) -> None:
+        """Declares more of the rows. Raises an error where that cannot be done."""
+
+
+class Lifted(Protocol):
+    """A rule, with how much of a shape it looks at."""
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """Takes a context and the arguments by their names."""
+
+    @property
+    def reach(self) -> Callable[[Named], Reach | None]:
+        """Returns how far from either end of a shape the rule looks, None where it needs all of it."""
+
+    def __call__(self, context: Context, named: dict[str, Any]) -> Value:
+        """Returns the rule's result for arguments by the rule's own names."""
+
+
+def prepared(g: Caller, rule: Lifted, named: dict[str, Any], whole: bool = False) -> dict[str, Any]:
     """The arguments of a call as its rule can take them. `whole`: the rule has turned out to need the whole
     shape of what has a row.
     """
@@ -145,12 +193,12 @@ def prepared(g: Generator, rule: Rule, named: dict[str, Any], whole: bool = Fals
     raise AssertionError("a call is never prepared for its rule")
 
 
-def _may_be_scalar(g: Generator, tensor: Tensor) -> bool:
+def _may_be_scalar(g: Caller, tensor: Tensor) -> bool:
     """May a tensor that is a row alone have no dims?"""
     return tensor.rank == 1 and not _surely_has(g, _row_in(tensor), 1)
 
 
-def _tell_scalar(g: Generator, tensor: Tensor) -> None:
+def _tell_scalar(g: Caller, tensor: Tensor) -> None:
     """Decides whether a tensor that is a row alone has dims."""
     row = _row_in(tensor)
     if g.choose(_has(row, 1), "whether there are dims"):
@@ -160,7 +208,7 @@ def _tell_scalar(g: Generator, tensor: Tensor) -> None:
         _pick(g, part.name, range(part.start + part.stop + 1))
 
 
-def _within(g: Generator, named: dict[str, Any], rowed: list[Tensor], reach: Reach) -> dict[str, Any] | None:
+def _within(g: Caller, named: dict[str, Any], rowed: list[Tensor], reach: Reach) -> dict[str, Any] | None:
     """The arguments with the row of one operand, which has to be within those of the others, in all."""
     small = named[reach.within]
     place = place_of(small.shape)
@@ -208,7 +256,7 @@ def _is_open(value: Any) -> bool:
 
 
 def _with_closed_target(
-    g: Generator, named: dict[str, Any], rowed: list[Tensor], into: str
+    g: Caller, named: dict[str, Any], rowed: list[Tensor], into: str
 ) -> dict[str, Any] | None:
     """The arguments where all is broadcast to an operand of known rank: no other has a greater rank, and the
     dims that one has not are 1. None where the operand has a row, or others do not begin with theirs.
@@ -231,7 +279,7 @@ def _no_wider(tensor: Tensor, target: Tensor) -> str:
     return f"{tensor} is broadcast to {target}, which keeps its shape"
 
 
-def fitted(g: Generator, named: Named, into: str, result: Value) -> Value:
+def fitted(g: Caller, named: Named, into: str, result: Value) -> Value:
     """The result where it has the shape of the operand `into`: that of none of the others is broadcast by it.
 
     They have no greater rank, and each of their dims, counted from the end, is that of the operand, or 1.
@@ -253,14 +301,14 @@ def fitted(g: Generator, named: Named, into: str, result: Value) -> Value:
     return structs.replace(result, shape=target.shape, layout=layout)
 
 
-def restored(g: Generator, named: Named, into: str, result: Value) -> Value:
+def restored(g: Caller, named: Named, into: str, result: Value) -> Value:
     """The result with the shape of the operand `into`, which was given the row of another for a while."""
     if not isinstance(result, Tensor):
         return result
     return structs.replace(result, shape=opened(g, named[into]).shape)
 
 
-def shaped(g: Generator, named: Named, into: str, result: Value) -> Value:
+def shaped(g: Caller, named: Named, into: str, result: Value) -> Value:
     """The result of as many elements as the operand `into`, with the row of that in its place."""
     target = opened(g, as_shape(named[into]) or Tensor(named[into]))
     place = place_of(target.shape)
@@ -270,7 +318,7 @@ def shaped(g: Generator, named: Named, into: str, result: Value) -> Value:
     return structs.replace(result, shape=shape)
 
 
-def _looked_at(g: Generator, tensor: Tensor, target: Tensor, reason: str) -> int:
+def _looked_at(g: Caller, tensor: Tensor, target: Tensor, reason: str) -> int:
     """How many dims, from the end, of a tensor that is broadcast to another may differ from those of it, rows
     aside: these are required to expand to its own.
     """
@@ -289,7 +337,7 @@ def _looked_at(g: Generator, tensor: Tensor, target: Tensor, reason: str) -> int
     return max(max(_limit(g, part.name) - part.stop for part in row), 0) + behind
 
 
-def is_stray(g: Generator, before: int, result: Value) -> bool:
+def is_stray(g: Caller, before: int, result: Value) -> bool:
     """Has a rule taken a row for a dim: does it require something of it, or calculate with it?"""
     if any(has_rows(free_symbols(c.formula)) for c in g.said.constraints[before:]):
         return True
@@ -303,7 +351,7 @@ def is_stray(g: Generator, before: int, result: Value) -> bool:
 # ---- what a run asks of a tensor of unknown rank
 
 
-def reached(g: Generator, tensor: Tensor, leading: int, trailing: int) -> Tensor:
+def reached(g: Caller, tensor: Tensor, leading: int, trailing: int) -> Tensor:
     """The tensor with so many dims at either end spelt out; with all of them, where it has no more."""
     for _ in range(ROUNDS):
         tensor = opened(g, tensor)
@@ -321,13 +369,13 @@ def reached(g: Generator, tensor: Tensor, leading: int, trailing: int) -> Tensor
     raise AssertionError("the end of a shape is never reached")
 
 
-def bounded(g: Generator, dim: Dim) -> None:
+def bounded(g: Caller, dim: Dim) -> None:
     """Asks for a largest rank where a dim that is needed as a number speaks of one that has none."""
     for name in names(symbols(dim)):
         _bound(g, name, DEEPEST)
 
 
-def are_equal(g: Generator, a: Tensor, b: Tensor) -> Formula | None:
+def are_equal(g: Caller, a: Tensor, b: Tensor) -> Formula | None:
     """Do two tensors have the same shape? None where their rows do not stand at the same place of it."""
     a, b = opened(g, a), opened(g, b)
     place = place_of(a.shape)
@@ -345,14 +393,14 @@ def are_equal(g: Generator, a: Tensor, b: Tensor) -> Formula | None:
     return all_of((*dims, same.holds))
 
 
-def spelt_out(g: Generator, tensor: Tensor) -> Tensor:
+def spelt_out(g: Caller, tensor: Tensor) -> Tensor:
     """The tensor with its rank decided."""
     while place_of((tensor := opened(g, tensor)).shape) is not None:
         _spell_out(g, tensor)
     return tensor
 
 
-def number_of_elements(g: Generator, tensor: Tensor) -> Dim:
+def number_of_elements(g: Caller, tensor: Tensor) -> Dim:
     """The product of all sizes."""
     tensor = opened(g, tensor)
     while (row := place_of(tensor.shape)) is not None and len(row_of(tensor.shape[row]) or ()) > 1:
@@ -361,7 +409,7 @@ def number_of_elements(g: Generator, tensor: Tensor) -> Dim:
     return product(tensor.shape if row is None else _melted(g, tensor).shape)
 
 
-def _spell_out(g: Generator, tensor: Tensor) -> None:
+def _spell_out(g: Caller, tensor: Tensor) -> None:
     name = _row_in(tensor)[0].name
     _pick(g, name, range(_limit(g, name) + 1), bounded=True)
 
@@ -420,7 +468,7 @@ def _has(row: Row, number: int) -> Formula:
     return any_of(ge(rank(part.name), part.start + part.stop + number) for part in row)
 
 
-def _surely_has(g: Generator, row: Row, number: int) -> bool:
+def _surely_has(g: Caller, row: Row, number: int) -> bool:
     some = any(g.at_least(rank(part.name), part.start + part.stop + number) for part in row)
     return some or g.bounds.certain(_has(row, number))
 
@@ -448,14 +496,14 @@ def _replaced(tensor: Tensor, dims: Shape, value: Dim) -> Tensor:
     return structs.replace(tensor, shape=shape, layout=layout)
 
 
-def _declared(g: Generator, dims: Iterable[Dim]) -> None:
+def _declared(g: Caller, dims: Iterable[Dim]) -> None:
     """Asks for the dims of rows that are used and that the domain does not declare."""
     wanted = {name for dim in dims for name in symbols(dim)} - {*g.domain.symbols}
     if wanted := {name for name in wanted if not has_rows((name,)) and name[-1:] in ")]"}:
         g.deepen(Deeper(sorted(wanted)))
 
 
-def opened(g: Generator, tensor: Tensor) -> Tensor:
+def opened(g: Caller, tensor: Tensor) -> Tensor:
     """Parts of the row whose rank is known by now are spelt out."""
     place = place_of(tensor.shape)
     if place is None:
@@ -471,11 +519,11 @@ def opened(g: Generator, tensor: Tensor) -> Tensor:
         long = ranks[part.name] or 0
         own = tuple(dim_at(part.name, i - long) for i in range(part.start, long - part.stop))
         _declared(g, own)
-        dims = _broadcast(g, dims, own)
+        dims = broadcast(g, dims, own)
     if not rest:
         return _replaced(tensor, dims, product(dims))
     inner, taken = _taken(g, rest, len(dims))
-    dims = _broadcast(g, taken, dims)
+    dims = broadcast(g, taken, dims)
     return structs.replace(_replaced(tensor, (inner, *dims), inner), layout=_relaid(tensor))
 
 
@@ -484,7 +532,7 @@ def _relaid(tensor: Tensor) -> Layout:
     return tensor.layout if isinstance(tensor.layout, Layout) else Layout.UNKNOWN
 
 
-def _number(g: Generator, dim: Dim) -> int | None:
+def _number(g: Caller, dim: Dim) -> int | None:
     """The dim where it is known as a number."""
     simple = g.equations.simplify(dim)
     if isinstance(simple, int):
@@ -493,13 +541,7 @@ def _number(g: Generator, dim: Dim) -> int | None:
     return int(low) if low == high else None
 
 
-def _broadcast(g: Generator, a: Shape, b: Shape) -> Shape:
-    from .rules.common import broadcast
-
-    return broadcast(g, a, b)
-
-
-def _taken(g: Generator, row: Row, number: int) -> tuple[Dim, Shape]:
+def _taken(g: Caller, row: Row, number: int) -> tuple[Dim, Shape]:
     """A row without its last dims, and these; where the row is shorter, they are 1."""
     found: list[Dim] = []
     for back in range(number, 0, -1):
@@ -509,7 +551,7 @@ def _taken(g: Generator, row: Row, number: int) -> tuple[Dim, Shape]:
     return as_dim(tuple(replace(part, stop=part.stop + number) for part in row)), tuple(found)
 
 
-def _split(g: Generator, tensor: Tensor, leading: int, trailing: int) -> Tensor:
+def _split(g: Caller, tensor: Tensor, leading: int, trailing: int) -> Tensor:
     """The tensor with dims of its row spelt out at either end. There have to be as many."""
     row = _row_in(tensor)
     first: Shape = ()
@@ -523,14 +565,14 @@ def _split(g: Generator, tensor: Tensor, leading: int, trailing: int) -> Tensor:
     return _replaced(tensor, dims, product(dims))
 
 
-def _melted(g: Generator, tensor: Tensor) -> Tensor:
+def _melted(g: Caller, tensor: Tensor) -> Tensor:
     """The tensor with the product of the row's sizes in its place."""
     (part,) = _row_in(tensor)
     value = _count(g, part)
     return _replaced(tensor, (value,), value)
 
 
-def _count(g: Generator, part: Part) -> Dim:
+def _count(g: Caller, part: Part) -> Dim:
     """The product of a part of a row: of dims and of what lies between, where these are certainly apart."""
     leading, trailing = depth(g.domain.symbols, part.name)
     first, last = max(leading, part.start), max(trailing, part.stop)
@@ -547,25 +589,25 @@ def _count(g: Generator, part: Part) -> Dim:
 # ---- ranks
 
 
-def _largest(g: Generator, name: str) -> int | None:
+def _largest(g: Caller, name: str) -> int | None:
     """The largest rank that the row has here, if it is one that can be enumerated up to."""
     high = g.bounds.ranges.get(str(rank(name)), (0, inf))[1]
     return int(high) if high <= MANY else None
 
 
-def _limit(g: Generator, name: str, least: int = DEEPEST) -> int:
+def _limit(g: Caller, name: str, least: int = DEEPEST) -> int:
     """The largest rank that is looked at."""
     largest = _largest(g, name)
     return least if largest is None else largest
 
 
-def _bound(g: Generator, name: str, limit: int) -> None:
+def _bound(g: Caller, name: str, limit: int) -> None:
     """Asks for a largest rank where the row has none here: on a path that is of short ones alone, it has."""
     if _largest(g, name) is None:
         g.deepen(Deeper(bounded={name: limit}))
 
 
-def _pick(g: Generator, name: str, ranks: Iterable[int], bounded: bool = False) -> None:
+def _pick(g: Caller, name: str, ranks: Iterable[int], bounded: bool = False) -> None:
     """Decides the rank of a row, which is one of a few: the last, where it is none of the others."""
     found = [*ranks]
     if bounded:
@@ -577,7 +619,7 @@ def _pick(g: Generator, name: str, ranks: Iterable[int], bounded: bool = False) 
 
 
 def _choose_rank(
-    g: Generator, rule: Rule, named: dict[str, Any], rowed: list[Tensor], few: bool = False
+    g: Caller, rule: Lifted, named: dict[str, Any], rowed: list[Tensor], few: bool = False
 ) -> None:
     """Decides the rank of one row, among those that the rule does not refuse at once. `few`: it is known to
     refuse larger ones.
@@ -614,7 +656,7 @@ def _not_refused_as(refusal: Refused, answers: Mapping[int, Refused | None]) -> 
 
 
 def _fitting(
-    g: Generator, rule: Rule, named: Named, rows: list[str], ranks: Iterable[int]
+    g: Caller, rule: Lifted, named: Named, rows: list[str], ranks: Iterable[int]
 ) -> Mapping[int, Refused | None]:
     """The ranks, of all these rows at once, that are possible, each with why it is refused, if it is. What
     is declared of a row in its turn does not matter to that, so that other paths need not ask again.
@@ -631,7 +673,7 @@ def _fitting(
 
 
 def _refused_at(
-    g: Generator, rule: Rule, named: Named, known: Mapping[str, int], others: list[str]
+    g: Caller, rule: Lifted, named: Named, known: Mapping[str, int], others: list[str]
 ) -> Refused | None:
     """Why the rule refuses all calls in which rows have these ranks; None where it does not."""
     if len(others) > 1:
@@ -677,7 +719,7 @@ class _Undecided(Exception):
 class _Scout(Context):
     """A context that listens for refusals alone."""
 
-    def __init__(self, g: Generator) -> None:
+    def __init__(self, g: Caller) -> None:
         self._g = g
 
     def require(
@@ -738,7 +780,7 @@ class _Scout(Context):
 
 
 def _deepened(
-    g: Generator, rule: Rule, named: dict[str, Any], tensor: Tensor, reach: Reach
+    g: Caller, rule: Lifted, named: dict[str, Any], tensor: Tensor, reach: Reach
 ) -> dict[str, Any]:
     """Spells out what is looked at of a row; of a shorter one all, where the rule takes that."""
     leading, trailing = _missing(tensor, reach)
@@ -765,7 +807,7 @@ def _deepened(
 # ---- several rows
 
 
-def _aligned(g: Generator, named: dict[str, Any], rowed: list[Tensor], reach: Reach) -> dict[str, Any] | None:
+def _aligned(g: Caller, named: dict[str, Any], rowed: list[Tensor], reach: Reach) -> dict[str, Any] | None:
     """The arguments with the same row at the same place wherever there is one; None where these cannot be
     brought about.
     """
@@ -795,7 +837,7 @@ def _aligned(g: Generator, named: dict[str, Any], rowed: list[Tensor], reach: Re
     return _mapped(named, lambda t: _with_row(t, joined))
 
 
-def _joined(g: Generator, named: dict[str, Any], rowed: list[Tensor]) -> dict[str, Any] | None:
+def _joined(g: Caller, named: dict[str, Any], rowed: list[Tensor]) -> dict[str, Any] | None:
     """The arguments where different rows have to be the same; None where these stand at different places."""
     first = rowed[0]
     row = _row_in(first)
@@ -814,7 +856,7 @@ def _joined(g: Generator, named: dict[str, Any], rowed: list[Tensor]) -> dict[st
     return _mapped(named, lambda t: _with_row(t, row))
 
 
-def _equate(g: Generator, a: Part, b: Part) -> None:
+def _equate(g: Caller, a: Part, b: Part) -> None:
     """Requires two parts of rows to have the same dims."""
     if a == b:
         return
@@ -822,7 +864,7 @@ def _equate(g: Generator, a: Part, b: Part) -> None:
     _related(g, relation("equal", a, b), f"the sizes *{a.short} and *{b.short} have to be equal")
 
 
-def _related(g: Generator, needed: Relation, reason: str) -> None:
+def _related(g: Caller, needed: Relation, reason: str) -> None:
     """Requires rows to be related."""
     _declared(g, [needed.truth])
     g.require(needed.holds, reason)
@@ -833,7 +875,7 @@ def _is_mixed(value: Any) -> bool:
     return isinstance(value, tuple) and len({place_of(t.shape) for t in value if isinstance(t, Tensor)}) > 1
 
 
-def _padded(g: Generator, tensor: Tensor, trailing: int) -> Tensor:
+def _padded(g: Caller, tensor: Tensor, trailing: int) -> Tensor:
     """The tensor with so many dims behind its row, those that it has not as 1."""
     missing = trailing - (tensor.rank - 1 - (place_of(tensor.shape) or 0))
     return tensor if missing <= 0 else _split(g, tensor, 0, missing)

@@ -17,19 +17,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
 from math import prod
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from . import relations
 from .dims import Dim, Symbol, Term, evaluate, lone_atom, maximum, sym
 from .formula import Formula, any_of, eq, free_symbols, ge, le, ne
 from .parts import Part, Row, count, depth, dim_at, rank
-
-if TYPE_CHECKING:
-    from .system import Domain
 
 DEEPEST: Final = 6
 """The largest rank that is looked at where a call needs every dim of a row that has no largest rank."""
@@ -154,21 +150,20 @@ def _counts(symbols: Iterable[str], name: str) -> tuple[Part, ...]:
     return tuple((_row(f"{name}{m[2] or '[:]'}") or ())[0] for m in matches)
 
 
-def deepened(domain: Domain, wanted: Deeper) -> Domain:
-    """The domain with more symbols of its rows, and what holds of them whatever the input."""
-    declared = [a for a in domain.assumptions if a not in domain.axioms]
-    declared += [le(rank(name), most) for name, most in wanted.bounded.items()]
-    known = dict.fromkeys(domain.symbols)
+def deepened(symbols: Iterable[str], wanted: Deeper) -> tuple[str, ...]:
+    """The symbols of a domain with those that are wanted, and with the ranks, dims and products that the
+    axioms of either speak of.
+    """
+    known = dict.fromkeys(symbols)
     known |= dict.fromkeys(s for s in wanted.symbols if relations.relation_of(s) is not None)
-    for name, own in _by_row((*domain.symbols, *wanted.symbols)).items():
+    for name, own in _by_row((*known, *wanted.symbols)).items():
         leading, trailing = depth(own, name)
         for index in (*range(leading), *range(-trailing, 0)):
             known[str(dim_at(name, index))] = None
         for part in _counts(own, name):
             known |= dict.fromkeys(map(str, (count(part), count(_inner(part, leading, trailing)))))
     relations.deepened(known)
-    assumptions = dict.fromkeys((*declared, *axioms(known)))
-    return replace(domain, symbols=tuple(known), assumptions=tuple(assumptions))
+    return tuple(known)
 
 
 def axioms(symbols: Iterable[str]) -> tuple[Formula, ...]:

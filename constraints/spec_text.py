@@ -90,7 +90,7 @@ def parse_spec(inputs: Inputs, assume: str | Iterable[str] = ()) -> Spec:
     domain = Domain(tuple(reader.symbols), _unique((*lows, *reader.divisors, *sizes, *given)))
     if reader.rows:
         domain = replace(domain, symbols=(*domain.symbols, *(str(parts.rank(name)) for name in reader.rows)))
-        domain = rows.deepened(domain, rows.Deeper(rows.mentioned(given)))
+        domain = domain.deepened(rows.Deeper(rows.mentioned(given)))
     return Spec(declared, domain)
 
 

@@ -10,11 +10,12 @@ from enum import Enum
 from functools import cached_property
 from typing import Literal, Protocol
 
-from .formula import Formula, all_of, negate
+from .formula import Formula, all_of, le, negate
 from .intervals import Interval, Ranges, narrow
 from .language import Constraint, Note, Value
+from .parts import rank
 from .program import Origin, Program
-from .rows import axioms, names
+from .rows import Deeper, axioms, deepened, names
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,13 @@ class Domain:
     def declared(self) -> tuple[Formula, ...]:
         """The assumptions without the axioms."""
         return tuple(a for a in self.assumptions if a not in self.axioms) if self.rows else self.assumptions
+
+    def deepened(self, wanted: Deeper) -> Domain:
+        """The domain with more symbols of its rows, bounds on their ranks, and the axioms of all."""
+        symbols = deepened(self.symbols, wanted)
+        bounds = (le(rank(name), most) for name, most in wanted.bounded.items())
+        declared = (*self.declared, *bounds, *axioms(symbols))
+        return Domain(symbols, (*dict.fromkeys(declared),))
 
 
 def ranges_of(formulas: tuple[Formula, ...]) -> Ranges:

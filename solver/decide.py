@@ -154,7 +154,7 @@ class Decision:
 
     @property
     def summary(self) -> refine.Summary:
-        """The same as facts and relations; `refine.condition` says it in a line."""
+        """The accepted set as facts and relations, whose text is one line."""
         return self.told().summary
 
     @property

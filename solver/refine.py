@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from ..constraints.dims import Dim, Term, sym, total
 from ..constraints.formula import And, Formula, all_of, any_of, conjuncts, eq, ne
@@ -15,10 +14,7 @@ from .facts import fact, facts
 from .judge import Judge
 from .shorten import between, needed, simplify
 
-if TYPE_CHECKING:
-    from .decide import Decision
-
-__all__ = ["Summary", "condition", "fact", "fact_formula", "fact_text", "facts", "simplify", "summary"]
+__all__ = ["Summary", "fact", "fact_formula", "fact_text", "facts", "simplify", "summary"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +113,3 @@ def _range_text(name: str, low: int | None, high: int | None) -> str:
     if low is not None and low == high:
         return f"{name} = {low}"
     return f"{'' if low is None else f'{low} <= '}{name}{'' if high is None else f' <= {high}'}"
-
-
-def condition(decision: Decision) -> str:
-    """The accepted sizes of a decision in one line."""
-    return str(decision.summary)

@@ -17,7 +17,7 @@ import numpy
 
 from ..constraints.formula import eq
 from .arrays_of_tensors import ArrayOfTensor
-from .numbers import Real, Size, larger, smaller
+from .numbers import AS_ARRAY, Real, Size, larger, smaller
 
 _WHOLE, _FLOAT, _TRUTH = map(numpy.dtype, (numpy.int64, numpy.float64, numpy.bool_))
 
@@ -293,3 +293,5 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
 }
 """What stands for functions of NumPy's while a program is recorded."""
 _PLAIN: Final = {name: getattr(numpy, name) for name in FUNCTIONS}
+
+AS_ARRAY.update(__array__=array_of, __array_ufunc__=computed)

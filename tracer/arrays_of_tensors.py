@@ -8,7 +8,7 @@ the shape is. Functions that are not known to do the same end the run.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy
 import torch
@@ -17,10 +17,8 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from .numbers import Real, Size, larger
 from .real_tensors import dtype_name
+from .recorder import Recorder
 from .symbolic import SymbolicTensor
-
-if TYPE_CHECKING:
-    from .record import Recording
 
 torch_numpy: Any = torch._numpy
 
@@ -135,7 +133,7 @@ class ArrayOfTensor(NDArrayOperatorsMixin):
     __hash__ = None  # type: ignore[assignment]
 
 
-def called(run: Recording, name: str, args: Any, kwargs: Mapping[str, Any]) -> Any:
+def called(run: Recorder, name: str, args: Any, kwargs: Mapping[str, Any]) -> Any:
     """What a function of NumPy's gives, by this name."""
     if name not in _SAME:
         return run.give_up(f"numpy.{name} of an array without data")
@@ -143,7 +141,7 @@ def called(run: Recording, name: str, args: Any, kwargs: Mapping[str, Any]) -> A
 
 
 def _attempted(
-    run: Recording, name: str, function: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]
+    run: Recorder, name: str, function: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]
 ) -> Any:
     """A refusal of torch's NumPy need not be one of NumPy's. (What sizes have to satisfy is no error, but
     written down by the rules of the operators.)
@@ -181,7 +179,7 @@ def _ours(value: Any) -> Any:
     return value
 
 
-def _run_of(value: Any) -> Recording | None:
+def _run_of(value: Any) -> Recorder | None:
     """The run that a size among these belongs to."""
     if isinstance(value, list | tuple):
         return next((run for part in value if (run := _run_of(part)) is not None), None)

@@ -5,13 +5,12 @@ the widest.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import torch
 from torch.utils import _pytree as pytree
 
-if TYPE_CHECKING:
-    from .record import Recording
+from .recorder import Recorder
 
 LOWER: Final = frozenset(
     """
@@ -50,7 +49,7 @@ NOT_FOLLOWED: Final = frozenset(
 
 
 def cast(
-    run: Recording, op: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    run: Recorder, op: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments of a call within a region of autocast."""
     if op in NOT_FOLLOWED:

@@ -10,21 +10,19 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import nn
 
 from ..constraints.dims import Dim, Term, symbols
 from .numbers import Size
+from .recorder import Recorder
 from .symbolic import SymbolicTensor, item
-
-if TYPE_CHECKING:
-    from .record import Recording
 
 
 @contextlib.contextmanager
-def chosen_modules(run: Recording) -> Iterator[None]:
+def chosen_modules(run: Recorder) -> Iterator[None]:
     """While this lasts, containers of modules take data for keys."""
     by_name, by_place = nn.ModuleDict.__getitem__, nn.ModuleList.__getitem__
 
@@ -48,12 +46,12 @@ def chosen_modules(run: Recording) -> Iterator[None]:
         nn.ModuleDict.__getitem__, nn.ModuleList.__getitem__ = by_name, by_place  # type: ignore[method-assign]
 
 
-def _data(run: Recording, place: Dim) -> bool:
+def _data(run: Recorder, place: Dim) -> bool:
     """Do the data alone decide the place?"""
     return isinstance(place, Term) and symbols(place) <= run.generator.said.unbacked.keys()
 
 
-def _pattern(run: Recording, text: str) -> re.Pattern[str] | None:
+def _pattern(run: Recorder, text: str) -> re.Pattern[str] | None:
     """The texts that a text is with an integer for each datum in it; None of a text without."""
     names = [name for name in run.generator.said.unbacked if name in text]
     if not names:
@@ -63,7 +61,7 @@ def _pattern(run: Recording, text: str) -> re.Pattern[str] | None:
     return re.compile("".join(r"\d+" if i % 2 else re.escape(part) for i, part in enumerate(parts)))
 
 
-def _one_of(run: Recording, modules: list[nn.Module | None], key: object) -> nn.Module:
+def _one_of(run: Recorder, modules: list[nn.Module | None], key: object) -> nn.Module:
     """The first, which stands for all of them."""
     first = next((module for module in modules if module is not None), None)
     if first is None:

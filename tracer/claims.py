@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
@@ -19,15 +19,13 @@ from ..constraints.rows import place_of, rank_of
 from ..constraints.spec_text import SpecError
 from .numbers import Size
 from .origins import here
+from .recorder import Recorder
 from .symbolic import SymbolicTensor
-
-if TYPE_CHECKING:
-    from .record import Recording
 
 REVEAL = "reveal_shape"
 """The operator of the node that stands for a call of `reveal_shape`."""
 
-_names: WeakKeyDictionary[Recording, dict[str, Dim]] = WeakKeyDictionary()
+_names: WeakKeyDictionary[Recorder, dict[str, Dim]] = WeakKeyDictionary()
 """What the names in claims stand for, in each run."""
 
 
@@ -42,7 +40,7 @@ def recorded(kind: str, value: Any, text: str) -> None:
     known = _names.get(run)
     if known is None:
         known = _names[run] = {name: sym(name) for name in run.spec.domain.symbols}
-    found = run._lower(value, {})
+    found = run.lower(value, {})
     if isinstance(found, Tensor):
         reason = f"the claim is {_bracketed(text)}, the shape {str(found).removeprefix(found.dtype or '')}"
         found = _reached(run, found, text, reason)
@@ -51,7 +49,7 @@ def recorded(kind: str, value: Any, text: str) -> None:
         run.give_up(f"a claim on a value of which nothing is known: {text}")
 
 
-def _reached(run: Recording, tensor: Tensor, text: str, reason: str) -> Tensor:
+def _reached(run: Recorder, tensor: Tensor, text: str, reason: str) -> Tensor:
     """A tensor of any rank, spelt out as far as a claim speaks of it."""
     if place_of(tensor.shape) is None:
         return tensor
@@ -85,18 +83,18 @@ def _bracketed(text: str) -> str:
     return text if text.startswith("[") else f"[{text}]"
 
 
-def run_of(value: Any) -> Recording | None:
+def run_of(value: Any) -> Recorder | None:
     """The run that is being recorded, if one is."""
     if isinstance(value, SymbolicTensor | Size):
-        return cast("Recording", value.run)
+        return value.run
     mode = _get_current_function_mode()  # type: ignore[no-untyped-call]
     return getattr(mode, "run", None)
 
 
-def tell(run: Recording, op: str, value: Any, **more: str) -> None:
+def tell(run: Recorder, op: str, value: Any, **more: str) -> None:
     """A node that computes nothing: it says that the program has this value here."""
     ids: dict[int, Ref] = {}
-    argument = run._argument(run._lower(value, ids), ids)
+    argument = run.argument(run.lower(value, ids), ids)
     run.nodes.append(Node(op, (("input", argument), *more.items()), (), here(run.names)))
 
 

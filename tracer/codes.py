@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import weakref
 from collections.abc import Callable
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Concatenate as After
 from typing import ParamSpec, TypeVar
 
@@ -32,3 +33,14 @@ def per_code(read: Callable[After[CodeType, Where], Read]) -> Callable[After[Cod
         return found[where]
 
     return look_up
+
+
+@per_code
+def instructions(code: CodeType) -> dict[int, dis.Instruction]:
+    """The instructions of the code by their offsets in bytes."""
+    return {i.offset: i for i in dis.get_instructions(code)}
+
+
+def instruction(frame: FrameType) -> dis.Instruction:
+    """The instruction that the frame is executing."""
+    return instructions(frame.f_code)[frame.f_lasti]

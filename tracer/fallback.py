@@ -7,7 +7,7 @@ at both a constant: likely, not certain, hence `approximate`. Anything else is D
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import torch
 from msgspec import structs
@@ -19,17 +19,15 @@ from ..constraints.language import Dyn, Layout, Note, Tensor, Value
 from ..constraints.rows import sizes
 from .numbers import Size
 from .real_tensors import value_of
+from .recorder import Recorder
 from .symbolic import SymbolicTensor
-
-if TYPE_CHECKING:
-    from .record import Recording
 
 _PRIMES: Final = (
     2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97,
 )  # fmt: skip
 
 
-def estimated(run: Recording, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
+def estimated(run: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
     """The result of a call whose operator has no rule, noted as approximate; Dyn where it is not found."""
     if func is None:
         return Dyn
@@ -54,7 +52,7 @@ def estimated(run: Recording, func: Any, args: tuple[Any, ...], kwargs: dict[str
     return value
 
 
-def _examples(run: Recording) -> Iterator[dict[str, int]]:
+def _examples(run: Recorder) -> Iterator[dict[str, int]]:
     """Two assignments that satisfy what is known, of distinct primes where these do."""
     known = run.known()
     names = sorted({n for f in known for n in free_symbols(f)} | set(run.spec.domain.symbols))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ..constraints.dims import (
     Apply,
@@ -35,10 +35,8 @@ from .cells import REAL, REPEATED, Cell, alike, sizes_of, weakened, with_sizes
 from .heap import look
 from .numbers import size
 from .origins import here
+from .recorder import Recorder
 from .sequences import Repeated, Repeating, RepeatingTuple, another
-
-if TYPE_CHECKING:
-    from .record import Recording
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,7 @@ class Gathered:
 class Families:
     """The families of a run. A family goes by the name of its symbol in the iteration that stands for all."""
 
-    def __init__(self, run: Recording) -> None:
+    def __init__(self, run: Recorder) -> None:
         self.run = run
         self._bodies: dict[str, Body] = {}
         """By family, where it comes from."""
@@ -362,7 +360,7 @@ def _pairs(one: Cell, other: Cell) -> Iterator[tuple[Dim, Dim] | None]:
 class _Join:
     """One cell for several, where a size that differs is a symbol."""
 
-    def __init__(self, run: Recording, k: str, ways: Sequence[Way], unknown: Collection[str]) -> None:
+    def __init__(self, run: Recorder, k: str, ways: Sequence[Way], unknown: Collection[str]) -> None:
         self.run, self._k, self._ways = run, k, ways
         self._data = frozenset((*unknown, *(name for way in ways for name in way.data)))
         """What a size is joined for that it depends on."""

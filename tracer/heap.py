@@ -38,8 +38,9 @@ import torch
 from .cells import REAL, REPEATED, Cell, ClassAttribute, Content, Item, Local, Member, Place, Slot, sizes_of
 from .codes import per_code
 from .liveness import live
-from .numbers import Real, Run, Size
+from .numbers import Real, Size
 from .origins import is_inner
+from .recorder import Recorder
 from .sequences import Handle, Lazy, Repeated, Repeating, RepeatingTuple, physical
 from .symbolic import Sizes, SymbolicTensor
 
@@ -60,7 +61,7 @@ class Unseen(Exception):
     """There is state that a walk cannot look into."""
 
 
-def walk(run: Run, frames: Sequence[FrameType], called: Called) -> Cell:
+def walk(run: Recorder, frames: Sequence[FrameType], called: Called) -> Cell:
     """What the frames may still see, and what they call sees; its value has all things that were met, by
     identity.
 
@@ -72,7 +73,7 @@ def walk(run: Run, frames: Sequence[FrameType], called: Called) -> Cell:
     return walker.from_roots((name, frame.f_locals[name], Local(frame, name)) for frame, name in seen)
 
 
-def walk_from(run: Run, holder: dict[str, Any], called: Called) -> Cell:
+def walk_from(run: Recorder, holder: dict[str, Any], called: Called) -> Cell:
     """What is seen of the values in a dict, and what is seen by what is called.
 
     Raises Unseen where there is state that cannot be looked into.
@@ -81,7 +82,7 @@ def walk_from(run: Run, holder: dict[str, Any], called: Called) -> Cell:
     return walker.from_roots((name, value, Item(holder, name)) for name, value in holder.items())
 
 
-def look(run: Run, value: Any) -> Cell:
+def look(run: Recorder, value: Any) -> Cell:
     """What is to be seen of one value."""
     return _Walk(run, {}).cell(value, _Where("", None, 0))
 
@@ -230,7 +231,7 @@ class _Where:
 class _Walk:
     """One walk. A method writes down what its table says: a value, or a thing, which has an identity."""
 
-    def __init__(self, run: Run, called: Called) -> None:
+    def __init__(self, run: Recorder, called: Called) -> None:
         self.run = run
         self.called = called
         self.names = frozenset[str]().union(*(_names(code) for _, code in called))

@@ -11,7 +11,7 @@ import functools
 import importlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch._higher_order_ops import utils as hop_utils
@@ -21,11 +21,8 @@ from torch.utils import _pytree as pytree
 from ..constraints.formula import Formula, eq, ge
 from .control import CONTROL, Branch
 from .numbers import dim_of
+from .recorder import Recorder
 from .symbolic import SymbolicTensor
-
-if TYPE_CHECKING:
-    from .record import Recording
-
 
 scans = importlib.import_module("torch._higher_order_ops.associative_scan")
 """The module, whose name in the package is that of its function."""
@@ -34,7 +31,7 @@ scans = importlib.import_module("torch._higher_order_ops.associative_scan")
 class _Called:
     """The host of one call: functions are the program's own."""
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recorder) -> None:
         self.recording = recording
         self.returned: Any = None
         """How what the last function returned is built of its leaves."""
@@ -58,7 +55,7 @@ def _plain() -> tuple[Any, Any, Any]:
 
 
 @contextlib.contextmanager
-def entered(recording: Recording) -> Iterator[None]:
+def entered(recording: Recorder) -> Iterator[None]:
     """Higher-order operators call the functions that they are given; everything is as before afterwards."""
     call, compile_and_call, generic_scan = _plain()
 
@@ -106,7 +103,7 @@ def uncompiled() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _vmap_by_rows(recording: Recording) -> Iterator[None]:
+def _vmap_by_rows(recording: Recorder) -> Iterator[None]:
     """`vmap(f)` calls f once, on one slice of each mapped argument, and stacks what it returns."""
     from torch._functorch import apis
     checks: Any = importlib.import_module("torch._functorch.vmap")

@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from types import CodeType, FrameType
 from typing import Any, Final
 
-from .codes import per_code
-from .sequences import instructions
+from .codes import instructions, per_code
 
 _ENDS: Final = frozenset(
     """

@@ -33,7 +33,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from enum import Enum, auto
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, TypeVar
+from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 
 import torch
 
@@ -53,8 +53,9 @@ from ..constraints.formula import (
 from ..constraints.language import Constraint, Dynamic, Tensor
 from ..constraints.program import Iteration, Node, Ref
 from ..constraints.system import Answer
-from . import control, higher_order, merging, sequences
+from . import control, higher_order, sequences
 from .cells import LASTING, Cell, Place, alike, runs, with_sizes
+from .codes import instruction, instructions
 from .families import Families, Gathered, Way
 from .heap import Function, Unseen, function_of, look, walk
 from .laws import AsWritten, Check, Growth, Knowledge, Law, Things, Unlike, guess
@@ -62,12 +63,9 @@ from .ledger import Mark, Position
 from .numbers import Real, size
 from .origins import here, is_inner, is_of_package
 from .plans import NotSummarised, Plans, Site, Turn
-from .sequences import Handle, Lazy, Repeated, RepeatingTuple, instruction, instructions, physical, refill
+from .recorder import Recorder
+from .sequences import Handle, Lazy, Repeated, RepeatingTuple, physical, refill
 from .symbolic import SymbolicTensor
-
-if TYPE_CHECKING:
-    from .merging import MergedCall
-    from .record import Recording
 
 T = TypeVar("T")
 
@@ -104,8 +102,9 @@ class _Ended:
 class Loop:
     """One execution of a `for` over a symbolic sequence."""
 
-    def __init__(self, run: Recording, sequence: Lazy, site: Site, frame: FrameType) -> None:
+    def __init__(self, run: Recorder, sequence: Lazy, site: Site, frame: FrameType) -> None:
         self.run, self.sequence, self.site = run, sequence, site
+        self.loops: Loops = run.loops
         self.count = run.simplified(sequence.count)
         self.index = ""
         self.stage: Stage | None = None
@@ -167,11 +166,11 @@ class Loop:
     def left(self) -> None:
         """The program has let go of the iterator."""
         if self.stage in (Stage.GUESS, Stage.ALL):
-            self.run.loops.fails(self.failed("the loop is left before its end"))
+            self.loops.fails(self.failed("the loop is left before its end"))
         self._end()
 
     def fail(self, reason: str) -> NoReturn:
-        raise self.run.loops.fails(self.failed(reason))
+        raise self.loops.fails(self.failed(reason))
 
     def failed(self, reason: str) -> NotSummarised:
         """Why the recording has to start again."""
@@ -180,18 +179,18 @@ class Loop:
 
     def _begin(self, handle: Handle, frame: FrameType) -> Iterator[Any]:
         maker, self._maker = self._maker, None
-        peeled = self.run.loops.plans.peeled(self.site)
+        peeled = self.loops.plans.peeled(self.site)
         frames = maker and _driven_by(handle, self.site, maker, frame)
-        if isinstance(self.count, int) and not self.run.loops.plans.summarises(self.site):
+        if isinstance(self.count, int) and not self.loops.plans.summarises(self.site):
             return self._one_by_one() if self.count >= MANY else self.sequence.all()
-        self._last = self.run.loops.plans.peeled_behind(self.site)
+        self._last = self.loops.plans.peeled_behind(self.site)
         few = peeled is None or (isinstance(self.count, int) and self.count <= peeled + self._last + 1)
         if not frames or few or peeled is None:
             return self.sequence.all()
         self._frames = frames
         self._own = {function_of(f.f_code) for f in frames}
         self.called = {function_of(f.f_code): f.f_globals for f in frames}
-        self.called.update(self.run.loops.plans.called(self.site))
+        self.called.update(self.loops.plans.called(self.site))
         self.gathers = frames[-1] if frames[-1].f_code.co_name == "<listcomp>" else None
         self.index = self.run.index(_target(frame))
         return self._iterations(self.count, peeled)
@@ -202,14 +201,14 @@ class Loop:
 
     def _end(self) -> None:
         self.stage = None
-        self.run.loops.leave(self)
+        self.loops.leave(self)
         self._frames, self.gathers = (), None
 
     # ---- the iterations
 
     def _iterations(self, n: Dim, first: int) -> Iterator[Any]:
         run, k = self.run, self.index
-        run.loops.enter(self)
+        self.loops.enter(self)
         start, self._first = self._look(), first
         for i in range(first):
             if not run.truth(ge(n, i + 1)):
@@ -246,8 +245,8 @@ class Loop:
                 self._conclude(mark, begun, found, n, first)
             self._filled = self._whole(law, n)
             self._make(law, found, n, carry=False)
-            run.loops.met |= _tensors(found)
-            run.loops.ended[k] = self.site
+            self.loops.met |= _tensors(found)
+            self.loops.ended[k] = self.site
         if self._last:
             yield from self._element(n, Stage.ITSELF)
         return self._end()
@@ -276,7 +275,7 @@ class Loop:
     def _look(self) -> Cell:
         """The state of the program, as far as the body can see."""
         try:
-            with torch._C.DisableTorchFunction(), self.run.loops.unwatched():
+            with torch._C.DisableTorchFunction(), self.loops.unwatched():
                 return walk(self.run, self._frames, self.called)
         except Unseen as reason:
             self.fail(f"{reason} cannot be seen")
@@ -289,7 +288,7 @@ class Loop:
 
     def _attempt(self, compare: Callable[[], T]) -> T:
         try:
-            with self.run.loops.unwatched():
+            with self.loops.unwatched():
                 return compare()
         except Unlike as trail:
             self.fail(f"{trail} goes on in a way that is not understood")
@@ -337,13 +336,13 @@ class Loop:
     def _unknown(self) -> Term:
         """Stands for a number that may not be looked at."""
         name = self.run.index("some")
-        self.run.loops.ended[name] = self.site
+        self.loops.ended[name] = self.site
         return sym(name)
 
     def _put(self, cell: Cell, value: Any) -> None:
         if cell.place is None:
             self.fail(f"{cell.trail} changes where it cannot be written to")
-        self.run.loops.remember(cell.place)
+        self.loops.remember(cell.place)
         cell.place.write(value)
 
     def _made(self, law: Law, cell: Cell, dims: tuple[Dim, ...], carry: bool) -> Any:
@@ -387,7 +386,7 @@ class Loop:
                 self._grow(child, member, value, carry)
             return
         if isinstance(cell.value, list):
-            self.run.loops.remember_list(cell.value)
+            self.loops.remember_list(cell.value)
             refill(cell.value, members)
         else:
             self._put(cell, RepeatingTuple(members))
@@ -444,12 +443,12 @@ class Loop:
             yield from ((id(one), tuple(member.held for member in one.cell.children)) for one in lists)
             return
         count = run.generator.fresh("count", 0, n - self._first)
-        made = run.loops.families.joined(run.index("kept"), count, ways, self.index)
+        made = self.loops.families.joined(run.index("kept"), count, ways, self.index)
         if made is None:
             self.fail("the elements that a list gathers differ in more than their shape")
         body, cells = made
         for one, cell in zip(lists, cells, strict=True):
-            several = run.loops.families.gathered(body, cell)
+            several = self.loops.families.gathered(body, cell)
             yield id(one), (*(member.held for member in one.cell.children), several)
 
     def _is_of_sizes(self, turn: Turn) -> bool:
@@ -482,7 +481,7 @@ class Loop:
         if self._last or symbols(self.count).isdisjoint(free_symbols(formula)):
             return
         if self.run.judged(formula, (le(now, self.count - 2),)) is not Answer.SOMETIMES:
-            self.run.loops.plans.suspect(self.site)
+            self.loops.plans.suspect(self.site)
 
     def _conclude(self, mark: Mark, start: Position, found: Cell, n: Dim, first: int) -> None:
         """What the body said of k, it said of all k; what it learnt of k is forgotten."""
@@ -558,7 +557,7 @@ class Loop:
         same = all(alike(ways[-1], cell, self.run.simplified) for cell in ways)
         if sized_by_data or not same or any(_mentions(cell, self.index) for cell in ways):
             return self._close_family(gathered)
-        self.run.loops.remember_list(gathered)
+        self.loops.remember_list(gathered)
         refill(gathered, _members(self.run, runs(cells[: len(members)], self.run.simplified)))
 
     def _look_at(self, elements: list[Any]) -> list[Cell]:
@@ -584,7 +583,7 @@ class Loop:
         if not same:
             whole = whole.between(len(first), len(last))
         members = [whole] if same else [*(m.cell.held for m in first), whole, *(m.cell.held for m in last)]
-        self.run.loops.remember_list(gathered)
+        self.loops.remember_list(gathered)
         refill(gathered, members)
 
     def _families(
@@ -593,7 +592,7 @@ class Loop:
         """For each list what stands for the elements of all n iterations; and whether it does so for those
         that other iterations have given, too.
         """
-        families = self.run.loops.families
+        families = self.loops.families
         by_sizes = any(self._is_of_sizes(turn) for way in self._ended for turn in way.turns)
         if by_sizes and any(not families.alike(ways[0].cells, way.cells) for way in ways):
             self.fail("sizes decide which of several shapes the elements of a list have")
@@ -630,7 +629,7 @@ def _given(law: Law, found: Cell, before: Mapping[int, int]) -> Iterator[tuple[i
         yield from _given(child, member, before)
 
 
-def _members(run: Recording, found: list[tuple[Dim, Cell]]) -> Iterator[Any]:
+def _members(run: Recorder, found: list[tuple[Dim, Cell]]) -> Iterator[Any]:
     """The members of a list, from how many equal ones stand side by side."""
     for count, one in found:
         element = one.value if one.place is None else one.place.read()
@@ -704,9 +703,9 @@ def _driven_by(
 
 
 _PACKAGE: Final = __name__.partition(".")[0] + "."
-_GOING_THROUGH: Final = {control.__file__, higher_order.__file__, merging.__file__}
+_GOING_THROUGH: Final = {control.__name__, higher_order.__name__, f"{__package__}.merging"}
 _CONSUMING: Final = ("symbolic_list", "symbolic_sum", "<listcomp>", "__torch_function__")
-"""Files and functions of this package that call what the program gives them."""
+"""Modules and functions of this package that call what the program gives them."""
 
 
 def _is_ours(frame: FrameType) -> bool:
@@ -722,7 +721,7 @@ def _is_programs(frame: FrameType, run: CodeType) -> bool:
     outer = frame.f_back
     while outer is not None:
         code = outer.f_code
-        through = code.co_filename in _GOING_THROUGH or code.co_name in _CONSUMING
+        through = outer.f_globals.get("__name__") in _GOING_THROUGH or code.co_name in _CONSUMING
         if is_of_package(code.co_filename) and not through:
             return code is run
         outer = outer.f_back
@@ -749,7 +748,7 @@ def _paused() -> Iterator[None]:
 class Loops:
     """The loops of one run that are under way."""
 
-    def __init__(self, run: Recording, plans: Plans) -> None:
+    def __init__(self, run: Recorder, plans: Plans) -> None:
         self.run, self.plans = run, plans
         self.failure: NotSummarised | None = None
         """Why the run has to end, where that could not be raised when it came up."""
@@ -758,7 +757,7 @@ class Loops:
         self.families = Families(run)
         self.met: dict[int, SymbolicTensor] = {}
         """Tensors that loops have left behind, by identity."""
-        self.calls: list[MergedCall] = []
+        self.calls: list[Any] = []
         """The calls whose ways are being merged, the innermost last."""
         self._active: list[Loop] = []
         self._closing: list[tuple[FrameType, Loop]] = []
@@ -831,11 +830,11 @@ class Loops:
         self._watch()
         self._active.append(loop)
 
-    def enter_call(self, call: MergedCall) -> None:
+    def enter_call(self, call: Any) -> None:
         self._watch()
         self.calls.append(call)
 
-    def leave_call(self, call: MergedCall) -> None:
+    def leave_call(self, call: Any) -> None:
         self.calls.remove(call)
         self._rest()
 
@@ -872,7 +871,7 @@ class Loops:
             if id(code) in self._noted:
                 return
             function = function_of(code)
-            watching: tuple[Loop | MergedCall, ...] = (*self._active, *self.calls)
+            watching: tuple[Any, ...] = (*self._active, *self.calls)
             news = [one for one in watching if function not in one.called]
             never = is_inner(code.co_filename) or _is_ours(frame)
             if news and not never and _is_programs(frame, type(self.run).run.__code__):

@@ -23,7 +23,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import Any, Final, NoReturn
 
 import torch
 from msgspec import structs
@@ -40,12 +40,11 @@ from .cells import Cell, sizes_of, weakened, with_sizes
 from .handlers import is_guarded
 from .heap import Function, Unseen, look, walk_from
 from .laws import Unlike
+from .loops import Loops
 from .numbers import size
 from .origins import REFUSALS, here, is_defect, of_error
 from .plans import Chosen, NotSummarised, Site, Turn
-
-if TYPE_CHECKING:
-    from .record import Recording
+from .recorder import Recorder
 
 MAX_WAYS: Final = 64
 """How many ways through a call are looked at."""
@@ -60,7 +59,7 @@ def site_of(module: torch.nn.Module) -> Site:
 class Calls:
     """The calls of modules that a run is in, and the loops over a number of elements."""
 
-    def __init__(self, run: Recording, of_module: bool) -> None:
+    def __init__(self, run: Recorder, of_module: bool) -> None:
         self.run = run
         self._sites: list[Site] = []
         self._outermost = int(of_module)
@@ -92,7 +91,8 @@ class Calls:
     def _call(
         self, original: Any, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        loops, site = self.run.loops, site_of(module)
+        loops: Loops = self.run.loops
+        site = site_of(module)
         self._sites.append(site)
         try:
             if loops.plans.merges(site) and loops.summarising is None:
@@ -105,10 +105,10 @@ class Calls:
     @property
     def turning(self) -> MergedCall | None:
         """The call whose ways are being merged, and to which a branch belongs that is met now."""
-        loops = self.run.loops
+        loops: Loops = self.run.loops
         if not loops.calls:
             return None
-        call = loops.calls[-1]
+        call: MergedCall = loops.calls[-1]
         if loops.summarising is not None:
             call.fail("it branches in a loop")
         return call
@@ -126,7 +126,7 @@ class Calls:
         """The path is about to fork. If it can be, the call is merged that it is in, or the loop summarised,
         the innermost first.
         """
-        loops = self.run.loops
+        loops: Loops = self.run.loops
         if loops.plans.merging and loops.summarising is None:
             for site in reversed(self._sites[self._outermost :]):
                 if loops.plans.choose(site):
@@ -141,7 +141,7 @@ class Calls:
         """Of the loops that have begun within so many others, the innermost is to be summarised, if that was
         not tried yet.
         """
-        loops = self.run.loops
+        loops: Loops = self.run.loops
         for site in reversed(self._sites[around:]):
             if site.is_loop and loops.plans.choose(site):
                 raise loops.fails(Chosen(site, "it is to be summarised", {}))
@@ -186,9 +186,10 @@ class WayRefused(BaseException):
 class MergedCall:
     """One call that is run for each of its ways. `seen` is what it is made with."""
 
-    def __init__(self, run: Recording, site: Site, call: Callable[[], Any], seen: dict[str, Any]) -> None:
+    def __init__(self, run: Recorder, site: Site, call: Callable[[], Any], seen: dict[str, Any]) -> None:
         self.run, self.site = run, site
-        self.called: dict[Function, dict[str, Any]] = dict(run.loops.plans.called(site))
+        self.loops: Loops = run.loops
+        self.called: dict[Function, dict[str, Any]] = dict(self.loops.plans.called(site))
         self.turns: list[Turn] = []
         self.begun = run.position.constraints
         """How many constraints of the path come before it."""
@@ -200,7 +201,7 @@ class MergedCall:
         self._looked_at = 0
 
     def fail(self, reason: str) -> NoReturn:
-        raise self.run.loops.fails(NotSummarised(self.site, reason, self.called))
+        raise self.loops.fails(NotSummarised(self.site, reason, self.called))
 
     def give_up(self, reason: str) -> NoReturn:
         """The way cannot be followed any further. If it is refused before that, it ends there."""
@@ -281,7 +282,7 @@ class MergedCall:
 
     def _run(self) -> tuple[Any, BaseException | None]:
         """Makes the call: what it returns, or raises."""
-        loops, start = self.run.loops, self.run.position
+        loops, start = self.loops, self.run.position
         value: Any = None
         raised: BaseException | None = None
         loops.enter_call(self)
@@ -311,7 +312,7 @@ class MergedCall:
         run, turns = self.run, tuple(self.turns)
         if isinstance(error, REFUSALS) and any(turn.formula is None for turn in turns):
             self.fail("the data decides whether it raises")
-        if self.called.keys() - run.loops.plans.called(self.site).keys():
+        if self.called.keys() - self.loops.plans.called(self.site).keys():
             self.fail("it has come out only now what it calls")
         result = self._look_at([value]) if error is None else None
         said = tuple(
@@ -334,7 +335,7 @@ class MergedCall:
     def _put(self, cell: Cell, value: Any) -> None:
         if cell.place is None:
             self.fail(f"{cell.trail} changes where it cannot be written to")
-        self.run.loops.remember(cell.place)
+        self.loops.remember(cell.place)
         cell.place.write(value)
 
     # ---- all ways
@@ -381,7 +382,7 @@ class MergedCall:
             left = self._agreed([numbers.get(key, (old, old))[1].dims[0] for numbers in moved], ways)
             if left is None:
                 name = run.index("either")
-                run.loops.ended[name] = self.site
+                self.loops.ended[name] = self.site
                 left = sym(name)
             self._put(old, size(run, left))
 

@@ -26,7 +26,8 @@ from ..constraints.dims import Dim, evaluate, sym
 from ..constraints.formula import Formula, all_of, divides, eq, ge, holds, le
 from ..constraints.language import Tensor, product
 from ..constraints.rows import row_of
-from .numbers import Run, Size, size
+from .numbers import Size, size
+from .recorder import Recorder
 from .symbolic import SymbolicTensor
 
 
@@ -180,7 +181,7 @@ def _closes_once(word: str) -> bool:
 class _Recorded:
     """Sizes as a recording has them."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Recorder) -> None:
         self.run = run
 
     def dim(self, n: Any) -> Any:

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
-from types import FrameType
-from typing import Any, NoReturn, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -22,7 +21,7 @@ from ..constraints import formula as logic
 from ..constraints.dims import Dim, Term
 from ..constraints.formula import Formula
 from ..constraints.intervals import EVERYTHING, Ranges, interval
-from ..constraints.system import Answer, Domain
+from ..constraints.system import Answer
 from .conclusive import is_checked
 from .floats import (
     LARGEST,
@@ -42,57 +41,7 @@ from .floats import (
     root_against,
     sum_of,
 )
-
-
-class Run(Protocol):
-    """Who answers where a number or a truth is needed: the run that is being recorded."""
-
-    domain: Domain
-
-    def truth(self, formula: Formula) -> bool:
-        """The outcome of a branch on this condition, on the path that is being recorded."""
-
-    def number(self, term: Term) -> int:
-        """The value of a size, on the path that is being recorded."""
-
-    def insists(self, frame: FrameType) -> None:
-        """In this frame something of Python's makes a size a number."""
-
-    def coin(self) -> bool:
-        """The outcome of a branch on data, on the path that is being recorded."""
-
-    def datum(self, dtype: str | None) -> Any:
-        """A number of this dtype that the data decides."""
-
-    def writes(self, frame: FrameType) -> None:
-        """In this frame a number that depends on sizes is written into a text."""
-
-    def hash(self, size: Size, frame: FrameType) -> int:
-        """The hash of a size that this frame uses as a key."""
-
-    def simplified(self, dim: Dim) -> Dim:
-        """The dim, rewritten by what is known to be equal on the path that is being recorded."""
-
-    def varies(self, dim: Dim) -> bool:
-        """Does the dim stand for many numbers at once: for those of all iterations of a loop?"""
-
-    def require(self, formula: Formula, reason: str, error: type[Exception] | None = RuntimeError) -> None:
-        """The program raises the error unless this holds."""
-
-    def give_up(self, reason: str) -> NoReturn:
-        """The run cannot be followed any further."""
-
-    def divisor(self, term: Term) -> Dim:
-        """A size that others are divided by: its value, where that is found out."""
-
-    def judged(self, formula: Formula, more: Sequence[Formula] = ()) -> Answer:
-        """Does it hold where the path that is being recorded is taken, and some more is known?"""
-
-    def times(self, members: list[Any] | tuple[Any, ...], count: Term) -> Any:
-        """A list or a tuple, so many times one after the other."""
-
-    def guess(self, reason: str) -> bool:
-        """The outcome of a branch that sizes decide in a way that is not followed."""
+from .recorder import Recorder
 
 
 class _Node:
@@ -202,14 +151,13 @@ def _both(a: Any, b: Any, over_dims: Callable[[Dim, Dim], Dim], plain: Callable[
     return size(run, over_dims(x, y))
 
 
-def _arrays() -> Any:
-    """What NumPy is told, imported when NumPy asks: a program may do without it."""
-    from . import arrays
+AS_ARRAY: dict[str, Callable[..., Any]] = {}
+"""What NumPy's protocols get of a size, by the name of the method: `arrays.py` puts its functions here where
+there is NumPy.
+"""
 
-    return arrays
 
-
-def size(run: Run, dim: Dim) -> Any:
+def size(run: Recorder, dim: Dim) -> Any:
     """A dim as the program sees it: an `int`, or a Size."""
     dim = dim if isinstance(dim, int) else run.simplified(dim)
     return dim if isinstance(dim, int) else Size(run, dim)
@@ -232,7 +180,7 @@ def dim_of(value: Any) -> Dim | None:
 def _arithmetic(operation: Callable[[Dim, Dim], Dim], divides: bool = False) -> tuple[Any, Any]:
     """`a op b` and its reflection, for sizes and integers; a division asks that the divisor be not zero."""
 
-    def apply(run: Run, a: Dim, b: Dim) -> Any:
+    def apply(run: Recorder, a: Dim, b: Dim) -> Any:
         if divides:
             if b == 0:
                 raise ZeroDivisionError("integer division or modulo by zero")
@@ -278,7 +226,7 @@ def _comparison(
 class Size(torch.SymInt):
     """An integer of the program whose value is a term over the symbols of its inputs."""
 
-    def __init__(self, run: Run, term: Term) -> None:
+    def __init__(self, run: Recorder, term: Term) -> None:
         self.run = run
         self.term = term
 
@@ -374,10 +322,10 @@ class Size(torch.SymInt):
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         """Called by NumPy."""
-        return _arrays().array_of(self, dtype)
+        return AS_ARRAY["__array__"](self, dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        return _arrays().computed(ufunc, method, inputs, options)
+        return AS_ARRAY["__array_ufunc__"](ufunc, method, inputs, options)
 
     def __float__(self) -> float:
         return float(int(self))
@@ -459,7 +407,7 @@ class Real(torch.SymFloat):
 
     def __init__(
         self,
-        run: Run,
+        run: Recorder,
         ratio: Ratio | None,
         compute: Callable[[], float] | None,
         square: Dim | None = None,
@@ -479,7 +427,7 @@ class Real(torch.SymFloat):
         """Of a number of the program's own, that number."""
 
     @classmethod
-    def of(cls, run: Run, value: float) -> Real:
+    def of(cls, run: Recorder, value: float) -> Real:
         return cls(run, ratio_of(value), lambda: value, near=Near.of(value), constant=value)
 
     @property

@@ -52,7 +52,7 @@ from ..constraints.language import (
 from ..constraints.lifting import bounded
 from ..constraints.opnames import canonical, is_in_place
 from ..constraints.program import Argument, Node, Origin, Program, Ref
-from ..constraints.rows import Deeper, deepened
+from ..constraints.rows import Deeper
 from ..constraints.rules.reach import POINTWISE
 from ..constraints.spec import Declared, Spec
 from ..constraints.system import Answer, Condition, End, Oracle, Path, System
@@ -67,7 +67,6 @@ from .held import Held
 from .higher_order import entered, uncompiled
 from .integers import ARRAYS
 from .keys import MOST, beside
-from .ledger import Ledger
 from .loops import Loop, Loops
 from .memory import OWNING, STRIDING, is_view, remember, storage
 from .merging import Calls, MergedCall
@@ -78,8 +77,21 @@ from .overlaps import require_no_overlap
 from .plans import NotSummarised, Plans, Site, Written
 from .random import DRAWN, drawn_by_python, is_drawn
 from .real_tensors import dtype_name, value_of
+from .recorder import Recorder
 from .repeats import PLAIN_TENSORS, Answered, Call, Slot
-from .sequences import COUNTED, SEVERAL, Repeated, counted, iterate, joined, lazy, physical, settled, times
+from .sequences import (
+    COUNTED,
+    SEVERAL,
+    Lazy,
+    Repeated,
+    counted,
+    iterate,
+    joined,
+    lazy,
+    physical,
+    settled,
+    times,
+)
 from .spread import SpeltOut, Spread
 from .stand_ins import AnotherSource, calls_builtins, sources_of, symbolic_builtins
 from .surroundings import seed, surroundings_kept
@@ -323,8 +335,8 @@ def _over(*args: Any) -> NoReturn:
     raise RuntimeError("this run is over")
 
 
-class Recording(Ledger):
-    """One run along one path. Implements `numbers.Run` for the sizes that it hands out."""
+class Recording(Recorder):
+    """One run along one path."""
 
     def __init__(
         self,
@@ -351,8 +363,8 @@ class Recording(Ledger):
         self.kernels = "cpu" if subject.device.type == "meta" else subject.device.type
         """The type of the device whose kernels run the program; of a model without data the CPU."""
         self.generator.on_cpu = self.kernels == "cpu"
-        self.loops = Loops(self, plans)
-        self.calls = Calls(self, isinstance(subject.target, torch.nn.Module))
+        self.loops: Loops = Loops(self, plans)
+        self.calls: Calls = Calls(self, isinstance(subject.target, torch.nn.Module))
         self.decided = decided
         self.until = until
         """When no new branch is taken any more, by the monotonic clock: a `while` may have no end of them."""
@@ -414,7 +426,7 @@ class Recording(Ledger):
         """Declares more of the rows, for this run and those after it."""
         self.is_narrowed |= bool(wanted.bounded) and not all(made.forced for made in self._made)
         self.limits.update((name, (most, here(self.names))) for name, most in wanted.bounded.items())
-        self.declare(deepened(self.domain, wanted))
+        self.declare(self.domain.deepened(wanted))
         self.spec = dataclasses.replace(self.spec, domain=self.domain)
         self.oracle.domain = self.domain
 
@@ -521,9 +533,9 @@ class Recording(Ledger):
                 self._no_ended(result.value)
             yield name or "output", self._ref(result)
         elif type(result) in (Size, Sizes, int, float, bool, str, type(None)):
-            yield name or "output", self._argument(self._lower(result, {}), {})
+            yield name or "output", self.argument(self.lower(result, {}), {})
 
-    # ---- what sizes ask (numbers.Run)
+    # ---- what sizes ask
 
     def truth(self, formula: Formula) -> bool:
         if self._over:
@@ -758,6 +770,9 @@ class Recording(Ledger):
     def _count(self, dim: Dim) -> int:
         return dim if isinstance(dim, int) else self.number(dim)
 
+    def iterator(self, value: Lazy, frame: FrameType) -> Iterator[Any]:
+        return self.loops.iterator(value, frame)
+
     def iterate(self, tensor: SymbolicTensor, frame: FrameType) -> Iterator[Any]:
         """The rows of a tensor, for the code that the frame runs."""
         rows = lazy(tensor)
@@ -820,8 +835,8 @@ class Recording(Ledger):
             args = (args[0], _index(args[1]), *args[2:])
         written = _written(op, args, kwargs)
         ids: dict[int, Ref] = {}
-        values = tuple([self._lower(a, ids) for a in args])
-        named = {k: self._lower(v, ids) for k, v in kwargs.items()}
+        values = tuple([self.lower(a, ids) for a in args])
+        named = {k: self.lower(v, ids) for k, v in kwargs.items()}
         generator = self.generator
         generator.node = index = len(self.nodes)
         origin = here(self.names)
@@ -843,7 +858,7 @@ class Recording(Ledger):
         if generator.repeatable and not counts and (slots := call.slots) is not None and (
             not writes or call.writes_data(written)
         ):
-            told = tuple([(k, self._argument(v, slots)) for k, v in arguments.items()])
+            told = tuple([(k, self.argument(v, slots)) for k, v in arguments.items()])
             answered = Answered.of(op, told, result, is_view(op, arguments), writes)
             generator.known.repeated[call.key] = answered
         if result is None:
@@ -872,7 +887,7 @@ class Recording(Ledger):
         if answered is not None:
             node_arguments = answered.arguments_of(call.operands)
         else:
-            node_arguments = tuple([(k, self._argument(v, ids)) for k, v in arguments.items()])
+            node_arguments = tuple([(k, self.argument(v, ids)) for k, v in arguments.items()])
         self.nodes[index] = Node(op, node_arguments, tuple(results), origin)
         if is_view(op, arguments):
             remember(self.nodes[index], args, before_call, lifted)
@@ -970,7 +985,7 @@ class Recording(Ledger):
                 if not accepted and not (constraint.by_data and self.coin()):
                     raise constraint.error(Message.of(constraint.reason, self))
 
-    def _lower(self, value: Any, ids: dict[int, Ref]) -> Any:
+    def lower(self, value: Any, ids: dict[int, Ref]) -> Any:
         """A Python value as a rule sees it; `ids` remembers which values are tensors of the program."""
         kind = type(value)
         if kind in _NUMBERS or kind is complex:
@@ -996,7 +1011,7 @@ class Recording(Ledger):
             ids[id(known)] = ref
             return known
         if isinstance(value, list | tuple):
-            return tuple([self._lower(v, ids) for v in value])
+            return tuple([self.lower(v, ids) for v in value])
         if type(value) is Real:
             parts = value.ratio or (value.near and (value.near.p, value.near.q))
             for dim in parts or ():
@@ -1008,7 +1023,7 @@ class Recording(Ledger):
         if isinstance(value, torch.dtype):
             return dtype_name(value)
         if isinstance(value, slice):
-            return Slice(*(self._lower(v, ids) for v in (value.start, value.stop, value.step)))
+            return Slice(*(self.lower(v, ids) for v in (value.start, value.stop, value.step)))
         if value is Ellipsis:
             return Dots
         if isinstance(value, numbers.Integral):
@@ -1071,14 +1086,14 @@ class Recording(Ledger):
         _, tensor = self.overwritten.get(id(tensor), (tensor, tensor))
         return tensor.ref if isinstance(tensor, SymbolicTensor) else self.real_tensor(tensor)[2]
 
-    def _argument(self, value: Any, ids: Mapping[int, Ref | Slot]) -> Any:
+    def argument(self, value: Any, ids: Mapping[int, Ref | Slot]) -> Any:
         """A value as a node's argument: tensors by reference, everything else as it is."""
         kind = type(value)
         if kind is Tensor or value is Dyn:
             return ids.get(id(value), value)
         if kind is Quotient or kind is Proportion:
             return Number(value.kind)
-        return tuple([self._argument(v, ids) for v in value]) if kind is tuple else value
+        return tuple([self.argument(v, ids) for v in value]) if kind is tuple else value
 
     def _lift(self, value: Any, op: str, ids: dict[int, Ref], results: list[int], written: Any = None) -> Any:
         """A rule's result as the program gets it. `written` is the tensor that an in-place call or `out=`

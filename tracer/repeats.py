@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -16,10 +16,8 @@ from ..constraints.dtypes import category
 from ..constraints.language import Layout, Tensor, Value
 from ..constraints.program import Argument, Ref
 from .numbers import Size
+from .recorder import Recorder
 from .symbolic import Sizes, SymbolicTensor
-
-if TYPE_CHECKING:
-    from .record import Recording
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,7 @@ class Call:
 
     __slots__ = ("is_comparable", "key", "operands", "values")
 
-    def __init__(self, run: Recording, spelling: str, args: Iterable[Any], kwargs: dict[str, Any]) -> None:
+    def __init__(self, run: Recorder, spelling: str, args: Iterable[Any], kwargs: dict[str, Any]) -> None:
         operands: list[Ref] = []
         values: list[Value] = []
         self.operands, self.values = operands, values
@@ -122,7 +120,7 @@ class Call:
             return False
         return one.dtype is not None and category(one.dtype) >= 2 and one.layout is not Layout.UNKNOWN
 
-    def _told(self, run: Recording, value: Any) -> object:
+    def _told(self, run: Recorder, value: Any) -> object:
         """What tells an argument from others: `1`, `1.0` and `True` are equal, and not the same. What is not
         known here equals nothing.
         """

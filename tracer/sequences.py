@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import builtins
 import ctypes
-import dis
 import functools
 import inspect
 import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import CodeType, FrameType, GeneratorType
+from types import FrameType, GeneratorType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import torch
@@ -34,13 +33,11 @@ from ..constraints.language import UNTRACKED, Layout, Tensor
 from ..constraints.lifting import reached
 from ..constraints.program import Node
 from ..constraints.rows import place_of
-from .codes import per_code
+from .codes import instruction, instructions
 from .numbers import Size, dim_of, size
 from .origins import here
+from .recorder import Recorder
 from .symbolic import Sizes, SymbolicTensor
-
-if TYPE_CHECKING:
-    from .record import Recording
 
 At: TypeAlias = Callable[[Dim], Any]
 """Makes the element at an index, which is 0 for the first."""
@@ -53,7 +50,7 @@ At: TypeAlias = Callable[[Dim], Any]
 class Lazy:
     """`count` elements, none where that is negative."""
 
-    run: Recording
+    run: Recorder
     count: Dim
     at: At
 
@@ -84,7 +81,7 @@ def length(lazy: Lazy) -> Any:
     return size(lazy.run, maximum(lazy.count, 0) if negative else lazy.count)
 
 
-def _index(run: Recording, key: Any, count: Dim) -> Dim:
+def _index(run: Recorder, key: Any, count: Dim) -> Dim:
     """A place counted from the front. Raises IndexError, as the program would, where there is no such one.
     """
     at = dim_of(key)
@@ -111,12 +108,12 @@ def lazy(value: Any) -> Lazy | None:
 class Counted:
     """`range(7)` in `for i in range(7)`, which may be summarised as if its length were a size."""
 
-    def __init__(self, run: Recording, numbers: range) -> None:
+    def __init__(self, run: Recorder, numbers: range) -> None:
         self._run, self._numbers = run, numbers
 
     def __iter__(self) -> Iterator[Any]:
         whole = Lazy(self._run, builtins.len(self._numbers), self._at)
-        return self._run.loops.iterator(whole, sys._getframe(1))
+        return self._run.iterator(whole, sys._getframe(1))
 
     def _at(self, k: Dim) -> Any:
         return size(self._run, self._numbers.start + self._numbers.step * k)
@@ -144,7 +141,7 @@ def iterate(value: Lazy, frame: FrameType) -> Iterator[Any]:
     """The iterator for the code that `frame` runs: a `for` may be summarised, `a, b = x` says how many."""
     step = instruction(frame)
     if step.opname == "GET_ITER":
-        return value.run.loops.iterator(value, frame)
+        return value.run.iterator(value, frame)
     if step.opname == "UNPACK_SEQUENCE":
         if not value.run.truth(eq(value.count, step.argval)):
             raise ValueError(f"{step.argval} values are unpacked from {value.count}")
@@ -156,17 +153,6 @@ def is_gone_through(frame: FrameType) -> bool:
     """Does the frame do nothing with what the call returns that it is in but go through it?"""
     following = (i for at, i in instructions(frame.f_code).items() if at > frame.f_lasti)
     return next(i.opname for i in following if i.opname != "EXTENDED_ARG") == "GET_ITER"
-
-
-def instruction(frame: FrameType) -> dis.Instruction:
-    """What the frame is executing."""
-    return instructions(frame.f_code)[frame.f_lasti]
-
-
-@per_code
-def instructions(code: CodeType) -> dict[int, dis.Instruction]:
-    """By offset in bytes."""
-    return {i.offset: i for i in dis.get_instructions(code)}
 
 
 # --- slices of a tensor ----------------------------------------------------------------------------------
@@ -265,7 +251,7 @@ class Repeated(SymbolicTensor):
     @classmethod
     def of(
         cls,
-        run: Recording,
+        run: Recorder,
         count: Dim,
         at: At,
         alike: bool = False,
@@ -279,11 +265,11 @@ class Repeated(SymbolicTensor):
         return self
 
     @classmethod
-    def times(cls, run: Recording, count: Dim, one: Any) -> Repeated:
+    def times(cls, run: Recorder, count: Dim, one: Any) -> Repeated:
         return cls.of(run, count, lambda k: one, True, one, lambda: one)
 
     @classmethod
-    def each(cls, run: Recording, count: Dim, one: Any) -> Repeated:
+    def each(cls, run: Recorder, count: Dim, one: Any) -> Repeated:
         """Elements that are alike, each with tensors of its own: what the data decide of one they need not
         decide of another.
         """
@@ -312,7 +298,7 @@ class Repeated(SymbolicTensor):
         return f"{self.count} × {self.one}"
 
 
-def another(run: Recording, element: Any) -> Any:
+def another(run: Recorder, element: Any) -> Any:
     """An element that is like this one."""
     if type(element) is SymbolicTensor:
         value: Any = anew(element.value)
@@ -382,7 +368,7 @@ def count_of(member: Any) -> Dim:
     return member.count if type(member) is Repeated else 1
 
 
-def _element(run: Recording, members: Sequence[Any], k: Dim) -> Any:
+def _element(run: Recorder, members: Sequence[Any], k: Dim) -> Any:
     """The element at place k, which is known to be one of them."""
     for member in members[:-1]:
         n = count_of(member)
@@ -396,7 +382,7 @@ def _at(member: Any, k: Dim) -> Any:
     return member.at(k) if type(member) is Repeated else member
 
 
-def _sliced(run: Recording, members: tuple[Any, ...], key: slice) -> Iterable[Any]:
+def _sliced(run: Recorder, members: tuple[Any, ...], key: slice) -> Iterable[Any]:
     """`[::-1]`, `[a:]`, `[:-b]`, `[a:-b]` of what is held, and `[::s]` of one that stands for many; any other
     slice asks for numbers.
     """
@@ -430,7 +416,7 @@ def _counted_back(member: Repeated, k: Dim) -> Any:
 
 
 def _without(
-    run: Recording, members: Sequence[Any], n: int, *, from_behind: bool = False
+    run: Recorder, members: Sequence[Any], n: int, *, from_behind: bool = False
 ) -> list[Any]:
     """What is left when n elements are dropped, beginning with the first member: those that it begins with,
     or, where the members stand in reverse, those that it ends with.
@@ -562,7 +548,7 @@ SEVERAL = (Repeating, RepeatingTuple)
 _KINDS = frozenset[type](SEVERAL)
 
 
-def times(run: Recording, members: Sequence[Any], count: Term) -> Any:
+def times(run: Recorder, members: Sequence[Any], count: Term) -> Any:
     """`members * count`: nothing where the count is not positive."""
     make = Repeating if isinstance(members, list) else RepeatingTuple
     if not members or not run.truth(ge(count, 1)):
@@ -572,14 +558,14 @@ def times(run: Recording, members: Sequence[Any], count: Term) -> Any:
     return make([Repeated.of(run, builtins.len(members) * count, functools.partial(_in_turn, run, members))])
 
 
-def _in_turn(run: Recording, members: Sequence[Any], k: Dim) -> Any:
+def _in_turn(run: Recorder, members: Sequence[Any], k: Dim) -> Any:
     """The member at place k, of all that follow each other again and again."""
     places = builtins.range(builtins.len(members))
     return members[next(i for i in places if run.truth(eq(k % builtins.len(members), i)))]
 
 
 def counted(
-    run: Recording, op: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    run: Recorder, op: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any], tuple[Dim, ...]]:
     """The arguments of a call without members that stand for many.
 
@@ -611,7 +597,7 @@ _JOINING = frozenset("cat stack hstack vstack dstack column_stack block_diag pad
 """Operators that take tensors, and nothing else, as the members of a list."""
 
 
-def _take_tensors(run: Recording, members: Iterable[Any]) -> None:
+def _take_tensors(run: Recorder, members: Iterable[Any]) -> None:
     """torch takes what stands for many members to be a tensor, and has not looked at them."""
     for place, member in enumerate(members):
         if not isinstance(member, torch.Tensor):
@@ -704,13 +690,13 @@ def symbolic_range(*args: Any) -> Any:
     return Lazy(run, count, lambda k: size(run, low + by * k))
 
 
-def counting_range(run: Recording, frame: FrameType, *args: Any) -> Any:
+def counting_range(run: Recorder, frame: FrameType, *args: Any) -> Any:
     """`range`, called in the frame, where loops over numbers may be summarised."""
     found = symbolic_range(*args)
     return Counted(run, found) if type(found) is builtins.range and is_gone_through(frame) else found
 
 
-def _step(run: Recording, step: Any, low: Dim | None, high: Dim | None) -> Dim:
+def _step(run: Recorder, step: Any, low: Dim | None, high: Dim | None) -> Dim:
     """The step of a range: a number, unless the range has a number of elements whatever the step may be, as
     `range(0, n, n)` has one. Then the step is positive.
     """

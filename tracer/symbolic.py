@@ -13,7 +13,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from msgspec import structs
@@ -30,11 +30,9 @@ from ..constraints.rows import place_of, rank_of
 from ..constraints.rules.common import contiguous_strides
 from ..constraints.rules.sizes import sym_is_contiguous
 from .numbers import Size, dim_of, size
+from .recorder import Recorder
 from .spread import Spread, destination, is_written_out
 from .texts import is_key
-
-if TYPE_CHECKING:
-    from .record import Recording
 
 
 class Sizes(tuple[Any, ...]):
@@ -99,11 +97,11 @@ def _compared(
 class RowSizes(Sizes):
     """The sizes of a tensor of unknown rank: each is found out when it is asked for."""
 
-    run: Recording
+    run: Recorder
     value: Tensor
 
     @staticmethod
-    def __new__(cls, run: Recording, value: Tensor) -> RowSizes:
+    def __new__(cls, run: Recorder, value: Tensor) -> RowSizes:
         self = tuple.__new__(cls)
         self.run, self.value = run, value
         return self
@@ -236,7 +234,7 @@ class Memory:
 class SymbolicTensor(torch.Tensor):
     """A tensor without data: `value` is what is known of it, `ref` its id in the program."""
 
-    run: Recording
+    run: Recorder
     value: Tensor | Dynamic
     ref: Ref
     owns: bool = False
@@ -272,7 +270,7 @@ class SymbolicTensor(torch.Tensor):
                 other.value = structs.replace(other.value, elements=left)
 
     @staticmethod
-    def __new__(cls, run: Recording, value: Tensor | Dynamic, ref: Ref, dtype: torch.dtype) -> SymbolicTensor:
+    def __new__(cls, run: Recorder, value: Tensor | Dynamic, ref: Ref, dtype: torch.dtype) -> SymbolicTensor:
         # Sizes that C++ code asks for behind Python's back are dispatched to Python, where they are symbolic.
         self: SymbolicTensor = torch.Tensor._make_wrapper_subclass(
             cls,
@@ -345,7 +343,7 @@ class SymbolicTensor(torch.Tensor):
         return self
 
 
-def _run_of(args: Any, kwargs: Any) -> Recording:
+def _run_of(args: Any, kwargs: Any) -> Recorder:
     todo = [args, kwargs or {}]
     while todo:
         item = todo.pop()
@@ -358,14 +356,14 @@ def _run_of(args: Any, kwargs: Any) -> Recording:
     raise TypeError("no symbolic tensor among the arguments")
 
 
-def known(run: Recording, x: SymbolicTensor) -> Tensor:
+def known(run: Recorder, x: SymbolicTensor) -> Tensor:
     """The tensor's value; a value of which nothing is known ends the path."""
     if isinstance(x.value, Tensor):
         return x.value
     return run.give_up("the shape of a value is needed of which nothing is known")
 
 
-def sizes_of(run: Recording, value: Tensor) -> Sizes:
+def sizes_of(run: Recorder, value: Tensor) -> Sizes:
     """The sizes of a tensor, as its program sees them."""
     if run.domain.rows and place_of(value.shape) is not None:
         value = opened(run.generator, value)
@@ -374,17 +372,17 @@ def sizes_of(run: Recording, value: Tensor) -> Sizes:
     return Sizes(size(run, d) for d in value.shape)
 
 
-def ranked(run: Recording, x: SymbolicTensor) -> Tensor:
+def ranked(run: Recorder, x: SymbolicTensor) -> Tensor:
     """The tensor's value with each of its sizes."""
     value = known(run, x)
     return spelt_out(run.generator, value) if run.domain.rows else value
 
 
-def shape(run: Recording, x: SymbolicTensor) -> Sizes:
+def shape(run: Recorder, x: SymbolicTensor) -> Sizes:
     return sizes_of(run, known(run, x))
 
 
-def one_size(run: Recording, x: SymbolicTensor, dim: int | None = None) -> Any:
+def one_size(run: Recorder, x: SymbolicTensor, dim: int | None = None) -> Any:
     sizes = shape(run, x)
     if dim is None:
         return sizes
@@ -394,21 +392,21 @@ def one_size(run: Recording, x: SymbolicTensor, dim: int | None = None) -> Any:
         raise IndexError(f"dimension {dim} of a tensor of rank {len(sizes)}") from None
 
 
-def rank(run: Recording, x: SymbolicTensor) -> Any:
+def rank(run: Recorder, x: SymbolicTensor) -> Any:
     return size(run, rank_of(known(run, x).shape))
 
 
-def elements(run: Recording, x: SymbolicTensor) -> Dim:
+def elements(run: Recorder, x: SymbolicTensor) -> Dim:
     """How many elements the tensor has."""
     value = known(run, x)
     return number_of_elements(run.generator, value) if run.domain.rows else value.numel
 
 
-def numel(run: Recording, x: SymbolicTensor) -> Any:
+def numel(run: Recorder, x: SymbolicTensor) -> Any:
     return size(run, elements(run, x))
 
 
-def stride(run: Recording, x: SymbolicTensor, dim: int | None = None) -> Any:
+def stride(run: Recorder, x: SymbolicTensor, dim: int | None = None) -> Any:
     value = ranked(run, x)
     if is_sparse(value):
         run.give_up("a sparse tensor is asked for strides")
@@ -419,13 +417,13 @@ def stride(run: Recording, x: SymbolicTensor, dim: int | None = None) -> Any:
     return strides if dim is None else strides[dim]
 
 
-def storage_offset(run: Recording, x: SymbolicTensor) -> Any:
+def storage_offset(run: Recorder, x: SymbolicTensor) -> Any:
     """Where the tensor begins in its memory, at whose begin every input does."""
     _, start = x.memory.begin()
     return run.give_up("it is not known where a view begins") if start is None else size(run, start)
 
 
-def is_contiguous(run: Recording, x: SymbolicTensor, memory_format: Any = torch.contiguous_format) -> bool:
+def is_contiguous(run: Recorder, x: SymbolicTensor, memory_format: Any = torch.contiguous_format) -> bool:
     """Do the elements lie in this order, sizes of 1 aside?"""
     if memory_format is torch.contiguous_format and known(run, x).layout is Layout.CONTIGUOUS:
         return True
@@ -434,7 +432,7 @@ def is_contiguous(run: Recording, x: SymbolicTensor, memory_format: Any = torch.
     return run.truth(sym_is_contiguous(run.generator, ranked(run, x), str(memory_format)))
 
 
-def layout_of(run: Recording, x: SymbolicTensor) -> torch.layout:
+def layout_of(run: Recorder, x: SymbolicTensor) -> torch.layout:
     """`torch.strided`, or how a sparse tensor is stored."""
     layout = known(run, x).layout
     if layout is Layout.CSR:
@@ -442,7 +440,7 @@ def layout_of(run: Recording, x: SymbolicTensor) -> torch.layout:
     return torch.sparse_coo if layout in (Layout.COO, Layout.COALESCED) else torch.strided
 
 
-def is_coalesced(run: Recording, x: SymbolicTensor) -> bool:
+def is_coalesced(run: Recorder, x: SymbolicTensor) -> bool:
     """Is each place stored once? Of one element, it is."""
     value = known(run, x)
     if not is_sparse(value):
@@ -450,7 +448,7 @@ def is_coalesced(run: Recording, x: SymbolicTensor) -> bool:
     return value.layout is Layout.COALESCED or run.truth(le(run.generator.stored(value), 1))
 
 
-def stored(run: Recording, x: SymbolicTensor) -> Any:
+def stored(run: Recorder, x: SymbolicTensor) -> Any:
     """How many elements of a sparse tensor are stored."""
     value = known(run, x)
     if not is_sparse(value):
@@ -458,7 +456,7 @@ def stored(run: Recording, x: SymbolicTensor) -> Any:
     return size(run, run.generator.stored(value))
 
 
-def item(run: Recording, x: SymbolicTensor) -> Any:
+def item(run: Recorder, x: SymbolicTensor) -> Any:
     """The one element of a tensor: its number is data, if sizes do not decide it."""
     value = known(run, x)
     run.require(eq(elements(run, x), 1), "item() needs a tensor of one element")
@@ -469,13 +467,13 @@ def item(run: Recording, x: SymbolicTensor) -> Any:
     return run.datum(value.dtype)
 
 
-def as_int(run: Recording, x: SymbolicTensor) -> int:
+def as_int(run: Recorder, x: SymbolicTensor) -> int:
     """`int(x)` where Python insists on a number."""
     run.insists(sys._getframe(1))
     return int(item(run, x))
 
 
-def index(run: Recording, x: SymbolicTensor) -> int:
+def index(run: Recorder, x: SymbolicTensor) -> int:
     """The one element as an index. Raises TypeError as torch does, which C++ code that looks for integers
     expects of every other tensor.
     """
@@ -484,7 +482,7 @@ def index(run: Recording, x: SymbolicTensor) -> int:
     return int(item(run, x))
 
 
-def tolist(run: Recording, x: SymbolicTensor) -> Any:
+def tolist(run: Recorder, x: SymbolicTensor) -> Any:
     value = ranked(run, x)
 
     def build(sizes: tuple[Dim, ...]) -> Any:
@@ -495,7 +493,7 @@ def tolist(run: Recording, x: SymbolicTensor) -> Any:
     return build(value.shape)
 
 
-def truth(run: Recording, x: SymbolicTensor) -> bool:
+def truth(run: Recorder, x: SymbolicTensor) -> bool:
     run.require(eq(elements(run, x), 1), "the truth of a tensor needs one element")
     value = known(run, x)
     if value.elements is UNTRACKED:
@@ -504,13 +502,13 @@ def truth(run: Recording, x: SymbolicTensor) -> bool:
     return run.coin() if condition is None else run.truth(condition)
 
 
-def contains(run: Recording, x: SymbolicTensor, element: Any) -> bool:
+def contains(run: Recorder, x: SymbolicTensor, element: Any) -> bool:
     """`element in x`, which is `(x == element).any()`."""
     run.operator("eq", (x, element), {})
     return run.coin()
 
 
-def result_type(run: Recording, *operands: Any) -> torch.dtype:
+def result_type(run: Recorder, *operands: Any) -> torch.dtype:
     """The dtype that both are promoted to, of which torch knows without any element."""
     with torch._C.DisableTorchFunctionSubclass():
         return torch.result_type(*(0 if type(o) is Size else o for o in operands))
@@ -519,7 +517,7 @@ def result_type(run: Recording, *operands: Any) -> torch.dtype:
 def _plain(name: str) -> Callable[..., Any]:
     """A question about the wrapper itself, which torch answers."""
 
-    def ask(run: Recording, x: Any, *args: Any) -> Any:
+    def ask(run: Recorder, x: Any, *args: Any) -> Any:
         with torch._C.DisableTorchFunctionSubclass():
             found = getattr(torch.Tensor, name)
             return found.__get__(x) if hasattr(found, "__get__") and not callable(found) else found(x, *args)
@@ -527,11 +525,11 @@ def _plain(name: str) -> Callable[..., Any]:
     return ask
 
 
-def _same(run: Recording, x: SymbolicTensor, *args: Any, **kwargs: Any) -> Any:
+def _same(run: Recorder, x: SymbolicTensor, *args: Any, **kwargs: Any) -> Any:
     return x
 
 
-def _nothing(run: Recording, x: SymbolicTensor, *args: Any, **kwargs: Any) -> None:
+def _nothing(run: Recorder, x: SymbolicTensor, *args: Any, **kwargs: Any) -> None:
     return None
 
 

@@ -20,6 +20,7 @@ from ..solver.judge import Budget
 from ..solver.refine import simplify
 from . import findings
 from .clock import Clock, Progress
+from .recorded import Recorded
 from .replay import Failed
 from .report import Accepts, Report, Verdict
 from .rule_packages import packaged_rule
@@ -138,6 +139,11 @@ class Question:
     changed: list[str]
     """The attributes that a run assigns."""
 
+    @property
+    def recorded(self) -> Recorded:
+        """What can be sent elsewhere to be decided."""
+        return Recorded(self.source.spec, self.system, tuple(self.changed))
+
 
 def question(
     target: Any,
@@ -168,6 +174,22 @@ def question(
     return Question(
         found, source, replace(source.spec, domain=system.domain), oracle, system, changed
     )
+
+
+def recorded(
+    target: Any,
+    inputs: Inputs | None = None,
+    assume: str | Iterable[str] = (),
+    *,
+    budget_s: float = 30.0,
+    rules: Rules | None = None,
+    progress: Progress | None = None,
+) -> Recorded:
+    """The program and its constraints, traced as `check` traces it, without a decision. Raises what `check`
+    raises.
+    """
+    clock = Clock(progress or _silent, budget_s)
+    return question(target, inputs, assume, clock, default_rules() if rules is None else rules).recorded
 
 
 def _silent(step: str) -> None:

@@ -1,7 +1,7 @@
 """A program as it leaves the machine that it was traced on: what its paths call and require.
 
-There are no weights in it and nothing that could be run. `recorded` traces a target; whoever gets the JSON
-of that decides it without torch, and without the target.
+There are no weights in it and nothing that could be run. `api.recorded` traces a target; whoever gets its
+JSON decides it without torch, and without the target.
 """
 
 from __future__ import annotations
@@ -31,12 +31,11 @@ from ..constraints.language import (
 )
 from ..constraints.program import IllFormed, Node, Origin, Program
 from ..constraints.spec import Spec
-from ..constraints.spec_text import Inputs, SpecError, parse_spec, write_spec
+from ..constraints.spec_text import SpecError, parse_spec, write_spec
 from ..constraints.system import Domain, Path, System
 from ..constraints.system_json import paths_from_json, paths_to_json
 from ..solver.decide import Oracle
-from .api import Question, default_rules, question
-from .clock import Clock, Progress
+from .clock import Clock
 from .replay import Failed, Outcome, by_rules
 from .target import Target
 
@@ -64,10 +63,6 @@ class Recorded:
             "incomplete": self.system.incomplete,
             "paths": paths_to_json(self.system.paths),
         }
-
-    @staticmethod
-    def of(asked: Question) -> Recorded:
-        return Recorded(asked.source.spec, asked.system, tuple(asked.changed))
 
     @staticmethod
     def from_json(data: Any) -> Recorded:
@@ -98,20 +93,6 @@ class Recorded:
     def with_files_in(self, folder: str) -> Recorded:
         """The same with files named as seen from a folder, and those elsewhere by their last name alone."""
         return replace(self, system=_with_origins(self.system, lambda origin: _inside(origin, folder)))
-
-
-def recorded(
-    target: Any,
-    inputs: Inputs | None = None,
-    assume: str | Iterable[str] = (),
-    *,
-    budget_s: float = 30.0,
-    rules: Rules | None = None,
-    progress: Progress | None = None,
-) -> Recorded:
-    """Traces a target, as `check` does, and decides nothing. Raises what `check` raises."""
-    clock = Clock(progress or (lambda step: None), budget_s)
-    return Recorded.of(question(target, inputs, assume, clock, default_rules() if rules is None else rules))
 
 
 class RecordedSource:

@@ -20,7 +20,6 @@ from ..constraints.system import System
 from ..tracer.archive import MAX_BYTES, ArchiveError, parse_json, read_bytes
 from .api import default_rules, question
 from .clock import Clock, Progress
-from .recorded import Recorded
 from .report import Report
 from .target import TargetError, resolve
 
@@ -78,7 +77,7 @@ def package(
         return Package(os.path.basename(path), _of_archive(path, source), lines, assume)
     rules = default_rules() if rules is None else rules
     asked = question(target, inputs, assume, Clock(progress or (lambda step: None), budget_s), rules)
-    found = Recorded.of(asked).with_files_in(os.getcwd())
+    found = asked.recorded.with_files_in(os.getcwd())
     python = source and asked.target.kind == "python"
     kept = Kept(asked.target.value, asked.spec, found.system, rules) if python else None
     if not source:

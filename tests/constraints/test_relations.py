@@ -26,7 +26,7 @@ Rows = Mapping[str, tuple[int, ...]]
 def declared(*symbols: str) -> Domain:
     """Three rows, of which so much is declared."""
     domain = Domain(tuple(str(rank(name)) for name in NAMES), ())
-    return rows.deepened(domain, rows.Deeper(symbols))
+    return domain.deepened(rows.Deeper(symbols))
 
 
 def follows(domain: Domain, premise: Formula, conclusion: Formula) -> bool:
@@ -69,7 +69,7 @@ def test_axioms_hold_of_all_rows(asked: list[Relation], symbols: list[str], dims
     values = rows.assignment(domain.symbols, dims)
     assert [a for a in domain.assumptions if not holds(a, values)] == []
     assert rows.is_possible(values) or any(symbol.startswith("numel") for symbol in symbols)
-    assert rows.deepened(domain, rows.Deeper()) == domain
+    assert domain.deepened(rows.Deeper()) == domain
 
 
 @pytest.mark.parametrize("kind", ["broadcast", "equal", "expands", "within"])

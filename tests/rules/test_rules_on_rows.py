@@ -100,7 +100,7 @@ def lifted(
     rules: Rules, op: str, args: tuple[Any, ...], kwargs: dict[str, Any], dims: dict[str, tuple[int, ...]]
 ) -> tuple[Generator, Any, dict[str, int]]:
     """The call on rows, of which it learns the dims that it asks for; and those dims."""
-    domain = rows.deepened(Domain(tuple(str(rank(name)) for name in dims)), rows.Deeper())
+    domain = Domain(tuple(str(rank(name)) for name in dims)).deepened(rows.Deeper())
     while True:
         every = (str(dim_at(name, -j)) for name, own in dims.items() for j in range(1, len(own) + 1))
         full = rows.assignment((*domain.symbols, *every), dims) | rows.assignment(domain.symbols, dims)
@@ -110,7 +110,7 @@ def lifted(
         try:
             return g, g.call(op, args, kwargs)[1], full
         except rows.Deeper as wanted:
-            domain = rows.deepened(domain, wanted)
+            domain = domain.deepened(wanted)
 
 
 def compare(case: Case, values: dict[str, int], rowed: int | None, rules: Rules = default_rules) -> None:

@@ -263,7 +263,7 @@ class Answered:
                 results = [*chain(g, calls, {d.name: d.type for d in self.spec.inputs})]
                 break
             except rows.Deeper as wanted:
-                domain = rows.deepened(domain, wanted)
+                domain = domain.deepened(wanted)
         assert not any(rows.has_rows(rows.mentioned([c.formula])) for c in g.said.constraints)
         assert not [n for n in g.said.notes if n.code == "no-rule"], g.said.notes
         accepted = all(holds(c.formula, values) for c in g.said.constraints)

@@ -14,9 +14,8 @@ from anyshape.constraints.language import Context, Slice, Tensor
 from anyshape.constraints.program import Argument, Input, Node, Origin, Program, Ref
 from anyshape.constraints.rules import default_rules
 from anyshape.tracer import archive
-from anyshape.typecheck.api import Examined, examine
+from anyshape.typecheck.api import Examined, examine, recorded
 from anyshape.typecheck.codes import Code
-from anyshape.typecheck.recorded import recorded
 from anyshape.typecheck.replay import RULES, Failed, Ran, Refused
 from anyshape.typecheck.service import jobs, kernels
 from anyshape.typecheck.service.kernels import HOW, LENIENT, OnKernels, by_kernels

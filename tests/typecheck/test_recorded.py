@@ -15,7 +15,8 @@ from models.zoo import ZOO
 from anyshape.constraints.program import IllFormed
 from anyshape.constraints.spec_text import SpecError
 from anyshape.typecheck import Report, check
-from anyshape.typecheck.recorded import Recorded, RecordedSource, recorded
+from anyshape.typecheck.api import recorded
+from anyshape.typecheck.recorded import Recorded, RecordedSource
 from anyshape.typecheck.replay import Failed, Ran, Refused
 
 SPEC = "x: float32[b, h]"

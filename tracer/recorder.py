@@ -1,0 +1,158 @@
+"""The recording as its parts see it: what sizes, tensors, loops and calls ask of the run that they belong to.
+
+`record.Recording` is the one implementation. Its parts import this class in its place, so that none of them
+imports what is made of them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from types import FrameType
+from typing import Any, NoReturn
+
+import torch
+
+from ..constraints.dims import Dim, Term
+from ..constraints.formula import Formula
+from ..constraints.language import Tensor
+from ..constraints.program import Ref
+from ..constraints.spec import Spec
+from ..constraints.system import Condition, Path
+from .ledger import Ledger
+from .origins import ModuleNames
+from .spread import Spread
+
+
+class Recorder(Ledger, ABC):
+    """A run along one path of a program."""
+
+    spec: Spec
+    device: torch.device
+    """The device of the model's parameters, the CPU if it has none."""
+    kernels: str
+    """The type of the device whose kernels run the program; of a model without data the CPU."""
+    names: ModuleNames
+    loops: Any
+    """The loops under way, a `loops.Loops`."""
+    calls: Any
+    """The calls of modules under way, a `merging.Calls`."""
+    until: float
+    """No new branch is taken after this time of the monotonic clock."""
+    turns: list[Condition]
+    """The branches in calls whose ways are merged."""
+    guessed: list[int]
+    """The nodes of branches which sizes decide in a way that is not followed."""
+    spelt_out: Any
+    """The sites at which shapes of unknown length are spelt out, though they are written out in a call."""
+    spread: Spread | None
+    """The shape on its way into such a call."""
+
+    @abstractmethod
+    def run(self) -> Path:
+        """Runs the program and returns its path."""
+
+    # ---- what the program asks
+
+    @abstractmethod
+    def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Returns the result of a torch function that the program calls with something symbolic."""
+
+    @abstractmethod
+    def operator(self, spelling: str, args: tuple[Any, ...], kwargs: dict[str, Any], func: Any = None) -> Any:
+        """Applies the rule of an operator, writes the node down and returns the program's result."""
+
+    @abstractmethod
+    def truth(self, formula: Formula) -> bool:
+        """Returns the outcome of a branch on this condition."""
+
+    @abstractmethod
+    def number(self, term: Term) -> int:
+        """Returns the value of a size."""
+
+    @abstractmethod
+    def divisor(self, term: Term) -> Dim:
+        """Returns the size that others are divided by: its value, where that is found out."""
+
+    @abstractmethod
+    def hash(self, size: Any, frame: FrameType) -> int:
+        """Returns the hash of a size that the frame uses as a key."""
+
+    @abstractmethod
+    def times(self, members: list[Any] | tuple[Any, ...], count: Term) -> Any:
+        """Returns a list or a tuple, so many times one after the other."""
+
+    @abstractmethod
+    def coin(self) -> bool:
+        """Returns the outcome of a branch on data."""
+
+    @abstractmethod
+    def guess(self, reason: str) -> bool:
+        """Returns the outcome of a branch that sizes decide in a way that is not followed."""
+
+    @abstractmethod
+    def datum(self, dtype: str | None) -> Any:
+        """Returns a number of this dtype that the data decides."""
+
+    @abstractmethod
+    def iterator(self, value: Any, frame: FrameType) -> Iterator[Any]:
+        """Returns the iterator of a `for` over a symbolic sequence that begins in the frame."""
+
+    @abstractmethod
+    def iterate(self, tensor: Any, frame: FrameType) -> Iterator[Any]:
+        """Returns the rows of a tensor, for the code that the frame runs."""
+
+    @abstractmethod
+    def insists(self, frame: FrameType) -> None:
+        """Notes that something of Python's makes a size a number in this frame."""
+
+    @abstractmethod
+    def writes(self, frame: FrameType) -> None:
+        """Notes that a number which depends on sizes is written into a text in this frame."""
+
+    # ---- what the run says
+
+    @abstractmethod
+    def require(self, formula: Formula, reason: str, error: type[Exception] | None = RuntimeError) -> None:
+        """Requires the formula outside of any operator; eager PyTorch raises the error where it is false."""
+
+    @abstractmethod
+    def give_up(self, reason: str) -> NoReturn:
+        """Ends the run; in a summarised loop or a merged call, only the attempt at that."""
+
+    @abstractmethod
+    def end(self, reason: str) -> NoReturn:
+        """Ends the run, and whatever is attempted in it."""
+
+    # ---- what the run knows
+
+    @abstractmethod
+    def varies(self, dim: Dim) -> bool:
+        """Whether the dim stands for many numbers at once: for those of all iterations of a loop."""
+
+    @abstractmethod
+    def between(self, dim: Dim) -> tuple[int | None, int | None] | None:
+        """Returns the bounds of a dim that only the data decide; None for another dim."""
+
+    # ---- values
+
+    @abstractmethod
+    def lower(self, value: Any, ids: dict[int, Ref]) -> Any:
+        """Returns a Python value as a rule sees it; `ids` gets the references of the program's tensors."""
+
+    @abstractmethod
+    def argument(self, value: Any, ids: Mapping[int, Any]) -> Any:
+        """Returns a lowered value as a node's argument: tensors by reference, everything else as it is."""
+
+    @abstractmethod
+    def real_tensor(self, tensor: torch.Tensor) -> tuple[torch.Tensor, Tensor, Ref]:
+        """Returns a parameter, a buffer or a constant with its value and its reference."""
+
+    @abstractmethod
+    def lifted(self, tensor: torch.Tensor) -> Any:
+        """Returns a symbolic tensor for a real one on the meta device, without its data."""
+
+    @property
+    @abstractmethod
+    def aside(self) -> tuple[Any, ...]:
+        """A snapshot of the run's notes on constants, keys and sizes that data decide."""
