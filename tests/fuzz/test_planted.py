@@ -71,10 +71,6 @@ def laws(**changed: Any) -> Any:
     return mock.patch.dict(transfers.LAWS, changed)
 
 
-def merged(name: str, changed: Callable[..., Any]) -> Any:
-    return mock.patch.object(merging, name, changed)
-
-
 PLANTED: dict[str, tuple[str, int, Callable[[], Any]]] = {
     "a rule that requires nothing: view": ("operators", 14, lambda: rules_changed(view=forgetful)),
     "a rule with a wrong shape: getitem": ("operators", 1, lambda: rules_changed(getitem=first_axis_kept)),
@@ -89,12 +85,6 @@ PLANTED: dict[str, tuple[str, int, Callable[[], Any]]] = {
     ),
     "a merge: any dim is equal to that of the other way": (
         "merges", 6, lambda: mock.patch.object(merging.MergedCall, "_equal", return_value=True)
-    ),
-    "a merge: what one way requires is not required": (
-        "merges", 0, lambda: merged("implies", lambda known, formula: True)
-    ),
-    "a merge: what one way requires is required of all": (
-        "merges", 0, lambda: merged("implies", lambda known, formula: formula)
     ),
 }  # fmt: skip
 """The mistake, the family of programs that finds it, and the first program of the seed 11 that does."""
