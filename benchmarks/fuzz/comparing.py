@@ -93,7 +93,11 @@ def checked(program: Program, budget_s: float, replay: bool = True) -> Checked:
         return Checked(raised=f"{type(error).__name__}: {error}", target_error=True)
     try:
         begun = time.monotonic() - time.process_time()
-        with mock.patch.object(time, "monotonic", lambda: begun + time.process_time()):
+
+        def of_process() -> float:
+            return begun + time.process_time()
+
+        with mock.patch.object(time, "monotonic", of_process):
             return Checked(check(target, program.spec, program.assume, budget_s=budget_s, replay=replay))
     except TargetError as error:
         return Checked(raised=f"TargetError: {error}", target_error=True)
