@@ -27,7 +27,7 @@ from benchmarks.fuzz.program import Program
 
 MOST = 2000
 SEED = 11
-EFFORT = Effort(points=12, replay=False)
+EFFORT = Effort(points=12, budget_s=5.0, replay=False)
 
 
 class Lenient:
