@@ -66,7 +66,11 @@ def _entries(code: CodeType) -> tuple[tuple[int, int, int], ...]:
 @per_code
 def _handler(code: CodeType, target: int) -> _Handler | None:
     """The handler that begins here; None where it raises again whatever it gets, as a `finally` does."""
-    handler = [instruction for instruction in dis.get_instructions(code) if instruction.offset >= target]
+    handler = [
+        instruction
+        for instruction in dis.get_instructions(code)
+        if instruction.offset >= target and instruction.opname != "EXTENDED_ARG"
+    ]
     if handler[0].opname != "PUSH_EXC_INFO":
         return None
     if handler[1].opname == "WITH_EXCEPT_START":

@@ -72,7 +72,7 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--only", default="", help=f"families, separated by commas: {', '.join(FAMILIES)}")
     parser.add_argument("--names", default="", help="only these programs: 'contents 7/12,memory 7/13'")
     parser.add_argument("--points", type=int, default=20)
-    parser.add_argument("--budget", type=float, default=10.0, help="seconds of a check")
+    parser.add_argument("--budget", type=float, default=1.0, help="seconds of a check, of its process")
     parser.add_argument("--no-replay", action="store_true", help="verdicts as the proofs alone give them")
     parser.add_argument("--shrink", type=int, default=60, help="how many failures are shrunk, at most")
     parser.add_argument("--shrink-seconds", type=float, default=60.0, help="of one failure")

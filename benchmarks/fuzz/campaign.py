@@ -9,10 +9,12 @@ from functools import partial
 from typing import Any
 
 from .comparing import Checked, Wrong, checked, examples, first_by_kind, near, wrongs
-from .eager import ALL, FIRST, Outcome, outcomes
+from .eager import ALL, Outcome, outcomes
 from .families import written
 from .program import Program, Sizes, points
 from .servant import FORK, Died, Servant
+
+ONCE = ("random",)
 
 
 @dataclass(frozen=True)
@@ -20,9 +22,9 @@ class Effort:
     """How much one program may cost."""
 
     points: int = 20
-    budget_s: float = 10.0
-    """Of a check. Few need a second; what is not answered by then is `unknown`."""
-    check_s: float = 40.0
+    budget_s: float = 1.0
+    """Of a check. Of those that need more, nine in ten would use up any budget; they end in `unknown`."""
+    check_s: float = 120.0
     """After which a check has hung."""
     eager_s: float = 5.0
     replay: bool = True
@@ -68,12 +70,15 @@ class Bench:
         self._eager.close()
 
     def row(self, program: Program, family: str = "") -> Row:
-        """Checks the program and compares. A contradiction is looked at again, with more data."""
+        """Checks the program and compares. A contradiction is looked at again, with more data.
+
+        It is one only where all data contradict, so that a first look with one fill misses none.
+        """
         said = self._checker.ask(program)
         if isinstance(said, Died):
             return self._row(program, family, "died", False, (), [], [Wrong("died", None, said.why)])
         at = points(program, self.effort.points, examples(said.report, program.symbols), near(said.report))
-        found = self._outcomes(program, at, FIRST)
+        found = self._outcomes(program, at, ONCE)
         against = wrongs(said, at, found)
         doubtful = [w.sizes for w in against if w.sizes is not None]
         if doubtful:

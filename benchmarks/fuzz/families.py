@@ -11,6 +11,7 @@ from .contents import contents
 from .control import branches, lists, loops, refusals
 from .libraries import distributions, libraries
 from .memory import memory
+from .merges import merges
 from .modules import modules
 from .operators import operators
 from .program import Program
@@ -28,6 +29,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "lists": lists,
     "try": refusals,
     "modules": modules,
+    "merges": merges,
     "distributions": distributions,
     "libraries": libraries,
 }

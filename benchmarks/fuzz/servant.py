@@ -24,7 +24,7 @@ Answer = TypeVar("Answer")
 
 FORK = multiprocessing.get_context("fork")
 GIB = 2.0
-LIFE = 150
+LIFE = 600
 """Tasks after which a process is replaced, so that nothing piles up in it."""
 
 

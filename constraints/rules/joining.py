@@ -27,19 +27,18 @@ def cat(c: Context, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
     ranks = {t.rank for t in tensors}
     if 0 in ranks:
         c.refuse("a scalar cannot be concatenated")
-    if len(ranks - {1}) > 1:
-        c.refuse(f"cat takes tensors of one rank, not {sorted(ranks)}")
     dtype = promote(tensors)
     vectors = ranks == {1}
-    for vector in (t for t in tensors if t.rank == 1 and not (vectors and dim in (0, -1))):
-        what = f"along dim {dim}" if vectors else "with tensors of rank 2 or more"
-        told = f"a vector of size {vector.shape[0]} cannot be concatenated {what}"
-        c.require(eq(vector.shape[0], 0), told, IndexError if vectors else RuntimeError)
+    first = next((i for i, t in enumerate(tensors) if t.rank != 1), len(tensors))
+    _skipped(c, tensors[:first], dim, vectors)
     if vectors:
         return Tensor((total(t.shape[0] for t in tensors),), dtype)
+    at = axis(c, dim, tensors[first].rank)
+    if len(ranks - {1}) > 1:
+        c.refuse(f"cat takes tensors of one rank, not {sorted(ranks)}")
+    _skipped(c, tensors[first:], 0, vectors)
     parts = [t for t in tensors if t.rank != 1]
     shape = list(parts[0].shape)
-    at = axis(c, dim, len(shape))
     for part in parts[1:]:
         for i, size in enumerate(part.shape):
             if i != at:
@@ -47,6 +46,16 @@ def cat(c: Context, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
                 shape[i] = same_dim(c, shape[i], size, reason)
     shape[at] = total(part.shape[at] for part in parts)
     return Tensor(tuple(shape), dtype, joined_layout(c, tensors, tuple(shape)))
+
+
+def _skipped(c: Context, tensors: Sequence[Tensor], dim: int, vectors: bool) -> None:
+    """Requires the vectors to be empty that cannot be joined. The first that is not decides which dims there
+    are.
+    """
+    for vector in (t for t in tensors if t.rank == 1 and not (vectors and dim in (0, -1))):
+        what = f"along dim {dim}" if vectors else "with tensors of rank 2 or more"
+        told = f"a vector of size {vector.shape[0]} cannot be concatenated {what}"
+        c.require(eq(vector.shape[0], 0), told, RuntimeError if dim in (0, -1) else IndexError)
 
 
 def joined_layout(c: Context, tensors: Sequence[Tensor], shape: Shape) -> Layout | Strides:

@@ -288,6 +288,8 @@ def pack_padded_sequence(
         c.refuse(f"a padded batch has rank 2 at least: {input}", Exception)
     if lengths.rank != 1 or lengths.dtype not in (None, "int64"):
         c.refuse(f"the lengths must be a vector of int64, not {lengths}")
+    if lengths.elements is not None:
+        c.approximate("sizes decide the lengths of a packed batch, in a way that is not followed", "accept")
     b = input.shape[0 if batch_first else 1]
     c.require(eq(lengths.shape[0], b), f"there are {lengths.shape[0]} lengths for a batch of {b}")
     c.require(all_of(ne(d, 0) for d in input.shape), f"an empty tensor cannot be packed: {input}")

@@ -146,7 +146,21 @@ def _grouped(c: Context, weight: Tensor, bias: Tensor | None, groups: Dim, outpu
     if bias is not None:
         rank_is(c, bias, "bias", 1)
         c.require(eq(bias.shape[0], outputs), f"bias has {bias.shape[0]} elements for {outputs} channels")
+
+
+def _one_dtype(
+    c: Context, input: Tensor, weight: Tensor, bias: Tensor | None, batch: Shape, channels: Dim
+) -> None:
+    """Input and weight have one dtype, but where no kernel runs. A bias is compared with the input before."""
+    if bias is not None:
         same_dtype(c, "a convolution with a bias", weight, bias)
+    known = {input.dtype, weight.dtype} - {None}
+    if len(known) < 2:
+        return
+    told = f"a convolution takes tensors of one dtype, not {' and '.join(sorted(map(str, known)))}"
+    if bias is not None or any("complex" in str(dtype) for dtype in known):
+        c.refuse(told)
+    c.require(any_of(eq(n, 0) for n in (*batch, channels)), told)
 
 
 def _has_elements(c: Context, batch: Shape, channels: Dim, sizes: Shape, padding: Shape) -> None:
@@ -172,6 +186,7 @@ def _convolve(
     batch, channels, sizes = split(c, input, spatial)
     outputs, inputs, *kernel = weight.shape
     _grouped(c, weight, bias, groups, outputs)
+    _one_dtype(c, input, weight, bias, batch, channels)
     if channels != inputs * groups:
         channels = same_dim(
             c,
@@ -237,6 +252,9 @@ def conv_transpose(spatial: int) -> RuleFunction:
         extra = per_axis(c, output_padding, spatial, "output_padding")
         outputs = per_group * groups
         _grouped(c, weight, bias, groups, outputs)
+        _one_dtype(c, input, weight, None, batch, channels)
+        if bias is not None and bias.dtype != weight.dtype and None not in (bias.dtype, weight.dtype):
+            c.approximate("the kernel chosen decides whether a bias may have another dtype", "accept")
         c.require(eq(channels, inputs), f"input has {channels} channels, but weight takes {inputs}")
         positive(c, (per_group, *kernel), "a size of weight", _of_empty_weight(c, batch))
         empty = [eq(b, 0) for b in batch]

@@ -78,6 +78,44 @@ def row_by_lookup(x: Tensor) -> Tensor:
     return y.view(2, -1)
 
 
+def row_by_second(x: Tensor) -> Tensor:
+    try:
+        y = x[3]
+    except ArithmeticError as error:
+        y = x.add(len(str(error)))
+    except IndexError:
+        y = x.view(-1)
+    return y.view(2, -1)
+
+
+def row_by_third(x: Tensor) -> Tensor:
+    try:
+        y = x[3]
+    except ArithmeticError as error:
+        with torch.no_grad():
+            y = x.add(len(str(error)))
+    except KeyError:
+        y = x
+    except (ValueError, IndexError):
+        y = x.view(-1)
+    finally:
+        try:
+            pass
+        except RuntimeError:
+            pass
+    return y.view(2, -1)
+
+
+def row_by_none(x: Tensor) -> Tensor:
+    try:
+        y = x[3]
+    except ArithmeticError as error:
+        y = x.add(len(str(error)))
+    except KeyError:
+        y = x.view(-1)
+    return y.view(2, -1)
+
+
 def view_by_value(x: Tensor) -> Tensor:
     try:
         y = x.view(2, -1)
@@ -257,6 +295,22 @@ def joined(x: Tensor, y: Tensor) -> Tensor:
         return torch.cat([x, y], 0)
     except RuntimeError:
         return torch.cat([x.view(-1), y.view(-1)]).view(2, -1)
+
+
+def vector_joined_along_another_dim(x: Tensor, y: Tensor) -> Tensor:
+    try:
+        z = torch.cat([x[2:], y], 1)
+    except IndexError:
+        z = x
+    return z.view(2, -1)
+
+
+def joined_with_a_vector(x: Tensor, y: Tensor) -> Tensor:
+    try:
+        z = torch.cat([y, x[2:]], 1)
+    except IndexError:
+        z = x
+    return z.view(2, -1)
 
 
 def stacked(x: Tensor, y: Tensor) -> Tensor:
@@ -1015,7 +1069,11 @@ def by_functools(x: Tensor) -> Tensor:
 VECTOR, MATRIX, TWO = "x: [a]", "x: [a, b]", "x: [a, b]; y: [c, d]"
 EVERYWHERE: list[tuple[Callable[..., Any], str]] = [
     (index_by_runtime, VECTOR), (index_by_index, VECTOR), (row_by_runtime, MATRIX), (row_by_index, MATRIX),
-    (row_by_lookup, MATRIX), (view_by_value, VECTOR), (view_by_runtime, VECTOR),
+    (vector_joined_along_another_dim, "x: [a]; y: [c, d]"),
+    (joined_with_a_vector, "x: [a]; y: [c, d]"), (row_by_lookup, MATRIX),
+    (row_by_second, MATRIX), (row_by_third, MATRIX),
+    (row_by_none, MATRIX),
+    (view_by_value, VECTOR), (view_by_runtime, VECTOR),
     (select_and_narrow, VECTOR), (loss_of_batches, MATRIX), (maximum_of_nothing, MATRIX),
     (maximum_of_nothing_at_all, VECTOR), (truth_of_several, VECTOR), (number_of_several, VECTOR),
     (truth_by_division, VECTOR), (division, VECTOR), (division_by_arithmetic, VECTOR), (checked, VECTOR),
