@@ -22,13 +22,13 @@ from torch.export import Dim, ExportedProgram
 from torch.export.dynamic_shapes import refine_dynamic_shapes_from_suggested_fixes
 from zoo.row import Row
 
-from anyshape.constraints.dims import Symbol, Term, linear_parts
-from anyshape.constraints.formula import Formula, holds
-from anyshape.constraints.language import Fact, Tensor
-from anyshape.constraints.spec import Spec
-from anyshape.constraints.spec_text import parse_spec
+from anyshape.constraints.ir.language import Fact, Tensor
+from anyshape.constraints.ir.spec import Spec
+from anyshape.constraints.ir.spec_text import parse_spec
+from anyshape.constraints.terms.dims import Symbol, Term, linear_parts
+from anyshape.constraints.terms.formula import Formula, holds
 from anyshape.typecheck import ExportError, Report, TargetError, check, export
-from anyshape.typecheck.exporting.example_inputs import arguments
+from anyshape.typecheck.exporting.examples.example_inputs import arguments
 from anyshape.typecheck.exporting.export import Exported
 
 ATTEMPTS = 6
@@ -304,7 +304,7 @@ def _ends(program: ExportedProgram) -> Iterator[int]:
 
 
 def _elements(spec: Spec, sizes: Mapping[str, int]) -> int:
-    from anyshape.typecheck.exporting.example_inputs import elements
+    from anyshape.typecheck.exporting.examples.example_inputs import elements
 
     try:
         return elements(spec, sizes)

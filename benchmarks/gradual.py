@@ -29,10 +29,10 @@ from torch import nn
 
 from anyshape.constraints.rules import default_rules
 from anyshape.solver.decide import decide
-from anyshape.solver.judge import Budget
-from anyshape.tracer.fx import placeholders
-from anyshape.typecheck.api import question
-from anyshape.typecheck.clock import Clock
+from anyshape.solver.tactics.judge import Budget
+from anyshape.tracer.readers.fx import placeholders
+from anyshape.typecheck.checking.api import question
+from anyshape.typecheck.checking.clock import Clock
 
 from . import networks
 from .tables import Table

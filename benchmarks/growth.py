@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 
-from anyshape.constraints.generate import generate
+from anyshape.constraints.engine.generate import generate
+from anyshape.constraints.ir.system import Path, System
 from anyshape.constraints.rules import default_rules
-from anyshape.constraints.system import Path, System
 from anyshape.solver.decide import decide
 
 from .programs import MAKERS, Made

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, TypeAlias
 
-from anyshape.constraints.dims import Dim, Term, sym
-from anyshape.constraints.formula import ge
-from anyshape.constraints.language import Dyn, Tensor, Value
-from anyshape.constraints.program import Argument, Input, Node, Origin, Program, Ref
-from anyshape.constraints.system import Domain
+from anyshape.constraints.ir.language import Dyn, Tensor, Value
+from anyshape.constraints.ir.program import Argument, Input, Node, Origin, Program, Ref
+from anyshape.constraints.ir.system import Domain
+from anyshape.constraints.terms.dims import Dim, Term, sym
+from anyshape.constraints.terms.formula import ge
 
 Made: TypeAlias = tuple[Program, Domain]
 WIDTH = 64

@@ -122,7 +122,7 @@ def large_program(blocks: int) -> bytes:
     """A transformer of some thousand calls, recorded."""
     import torch
 
-    from anyshape.typecheck.sending import package
+    from anyshape.typecheck.remote.sending import package
 
     layer = torch.nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
     model = torch.nn.TransformerEncoder(layer, blocks, enable_nested_tensor=False)

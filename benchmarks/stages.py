@@ -16,14 +16,15 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from anyshape.constraints.generate import generate
+from anyshape.constraints.engine.generate import generate
+from anyshape.constraints.ir.spec_text import parse_spec
+from anyshape.constraints.ir.system import System
 from anyshape.constraints.rules import default_rules
-from anyshape.constraints.spec_text import parse_spec
-from anyshape.constraints.system import System
-from anyshape.solver import refine
 from anyshape.solver.decide import Oracle
-from anyshape.tracer.record import record
-from anyshape.typecheck import Report, check, clock
+from anyshape.solver.facts import refine
+from anyshape.tracer.recording.record import record
+from anyshape.typecheck import Report, check
+from anyshape.typecheck.checking import clock
 
 from .models import Measured
 from .timing import now, seconds

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, Literal, TypeAlias
 
-from . import cvc5_backend
-from .cvc5_backend import Reply
+from .backends import cvc5_backend
+from .backends.cvc5_backend import Reply
 from .second_opinion import Question, Questions
 from .smtlib import as_script
 

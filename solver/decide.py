@@ -18,15 +18,16 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from ..constraints.formula import Formula, all_of, any_of, conjuncts, free_symbols, implies, le, negate
-from ..constraints.language import Constraint, Fact, Note
-from ..constraints.parts import rank
-from ..constraints.program import Origin
-from ..constraints.rows import is_possible, is_rank
-from ..constraints.system import Answer, Condition, Domain, Path, System
-from . import examples, refine
-from .bounds import Known
-from .judge import Budget, Judge, Stats
+from ..constraints.ir.language import Constraint, Fact, Note
+from ..constraints.ir.program import Origin
+from ..constraints.ir.system import Answer, Condition, Domain, Path, System
+from ..constraints.terms.formula import Formula, all_of, any_of, conjuncts, free_symbols, implies, le, negate
+from ..constraints.terms.parts import rank
+from ..constraints.terms.rows import is_possible, is_rank
+from .facts import refine
+from .tactics import examples
+from .tactics.judge import Budget, Judge, Stats
+from .theory.bounds import Known
 
 Verdict: TypeAlias = Literal["proved", "refined", "refuted", "unknown"]
 MAX_CORES = 16

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import structs
 
-from ..constraints.dims import Dim, sym, symbols
-from ..constraints.formula import Formula, conjuncts, free_symbols, ge, negate, rewrite
-from ..constraints.generate import Generator, Rules, leaves
-from ..constraints.language import Constraint, Layout, Slice, Tensor, Value, tensors
-from ..constraints.program import Argument, Ref, parts_of, refs
-from ..constraints.system import Domain, Path
+from ..constraints.engine.generate import Generator, Rules, leaves
+from ..constraints.ir.language import Constraint, Layout, Slice, Tensor, Value, tensors
+from ..constraints.ir.program import Argument, Ref, parts_of, refs
+from ..constraints.ir.system import Domain, Path
+from ..constraints.terms.dims import Dim, sym, symbols
+from ..constraints.terms.formula import Formula, conjuncts, free_symbols, ge, negate, rewrite
 from .decide import Requirement
-from .judge import Judge
+from .tactics.judge import Judge
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -10,18 +10,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from ..constraints.dims import Dim, Term, evaluate, substitute, sym, symbols, total
-from ..constraints.formula import Formula, all_of, eq, free_symbols, ge, le, ne
-from ..constraints.intervals import interval
-from ..constraints.language import Dyn, Fact, Tensor, Value
-from ..constraints.lattice import DimType, Ranked, Several, Type, rowed
-from ..constraints.parts import Row, depth, dim_at, rank
-from ..constraints.rows import place_of, rank_of, row_of
-from ..constraints.system import Answer, Domain
-from ..constraints.typed import mapped, type_of
-from .facts import fact
-from .judge import Judge, components
-from .periodic import solutions as periodic
+from ..constraints.ir.language import Dyn, Fact, Tensor, Value
+from ..constraints.ir.lattice import DimType, Ranked, Several, Type, rowed
+from ..constraints.ir.system import Answer, Domain
+from ..constraints.ir.typed import mapped, type_of
+from ..constraints.terms.dims import Dim, Term, evaluate, substitute, sym, symbols, total
+from ..constraints.terms.formula import Formula, all_of, eq, free_symbols, ge, le, ne
+from ..constraints.terms.intervals import interval
+from ..constraints.terms.parts import Row, depth, dim_at, rank
+from ..constraints.terms.rows import place_of, rank_of, row_of
+from .facts.facts import fact
+from .tactics.judge import Judge, components
+from .theory.periodic import solutions as periodic
 
 MANY = 10_000
 """Solutions that are counted one by one, at most."""

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from ..constraints.dims import sym
-from ..constraints.formula import Formula, all_of, any_of, ne, negate, rewrite
-from ..constraints.system import Domain
-from .judge import Judge
+from ..constraints.ir.system import Domain
+from ..constraints.terms.dims import sym
+from ..constraints.terms.formula import Formula, all_of, any_of, ne, negate, rewrite
+from .tactics.judge import Judge
 
 ROUNDS: Final = 24
 """How many values are put to the solver."""
@@ -27,7 +27,7 @@ def fillings(
 
     `holes` has the symbols with the values that they have in the program; `domain` speaks of inputs alone.
     """
-    from .z3_backend import nearest
+    from .backends.z3_backend import nearest
 
     if judge.satisfiable(domain.assumptions, domain.symbols) != "sat":
         return

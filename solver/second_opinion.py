@@ -21,8 +21,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Literal, TypeAlias
 
-from ..constraints.dims import Apply, Dim, Symbol, coefficients, sym
-from ..constraints.formula import (
+from ..constraints.ir.language import Constraint
+from ..constraints.ir.program import Origin
+from ..constraints.ir.system import Condition, Path, System
+from ..constraints.terms.dims import Apply, Dim, Symbol, coefficients, sym
+from ..constraints.terms.formula import (
     And,
     Compare,
     Formula,
@@ -35,10 +38,7 @@ from ..constraints.formula import (
     implies,
     negate,
 )
-from ..constraints.language import Constraint
-from ..constraints.program import Origin
-from ..constraints.rows import is_possible
-from ..constraints.system import Condition, Path, System
+from ..constraints.terms.rows import is_possible
 from .decide import Core, Requirement
 
 Kind: TypeAlias = Literal["taken", "forced", "required"]

@@ -14,10 +14,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from ..constraints.dims import Apply, Atom, Dim, Symbol, coefficients
-from ..constraints.formula import And, Compare, Formula, Or, free_symbols, implies, negate
-from ..constraints.program import Origin
-from ..constraints.system import Condition, Path, System
+from ..constraints.ir.program import Origin
+from ..constraints.ir.system import Condition, Path, System
+from ..constraints.terms.dims import Apply, Atom, Dim, Symbol, coefficients
+from ..constraints.terms.formula import And, Compare, Formula, Or, free_symbols, implies, negate
 from .second_opinion import Question, is_linear
 
 SIMPLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -6,9 +6,9 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from anyshape.constraints.dims import Dim, maximum, minimum, square_root, sym
-from anyshape.constraints.formula import Formula, all_of, any_of, eq, ge, holds, lt, ne
-from anyshape.constraints.formula_text import defined
+from anyshape.constraints.terms.dims import Dim, maximum, minimum, square_root, sym
+from anyshape.constraints.terms.formula import Formula, all_of, any_of, eq, ge, holds, lt, ne
+from anyshape.constraints.terms.formula_text import defined
 
 COMPARISONS = (eq, ne, ge, lt)
 

@@ -14,9 +14,9 @@ import httpx
 from starlette.testclient import TestClient
 
 from anyshape.typecheck.service.app import create_app
-from anyshape.typecheck.service.core import Service
-from anyshape.typecheck.service.settings import Settings
-from anyshape.typecheck.service.workers import Executor, Worker
+from anyshape.typecheck.service.http.core import Service
+from anyshape.typecheck.service.ops.settings import Settings
+from anyshape.typecheck.service.work.workers import Executor, Worker
 
 FIXTURES = Path(__file__).parent / "tracer/fixtures"
 

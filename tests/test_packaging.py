@@ -92,9 +92,9 @@ def test_every_third_party_import_is_declared() -> None:
 
 
 OF_EXTRAS = {
-    ROOT / "tracer/arrays.py": {"numpy"},
-    ROOT / "tracer/arrays_of_tensors.py": {"numpy"},
-    ROOT / "solver/cvc5_backend.py": {"cvc5"},
+    ROOT / "tracer/values/arrays.py": {"numpy"},
+    ROOT / "tracer/values/arrays_of_tensors.py": {"numpy"},
+    ROOT / "solver/backends/cvc5_backend.py": {"cvc5"},
 }
 """Imported only where these are."""
 
@@ -105,7 +105,7 @@ def test_programs_are_checked_without_numpy() -> None:
         "from anyshape.typecheck import check\n"
         "import math, torch\n"
         "print(check(lambda x: x.view(math.isqrt(x.shape[0]), -1), 'x: [a]').verdict)\n"
-        "print('anyshape.tracer.arrays' in sys.modules)"
+        "print('anyshape.tracer.values.arrays' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["refined", "False"]
@@ -113,12 +113,12 @@ def test_programs_are_checked_without_numpy() -> None:
 
 def of_the_service(file: Path) -> bool:
     """May it import what the extra `service` brings?"""
-    return file.is_relative_to(ROOT / "typecheck/service") or file == ROOT / "typecheck/client.py"
+    return file.is_relative_to(ROOT / "typecheck/service") or file == ROOT / "typecheck/remote/client.py"
 
 
-@pytest.mark.parametrize("module", ["anyshape.typecheck", "anyshape.typecheck.api", "anyshape.typecheck.cli"])
+@pytest.mark.parametrize("module", ["typecheck", "typecheck.checking.api", "typecheck.cli.main"])
 def test_the_service_is_not_imported_by_who_does_not_ask_for_it(module: str) -> None:
-    code = f"import sys, {module}; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    code = f"import sys, anyshape.{module}; print(*{{name.partition('.')[0] for name in sys.modules}})"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert not SERVICE & {*loaded.split()}
 

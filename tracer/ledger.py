@@ -12,12 +12,12 @@ from typing import TypeVar
 
 import torch
 
-from ..constraints.dims import Dim
-from ..constraints.formula import Compare, Formula, conjuncts, eq, negate
-from ..constraints.generate import Generator
-from ..constraints.language import Constraint, Note, Tensor, Value
-from ..constraints.program import Input, Iteration, Node, Ref, refs
-from ..constraints.system import Answer, Condition, Domain, Oracle
+from ..constraints.engine.generate import Generator
+from ..constraints.ir.language import Constraint, Note, Tensor, Value
+from ..constraints.ir.program import Input, Iteration, Node, Ref, refs
+from ..constraints.ir.system import Answer, Condition, Domain, Oracle
+from ..constraints.terms.dims import Dim
+from ..constraints.terms.formula import Compare, Formula, conjuncts, eq, negate
 
 Said = TypeVar("Said", Constraint, Note)
 

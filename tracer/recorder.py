@@ -13,15 +13,15 @@ from typing import Any, NoReturn
 
 import torch
 
-from ..constraints.dims import Dim, Term
-from ..constraints.formula import Formula
-from ..constraints.language import Tensor
-from ..constraints.program import Ref
-from ..constraints.spec import Spec
-from ..constraints.system import Condition, Path
+from ..constraints.ir.language import Tensor
+from ..constraints.ir.program import Ref
+from ..constraints.ir.spec import Spec
+from ..constraints.ir.system import Condition, Path
+from ..constraints.terms.dims import Dim, Term
+from ..constraints.terms.formula import Formula
+from .bytecode.origins import ModuleNames
+from .bytecode.spread import Spread
 from .ledger import Ledger
-from .origins import ModuleNames
-from .spread import Spread
 
 
 class Recorder(Ledger, ABC):

@@ -16,38 +16,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..constraints.language import Fact
-    from ..constraints.program import Origin
-    from ..constraints.spec_text import SpecError, parse_spec
-    from .api import check
-    from .asserting import ShapesError, assert_shapes
-    from .client import AsyncClient, Client, ServiceError
-    from .codes import Code, Severity
+    from ..constraints.ir.language import Fact
+    from ..constraints.ir.program import Origin
+    from ..constraints.ir.spec_text import SpecError, parse_spec
+    from .checking.api import check
+    from .checking.inference import Inferred, Relation, infer
+    from .checking.inline import assert_shape, reveal_shape
+    from .checking.target import TargetError
     from .dim_specs.dynamic_shapes import DynamicShapes, GivenUp
     from .exporting.export import Exported, ExportError, export
     from .gradual.branching import BranchOn, Undecided, branches, eliminate
     from .gradual.migrating import Migration, Migrations, infer_symbolic, migrate
-    from .inference import Inferred, Relation, infer
-    from .inline import assert_shape, reveal_shape
-    from .report import Accepts, Branch, Finding, Link, Output, Report, Shape, Verdict
-    from .target import TargetError
+    from .remote.client import AsyncClient, Client, ServiceError
+    from .report.codes import Code, Severity
+    from .report.report import Accepts, Branch, Finding, Link, Output, Report, Shape, Verdict
+    from .testing.asserting import ShapesError, assert_shapes
 
 _HOMES = {
     "..constraints.language": "Fact",
     "..constraints.program": "Origin",
     "..constraints.spec_text": "SpecError parse_spec",
-    ".api": "check",
-    ".asserting": "ShapesError assert_shapes",
-    ".client": "AsyncClient Client ServiceError",
-    ".codes": "Code Severity",
+    ".checking.api": "check",
+    ".checking.inference": "Inferred Relation infer",
+    ".checking.inline": "assert_shape reveal_shape",
+    ".checking.target": "TargetError",
     ".dim_specs.dynamic_shapes": "DynamicShapes GivenUp",
     ".exporting.export": "Exported ExportError export",
     ".gradual.branching": "BranchOn Undecided branches eliminate",
     ".gradual.migrating": "Migration Migrations infer_symbolic migrate",
-    ".inference": "Inferred Relation infer",
-    ".inline": "assert_shape reveal_shape",
-    ".report": "Accepts Branch Finding Link Output Report Shape Verdict",
-    ".target": "TargetError",
+    ".remote.client": "AsyncClient Client ServiceError",
+    ".report.codes": "Code Severity",
+    ".report.report": "Accepts Branch Finding Link Output Report Shape Verdict",
+    ".testing.asserting": "ShapesError assert_shapes",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 from unittest import mock
 
-from anyshape.constraints import dims
-from anyshape.constraints.formula import holds
-from anyshape.constraints.formula_text import parse_formula
-from anyshape.constraints.language import Fact
-from anyshape.constraints.syntax import DimSyntaxError, parse_dim
-from anyshape.typecheck.api import check
-from anyshape.typecheck.codes import Code
-from anyshape.typecheck.report import Report
-from anyshape.typecheck.target import TargetError
+from anyshape.constraints.ir.language import Fact
+from anyshape.constraints.terms import dims
+from anyshape.constraints.terms.formula import holds
+from anyshape.constraints.terms.formula_text import parse_formula
+from anyshape.constraints.terms.syntax import DimSyntaxError, parse_dim
+from anyshape.typecheck.checking.api import check
+from anyshape.typecheck.checking.target import TargetError
+from anyshape.typecheck.report.codes import Code
+from anyshape.typecheck.report.report import Report
 
 from .eager import Outcome
 from .program import Program, Sizes, split

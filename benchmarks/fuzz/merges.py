@@ -1,4 +1,4 @@
-"""Modules whose calls branch on sizes, so often that the checker merges their ways (tracer/merging.py)."""
+"""Modules whose calls branch on sizes, so often that the checker merges their paths (`summaries/merging.py`)."""
 
 from __future__ import annotations
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from models import eager
 from models.entry import USUAL
 
-from anyshape.constraints.language import Fact
+from anyshape.constraints.ir.language import Fact
 from anyshape.typecheck import check
-from anyshape.typecheck.codes import Code
-from anyshape.typecheck.report import Report
+from anyshape.typecheck.report.codes import Code
+from anyshape.typecheck.report.report import Report
 
 from .row import Row
 

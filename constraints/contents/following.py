@@ -8,15 +8,15 @@ from typing import Any
 
 from msgspec import structs
 
-from ..dims import Dim, Term
-from ..language import UNTRACKED, Affine, Elements, Pieces, Span, Subscripts, Tensor
+from ..ir.language import UNTRACKED, Affine, Elements, Pieces, Span, Subscripts, Tensor
+from ..terms.dims import Dim, Term
 from . import subscripts
-from .calls import CASTS, Call, Named
 from .dtypes import INTEGRAL
 from .functions import AtLeast
+from .laws.calls import CASTS, Call, Named
+from .laws.several import SEVERAL
+from .laws.transfers import LAWS, followed
 from .masks import MADE, given_tensors, one_dim, truths
-from .several import SEVERAL
-from .transfers import LAWS, followed
 from .values import ANY_CHOICE, of
 
 DRAWN = frozenset("rand randn normal rand_like randn_like empty empty_like new_empty".split())

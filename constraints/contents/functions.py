@@ -12,9 +12,9 @@ from dataclasses import replace
 from itertools import combinations, count
 from typing import Final, TypeAlias
 
-from ..dims import Apply, Dim, Mono, Symbol, Term, lone, maximum, minimum, substitute, symbols
-from ..formula import And, Formula, Or, all_of, any_of, negate
-from ..language import Index, Piece, Pieces
+from ..ir.language import Index, Piece, Pieces
+from ..terms.dims import Apply, Dim, Mono, Symbol, Term, lone, maximum, minimum, substitute, symbols
+from ..terms.formula import And, Formula, Or, all_of, any_of, negate
 
 AtLeast: TypeAlias = Callable[[Dim, int], bool]
 """Is a dim certainly at least a number?"""

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from ..dims import Apply, Dim, Term, lone_atom
-from ..formula import Formula, all_of, any_of, eq, ge, lt, negate
-from ..language import Affine, Context, Direction, Dots, Piece, Pieces, Tensor, product
+from ..ir.language import Affine, Context, Direction, Dots, Piece, Pieces, Tensor, product
+from ..terms.dims import Apply, Dim, Term, lone_atom
+from ..terms.formula import Formula, all_of, any_of, eq, ge, lt, negate
 from .dtypes import INTEGRAL
 from .functions import corners
 from .values import of, pieces_of

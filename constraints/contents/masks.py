@@ -10,13 +10,13 @@ from typing import Any
 
 from msgspec import structs
 
-from ..dims import Dim, Term, ceildiv
-from ..formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
-from ..language import Affine, Elements, Span, Tensor, Truths, product
-from .calls import Call
+from ..ir.language import Affine, Elements, Span, Tensor, Truths, product
+from ..terms.dims import Dim, Term, ceildiv
+from ..terms.formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
 from .cycles import is_run
 from .dtypes import INTEGRAL
-from .transfers import LAWS, followed
+from .laws.calls import Call
+from .laws.transfers import LAWS, followed
 from .values import extremes, pieces_of
 
 MADE = frozenset("ones ones_like new_ones zeros zeros_like new_zeros full full_like new_full".split())

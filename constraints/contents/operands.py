@@ -7,16 +7,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ..dims import Dim, Term
-from ..formula import Formula, all_of, any_of, eq, ge, le, ne, negate
-from ..language import Affine, Context, Piece, Proportion, Quotient, Span, Tensor, product
-from .arithmetic import require_exact
-from .calls import CASTS, Call, of_number
+from ..ir.language import Affine, Context, Piece, Proportion, Quotient, Span, Tensor, product
+from ..terms.dims import Dim, Term
+from ..terms.formula import Formula, all_of, any_of, eq, ge, le, ne, negate
 from .cycles import is_run
 from .dtypes import INTEGRAL, WHOLE, width
 from .functions import Corners, corners, settled
 from .indices import INDICES, approximate, require_in_range
-from .makers import drawn_between
+from .laws.arithmetic import require_exact
+from .laws.calls import CASTS, Call, of_number
+from .laws.makers import drawn_between
 from .values import of, pieces_of
 
 Named = Mapping[str, Any]

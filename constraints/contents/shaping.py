@@ -7,9 +7,9 @@ from dataclasses import replace
 from math import prod
 from typing import Any, TypeAlias
 
-from ..dims import Dim, Term, maximum, substitute
-from ..formula import all_of
-from ..language import Dots, Index, Piece, Pieces, Shape, Slice, Tensor, product
+from ..ir.language import Dots, Index, Piece, Pieces, Shape, Slice, Tensor, product
+from ..terms.dims import Dim, Term, maximum, substitute
+from ..terms.formula import all_of
 from .functions import AtLeast, corners, is_partition, mapped, number, renamed, symbol_of, without
 from .values import of, pieces_of
 

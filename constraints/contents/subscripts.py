@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from ..dims import Dim, Term
-from ..language import Slice, Span, Subscripts, Tensor, Value
+from ..ir.language import Slice, Span, Subscripts, Tensor, Value
+from ..terms.dims import Dim, Term
 
 Named = Mapping[str, Any]
 

@@ -16,9 +16,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import structs
 
-from ..dims import Dim, Term, sym, symbols
-from ..formula import Formula, all_of, any_of, eq, ge, le
-from ..language import (
+from ..ir.language import (
     Affine,
     Context,
     Elements,
@@ -34,6 +32,8 @@ from ..language import (
     product,
     tensors,
 )
+from ..terms.dims import Dim, Term, sym, symbols
+from ..terms.formula import Formula, all_of, any_of, eq, ge, le
 from .dtypes import INTEGRAL, WHOLE
 from .indices import INDICES
 from .masks import COMPARISONS, NEGATIONS, one_value

@@ -6,9 +6,7 @@ import math
 from dataclasses import replace
 from typing import Final
 
-from ..dims import Dim, Symbol, lone, maximum, minimum, substitute
-from ..formula import Formula, all_of, any_of, ge, le, negate
-from ..language import (
+from ..ir.language import (
     UNTRACKED,
     Affine,
     Elements,
@@ -22,6 +20,8 @@ from ..language import (
     Tensor,
     Truths,
 )
+from ..terms.dims import Dim, Symbol, lone, maximum, minimum, substitute
+from ..terms.formula import Formula, all_of, any_of, ge, le, negate
 from .cycles import is_run, modulo
 from .dtypes import DIGITS, INTEGRAL, LARGE, SMALL, SPARE, limits, wide
 from .functions import UNKNOWN, AtLeast, along, corners, gathered, number, settled

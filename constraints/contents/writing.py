@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from ..dims import Dim, substitute
-from ..language import UNTRACKED, Dots, Elements, Index, Piece, Pieces, Slice, Tensor
-from .arithmetic import beside_data, is_given, union
-from .calls import of_number
+from ..ir.language import UNTRACKED, Dots, Elements, Index, Piece, Pieces, Slice, Tensor
+from ..terms.dims import Dim, substitute
 from .dtypes import INTEGRAL, WHOLE
 from .functions import MOST_PIECES, AtLeast, symbol_of, without
+from .laws.arithmetic import beside_data, is_given, union
+from .laws.calls import of_number
 from .shaping import moved, shuffled, spread, stretched
 from .values import fitted, of, pieces_of, stored
 

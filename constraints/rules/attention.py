@@ -12,10 +12,10 @@ from itertools import pairwise, permutations
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
-from ..dims import Dim, maximum
-from ..formula import Formula, all_of, any_of, divides, eq, ge, ne, negate
-from ..language import Context, Layout, Shape, Tensor
-from ..rows import place_of
+from ..ir.language import Context, Layout, Shape, Tensor
+from ..terms.dims import Dim, maximum
+from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, ne, negate
+from ..terms.rows import place_of
 from .common import axis, broadcast, category, contiguous_strides, rank_is, strides_of
 from .linalg import linear
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..broadcasting import broadcast as broadcast
-from ..broadcasting import broadcast_dim as broadcast_dim
-from ..dims import Dim, Term, divide
-from ..dtypes import CATEGORY as CATEGORY
-from ..dtypes import category as category
-from ..formula import eq, ge
-from ..language import Context, Layout, Number, Shape, Tensor
-from ..memory import contiguous_strides as contiguous_strides
-from ..memory import strides_of as strides_of
+from ..engine.broadcasting import broadcast as broadcast
+from ..engine.broadcasting import broadcast_dim as broadcast_dim
+from ..engine.memory import contiguous_strides as contiguous_strides
+from ..engine.memory import strides_of as strides_of
+from ..ir.dtypes import CATEGORY as CATEGORY
+from ..ir.dtypes import category as category
+from ..ir.language import Context, Layout, Number, Shape, Tensor
+from ..terms.dims import Dim, Term, divide
+from ..terms.formula import eq, ge
 
 
 class _Absent:

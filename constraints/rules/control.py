@@ -1,7 +1,7 @@
 """Control flow: what higher-order operators make of the results of the functions that they run.
 
 The functions themselves are sub-programs, whose nodes stand in the program before the operator's own, once
-each (tracer/control.py). What is left to say here is how an operator's operands, the results of its
+each (tracer/patches/control.py). What is left to say here is how an operator's operands, the results of its
 functions and its own results belong together.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ..dims import Dim, Term, maximum, minimum
-from ..formula import And, Compare, Or, all_of, eq, ge
-from ..language import Context, Dyn, Layout, Number, Tensor, Value
+from ..ir.language import Context, Dyn, Layout, Number, Tensor, Value
+from ..terms.dims import Dim, Term, maximum, minimum
+from ..terms.formula import And, Compare, Or, all_of, eq, ge
 
 
 def row(c: Context, input: Tensor, dim: int = 0) -> Tensor:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import factorial
 from typing import Any, cast
 
-from ..dims import Dim, Term, maximum, minimum
-from ..formula import all_of, any_of, eq, ge, gt, le, lt
-from ..generate import RuleFunction
-from ..language import Context, Number, Shape, Tensor, Value, product
+from ..engine.generate import RuleFunction
+from ..ir.language import Context, Number, Shape, Tensor, Value, product
+from ..terms.dims import Dim, Term, maximum, minimum
+from ..terms.formula import all_of, any_of, eq, ge, gt, le, lt
 from .common import DEFAULTS, axis, category, channels_last, contiguous_strides, promote, rank_is
 from .elementwise import pointwise_layout
 from .rounding import steps

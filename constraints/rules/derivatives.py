@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from ..dims import Dim
-from ..formula import any_of, divides, eq, ge
-from ..generate import Rule, RuleFunction
-from ..language import Context, Layout, Shape, Tensor, Value, product, tensors
+from ..engine.generate import Rule, RuleFunction
+from ..ir.language import Context, Layout, Shape, Tensor, Value, product, tensors
+from ..terms.dims import Dim
+from ..terms.formula import any_of, divides, eq, ge
 from .common import axis, category, like_input, rank_is
 from .creation import sizes
 from .elementwise import apply_law, operators, pointwise, same_dtype

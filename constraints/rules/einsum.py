@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from ..dims import Dim
-from ..formula import all_of, any_of, eq
-from ..language import Context, Dots, Layout, Shape, Tensor
+from ..ir.language import Context, Dots, Layout, Shape, Tensor
+from ..terms.dims import Dim
+from ..terms.formula import all_of, any_of, eq
 from .common import broadcast_dim, category, contiguous_strides, promote, same_dim, strides_of
 from .linalg import NO_PRODUCTS, no_elements
 

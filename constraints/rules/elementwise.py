@@ -15,11 +15,11 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final
 
-from ..dims import Dim, Term
-from ..formula import all_of, any_of, eq
-from ..generate import Rule, RuleFunction
-from ..language import Context, Layout, Number, Shape, Tensor, Value
-from ..memory import dense as lies_dense
+from ..engine.generate import Rule, RuleFunction
+from ..engine.memory import dense as lies_dense
+from ..ir.language import Context, Layout, Number, Shape, Tensor, Value
+from ..terms.dims import Dim, Term
+from ..terms.formula import all_of, any_of, eq
 from .common import (
     CATEGORY,
     REAL_OF,

@@ -7,10 +7,10 @@ from typing import Any
 
 from msgspec import structs
 
-from ..dims import Dim, minimum
-from ..formula import Formula, all_of, any_of, eq, ge, le, lt, ne
-from ..language import Context, Number, Shape, Tensor, product
-from ..rows import rank_of
+from ..ir.language import Context, Number, Shape, Tensor, product
+from ..terms.dims import Dim, minimum
+from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne
+from ..terms.rows import rank_of
 from .common import axis, broadcast, contiguous_strides, is_floating, rank_is
 from .common import axis as axis_of
 from .indexing import same_dtype

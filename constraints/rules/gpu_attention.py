@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ..dims import Dim, ceildiv
-from ..formula import eq
-from ..generate import Rule, RuleFunction
-from ..language import Context, Layout, Shape, Tensor
+from ..engine.generate import Rule, RuleFunction
+from ..ir.language import Context, Layout, Shape, Tensor
+from ..terms.dims import Dim, ceildiv
+from ..terms.formula import eq
 from .common import rank_is
 
 

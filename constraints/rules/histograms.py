@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..dims import Dim, Term, maximum, minimum
-from ..formula import any_of, eq, ge
-from ..generate import RuleFunction
-from ..language import Context, Shape, Tensor, Value
+from ..engine.generate import RuleFunction
+from ..ir.language import Context, Shape, Tensor, Value
+from ..terms.dims import Dim, Term, maximum, minimum
+from ..terms.formula import any_of, eq, ge
 from .common import rank_is
 from .elementwise import apply_law, same_dtype
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..dims import Dim, Term, ceildiv, maximum, minimum, total
-from ..formula import divides, eq, ge
-from ..language import Context, Layout, Shape, Tensor, product
+from ..ir.language import Context, Layout, Shape, Tensor, product
+from ..terms.dims import Dim, Term, ceildiv, maximum, minimum, total
+from ..terms.formula import divides, eq, ge
 from .common import axis, channels_innermost, channels_last, promote, same_dim
 from .indexing import a_dim, one_dim, slice_length
 from .layout import at_least_rank, copied, nonnegative, text, unsqueeze, with_strides

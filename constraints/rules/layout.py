@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
-from ..dims import Dim, sym, total
-from ..formula import Formula, all_of, any_of, divides, eq, ge, ne, negate
-from ..language import Context, Layout, Shape, Tensor, product, tensors
+from ..ir.language import Context, Layout, Shape, Tensor, product, tensors
+from ..terms.dims import Dim, sym, total
+from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, ne, negate
 from .common import axes, axis, contiguous_strides, left_out_where_it_is_less, rank_is
 from .strides import (
     Strides,

@@ -10,9 +10,9 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from ..dims import Dim, ceildiv, maximum, minimum
-from ..formula import Formula, all_of, any_of, divides, eq, ge, ne, negate
-from ..language import Context, Layout, Shape, Tensor
+from ..ir.language import Context, Layout, Shape, Tensor
+from ..terms.dims import Dim, ceildiv, maximum, minimum
+from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, ne, negate
 from .common import axes, broadcast, broadcast_dim, category, promote, rank_is, same_dim, strides_of
 from .elementwise import pointwise
 from .layout import view

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ..formula import eq, ge
-from ..generate import Rule, RuleFunction
-from ..language import Context, Tensor, Value, product
+from ..engine.generate import Rule, RuleFunction
+from ..ir.language import Context, Tensor, Value, product
+from ..terms.formula import eq, ge
 from .common import category, rank_is
 from .elementwise import RULES as POINTWISE
 from .elementwise import apply_law, clone, copy

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from math import inf
 from typing import Any, Final
 
-from ..dims import Dim, maximum, total
-from ..formula import Formula, all_of, any_of, eq, ge, le, ne
-from ..generate import RuleFunction
-from ..language import Context, Layout, Shape, Tensor, Value
+from ..engine.generate import RuleFunction
+from ..ir.language import Context, Layout, Shape, Tensor, Value
+from ..terms.dims import Dim, maximum, total
+from ..terms.formula import Formula, all_of, any_of, eq, ge, le, ne
 from .common import axis, broadcast, category, promote
 from .elementwise import apply_law, pointwise, same_dtype, sub
 from .linalg import linear

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any
 
-from ..dims import Dim, Term, minimum
-from ..formula import all_of, any_of, eq, ge, ne
-from ..language import Context, Layout, Shape, Tensor, product
+from ..ir.language import Context, Layout, Shape, Tensor, product
+from ..terms.dims import Dim, Term, minimum
+from ..terms.formula import all_of, any_of, eq, ge, ne
 from .common import axes, axis, broadcast, category, contiguous_strides, promote, rank_is
 
 LAPACK = frozenset({"float32", "float64", "complex64", "complex128"})

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..dims import Dim
-from ..formula import Formula, all_of, any_of, divides, eq, ge, ne
-from ..generate import RuleFunction
-from ..language import Context, Layout, Shape, Tensor, Value, product
+from ..engine.generate import RuleFunction
+from ..ir.language import Context, Layout, Shape, Tensor, Value, product
+from ..terms.dims import Dim
+from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, ne
 from .common import axis, channels_last, contiguous_strides, like_input
 from .elementwise import apply_law, pointwise, pointwise_layout, same_dtype
 from .strides import Strides, is_refuted, lies_so, strides_of, view_of

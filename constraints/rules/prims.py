@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ..dims import Dim, maximum
-from ..formula import divides, eq, ge, ne
-from ..generate import Rule, RuleFunction
-from ..language import Context, Number, Shape, Tensor, Value, product
+from ..engine.generate import Rule, RuleFunction
+from ..ir.language import Context, Number, Shape, Tensor, Value, product
+from ..terms.dims import Dim, maximum
+from ..terms.formula import divides, eq, ge, ne
 from .common import category
 from .creation import empty_permuted, empty_strided, full, full_like, scalar_tensor, zeros
 from .elementwise import RULES as POINTWISE

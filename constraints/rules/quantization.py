@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ..dims import Dim
-from ..formula import Formula, all_of, any_of, eq, ge
-from ..generate import Rule, RuleFunction
-from ..language import Context, Tensor, Value
+from ..engine.generate import Rule, RuleFunction
+from ..ir.language import Context, Tensor, Value
+from ..terms.dims import Dim
+from ..terms.formula import Formula, all_of, any_of, eq, ge
 from .common import category, rank_is, strides_of
 from .elementwise import apply_law, clone, pointwise
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from ..dims import Term
-from ..formula import Formula, all_of, any_of, eq, lt
-from ..generate import Rule, RuleFunction
-from ..language import Context, Layout, Tensor, Value
+from ..engine.generate import Rule, RuleFunction
+from ..ir.language import Context, Layout, Tensor, Value
+from ..terms.dims import Term
+from ..terms.formula import Formula, all_of, any_of, eq, lt
 from .common import ABSENT, broadcast, category
 from .elementwise import REFUSES_ITSELF, apply_law, clone, pointwise, same_dtype
 from .layout import empty

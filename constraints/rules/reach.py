@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from ..dims import Term
-from ..language import Dots, Layout, Slice, Tensor, Value, tensors
-from ..lifting import Named, Reach, as_shape, into_first
-from ..rows import place_of
+from ..engine.lifting import Named, Reach, as_shape, into_first
+from ..ir.language import Dots, Layout, Slice, Tensor, Value, tensors
+from ..terms.dims import Term
+from ..terms.rows import place_of
 from . import elementwise, lists
 from .whole import ELEMENTWISE, FEW
 

@@ -8,10 +8,10 @@ from functools import partial
 from math import inf
 from typing import Any, Final
 
-from ..dims import Dim, maximum
-from ..formula import all_of, any_of, eq, ge, le, ne
-from ..generate import Rule, RuleFunction
-from ..language import Context, Layout, Shape, Tensor, Value
+from ..engine.generate import Rule, RuleFunction
+from ..ir.language import Context, Layout, Shape, Tensor, Value
+from ..terms.dims import Dim, maximum
+from ..terms.formula import all_of, any_of, eq, ge, le, ne
 from .common import axes, axis, broadcast, broadcast_dim, promote, same_dim
 from .elementwise import apply_law, clone, dense, pointwise, pointwise_layout, same_dtype
 from .strides import laid_out

@@ -6,9 +6,9 @@ from typing import Any
 
 from msgspec import structs
 
-from ..dims import Dim, maximum, minimum
-from ..formula import all_of, any_of, eq, ge
-from ..language import Context, Layout, Shape, Tensor
+from ..ir.language import Context, Layout, Shape, Tensor
+from ..terms.dims import Dim, maximum, minimum
+from ..terms.formula import all_of, any_of, eq, ge
 from .common import axes, axis, broadcast, left_out_where_it_is_less, rank_is
 from .joining import joined_layout
 from .layout import copied, empty, nonnegative, replaced, text, transpose, with_strides

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..dims import Dim, maximum
-from ..formula import Formula, all_of, any_of, divides, eq, ge, gt
-from ..generate import Rule, RuleFunction
-from ..language import Context, Layout, Shape, Tensor
+from ..engine.generate import Rule, RuleFunction
+from ..ir.language import Context, Layout, Shape, Tensor
+from ..terms.dims import Dim, maximum
+from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, gt
 from .common import like_input, rank_is
 from .rounding import scaled
 from .window import adaptive_pool, positive

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dims import Dim
-from ..formula import all_of, any_of, eq, ge, ne
-from ..language import Context, Dyn, Dynamic, Layout, Shape, Tensor, product
+from ..ir.language import Context, Dyn, Dynamic, Layout, Shape, Tensor, product
+from ..terms.dims import Dim
+from ..terms.formula import all_of, any_of, eq, ge, ne
 from .common import contiguous_strides, is_floating
 
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}

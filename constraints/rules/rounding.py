@@ -6,9 +6,9 @@ from fractions import Fraction
 from math import ceil, floor, isfinite
 from typing import cast
 
-from ..dims import Dim, Term, ceildiv
-from ..formula import Formula, all_of, any_of, divides, ge, le, ne
-from ..language import Context, Number
+from ..ir.language import Context, Number
+from ..terms.dims import Dim, Term, ceildiv
+from ..terms.formula import Formula, all_of, any_of, divides, ge, le, ne
 
 DENOMINATOR = 4096
 """The largest denominator that is looked for behind a float such as 0.333…"""

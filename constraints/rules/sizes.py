@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeGuard
 
-from ..dims import Dim, Term, maximum, minimum, square_root, total
-from ..formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
-from ..language import Context, Layout, Number, Quotient, Tensor, Value
+from ..ir.language import Context, Layout, Number, Quotient, Tensor, Value
+from ..terms.dims import Dim, Term, maximum, minimum, square_root, total
+from ..terms.formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
 from .common import axis, category, contiguous_strides
 from .strides import channels_last, lies_so, strides_of
 

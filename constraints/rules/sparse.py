@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Final
 
 from ..contents.traits import is_sparse
-from ..dims import Dim
-from ..formula import eq, le
-from ..generate import BadCall, RuleFunction
-from ..language import Context, Layout, Shape, Tensor, Value
+from ..engine.generate import BadCall, RuleFunction
+from ..ir.language import Context, Layout, Shape, Tensor, Value
+from ..terms.dims import Dim
+from ..terms.formula import eq, le
 from . import linalg
 from .common import rank_is
 from .creation import sizes

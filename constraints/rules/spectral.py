@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dims import Dim, minimum
-from ..formula import all_of, any_of, eq, ge, le
-from ..generate import RuleFunction
-from ..language import Context, Layout, Shape, Tensor
+from ..engine.generate import RuleFunction
+from ..ir.language import Context, Layout, Shape, Tensor
+from ..terms.dims import Dim, minimum
+from ..terms.formula import all_of, any_of, eq, ge, le
 from .common import ABSENT, axis, category, contiguous_strides, promote, rank_is, strides_of
 from .creation import at_least_0
 from .resize import pad as padded

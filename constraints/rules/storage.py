@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ..dims import Term
-from ..formula import all_of, eq
-from ..generate import RuleFunction
-from ..language import Context, Layout, Shape, Tensor, Value
+from ..engine.generate import RuleFunction
+from ..ir.language import Context, Layout, Shape, Tensor, Value
+from ..terms.dims import Term
+from ..terms.formula import all_of, eq
 from .creation import in_format, sizes, tensor
 from .elementwise import same_dtype
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
-from ..dims import Apply, Dim, Term, divide, lone
-from ..formula import And, Compare, Formula, Or, all_of, any_of, eq, ne
-from ..language import Context, Layout, Shape, product
+from ..ir.language import Context, Layout, Shape, product
+from ..terms.dims import Apply, Dim, Term, divide, lone
+from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, eq, ne
 from .common import contiguous_strides
 from .common import strides_of as strides_of
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..contents.values import extremes
-from ..dims import Dim, ceildiv, minimum
-from ..formula import Formula, all_of, any_of, divides, eq, ge, gt, le, lt, ne, negate
-from ..generate import RuleFunction
-from ..language import Context, Layout, Shape, Span, Tensor, product
+from ..engine.generate import RuleFunction
+from ..ir.language import Context, Layout, Shape, Span, Tensor, product
+from ..terms.dims import Dim, ceildiv, minimum
+from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, gt, le, lt, ne, negate
 from .common import ABSENT, axis, like_input, rank_is, same_dim, strides_of
 from .elementwise import same_dtype
 from .rounding import scaled

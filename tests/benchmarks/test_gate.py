@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from anyshape.constraints.dims import sym
-from anyshape.constraints.generate import Generator
-from anyshape.constraints.intervals import Bounds
+from anyshape.constraints.engine.generate import Generator
+from anyshape.constraints.terms.dims import sym
+from anyshape.constraints.terms.intervals import Bounds
 from benchmarks import gate
 from benchmarks.growth import checked
 from benchmarks.instructions import instructions

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from anyshape.constraints.collector import collector_at_rest
+from anyshape.constraints.engine.collector import collector_at_rest
 
 
 def test_rests_and_resumes() -> None:

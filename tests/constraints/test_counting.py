@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from anyshape.constraints.counting import chosen
-from anyshape.constraints.dims import evaluate, sym
-from anyshape.constraints.formula import Formula, eq, ge, holds, le, ne
+from anyshape.constraints.terms.counting import chosen
+from anyshape.constraints.terms.dims import evaluate, sym
+from anyshape.constraints.terms.formula import Formula, eq, ge, holds, le, ne
 
 K, N, B = sym("k"), sym("n"), sym("b")
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
-from anyshape.constraints import dims
-from anyshape.constraints.dims import (
+from anyshape.constraints.terms import dims
+from anyshape.constraints.terms.dims import (
     Apply,
     Dim,
     Symbol,
@@ -41,8 +41,8 @@ from anyshape.constraints.dims import (
     symbols,
     total,
 )
-from anyshape.constraints.formula import eq, ge, ne
-from anyshape.constraints.syntax import parse_dim
+from anyshape.constraints.terms.formula import eq, ge, ne
+from anyshape.constraints.terms.syntax import parse_dim
 
 NAMES = ("a", "b", "h")
 a, b, h, n, m, w, x, y = map(sym, "abhnmwxy")

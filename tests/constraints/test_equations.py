@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
-from anyshape.constraints.dims import Dim, evaluate, sym
-from anyshape.constraints.equations import Equations
-from anyshape.constraints.formula import Formula, divides, eq, free_symbols, ge, holds, le
+from anyshape.constraints.terms.dims import Dim, evaluate, sym
+from anyshape.constraints.terms.equations import Equations
+from anyshape.constraints.terms.formula import Formula, divides, eq, free_symbols, ge, holds, le
 
 b, h, w = sym("b"), sym("h"), sym("w")
 

@@ -5,9 +5,19 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anyshape.constraints.dims import Dim, minimum, sym
-from anyshape.constraints.forall import for_all
-from anyshape.constraints.formula import Formula, all_of, any_of, compare, eq, free_symbols, ge, holds, ne
+from anyshape.constraints.terms.dims import Dim, minimum, sym
+from anyshape.constraints.terms.forall import for_all
+from anyshape.constraints.terms.formula import (
+    Formula,
+    all_of,
+    any_of,
+    compare,
+    eq,
+    free_symbols,
+    ge,
+    holds,
+    ne,
+)
 
 K, M, N = sym("i"), sym("m"), sym("n")
 BOX = [{"m": m, "n": n} for m in range(-2, 4) for n in range(-2, 4)]

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyshape.constraints.dims import sym
-from anyshape.constraints.formula import And, Compare, Formula, Or, all_of, any_of, eq, ge, holds, ne
-from anyshape.constraints.formula_text import defined, parse_formula
-from anyshape.constraints.syntax import DimSyntaxError, parse_dim
+from anyshape.constraints.terms.dims import sym
+from anyshape.constraints.terms.formula import And, Compare, Formula, Or, all_of, any_of, eq, ge, holds, ne
+from anyshape.constraints.terms.formula_text import defined, parse_formula
+from anyshape.constraints.terms.syntax import DimSyntaxError, parse_dim
 
 h, w, k = sym("h"), sym("w"), sym("k")
 

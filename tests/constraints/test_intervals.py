@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_formulas import box, where
 
-from anyshape.constraints.dims import Dim, evaluate, sym, total
-from anyshape.constraints.formula import Formula, ge
-from anyshape.constraints.formula_text import parse_formula
-from anyshape.constraints.intervals import Bounds
-from anyshape.constraints.syntax import parse_dim
+from anyshape.constraints.terms.dims import Dim, evaluate, sym, total
+from anyshape.constraints.terms.formula import Formula, ge
+from anyshape.constraints.terms.formula_text import parse_formula
+from anyshape.constraints.terms.intervals import Bounds
+from anyshape.constraints.terms.syntax import parse_dim
 
 POINTS = box("abk", 0, 9)
 RANGES = {"a": (0, 9), "b": (0, 9), "k": (0, 9)}

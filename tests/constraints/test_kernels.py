@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from anyshape.constraints.kernels import WITHOUT
+from anyshape.constraints.engine.kernels import WITHOUT
 from anyshape.typecheck import check
 
 DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()

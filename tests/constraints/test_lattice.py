@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anyshape.constraints.dims import sym
-from anyshape.constraints.language import Dyn
-from anyshape.constraints.lattice import (
+from anyshape.constraints.ir.language import Dyn
+from anyshape.constraints.ir.lattice import (
     Plain,
     Ranked,
     Rowed,
@@ -26,6 +25,7 @@ from anyshape.constraints.lattice import (
     meet,
     rowed,
 )
+from anyshape.constraints.terms.dims import sym
 
 DIMS = (2, 3)
 RANKS = 7  # beyond the longest lead and trail together, so that every row has room to show itself

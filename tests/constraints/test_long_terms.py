@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pickle
 
-from anyshape.constraints.dims import LONGEST, Dim, evaluate, substitute, sym
-from anyshape.constraints.intervals import Bounds
-from anyshape.constraints.language import Tensor
-from anyshape.constraints.program import Input, Program, from_json, to_json
+from anyshape.constraints.ir.language import Tensor
+from anyshape.constraints.ir.program import Input, Program, from_json, to_json
+from anyshape.constraints.terms.dims import LONGEST, Dim, evaluate, substitute, sym
+from anyshape.constraints.terms.intervals import Bounds
 
 
 def grown(dim: Dim, times: int) -> Dim:
@@ -57,7 +57,7 @@ def test_an_abbreviated_term_is_not_read_back_as_something_else() -> None:
 
 
 def test_bounds_answer_for_atoms_anew_after_learning() -> None:
-    from anyshape.constraints.formula import ge
+    from anyshape.constraints.terms.formula import ge
 
     n = sym("h") // 2
     bounds = Bounds({"h": (1, 10**9)})

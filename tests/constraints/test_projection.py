@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyshape.constraints.dims import sym
-from anyshape.constraints.formula import Formula, all_of, eq, ge, holds, le, ne
-from anyshape.constraints.projection import forgetting
+from anyshape.constraints.terms.dims import sym
+from anyshape.constraints.terms.formula import Formula, all_of, eq, ge, holds, le, ne
+from anyshape.constraints.terms.projection import forgetting
 
 a, b, c = map(sym, "abc")
 

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anyshape.constraints import relations, rows
-from anyshape.constraints.dims import sym
-from anyshape.constraints.formula import Formula, all_of, any_of, eq, ge, holds, negate
-from anyshape.constraints.parts import Part, rank
-from anyshape.constraints.relations import Relation, is_true, relation, relation_of
-from anyshape.constraints.syntax import parse_dim
-from anyshape.constraints.system import Domain
-from anyshape.solver.judge import Judge
+from anyshape.constraints.ir.system import Domain
+from anyshape.constraints.terms import relations, rows
+from anyshape.constraints.terms.dims import sym
+from anyshape.constraints.terms.formula import Formula, all_of, any_of, eq, ge, holds, negate
+from anyshape.constraints.terms.parts import Part, rank
+from anyshape.constraints.terms.relations import Relation, is_true, relation, relation_of
+from anyshape.constraints.terms.syntax import parse_dim
+from anyshape.solver.tactics.judge import Judge
 
 NAMES = "xyz"
 Rows = Mapping[str, tuple[int, ...]]

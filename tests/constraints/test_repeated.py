@@ -6,13 +6,13 @@ from itertools import count
 
 import pytest
 
-from anyshape.constraints import generate as module
-from anyshape.constraints.dims import sym
-from anyshape.constraints.formula import divides, ge
-from anyshape.constraints.generate import Generator, Rules, generate
-from anyshape.constraints.language import Context, Generated, Number, Slice, Tensor, Value
+from anyshape.constraints.engine import generate as module
+from anyshape.constraints.engine.generate import Generator, Rules, generate
+from anyshape.constraints.ir.language import Context, Generated, Number, Slice, Tensor, Value
+from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules import default_rules
-from anyshape.constraints.system import Domain
+from anyshape.constraints.terms.dims import sym
+from anyshape.constraints.terms.formula import divides, ge
 from benchmarks.programs import MAKERS
 
 H = sym("h")

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from anyshape.constraints.dims import sym
-from anyshape.constraints.formula import all_of, holds
-from anyshape.constraints.language import Number, Tensor, Value
-from anyshape.constraints.spec_text import DTYPES, Inputs, SpecError, parse_spec, write_spec
-from anyshape.constraints.syntax import parse_dim
+from anyshape.constraints.ir.language import Number, Tensor, Value
+from anyshape.constraints.ir.spec_text import DTYPES, Inputs, SpecError, parse_spec, write_spec
+from anyshape.constraints.terms.dims import sym
+from anyshape.constraints.terms.formula import all_of, holds
+from anyshape.constraints.terms.syntax import parse_dim
 
 
 def tensor(sizes: str = "", dtype: str = "float32") -> Tensor:

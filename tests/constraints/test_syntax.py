@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anyshape.constraints.dims import Dim, evaluate, maximum, minimum, sym
-from anyshape.constraints.syntax import (
+from anyshape.constraints.terms.dims import Dim, evaluate, maximum, minimum, sym
+from anyshape.constraints.terms.syntax import (
     MAX_DEPTH,
     MAX_LENGTH,
     DimSyntaxError,

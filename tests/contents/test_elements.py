@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 import torch
 
-from anyshape.constraints.contents import transfers
 from anyshape.constraints.contents.functions import corners
+from anyshape.constraints.contents.laws import transfers
 from anyshape.constraints.contents.values import between, of, pieces_of
-from anyshape.constraints.dims import Dim, evaluate, substitute, sym
-from anyshape.constraints.formula import ge, holds
-from anyshape.constraints.generate import Generator
-from anyshape.constraints.language import UNTRACKED, Dyn, Slice, Tensor, Truths
+from anyshape.constraints.engine.generate import Generator
+from anyshape.constraints.ir.language import UNTRACKED, Dyn, Slice, Tensor, Truths
+from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules import default_rules
-from anyshape.constraints.system import Domain
+from anyshape.constraints.terms.dims import Dim, evaluate, substitute, sym
+from anyshape.constraints.terms.formula import ge, holds
 
 N, M = sym("n"), sym("m")
 SIZES = [(n, m) for n in range(1, 6) for m in (1, 2, 3, 5)]

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from anyshape.typecheck.report import Verdict
+from anyshape.typecheck.report.report import Verdict
 from benchmarks.fuzz.campaign import Bench, Effort
 from benchmarks.fuzz.comparing import Checked, Kind, checked, wrongs
 from benchmarks.fuzz.eager import ALL, FIRST, Outcome, outcomes

@@ -15,10 +15,11 @@ from unittest import mock
 
 import pytest
 
-from anyshape.constraints.contents import transfers
-from anyshape.constraints.language import Tensor
-from anyshape.tracer import merging, numbers
-from anyshape.typecheck.api import check, default_rules
+from anyshape.constraints.contents.laws import transfers
+from anyshape.constraints.ir.language import Tensor
+from anyshape.tracer.summaries import merging
+from anyshape.tracer.values import numbers
+from anyshape.typecheck.checking.api import check, default_rules
 from benchmarks.fuzz import comparing
 from benchmarks.fuzz.campaign import Bench, Effort
 from benchmarks.fuzz.comparing import Checked, checked

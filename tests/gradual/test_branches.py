@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from torch.fx import symbolic_trace
 from torch.fx.tensor_type import Dyn, TensorType
 
-from anyshape.constraints.formula import holds
-from anyshape.constraints.formula_text import parse_formula
+from anyshape.constraints.terms.formula import holds
+from anyshape.constraints.terms.formula_text import parse_formula
 from anyshape.typecheck import BranchOn, Undecided, branches, eliminate
-from anyshape.typecheck.cli import main
+from anyshape.typecheck.cli.main import main
 
 
 class Asking(torch.nn.Module):

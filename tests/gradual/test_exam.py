@@ -21,7 +21,7 @@ from torch.fx.annotate import annotate
 from torch.fx.experimental.rewriter import RewritingTracer
 from torch.fx.tensor_type import Dyn, TensorType
 
-from anyshape.constraints.lattice import (
+from anyshape.constraints.ir.lattice import (
     Plain,
     Ranked,
     Type,
@@ -31,8 +31,8 @@ from anyshape.constraints.lattice import (
     meet,
     rowed,
 )
-from anyshape.tracer.fx import placeholders
-from anyshape.tracer.tensor_types import from_torch
+from anyshape.tracer.readers.fx import placeholders
+from anyshape.tracer.readers.tensor_types import from_torch
 from anyshape.typecheck import branches, check, infer_symbolic, migrate
 from benchmarks.networks import AlexNet, ResNet
 from gradual.exam import UNIFICATION, Z3, D, Row

@@ -11,13 +11,13 @@ import torch
 from torch.fx import GraphModule, symbolic_trace
 from torch.fx.tensor_type import Dyn, TensorType
 
-from anyshape.constraints.spec_text import parse_spec
+from anyshape.constraints.ir.spec_text import parse_spec
 from anyshape.solver.decide import Oracle
-from anyshape.tracer.fx import ShapeTracer, Traced
-from anyshape.tracer.record import TargetError
-from anyshape.tracer.tensor_types import from_torch, to_torch
+from anyshape.tracer.readers.fx import ShapeTracer, Traced
+from anyshape.tracer.readers.tensor_types import from_torch, to_torch
+from anyshape.tracer.recording.record import TargetError
 from anyshape.typecheck import Code, Report, Verdict, assert_shape, check, reveal_shape
-from anyshape.typecheck.api import default_rules
+from anyshape.typecheck.checking.api import default_rules
 
 
 def found(report: Report, code: Code) -> list[str]:

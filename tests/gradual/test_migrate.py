@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from torch.fx import GraphModule, symbolic_trace
 from torch.fx.tensor_type import Dyn, TensorType
 
-from anyshape.constraints.lattice import Ranked, is_more_precise, is_static
-from anyshape.tracer.tensor_types import from_torch
+from anyshape.constraints.ir.lattice import Ranked, is_more_precise, is_static
+from anyshape.tracer.readers.tensor_types import from_torch
 from anyshape.typecheck import Verdict, infer_symbolic, migrate
-from anyshape.typecheck.cli import main
-from anyshape.typecheck.target import TargetError
+from anyshape.typecheck.checking.target import TargetError
+from anyshape.typecheck.cli.main import main
 
 
 class Net(torch.nn.Module):

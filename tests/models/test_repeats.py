@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from anyshape.constraints.known import Known
+from anyshape.constraints.engine.known import Known
+from anyshape.constraints.ir.spec_text import parse_spec
+from anyshape.constraints.ir.system import System
 from anyshape.constraints.rules import default_rules
-from anyshape.constraints.spec_text import parse_spec
-from anyshape.constraints.system import System
 from anyshape.solver.decide import Oracle
-from anyshape.tracer import repeats
-from anyshape.tracer.record import record
+from anyshape.tracer.recording import repeats
+from anyshape.tracer.recording.record import record
 
 from .entry import Entry
 from .zoo import ZOO

@@ -30,7 +30,7 @@ from oracle.samples import CONTROL, CORE, PRIMS, entries
 from oracle.unruled import HIGHER_ORDER, REASONS
 
 from anyshape.constraints import rules
-from anyshape.constraints.generate import Rules
+from anyshape.constraints.engine.generate import Rules
 from anyshape.constraints.rules import default_rules
 
 DOCS = Path(__file__).parents[2] / "docs"

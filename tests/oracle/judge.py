@@ -21,19 +21,19 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from anyshape.constraints.dims import Dim, Term, evaluate, sym, symbols
-from anyshape.constraints.formula import Formula, free_symbols, ge, holds, le
-from anyshape.constraints.generate import Rules
-from anyshape.constraints.language import Dynamic, Layout, Note, Tensor, Value
-from anyshape.constraints.program import Ref
+from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.ir.language import Dynamic, Layout, Note, Tensor, Value
+from anyshape.constraints.ir.program import Ref
+from anyshape.constraints.ir.spec import Declared, Spec
+from anyshape.constraints.ir.system import Domain, Path, System
 from anyshape.constraints.rules import default_rules
 from anyshape.constraints.rules.common import contiguous_strides
-from anyshape.constraints.spec import Declared, Spec
-from anyshape.constraints.system import Domain, Path, System
+from anyshape.constraints.terms.dims import Dim, Term, evaluate, sym, symbols
+from anyshape.constraints.terms.formula import Formula, free_symbols, ge, holds, le
 from anyshape.solver.decide import Oracle
-from anyshape.solver.judge import Budget
-from anyshape.tracer.record import record
-from anyshape.tracer.sequences import SEVERAL, settled
+from anyshape.solver.tactics.judge import Budget
+from anyshape.tracer.recording.record import record
+from anyshape.tracer.values.sequences import SEVERAL, settled
 
 from .reasons import DATA, NO_CHECK, NOT_OF_SIZES, UNCHECKED, UNSAFE
 from .samples import Sample

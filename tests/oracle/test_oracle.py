@@ -21,11 +21,11 @@ from oracle.judge import ALONE, TOGETHER, Remark, Strides, build, judge, points
 from oracle.pool import WHOLE, Options, Row, run
 from oracle.samples import CONTROL, CORE, PRIMS, Entry, Sample, entries
 
-from anyshape.constraints.dims import Term
-from anyshape.constraints.formula import divides
-from anyshape.constraints.generate import RuleFunction
-from anyshape.constraints.language import Context, Tensor, tensors
+from anyshape.constraints.engine.generate import RuleFunction
+from anyshape.constraints.ir.language import Context, Tensor, tensors
 from anyshape.constraints.rules import default_rules
+from anyshape.constraints.terms.dims import Term
+from anyshape.constraints.terms.formula import divides
 
 JUDGED = [name for name in entries() if name not in LEFT_OUT]
 JOBS = os.cpu_count() or 1

@@ -18,9 +18,9 @@ import torch.functional
 import torch.nn.functional as F
 from torch.overrides import get_overridable_functions
 
-from anyshape.constraints.opnames import canonical
+from anyshape.constraints.ir.opnames import canonical
 from anyshape.constraints.rules import default_rules
-from anyshape.tracer.symbolic import QUESTIONS
+from anyshape.tracer.values.symbolic import QUESTIONS
 
 SPACES: Final = {
     "torch": torch,

@@ -18,13 +18,13 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from anyshape.constraints.dims import Term, evaluate, sym, symbols
-from anyshape.constraints.formula import Compare, Formula, all_of, free_symbols, ge, holds
-from anyshape.constraints.generate import Generator, Rules, leaves
-from anyshape.constraints.language import Constraint, Dots, Dyn, Layout, Slice, Tensor
+from anyshape.constraints.engine.generate import Generator, Rules, leaves
+from anyshape.constraints.ir.language import Constraint, Dots, Dyn, Layout, Slice, Tensor
+from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules.common import contiguous_strides
-from anyshape.constraints.syntax import parse_dim
-from anyshape.constraints.system import Domain
+from anyshape.constraints.terms.dims import Term, evaluate, sym, symbols
+from anyshape.constraints.terms.formula import Compare, Formula, all_of, free_symbols, ge, holds
+from anyshape.constraints.terms.syntax import parse_dim
 
 TORCH = os.path.dirname(torch.__file__)
 torch.set_num_threads(1)  # tensors of a few elements: threads only wait for each other

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from rules.differential import Case, check_case
 
-from anyshape.constraints.generate import Rules
+from anyshape.constraints.engine.generate import Rules
 
 
 class Judge:

@@ -13,8 +13,8 @@ import torch.nn.functional as F
 import torch.nn.modules.linear_cross_entropy  # registers its operators
 
 from anyshape.constraints import rules
-from anyshape.constraints.generate import Rules
-from anyshape.constraints.opnames import ALIASES, ATEN_ONLY, canonical
+from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.ir.opnames import ALIASES, ATEN_ONLY, canonical
 from anyshape.constraints.rules import FAMILIES, control, default_rules
 
 NAMESPACES = (torch, torch.Tensor, F, torch.linalg, torch.special, torch.fft, torch.ops.aten)

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import torch
 
-from anyshape.constraints.dims import Dim, evaluate, sym
-from anyshape.constraints.formula import all_of, ge, holds
-from anyshape.constraints.generate import Generator, Rules
-from anyshape.constraints.language import Dots, Layout, Slice, Tensor
+from anyshape.constraints.engine.generate import Generator, Rules
+from anyshape.constraints.ir.language import Dots, Layout, Slice, Tensor
+from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules import indexing, joining, layout, repeating
-from anyshape.constraints.system import Domain
+from anyshape.constraints.terms.dims import Dim, evaluate, sym
+from anyshape.constraints.terms.formula import all_of, ge, holds
 
 rules = Rules(layout.RULES) | repeating.RULES | indexing.RULES | joining.RULES
 NAMES = "abcde"

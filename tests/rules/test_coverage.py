@@ -28,11 +28,11 @@ from rules.differential import compare_results, lower, run_rule
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing._internal import hop_db
 
-from anyshape.constraints.generate import Rules
-from anyshape.constraints.language import Context, Tensor
-from anyshape.constraints.opnames import canonical
+from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.ir.language import Context, Tensor
+from anyshape.constraints.ir.opnames import canonical
+from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules import default_rules
-from anyshape.constraints.system import Domain
 from anyshape.typecheck import check
 
 PRIMS_WITHOUT = {

@@ -8,12 +8,12 @@ import pytest
 import torch
 from rules.differential import Case, D, T, check_case, run_rule
 
-from anyshape.constraints.dims import sym
-from anyshape.constraints.formula import ge
-from anyshape.constraints.generate import Rules
-from anyshape.constraints.language import Number, Tensor
+from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.ir.language import Number, Tensor
+from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules import creation
-from anyshape.constraints.system import Domain
+from anyshape.constraints.terms.dims import sym
+from anyshape.constraints.terms.formula import ge
 
 RULES = Rules(creation.RULES)
 f64, i32, i64 = torch.float64, torch.int32, torch.int64

@@ -13,10 +13,10 @@ import torch
 from rules.differential import Case, D, T, check_case, lower, run_rule
 from rules.judge import Judge
 
-from anyshape.constraints.generate import Rules
-from anyshape.constraints.language import Tensor
+from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.ir.language import Tensor
+from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules.derivatives import POINTWISE, RULES
-from anyshape.constraints.system import Domain
 
 aten = torch.ops.aten
 judge = Judge(Rules(RULES))

@@ -13,13 +13,13 @@ import torch
 import torch.nn.functional as F
 from rules.differential import REFUSALS, Case, D, T, check_case, compare_results, lower, run_rule
 
-from anyshape.constraints.dims import sym
-from anyshape.constraints.formula import eq, ge
-from anyshape.constraints.generate import Generator, Rules
-from anyshape.constraints.language import Layout, Number, Tensor
+from anyshape.constraints.engine.generate import Generator, Rules
+from anyshape.constraints.ir.language import Layout, Number, Tensor
+from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules import elementwise
 from anyshape.constraints.rules.elementwise import BINARY, RULES, UNARY, pointwise_layout
-from anyshape.constraints.system import Domain
+from anyshape.constraints.terms.dims import sym
+from anyshape.constraints.terms.formula import eq, ge
 
 rules = Rules(RULES)
 f16, f64, i32, i64, flag, c64 = (

@@ -9,12 +9,12 @@ import torch
 import torch.nn.functional as F
 from rules.differential import Case, D, T, check_case
 
-from anyshape.constraints.dims import sym
-from anyshape.constraints.formula import ge
-from anyshape.constraints.generate import Generator, Rules
-from anyshape.constraints.language import Tensor
+from anyshape.constraints.engine.generate import Generator, Rules
+from anyshape.constraints.ir.language import Tensor
+from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules.gathering import RULES
-from anyshape.constraints.system import Domain
+from anyshape.constraints.terms.dims import sym
+from anyshape.constraints.terms.formula import ge
 
 rules = Rules(RULES)
 aten = torch.ops.aten

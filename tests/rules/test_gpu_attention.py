@@ -9,10 +9,10 @@ import torch
 from rules.differential import Case, D, T, check_case, lower, run_rule
 from rules.judge import Judge
 
-from anyshape.constraints.generate import Rules
-from anyshape.constraints.language import Layout, Tensor
+from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.ir.language import Layout, Tensor
+from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules.gpu_attention import RULES
-from anyshape.constraints.system import Domain
 
 judge = Judge(Rules(RULES))
 aten = torch.ops.aten

@@ -7,8 +7,8 @@ import torch
 from rules.differential import Case, D, T, check_case
 from rules.judge import Judge
 
-from anyshape.constraints.generate import Rules
-from anyshape.constraints.language import Tensor
+from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.rules.histograms import RULES
 
 judge = Judge(Rules(RULES))

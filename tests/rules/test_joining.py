@@ -8,13 +8,13 @@ import pytest
 import torch
 from rules.differential import Case, D, T, check_case
 
-from anyshape.constraints.dims import Dim, sym
-from anyshape.constraints.formula import ge
-from anyshape.constraints.generate import Generator, Rules
-from anyshape.constraints.language import Layout, Tensor
+from anyshape.constraints.engine.generate import Generator, Rules
+from anyshape.constraints.ir.language import Layout, Tensor
+from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules.joining import RULES
-from anyshape.constraints.syntax import parse_dim
-from anyshape.constraints.system import Domain
+from anyshape.constraints.terms.dims import Dim, sym
+from anyshape.constraints.terms.formula import ge
+from anyshape.constraints.terms.syntax import parse_dim
 
 rules = Rules(RULES)
 f64, i64 = torch.float64, torch.int64

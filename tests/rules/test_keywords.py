@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from rules.differential import Case, T, check_case
 
-from anyshape.constraints.opnames import canonical
+from anyshape.constraints.ir.opnames import canonical
 from anyshape.constraints.rules import default_rules
 
 X = torch.Tensor

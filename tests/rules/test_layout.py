@@ -9,12 +9,12 @@ import pytest
 import torch
 from rules.differential import Case, D, T, check_case
 
-from anyshape.constraints.dims import sym
-from anyshape.constraints.formula import ge, holds
-from anyshape.constraints.generate import Generator, Rules
-from anyshape.constraints.language import Dyn, Layout, Tensor
+from anyshape.constraints.engine.generate import Generator, Rules
+from anyshape.constraints.ir.language import Dyn, Layout, Tensor
+from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules.layout import RULES
-from anyshape.constraints.system import Domain
+from anyshape.constraints.terms.dims import sym
+from anyshape.constraints.terms.formula import ge, holds
 
 X = torch.Tensor
 aten = torch.ops.aten

@@ -17,11 +17,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from anyshape.constraints.generate import Rules
-from anyshape.constraints.language import Layout
-from anyshape.constraints.language import Tensor as Type
+from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.ir.language import Layout
+from anyshape.constraints.ir.language import Tensor as Type
+from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules import default_rules
-from anyshape.constraints.system import Domain
 
 from .differential import REFUSALS, compare_results, lower, run_rule
 

@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from rules.differential import Case, T, check_case
 from rules.judge import Judge
 
-from anyshape.constraints.generate import Generator, Rules
-from anyshape.constraints.language import Tensor
+from anyshape.constraints.engine.generate import Generator, Rules
+from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.rules import common
 from anyshape.constraints.rules import einsum as sums
 from anyshape.constraints.rules.linalg import RULES

@@ -10,8 +10,8 @@ import torch
 from rules.differential import Case, T, check_case
 from rules.judge import Judge
 
-from anyshape.constraints.generate import Rules
-from anyshape.constraints.language import Tensor
+from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.rules.matrices import FACTORS, RULES
 
 judge = Judge(Rules(RULES), count=20)

@@ -17,16 +17,16 @@ from rules.differential import REFUSALS
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from anyshape.constraints.dims import evaluate
-from anyshape.constraints.formula import all_of, holds
-from anyshape.constraints.generate import Rules
-from anyshape.constraints.language import Context, Tensor
-from anyshape.constraints.program import Ref
+from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.ir.language import Context, Tensor
+from anyshape.constraints.ir.program import Ref
+from anyshape.constraints.ir.spec_text import parse_spec
+from anyshape.constraints.ir.system import Path, System
 from anyshape.constraints.rules import default_rules
-from anyshape.constraints.spec_text import parse_spec
-from anyshape.constraints.system import Path, System
+from anyshape.constraints.terms.dims import evaluate
+from anyshape.constraints.terms.formula import all_of, holds
 from anyshape.solver.decide import Oracle
-from anyshape.tracer.record import bind, record
+from anyshape.tracer.recording.record import bind, record
 
 
 @dataclass(frozen=True)

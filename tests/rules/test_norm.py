@@ -9,12 +9,12 @@ import torch
 import torch.nn.functional as F
 from rules.differential import REFUSALS, Case, D, T, check_case, lower, run_rule
 
-from anyshape.constraints.dims import sym
-from anyshape.constraints.formula import ge
-from anyshape.constraints.generate import Rules
-from anyshape.constraints.language import Layout, Tensor
+from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.ir.language import Layout, Tensor
+from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules.norm import RULES
-from anyshape.constraints.system import Domain
+from anyshape.constraints.terms.dims import sym
+from anyshape.constraints.terms.formula import ge
 
 rules = Rules(RULES)
 bf16, f16, f32, f64, i64, c64 = (

@@ -10,8 +10,8 @@ import torch._prims  # registers them
 from rules.differential import Case, D, T, check_case
 from rules.judge import Judge
 
-from anyshape.constraints.generate import Rules
-from anyshape.constraints.language import Tensor
+from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.rules.prims import RENAMED, RULES, SAME_NAME
 
 judge = Judge(Rules(RULES))

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from anyshape.constraints.dims import sym
-from anyshape.constraints.language import Number, Tensor
+from anyshape.constraints.ir.language import Number, Tensor
 from anyshape.constraints.rules import common
 from anyshape.constraints.rules.common import CATEGORY, promote
+from anyshape.constraints.terms.dims import sym
 
 LONELY = {"uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2"}
 """Dtypes that torch promotes with nothing but themselves and numbers."""

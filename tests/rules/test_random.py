@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from rules.differential import Case, D, T
 from rules.judge import Judge
 
-from anyshape.constraints.generate import Rules
-from anyshape.constraints.language import Tensor
+from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.rules.random import RULES
 
 judge = Judge(Rules(RULES))

@@ -8,11 +8,11 @@ import torch
 import torch.nn.functional as F
 from rules.differential import REFUSALS, Case, D, T, check_case, lower, run_rule
 
-from anyshape.constraints.formula import ne
-from anyshape.constraints.generate import Rules
-from anyshape.constraints.language import Tensor
+from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.ir.language import Tensor
+from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules.reduction import CHOICES, REDUCTIONS, RULES, SCANS
-from anyshape.constraints.system import Domain
+from anyshape.constraints.terms.formula import ne
 
 rules = Rules(RULES)
 f16, f32, f64, i64, flag, c64, u8 = (

@@ -11,12 +11,12 @@ import torch
 import torch.nn.functional as F
 from rules.differential import Case, D, T, check_case, run_rule
 
-from anyshape.constraints.dims import evaluate, sym
-from anyshape.constraints.formula import ge, le
-from anyshape.constraints.generate import Rules
-from anyshape.constraints.language import Tensor
+from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.ir.language import Tensor
+from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules import resize
-from anyshape.constraints.system import Domain
+from anyshape.constraints.terms.dims import evaluate, sym
+from anyshape.constraints.terms.formula import ge, le
 
 RULES = Rules(resize.RULES)
 

@@ -10,8 +10,8 @@ import torch
 from rules.differential import Case, T, check_case
 from rules.judge import Judge
 
-from anyshape.constraints.generate import Generator, Rules
-from anyshape.constraints.language import Dyn, Tensor
+from anyshape.constraints.engine.generate import Generator, Rules
+from anyshape.constraints.ir.language import Dyn, Tensor
 from anyshape.constraints.rules.rnn import GATES, RULES
 
 rules = Rules(RULES)

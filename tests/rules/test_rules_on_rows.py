@@ -19,18 +19,18 @@ import pytest
 from msgspec import structs
 from rules.differential import Asked, Case, D, T, assignments, fill_in, lower
 
-from anyshape.constraints import rows
-from anyshape.constraints.dims import evaluate
-from anyshape.constraints.formula import all_of, holds
-from anyshape.constraints.generate import Generator, Rules
-from anyshape.constraints.language import Tensor, tensors
-from anyshape.constraints.lifting import Reach
-from anyshape.constraints.parts import Part, dim_at, rank
+from anyshape.constraints.engine.generate import Generator, Rules
+from anyshape.constraints.engine.lifting import Reach
+from anyshape.constraints.ir.language import Tensor, tensors
+from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules import default_rules
 from anyshape.constraints.rules.reach import REACH
 from anyshape.constraints.rules.whole import FEW, WHOLE
-from anyshape.constraints.syntax import parse_dim
-from anyshape.constraints.system import Domain
+from anyshape.constraints.terms import rows
+from anyshape.constraints.terms.dims import evaluate
+from anyshape.constraints.terms.formula import all_of, holds
+from anyshape.constraints.terms.parts import Part, dim_at, rank
+from anyshape.constraints.terms.syntax import parse_dim
 
 CASES, POINTS = 4, 2
 """How many cases of an operator are looked at, and at how many assignments each."""

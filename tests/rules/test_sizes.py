@@ -13,14 +13,14 @@ import pytest
 import torch
 from rules.differential import T, lower
 
-from anyshape.constraints.dims import Term, evaluate, sym
-from anyshape.constraints.formula import And, Compare, Or, all_of, eq, ge, holds
-from anyshape.constraints.generate import Generator, Rules
-from anyshape.constraints.language import Layout, Number, Tensor
-from anyshape.constraints.opnames import SIZES as SPELLINGS
-from anyshape.constraints.opnames import canonical
+from anyshape.constraints.engine.generate import Generator, Rules
+from anyshape.constraints.ir.language import Layout, Number, Tensor
+from anyshape.constraints.ir.opnames import SIZES as SPELLINGS
+from anyshape.constraints.ir.opnames import canonical
+from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules.sizes import SIZE_RULES
-from anyshape.constraints.system import Domain
+from anyshape.constraints.terms.dims import Term, evaluate, sym
+from anyshape.constraints.terms.formula import And, Compare, Or, all_of, eq, ge, holds
 
 rules = Rules(SIZE_RULES)
 n, m = sym("n"), sym("m")

@@ -12,11 +12,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from anyshape.constraints.dims import evaluate
-from anyshape.constraints.generate import Rules
-from anyshape.constraints.language import Tensor as Type
+from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.ir.language import Tensor as Type
+from anyshape.constraints.ir.spec_text import parse_spec
 from anyshape.constraints.rules import default_rules, sparse
-from anyshape.constraints.spec_text import parse_spec
+from anyshape.constraints.terms.dims import evaluate
 from anyshape.typecheck import check
 
 REFUSALS = (RuntimeError, IndexError, NotImplementedError)

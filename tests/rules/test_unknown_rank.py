@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from msgspec import structs
 from rules.test_rules_on_rows import cases
 
-from anyshape.constraints import rows
-from anyshape.constraints.dims import evaluate
-from anyshape.constraints.formula import holds
-from anyshape.constraints.generate import BadCall, Generator, Rules
-from anyshape.constraints.language import Dots, Dyn, Slice, Tensor, Value, tensors
+from anyshape.constraints.engine.generate import BadCall, Generator, Rules
+from anyshape.constraints.ir.language import Dots, Dyn, Slice, Tensor, Value, tensors
+from anyshape.constraints.ir.spec import Spec
+from anyshape.constraints.ir.spec_text import parse_spec
 from anyshape.constraints.rules import default_rules
 from anyshape.constraints.rules.reach import POINTWISE, REACH
 from anyshape.constraints.rules.whole import FEW
-from anyshape.constraints.spec import Spec
-from anyshape.constraints.spec_text import parse_spec
+from anyshape.constraints.terms import rows
+from anyshape.constraints.terms.dims import evaluate
+from anyshape.constraints.terms.formula import holds
 
 RANKS = range(7)
 X, Y, A, B = "x", "y", "a", "b"

@@ -9,12 +9,12 @@ import torch
 import torch.nn.functional as F
 from rules.differential import Case, D, T, check_case, run_rule
 
-from anyshape.constraints.dims import Dim, sym
-from anyshape.constraints.formula import free_symbols, ge
-from anyshape.constraints.generate import Generator, Rules
-from anyshape.constraints.language import Tensor
+from anyshape.constraints.engine.generate import Generator, Rules
+from anyshape.constraints.ir.language import Tensor
+from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules import default_rules, window
-from anyshape.constraints.system import Domain
+from anyshape.constraints.terms.dims import Dim, sym
+from anyshape.constraints.terms.formula import free_symbols, ge
 
 RULES = Rules(window.RULES)
 f32, f64, i64 = torch.float32, torch.float64, torch.int64

@@ -11,8 +11,8 @@ import pytest
 from serving import Running, free_port, in_process
 from starlette.testclient import TestClient
 
-from anyshape.typecheck.service.database import Database
-from anyshape.typecheck.service.settings import Settings
+from anyshape.typecheck.service.ops.settings import Settings
+from anyshape.typecheck.service.queue.database import Database
 from benchmarks.postgres import NotInstalled, new_database
 from benchmarks.postgres import postgres as postgres_server
 

@@ -13,9 +13,9 @@ from serving import FIXTURES, ended, in_process, service_of
 from starlette.testclient import TestClient
 
 from anyshape.typecheck import check
-from anyshape.typecheck.report import Report
-from anyshape.typecheck.service.settings import Settings
-from anyshape.typecheck.service.workers import Answered, Broke, Outcome
+from anyshape.typecheck.report.report import Report
+from anyshape.typecheck.service.ops.settings import Settings
+from anyshape.typecheck.service.work.workers import Answered, Broke, Outcome
 
 BERT = FIXTURES / "bert.pt2"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from serving import Running
 
-from anyshape.typecheck.cli import main
+from anyshape.typecheck.cli.main import main
 
 SECONDS = int(os.environ.get("ANYSHAPE_FUZZ_SECONDS", "30"))
 ST = Path(sys.executable).with_name("st")

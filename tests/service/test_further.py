@@ -9,10 +9,10 @@ import pytest
 import torch
 from serving import FIXTURES, Running, free_port
 
-from anyshape.typecheck.client import Client, ServiceError
 from anyshape.typecheck.gradual.branching import branches
 from anyshape.typecheck.gradual.migrating import migrate
-from anyshape.typecheck.service.questions import Question, answer
+from anyshape.typecheck.remote.client import Client, ServiceError
+from anyshape.typecheck.service.work.questions import Question, answer
 
 SPEC = "x: float32[b, h]"
 
@@ -112,7 +112,7 @@ def test_types_have_to_be_asked_for(client: Client) -> None:
 
 
 def _migration(id: str) -> Any:
-    from anyshape.typecheck.client import _json
+    from anyshape.typecheck.remote.client import _json
 
     return _json("GET", f"/v1/checks/{id}/migration")
 
@@ -121,7 +121,7 @@ def test_a_program_that_never_runs_has_no_types() -> None:
     def never(x: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.linear(x[:, :1], torch.ones(4, 8))
 
-    from anyshape.typecheck.sending import package
+    from anyshape.typecheck.remote.sending import package
 
     found = answer("recorded", package(never, SPEC).content, Question("migrate"), lambda step: None)
     assert found["verdict"] == "refuted"

@@ -9,21 +9,22 @@ import pytest
 import torch
 from serving import FIXTURES
 
-from anyshape.constraints.dims import sym
-from anyshape.constraints.language import Context, Slice, Tensor
-from anyshape.constraints.program import Argument, Input, Node, Origin, Program, Ref
+from anyshape.constraints.ir.language import Context, Slice, Tensor
+from anyshape.constraints.ir.program import Argument, Input, Node, Origin, Program, Ref
 from anyshape.constraints.rules import default_rules
-from anyshape.tracer import archive
-from anyshape.typecheck.api import Examined, examine, recorded
-from anyshape.typecheck.codes import Code
-from anyshape.typecheck.replay import RULES, Failed, Ran, Refused
-from anyshape.typecheck.service import jobs, kernels
-from anyshape.typecheck.service.kernels import HOW, LENIENT, OnKernels, by_kernels
-from anyshape.typecheck.service.questions import Question, traced
-from anyshape.typecheck.service.settings import Settings
-from anyshape.typecheck.service.workers import Answered, Limits, Worker
-from anyshape.typecheck.sources import TracedSource
-from anyshape.typecheck.target import Target
+from anyshape.constraints.terms.dims import sym
+from anyshape.tracer.readers import archive
+from anyshape.typecheck.checking.api import Examined, examine, recorded
+from anyshape.typecheck.checking.replay import RULES, Failed, Ran, Refused
+from anyshape.typecheck.checking.sources import TracedSource
+from anyshape.typecheck.checking.target import Target
+from anyshape.typecheck.report.codes import Code
+from anyshape.typecheck.service.http import jobs
+from anyshape.typecheck.service.ops.settings import Settings
+from anyshape.typecheck.service.work import kernels
+from anyshape.typecheck.service.work.kernels import HOW, LENIENT, OnKernels, by_kernels
+from anyshape.typecheck.service.work.questions import Question, traced
+from anyshape.typecheck.service.work.workers import Answered, Limits, Worker
 
 B, H = sym("b"), sym("h")
 

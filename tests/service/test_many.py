@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from serving import FIXTURES, ended, in_process
 
-from anyshape.tracer import archive
-from anyshape.typecheck.cli import main
-from anyshape.typecheck.config import ConfigError
-from anyshape.typecheck.many import listed
-from anyshape.typecheck.service.questions import FORMS, TARGETS, Question
-from anyshape.typecheck.service.settings import Settings
-from anyshape.typecheck.service.uploads import received
-from anyshape.typecheck.service.workers import Answered, Broke, Limits
+from anyshape.tracer.readers import archive
+from anyshape.typecheck.cli.main import main
+from anyshape.typecheck.project.config import ConfigError
+from anyshape.typecheck.project.many import listed
+from anyshape.typecheck.service.http.uploads import received
+from anyshape.typecheck.service.ops.settings import Settings
+from anyshape.typecheck.service.work.questions import FORMS, TARGETS, Question
+from anyshape.typecheck.service.work.workers import Answered, Broke, Limits
 
 SOURCE = """\
 import os
@@ -120,7 +120,7 @@ def test_no_service_takes_targets() -> None:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     ray = pytest.importorskip("ray", reason="needs Ray: pip install anyshape[ray]")
-    from anyshape.typecheck.service.ray_executor import connect
+    from anyshape.typecheck.service.work.ray_executor import connect
 
     connect("local", num_cpus=2)
     yield ray
@@ -129,7 +129,7 @@ def cluster() -> Iterator[Any]:
 
 @pytest.fixture
 def executor(cluster: Any) -> Iterator[Any]:
-    from anyshape.typecheck.service.ray_executor import RayExecutor
+    from anyshape.typecheck.service.work.ray_executor import RayExecutor
 
     executor = RayExecutor()
     yield executor
@@ -176,7 +176,7 @@ def test_a_lost_node_is_a_crash_and_no_more(executor: Any, cluster: Any) -> None
 
 @pytest.mark.slow
 def test_a_service_has_its_workers_in_a_cluster(cluster: Any, settings: Settings) -> None:
-    from anyshape.typecheck.service.ray_executor import RayExecutor
+    from anyshape.typecheck.service.work.ray_executor import RayExecutor
 
     with in_process(settings, RayExecutor) as client:
         files = {"model": ("bert.pt2", (FIXTURES / "bert.pt2").read_bytes())}

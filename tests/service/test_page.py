@@ -12,12 +12,12 @@ import pytest
 import torch
 from serving import FIXTURES, Running, free_port
 
-from anyshape.constraints import program
-from anyshape.constraints.dims import sym
-from anyshape.constraints.language import Tensor
-from anyshape.constraints.program import Input, Node, Origin, Program, Ref
-from anyshape.typecheck.cli import main
-from anyshape.typecheck.sending import package
+from anyshape.constraints.ir import program
+from anyshape.constraints.ir.language import Tensor
+from anyshape.constraints.ir.program import Input, Node, Origin, Program, Ref
+from anyshape.constraints.terms.dims import sym
+from anyshape.typecheck.cli.main import main
+from anyshape.typecheck.remote.sending import package
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install anyshape[dev]")
 expect = sync_api.expect

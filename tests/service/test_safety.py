@@ -20,12 +20,12 @@ import sqlalchemy as sa
 from serving import FIXTURES, ended, in_process, service_of
 from starlette.testclient import TestClient
 
-from anyshape.typecheck.cli import main
-from anyshape.typecheck.config import ConfigError
+from anyshape.typecheck.cli.main import main
+from anyshape.typecheck.project.config import ConfigError
 from anyshape.typecheck.service.app import create_app
-from anyshape.typecheck.service.auth import Rates
+from anyshape.typecheck.service.http.auth import Rates
+from anyshape.typecheck.service.ops.settings import Settings, load
 from anyshape.typecheck.service.serving import serve
-from anyshape.typecheck.service.settings import Settings, load
 
 BERT = (FIXTURES / "bert.pt2").read_bytes()
 

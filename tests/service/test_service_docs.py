@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from anyshape.typecheck.service.app import create_app
-from anyshape.typecheck.service.settings import Settings
+from anyshape.typecheck.service.ops.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/service.md").read_text()

@@ -11,10 +11,10 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-from anyshape.typecheck.service import store as module
-from anyshape.typecheck.service.database import Database
-from anyshape.typecheck.service.store import MAX_STARTS, QueueFull, Store, Submission, answer_of
-from anyshape.typecheck.service.tables import Base, Job, Model, State, Work
+from anyshape.typecheck.service.queue import store as module
+from anyshape.typecheck.service.queue.database import Database
+from anyshape.typecheck.service.queue.store import MAX_STARTS, QueueFull, Store, Submission, answer_of
+from anyshape.typecheck.service.queue.tables import Base, Job, Model, State, Work
 
 QUESTION = {"kind": "check", "budget_s": 1.0}
 

@@ -11,11 +11,11 @@ import pytest
 from serving import FIXTURES, ended
 from starlette.testclient import TestClient
 
-from anyshape.typecheck.config import ConfigError
+from anyshape.typecheck.project.config import ConfigError
 from anyshape.typecheck.service.app import create_app
-from anyshape.typecheck.service.settings import Settings
-from anyshape.typecheck.service.telemetry import Traces, traces_to
-from anyshape.typecheck.service.workers import Broke, Limits, Outcome, Watch
+from anyshape.typecheck.service.ops.settings import Settings
+from anyshape.typecheck.service.ops.telemetry import Traces, traces_to
+from anyshape.typecheck.service.work.workers import Broke, Limits, Outcome, Watch
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 

@@ -14,18 +14,19 @@ import pytest
 import torch
 from serving import FIXTURES
 
-from anyshape.constraints import program, syntax
-from anyshape.constraints.dims import sym
-from anyshape.constraints.language import Tensor
-from anyshape.constraints.program import IllFormed, Input, Node, Origin, Program, Ref
-from anyshape.tracer import archive
+from anyshape.constraints.ir import program
+from anyshape.constraints.ir.language import Tensor
+from anyshape.constraints.ir.program import IllFormed, Input, Node, Origin, Program, Ref
+from anyshape.constraints.terms import syntax
+from anyshape.constraints.terms.dims import sym
+from anyshape.tracer.readers import archive
 from anyshape.typecheck import check
-from anyshape.typecheck.recorded import Recorded
-from anyshape.typecheck.report import Report
-from anyshape.typecheck.sending import package
-from anyshape.typecheck.service import workers
-from anyshape.typecheck.service.questions import Question, answer
-from anyshape.typecheck.service.workers import Answered, Broke, Limits, Outcome, Worker
+from anyshape.typecheck.remote.recorded import Recorded
+from anyshape.typecheck.remote.sending import package
+from anyshape.typecheck.report.report import Report
+from anyshape.typecheck.service.work import workers
+from anyshape.typecheck.service.work.questions import Question, answer
+from anyshape.typecheck.service.work.workers import Answered, Broke, Limits, Outcome, Worker
 
 ROOMY = Limits(60.0, 2048)
 
@@ -76,7 +77,7 @@ def test_a_program_of_ours_is_checked(worker: Worker) -> None:
 
 
 def check_of(text: str) -> object:
-    from anyshape.constraints.formula_text import parse_formula
+    from anyshape.constraints.terms.formula_text import parse_formula
 
     return parse_formula(text)
 

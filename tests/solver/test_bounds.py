@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_formulas import box, formulas, where
 
-from anyshape.constraints.dims import Dim, substitute, sym
-from anyshape.constraints.formula import Formula, eq, ge, holds, negate
-from anyshape.constraints.formula_text import parse_formula
-from anyshape.solver import bounds
-from anyshape.solver.bounds import Known
-from anyshape.solver.z3_backend import Problem
+from anyshape.constraints.terms.dims import Dim, substitute, sym
+from anyshape.constraints.terms.formula import Formula, eq, ge, holds, negate
+from anyshape.constraints.terms.formula_text import parse_formula
+from anyshape.solver.backends.z3_backend import Problem
+from anyshape.solver.theory import bounds
+from anyshape.solver.theory.bounds import Known
 
 BOX = box("abc", -2, 7)
 

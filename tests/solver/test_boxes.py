@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from random_formulas import box as points_of
 from random_formulas import formulas, true_at
 
-from anyshape.constraints.dims import Dim, evaluate, sym
-from anyshape.constraints.formula import Formula, conjuncts, ge, le
-from anyshape.constraints.formula_text import parse_formula
-from anyshape.constraints.syntax import parse_dim
-from anyshape.solver import boxes
-from anyshape.solver.boxes import Box, Root, is_all, largest_box, proved
-from anyshape.solver.judge import Judge
-from anyshape.solver.periodic import solutions
-from anyshape.solver.progressions import Progression, largest
+from anyshape.constraints.terms.dims import Dim, evaluate, sym
+from anyshape.constraints.terms.formula import Formula, conjuncts, ge, le
+from anyshape.constraints.terms.formula_text import parse_formula
+from anyshape.constraints.terms.syntax import parse_dim
+from anyshape.solver.facts import boxes
+from anyshape.solver.facts.boxes import Box, Root, is_all, largest_box, proved
+from anyshape.solver.facts.progressions import Progression, largest
+from anyshape.solver.tactics.judge import Judge
+from anyshape.solver.theory.periodic import solutions
 
 
 def found(

@@ -13,16 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_formulas import box, formulas, true_at
 
-from anyshape.constraints.dims import sym
-from anyshape.constraints.formula import Formula, free_symbols, ge, holds, lt, negate
-from anyshape.constraints.formula_text import parse_formula
-from anyshape.constraints.language import Constraint, Note
-from anyshape.constraints.program import Node, Origin, Program
-from anyshape.constraints.system import Answer, Condition, Domain, End, Path, System
+from anyshape.constraints.ir.language import Constraint, Note
+from anyshape.constraints.ir.program import Node, Origin, Program
+from anyshape.constraints.ir.system import Answer, Condition, Domain, End, Path, System
+from anyshape.constraints.terms.dims import sym
+from anyshape.constraints.terms.formula import Formula, free_symbols, ge, holds, lt, negate
+from anyshape.constraints.terms.formula_text import parse_formula
 from anyshape.solver import decide as decide_module
+from anyshape.solver.backends.z3_backend import Problem
 from anyshape.solver.decide import Decision, Oracle, decide
-from anyshape.solver.judge import Budget, Judge
-from anyshape.solver.z3_backend import Problem
+from anyshape.solver.tactics.judge import Budget, Judge
 
 
 def parse(text: str | Formula) -> Formula:
@@ -423,11 +423,11 @@ def test_the_judge_never_contradicts_brute_force(given: list[Formula], asked: Fo
 
 SCRIPT = """
 import sys, time
-from anyshape.constraints.dims import sym
-from anyshape.constraints.formula import eq, ge, le
-from anyshape.constraints.language import Constraint
-from anyshape.constraints.program import Program
-from anyshape.constraints.system import Domain, Path, System
+from anyshape.constraints.terms.dims import sym
+from anyshape.constraints.terms.formula import eq, ge, le
+from anyshape.constraints.ir.language import Constraint
+from anyshape.constraints.ir.program import Program
+from anyshape.constraints.ir.system import Domain, Path, System
 from anyshape.solver.decide import decide
 b, t, h = map(sym, "bth")
 formulas = [ge(b * t * n + h // (1 + n % 7), n % 2) for n in range(1, 1001)]

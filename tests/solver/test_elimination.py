@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from random_formulas import box, formulas
 
-from anyshape.constraints.formula import Formula, all_of, free_symbols, holds
-from anyshape.constraints.formula_text import parse_formula
-from anyshape.solver import elimination
-from anyshape.solver.elimination import without
-from anyshape.solver.judge import Budget, Judge
+from anyshape.constraints.terms.formula import Formula, all_of, free_symbols, holds
+from anyshape.constraints.terms.formula_text import parse_formula
+from anyshape.solver.tactics import elimination
+from anyshape.solver.tactics.elimination import without
+from anyshape.solver.tactics.judge import Budget, Judge
 
 SMALL = range(-4, 6)
 BETWEEN = parse_formula("c >= -4 and c <= 5")

@@ -6,12 +6,12 @@ import pytest
 from models.broken import BROKEN
 from models.entry import Broken
 
-from anyshape.constraints.formula import all_of, negate
 from anyshape.constraints.rules import default_rules
+from anyshape.constraints.terms.formula import all_of, negate
 from anyshape.solver.decide import Core, Decision, decide
 from anyshape.solver.explain import SHORT, Flow, imposed
-from anyshape.solver.judge import Judge
-from anyshape.typecheck.api import examine
+from anyshape.solver.tactics.judge import Judge
+from anyshape.typecheck.checking.api import examine
 
 REFUTED = [entry for entry in BROKEN if entry.verdict == "refuted"]
 REFINED = [entry for entry in BROKEN if entry.verdict == "refined"]

@@ -8,17 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_formulas import box, dims, formulas, true_at
 
-from anyshape.constraints.dims import Dim, evaluate, sym
-from anyshape.constraints.formula import Formula, all_of, conjuncts, eq, ge, le
-from anyshape.constraints.formula_text import parse_formula
-from anyshape.constraints.language import Fact
-from anyshape.constraints.syntax import parse_dim
-from anyshape.constraints.system import Domain
-from anyshape.solver import refine
-from anyshape.solver.facts import fact, facts
-from anyshape.solver.integer_sets import IntegerSet
-from anyshape.solver.judge import Judge
-from anyshape.solver.periodic import image, solutions
+from anyshape.constraints.ir.language import Fact
+from anyshape.constraints.ir.system import Domain
+from anyshape.constraints.terms.dims import Dim, evaluate, sym
+from anyshape.constraints.terms.formula import Formula, all_of, conjuncts, eq, ge, le
+from anyshape.constraints.terms.formula_text import parse_formula
+from anyshape.constraints.terms.syntax import parse_dim
+from anyshape.solver.facts import refine
+from anyshape.solver.facts.facts import fact, facts
+from anyshape.solver.tactics.judge import Judge
+from anyshape.solver.theory.integer_sets import IntegerSet
+from anyshape.solver.theory.periodic import image, solutions
 
 # Within 2 <= b <= 64: formula, the fact, and how it is printed.
 OF_ONE_SIZE = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from anyshape.solver import judge as judging
-from anyshape.solver.judge import Budget, Judge
+from anyshape.solver.tactics import judge as judging
+from anyshape.solver.tactics.judge import Budget, Judge
 
 
 def test_seconds_of_rest_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,11 +7,11 @@ from math import inf
 
 import pytest
 
-from anyshape.constraints.dims import sym
-from anyshape.constraints.formula import Formula, all_of, free_symbols, ge, holds, le
-from anyshape.constraints.formula_text import parse_formula
-from anyshape.solver.judge import Judge
+from anyshape.constraints.terms.dims import sym
+from anyshape.constraints.terms.formula import Formula, all_of, free_symbols, ge, holds, le
+from anyshape.constraints.terms.formula_text import parse_formula
 from anyshape.solver.migrate import Count, Solutions, constant, count
+from anyshape.solver.tactics.judge import Judge
 
 BOX = 12
 
@@ -70,7 +70,7 @@ def test_a_limit_is_told() -> None:
 
 @pytest.mark.parametrize("text, value", [("b//2", 3), ("b - 2*h", None), ("7", 7), ("h*0 + b % 2", None)])
 def test_constants(text: str, value: int | None) -> None:
-    from anyshape.constraints.syntax import parse_dim
+    from anyshape.constraints.terms.syntax import parse_dim
 
     given = [parse_formula("6 <= b and b <= 7 and h >= 1")]
     assert constant(Judge(), given, parse_dim(text)) == value

@@ -6,17 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
-from anyshape.constraints.dims import Dim, applications, maximum, sym
-from anyshape.constraints.formula import ge
-from anyshape.constraints.formula_text import defined
-from anyshape.constraints.language import Constraint
-from anyshape.constraints.program import Node, Origin, Program
-from anyshape.constraints.system import Domain, Path, System
-from anyshape.solver import quasi_polynomials
+from anyshape.constraints.ir.language import Constraint
+from anyshape.constraints.ir.program import Node, Origin, Program
+from anyshape.constraints.ir.system import Domain, Path, System
+from anyshape.constraints.terms.dims import Dim, applications, maximum, sym
+from anyshape.constraints.terms.formula import ge
+from anyshape.constraints.terms.formula_text import defined
 from anyshape.solver.decide import decide
-from anyshape.solver.examples import constants
-from anyshape.solver.judge import Judge
-from anyshape.solver.shorten import simplify
+from anyshape.solver.facts.shorten import simplify
+from anyshape.solver.tactics.examples import constants
+from anyshape.solver.tactics.judge import Judge
+from anyshape.solver.theory import quasi_polynomials
 
 
 def asking(dim: Dim) -> System:

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from random_formulas import formulas
 
-from anyshape.constraints.dims import Dim, evaluate, maximum, minimum, power, sym
-from anyshape.constraints.formula import Formula, ge, holds, le
-from anyshape.constraints.formula_text import parse_formula
-from anyshape.solver import periodic, quasi_polynomials
-from anyshape.solver.integer_sets import IntegerSet
-from anyshape.solver.periodic import solutions
+from anyshape.constraints.terms.dims import Dim, evaluate, maximum, minimum, power, sym
+from anyshape.constraints.terms.formula import Formula, ge, holds, le
+from anyshape.constraints.terms.formula_text import parse_formula
+from anyshape.solver.theory import periodic, quasi_polynomials
+from anyshape.solver.theory.integer_sets import IntegerSet
+from anyshape.solver.theory.periodic import solutions
 
 WINDOW = range(-150, 151)
 over_b = formulas("b", symbolic=False, depth=5)

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_formulas import box, formulas, true_at
 
-from anyshape.constraints.dims import Dim, sym
-from anyshape.constraints.formula import Formula, all_of, conjuncts, eq, free_symbols, ge, le
-from anyshape.constraints.formula_text import parse_formula
-from anyshape.constraints.language import Fact
-from anyshape.constraints.syntax import parse_dim
-from anyshape.constraints.system import Domain
-from anyshape.solver import facts, refine
-from anyshape.solver.judge import Budget, Judge
+from anyshape.constraints.ir.language import Fact
+from anyshape.constraints.ir.system import Domain
+from anyshape.constraints.terms.dims import Dim, sym
+from anyshape.constraints.terms.formula import Formula, all_of, conjuncts, eq, free_symbols, ge, le
+from anyshape.constraints.terms.formula_text import parse_formula
+from anyshape.constraints.terms.syntax import parse_dim
+from anyshape.solver.facts import facts, refine
+from anyshape.solver.tactics.judge import Budget, Judge
 
 
 def domain(*texts: str) -> Domain:

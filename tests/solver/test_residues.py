@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_formulas import box, where
 
-from anyshape.constraints.dims import Dim, sym
-from anyshape.constraints.formula import Formula, any_of, eq, ge, holds, le, ne
-from anyshape.constraints.formula_text import parse_formula
-from anyshape.constraints.system import Answer
-from anyshape.solver import residues
-from anyshape.solver.bounds import Known
-from anyshape.solver.judge import Judge
+from anyshape.constraints.ir.system import Answer
+from anyshape.constraints.terms.dims import Dim, sym
+from anyshape.constraints.terms.formula import Formula, any_of, eq, ge, holds, le, ne
+from anyshape.constraints.terms.formula_text import parse_formula
+from anyshape.solver.tactics.judge import Judge
+from anyshape.solver.theory import residues
+from anyshape.solver.theory.bounds import Known
 
 POINTS = box("ab", 1, 26)
 POSITIVE = [ge(sym(n), 1) for n in "ab"]

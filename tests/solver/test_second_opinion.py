@@ -12,22 +12,26 @@ import pytest
 import torch
 from models.zoo import ZOO
 
-from anyshape.constraints.formula import Formula
-from anyshape.constraints.formula_text import parse_formula
-from anyshape.solver import agreement, bounds, cvc5_backend, judge
+from anyshape.constraints.terms.formula import Formula
+from anyshape.constraints.terms.formula_text import parse_formula
+from anyshape.solver import agreement
 from anyshape.solver import decide as deciding
-from anyshape.solver.cvc5_backend import replies
+from anyshape.solver.backends import cvc5_backend
+from anyshape.solver.backends.cvc5_backend import replies
 from anyshape.solver.second_opinion import Chain, Question
 from anyshape.solver.smtlib import as_script
+from anyshape.solver.tactics import judge
+from anyshape.solver.theory import bounds
 from anyshape.typecheck import check
-from anyshape.typecheck.cli import main
-from anyshape.typecheck.config import ConfigError
-from anyshape.typecheck.report import Report
-from anyshape.typecheck.second_solver import VERSIONS
-from anyshape.typecheck.sending import package
-from anyshape.typecheck.service import jobs, questions
-from anyshape.typecheck.service.gate import Refusal
-from anyshape.typecheck.service.settings import Settings
+from anyshape.typecheck.checking.second_solver import VERSIONS
+from anyshape.typecheck.cli.main import main
+from anyshape.typecheck.project.config import ConfigError
+from anyshape.typecheck.remote.sending import package
+from anyshape.typecheck.report.report import Report
+from anyshape.typecheck.service.http import jobs
+from anyshape.typecheck.service.http.gate import Refusal
+from anyshape.typecheck.service.ops.settings import Settings
+from anyshape.typecheck.service.work import questions
 
 
 def asked(target: Any, inputs: str, assume: Any = "", **options: Any) -> Report:

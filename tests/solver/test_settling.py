@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_formulas import box, formulas, where
 
-from anyshape.constraints.dims import Dim, evaluate, sym
-from anyshape.constraints.formula import Formula, all_of, eq, ge, gt, holds, lt, ne
-from anyshape.constraints.formula_text import parse_formula
-from anyshape.solver import periodic, settling
-from anyshape.solver.bounds import Known
-from anyshape.solver.integer_sets import EVERY, IntegerSet
-from anyshape.solver.periodic import image, solutions
+from anyshape.constraints.terms.dims import Dim, evaluate, sym
+from anyshape.constraints.terms.formula import Formula, all_of, eq, ge, gt, holds, lt, ne
+from anyshape.constraints.terms.formula_text import parse_formula
+from anyshape.solver.theory import periodic, settling
+from anyshape.solver.theory.bounds import Known
+from anyshape.solver.theory.integer_sets import EVERY, IntegerSet
+from anyshape.solver.theory.periodic import image, solutions
 
 WINDOW = range(1, 700)
 

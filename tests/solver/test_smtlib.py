@@ -13,17 +13,17 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anyshape.constraints.dims import Dim, evaluate, maximum, minimum, square_root, sym
-from anyshape.constraints.formula import Compare, compare, holds
-from anyshape.constraints.language import Constraint
-from anyshape.constraints.program import Program
-from anyshape.constraints.system import Domain, System
-from anyshape.constraints.system import Path as Way
+from anyshape.constraints.ir.language import Constraint
+from anyshape.constraints.ir.program import Program
+from anyshape.constraints.ir.system import Domain, System
+from anyshape.constraints.ir.system import Path as Way
+from anyshape.constraints.terms.dims import Dim, evaluate, maximum, minimum, square_root, sym
+from anyshape.constraints.terms.formula import Compare, compare, holds
 from anyshape.solver.smtlib import VERDICTS, as_smt2, as_text
 from anyshape.typecheck import check
-from anyshape.typecheck.cli import main
-from anyshape.typecheck.dumping import dump
-from anyshape.typecheck.target import TargetError
+from anyshape.typecheck.checking.target import TargetError
+from anyshape.typecheck.cli.dumping import dump
+from anyshape.typecheck.cli.main import main
 
 
 def by_cvc5(text: str) -> tuple[str, ...]:

@@ -13,13 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_formulas import box, formulas, where
 
-from anyshape.constraints.dims import Dim, Symbol, Term, evaluate, maximum, minimum, sym
-from anyshape.constraints.formula import Formula, any_of, eq, free_symbols, ge, holds, le, ne, negate
-from anyshape.constraints.formula_text import parse_formula
-from anyshape.solver import bounds, cases, coordinates, corners
-from anyshape.solver.bounds import Known
-from anyshape.solver.judge import Judge
-from anyshape.solver.z3_backend import Problem
+from anyshape.constraints.terms.dims import Dim, Symbol, Term, evaluate, maximum, minimum, sym
+from anyshape.constraints.terms.formula import Formula, any_of, eq, free_symbols, ge, holds, le, ne, negate
+from anyshape.constraints.terms.formula_text import parse_formula
+from anyshape.solver.backends.z3_backend import Problem
+from anyshape.solver.tactics import cases, coordinates, corners
+from anyshape.solver.tactics.judge import Judge
+from anyshape.solver.theory import bounds
+from anyshape.solver.theory.bounds import Known
 
 BOX = box("abc", -2, 7)
 SIZES = box("abc", 1, 9)

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_formulas import box, formulas, true_at
 
-from anyshape.constraints.dims import sym
-from anyshape.constraints.formula import Formula, all_of, eq, ge, holds, negate
-from anyshape.constraints.formula_text import parse_formula
-from anyshape.solver import z3_backend
-from anyshape.solver.z3_backend import Problem, project
+from anyshape.constraints.terms.dims import sym
+from anyshape.constraints.terms.formula import Formula, all_of, eq, ge, holds, negate
+from anyshape.constraints.terms.formula_text import parse_formula
+from anyshape.solver.backends import z3_backend
+from anyshape.solver.backends.z3_backend import Problem, project
 
 NAMES = "abc"
 values = st.fixed_dictionaries({n: st.integers(-7, 40) for n in NAMES})

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import z3
 
-from anyshape.constraints.formula_text import parse_formula
-from anyshape.solver import z3_backend
-from anyshape.solver.z3_backend import Problem
+from anyshape.constraints.terms.formula_text import parse_formula
+from anyshape.solver.backends import z3_backend
+from anyshape.solver.backends.z3_backend import Problem
 
 
 class Unguarded(z3.Context):  # type: ignore[misc]
@@ -105,8 +105,8 @@ def test_no_object_is_made_outside_of_the_contexts_of_problems() -> None:
     """Z3's own global context is for any thread, so nothing may be in it."""
     source = (
         "import z3\n"
-        "from anyshape.constraints.formula_text import parse_formula as f\n"
-        "from anyshape.solver.z3_backend import Problem, nearest, project\n"
+        "from anyshape.constraints.terms.formula_text import parse_formula as f\n"
+        "from anyshape.solver.backends.z3_backend import Problem, nearest, project\n"
         "p = Problem()\n"
         "p.check([f('a//b % 3 == min(a, c, 5)'), f('a > 1 or a*b == 2'), f('b >= 1')]), p.core(), p.units\n"
         "nearest([f('a % 4 == 0')], {'a': 7}, 100000), project(f('2*a == b and a != c'), ['a'])\n"
@@ -117,8 +117,8 @@ def test_no_object_is_made_outside_of_the_contexts_of_problems() -> None:
 
 STRESS = """
 import gc, threading, time
-from anyshape.constraints.formula_text import parse_formula
-from anyshape.solver.z3_backend import Problem
+from anyshape.constraints.terms.formula_text import parse_formula
+from anyshape.solver.backends.z3_backend import Problem
 
 class Cycle:
     def __init__(self, held):

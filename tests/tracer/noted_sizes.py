@@ -9,12 +9,12 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from anyshape.constraints.dims import Dim, Symbol, Term, evaluate, lone_atom, symbols
-from anyshape.constraints.formula import free_symbols, holds
-from anyshape.constraints.generate import Rules
-from anyshape.constraints.language import Tensor, Value
-from anyshape.constraints.system import Path
-from anyshape.tracer.graph import Traced, system
+from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.ir.language import Tensor, Value
+from anyshape.constraints.ir.system import Path
+from anyshape.constraints.terms.dims import Dim, Symbol, Term, evaluate, lone_atom, symbols
+from anyshape.constraints.terms.formula import free_symbols, holds
+from anyshape.tracer.readers.graph import Traced, system
 
 KNOWN = {("_native_batch_norm_legit_no_training", 1), ("_native_batch_norm_legit_no_training", 2)}
 """Results where the trace is wrong: on the CPU the saved mean and deviation are empty."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from anyshape.tracer import alone
+from anyshape.tracer.host import alone
 from anyshape.typecheck import Report, check
 from anyshape.typecheck.exporting.export import export
 

@@ -13,12 +13,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from anyshape.constraints.dims import evaluate
-from anyshape.constraints.formula import holds
+from anyshape.constraints.ir.spec_text import parse_spec
 from anyshape.constraints.rules import default_rules
-from anyshape.constraints.spec_text import parse_spec
+from anyshape.constraints.terms.dims import evaluate
+from anyshape.constraints.terms.formula import holds
 from anyshape.solver.decide import Oracle
-from anyshape.tracer.record import record
+from anyshape.tracer.recording.record import record
 
 
 def shapes(target: Callable[..., Any]) -> Callable[[int, int], tuple[int, ...]]:

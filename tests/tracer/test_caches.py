@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from anyshape.tracer.caches import forgetting
+from anyshape.tracer.patches.caches import forgetting
 from anyshape.typecheck import check, export
 
 

@@ -6,7 +6,7 @@ import gc
 import weakref
 from types import CodeType
 
-from anyshape.tracer.codes import per_code
+from anyshape.tracer.bytecode.codes import per_code
 
 
 def made(name: str = "f") -> CodeType:

@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch import Tensor, _check
 
+from anyshape.constraints.ir.spec_text import parse_spec
 from anyshape.constraints.rules import default_rules
-from anyshape.constraints.spec_text import parse_spec
 from anyshape.solver.decide import Oracle
-from anyshape.tracer.conclusive import is_checked
-from anyshape.tracer.record import record
+from anyshape.tracer.bytecode.conclusive import is_checked
+from anyshape.tracer.recording.record import record
 from anyshape.typecheck import check
 
 

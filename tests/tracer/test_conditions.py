@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anyshape.tracer.conditions import watching
-from anyshape.typecheck.target import resolve
+from anyshape.tracer.bytecode.conditions import watching
+from anyshape.typecheck.checking.target import resolve
 
 PROGRAM = """
 def program(a, b):

@@ -17,18 +17,18 @@ from torch._higher_order_ops.map import map as torch_map
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
 
-from anyshape.constraints.formula import holds
-from anyshape.constraints.generate import generate
-from anyshape.constraints.language import Number
-from anyshape.constraints.language import Tensor as Known
-from anyshape.constraints.program import Input, Node, Origin, Program, Ref, from_json, to_json
+from anyshape.constraints.engine.generate import generate
+from anyshape.constraints.ir.language import Number
+from anyshape.constraints.ir.language import Tensor as Known
+from anyshape.constraints.ir.program import Input, Node, Origin, Program, Ref, from_json, to_json
+from anyshape.constraints.ir.spec_text import parse_spec
+from anyshape.constraints.ir.system import Domain, System
 from anyshape.constraints.rules import default_rules
-from anyshape.constraints.spec_text import parse_spec
-from anyshape.constraints.system import Domain, System
+from anyshape.constraints.terms.formula import holds
 from anyshape.solver.decide import Oracle
-from anyshape.tracer import export, pt2
-from anyshape.tracer.graph import system
-from anyshape.tracer.record import record
+from anyshape.tracer.readers import export, pt2
+from anyshape.tracer.readers.graph import system
+from anyshape.tracer.recording.record import record
 
 SIZES = range(1, 5)
 
@@ -153,7 +153,7 @@ def accepted(result: System, n: int, m: int) -> bool:
 
 
 def shape(result: System, n: int, m: int) -> tuple[Any, ...]:
-    from anyshape.constraints.dims import evaluate
+    from anyshape.constraints.terms.dims import evaluate
 
     values = {"n": n, "m": m}
     path = next(p for p in result.paths if holds(p.premise, values))
@@ -239,7 +239,7 @@ def test_condition_that_data_decides_requires_both_sides() -> None:
 
 
 def test_graph_of_other_inputs_is_refused() -> None:
-    from anyshape.tracer.exported import Call, Exported, Given, Graph, GraphError, Name, build
+    from anyshape.tracer.readers.exported import Call, Exported, Given, Graph, GraphError, Name, build
 
     inner = Graph("inner", (Name("a"), Name("b")), (), (Name("a"),), {})
     call = Call("torch.ops.higher_order.map_impl", (("", inner), ("", (Name("x"),)), ("", ())), ("y",))

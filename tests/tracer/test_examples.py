@@ -14,17 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.fx.experimental import _dynamism as theirs
 
-from anyshape.constraints.formula import holds
-from anyshape.constraints.spec import Spec
-from anyshape.constraints.spec_text import SpecError, parse_spec, write_spec
-from anyshape.constraints.system import Domain
-from anyshape.tracer.dynamism import (
+from anyshape.constraints.ir.spec import Spec
+from anyshape.constraints.ir.spec_text import SpecError, parse_spec, write_spec
+from anyshape.constraints.ir.system import Domain
+from anyshape.constraints.terms.formula import holds
+from anyshape.tracer.readers.dynamism import (
     clone_and_convert_to_meta,
     module_to_nested_dict,
     normalize_source_name,
     track_dynamism_across_examples,
 )
-from anyshape.tracer.examples import common, proposals, read
+from anyshape.tracer.readers.examples import common, proposals, read
 
 
 def t(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:

@@ -19,17 +19,17 @@ from torch import nn
 from torch.export import Dim, ExportedProgram, export
 from torch.utils import _pytree as pytree
 
-from anyshape.constraints.dims import sym
-from anyshape.constraints.formula import free_symbols, holds, le
-from anyshape.constraints.language import Constraint, Tensor
-from anyshape.constraints.program import Node, Origin, Program
+from anyshape.constraints.ir.language import Constraint, Tensor
+from anyshape.constraints.ir.program import Node, Origin, Program
+from anyshape.constraints.ir.spec_text import parse_spec
+from anyshape.constraints.ir.system import Path as WayThrough
 from anyshape.constraints.rules import default_rules
-from anyshape.constraints.spec_text import parse_spec
-from anyshape.constraints.system import Path as WayThrough
-from anyshape.tracer import export as live
-from anyshape.tracer import pt2
-from anyshape.tracer.exported import GraphError, origin
-from anyshape.tracer.graph import Traced, retype, system
+from anyshape.constraints.terms.dims import sym
+from anyshape.constraints.terms.formula import free_symbols, holds, le
+from anyshape.tracer.readers import export as live
+from anyshape.tracer.readers import pt2
+from anyshape.tracer.readers.exported import GraphError, origin
+from anyshape.tracer.readers.graph import Traced, retype, system
 from anyshape.typecheck import Code, Verdict, check
 
 sys.path.insert(0, str(Path(__file__).parent))

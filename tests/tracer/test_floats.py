@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from anyshape.constraints.dims import sym
-from anyshape.constraints.formula import holds
-from anyshape.tracer.floats import PLAIN, Near, Rise
+from anyshape.constraints.terms.dims import sym
+from anyshape.constraints.terms.formula import holds
+from anyshape.tracer.values.floats import PLAIN, Near, Rise
 
 n = sym("n")
 

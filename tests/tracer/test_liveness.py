@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from anyshape.tracer.cells import Local
-from anyshape.tracer.liveness import live
+from anyshape.tracer.bytecode.liveness import live
+from anyshape.tracer.summaries.cells import Local
 
 Rows = Iterable[int]
 

@@ -17,16 +17,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from anyshape.constraints.dims import Term, evaluate, symbols
-from anyshape.constraints.formula import free_symbols, holds
-from anyshape.constraints.language import Tensor as Known
-from anyshape.constraints.program import Ref, from_json, to_json
+from anyshape.constraints.ir.language import Tensor as Known
+from anyshape.constraints.ir.program import Ref, from_json, to_json
+from anyshape.constraints.ir.spec_text import parse_spec
+from anyshape.constraints.ir.system import Path, System
 from anyshape.constraints.rules import default_rules
-from anyshape.constraints.spec_text import parse_spec
-from anyshape.constraints.system import Path, System
+from anyshape.constraints.terms.dims import Term, evaluate, symbols
+from anyshape.constraints.terms.formula import free_symbols, holds
 from anyshape.solver.decide import Oracle
-from anyshape.tracer.families import Families
-from anyshape.tracer.record import bind, record
+from anyshape.tracer.recording.record import bind, record
+from anyshape.tracer.summaries.families import Families
 from anyshape.typecheck import check
 
 UPTO = 8

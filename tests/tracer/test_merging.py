@@ -14,19 +14,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from anyshape.constraints.dims import evaluate
-from anyshape.constraints.formula import holds
-from anyshape.constraints.language import Tensor as Known
-from anyshape.constraints.program import Ref
+from anyshape.constraints.ir.language import Tensor as Known
+from anyshape.constraints.ir.program import Ref
+from anyshape.constraints.ir.spec_text import parse_spec
+from anyshape.constraints.ir.system import System
+from anyshape.constraints.ir.system_json import paths_from_json, paths_to_json
 from anyshape.constraints.rules import default_rules
-from anyshape.constraints.spec_text import parse_spec
-from anyshape.constraints.system import System
-from anyshape.constraints.system_json import paths_from_json, paths_to_json
+from anyshape.constraints.terms.dims import evaluate
+from anyshape.constraints.terms.formula import holds
 from anyshape.solver.decide import Oracle
-from anyshape.solver.judge import Budget
-from anyshape.tracer import record as recorder
+from anyshape.solver.tactics.judge import Budget
+from anyshape.tracer.recording import record as recorder
 from anyshape.typecheck import check
-from anyshape.typecheck.clock import Clock
+from anyshape.typecheck.checking.clock import Clock
 from anyshape.typecheck.gradual.branching import branches_of
 
 REFUSALS = (RuntimeError, ValueError, AssertionError, IndexError, ZeroDivisionError)

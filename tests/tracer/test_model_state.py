@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from anyshape.tracer.model_state import ModelState, submodules
+from anyshape.tracer.host.model_state import ModelState, submodules
 
 
 def model() -> nn.Module:

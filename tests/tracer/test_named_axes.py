@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 import torch
 
-from anyshape.constraints.dims import evaluate
-from anyshape.constraints.formula import holds
-from anyshape.constraints.language import Layout
-from anyshape.constraints.language import Tensor as Known
-from anyshape.constraints.program import Ref
+from anyshape.constraints.ir.language import Layout
+from anyshape.constraints.ir.language import Tensor as Known
+from anyshape.constraints.ir.program import Ref
+from anyshape.constraints.ir.spec_text import parse_spec
+from anyshape.constraints.ir.system import System
 from anyshape.constraints.rules import default_rules
-from anyshape.constraints.spec_text import parse_spec
-from anyshape.constraints.system import System
+from anyshape.constraints.terms.dims import evaluate
+from anyshape.constraints.terms.formula import holds
 from anyshape.solver.decide import Oracle
-from anyshape.tracer import named_axes
-from anyshape.tracer.record import bind, record
+from anyshape.tracer.patches import named_axes
+from anyshape.tracer.recording.record import bind, record
 from anyshape.typecheck import check
 
 einx = pytest.importorskip("einx", reason="pip install 'anyshape[zoo]'")

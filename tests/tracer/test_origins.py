@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import torch
 
-from anyshape.constraints.program import Origin
+from anyshape.constraints.ir.program import Origin
+from anyshape.constraints.ir.spec_text import parse_spec
 from anyshape.constraints.rules import default_rules
-from anyshape.constraints.spec_text import parse_spec
 from anyshape.solver.decide import Oracle
-from anyshape.solver.judge import Budget
-from anyshape.tracer.origins import ModuleNames, of_error
-from anyshape.tracer.record import record
+from anyshape.solver.tactics.judge import Budget
+from anyshape.tracer.bytecode.origins import ModuleNames, of_error
+from anyshape.tracer.recording.record import record
 
 
 def nested(x: Any) -> Any:

@@ -21,9 +21,9 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree as pytree
 
-from anyshape.constraints.generate import BadCall
-from anyshape.constraints.opnames import canonical, parameters
-from anyshape.constraints.overlap import IN_PLACE, OUT, Overlap, refused, writes_anywhere
+from anyshape.constraints.engine.generate import BadCall
+from anyshape.constraints.engine.overlap import IN_PLACE, OUT, Overlap, refused, writes_anywhere
+from anyshape.constraints.ir.opnames import canonical, parameters
 from anyshape.constraints.rules import default_rules
 
 OPERATORS = {info.name: info for info in op_db if not info.variant_test_name}

@@ -26,19 +26,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from anyshape.constraints.dims import sym
-from anyshape.constraints.formula import eq, ge, le
-from anyshape.constraints.formula_text import parse_formula
-from anyshape.constraints.generate import Rules
-from anyshape.constraints.language import Constraint, Context, Dyn, Tensor
-from anyshape.constraints.program import Node, from_json, to_json
+from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.ir.language import Constraint, Context, Dyn, Tensor
+from anyshape.constraints.ir.program import Node, from_json, to_json
+from anyshape.constraints.ir.spec_text import SpecError, parse_spec, write_spec
 from anyshape.constraints.rules import default_rules
-from anyshape.constraints.spec_text import SpecError, parse_spec, write_spec
-from anyshape.constraints.syntax import parse_dim
-from anyshape.tracer import archive, pt2
-from anyshape.tracer.archive import ArchiveError
-from anyshape.tracer.expressions import NotRead, dim_of, formula_of, guard
-from anyshape.tracer.graph import Traced, retype, system
+from anyshape.constraints.terms.dims import sym
+from anyshape.constraints.terms.formula import eq, ge, le
+from anyshape.constraints.terms.formula_text import parse_formula
+from anyshape.constraints.terms.syntax import parse_dim
+from anyshape.tracer.readers import archive, pt2
+from anyshape.tracer.readers.archive import ArchiveError
+from anyshape.tracer.readers.expressions import NotRead, dim_of, formula_of, guard
+from anyshape.tracer.readers.graph import Traced, retype, system
 
 sys.path.insert(0, str(Path(__file__).parent))
 from noted_sizes import disagreements

@@ -22,14 +22,14 @@ import torch.nn.functional as F
 from msgspec import structs
 from torch import Tensor, nn
 
-from anyshape.constraints.formula import holds
-from anyshape.constraints.formula_text import parse_formula
-from anyshape.constraints.program import from_json, to_json
+from anyshape.constraints.ir.program import from_json, to_json
+from anyshape.constraints.ir.spec_text import parse_spec
+from anyshape.constraints.ir.system import System
 from anyshape.constraints.rules import default_rules
-from anyshape.constraints.spec_text import parse_spec
-from anyshape.constraints.system import System
+from anyshape.constraints.terms.formula import holds
+from anyshape.constraints.terms.formula_text import parse_formula
 from anyshape.solver.decide import Oracle
-from anyshape.tracer.record import TargetError, record
+from anyshape.tracer.recording.record import TargetError, record
 from anyshape.typecheck import check
 
 
@@ -55,9 +55,9 @@ def runs(system: System, **values: int) -> bool:
 
 
 def eager(target: Callable[..., Any], inputs: str, **values: int) -> bool:
-    from anyshape.constraints.dims import evaluate
-    from anyshape.constraints.language import Tensor as Known
-    from anyshape.tracer.record import bind
+    from anyshape.constraints.ir.language import Tensor as Known
+    from anyshape.constraints.terms.dims import evaluate
+    from anyshape.tracer.recording.record import bind
 
     def build(declared: Any) -> Any:
         kind = declared.type

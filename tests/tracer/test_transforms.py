@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from anyshape.constraints.spec_text import parse_spec
+from anyshape.constraints.ir.spec_text import parse_spec
 from anyshape.typecheck import check
 
 

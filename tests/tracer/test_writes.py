@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from anyshape.tracer import held
-from anyshape.tracer.writes import Writes
+from anyshape.tracer.recording import held
+from anyshape.tracer.recording.writes import Writes
 from anyshape.typecheck import check
 
 

@@ -7,10 +7,10 @@ from typing import Annotated, Any, Optional
 
 import pytest
 
-from anyshape.constraints.spec_text import SpecError, parse_spec
+from anyshape.constraints.ir.spec_text import SpecError, parse_spec
 from anyshape.typecheck import check
-from anyshape.typecheck.annotations import spec_of
-from anyshape.typecheck.target import TargetError
+from anyshape.typecheck.checking.annotations import spec_of
+from anyshape.typecheck.checking.target import TargetError
 
 
 class FloatBCHW:

@@ -12,12 +12,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from anyshape.constraints.dims import sym
-from anyshape.constraints.formula import eq, holds
-from anyshape.constraints.generate import Rules
-from anyshape.constraints.language import Context
-from anyshape.constraints.language import Tensor as Known
+from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.ir.language import Context
+from anyshape.constraints.ir.language import Tensor as Known
 from anyshape.constraints.rules import default_rules
+from anyshape.constraints.terms.dims import sym
+from anyshape.constraints.terms.formula import eq, holds
 from anyshape.typecheck import Code, Report, Severity, SpecError, TargetError, check
 
 ARCHIVES = Path(__file__).parent.parent / "tracer/fixtures"

@@ -17,12 +17,12 @@ import pytest
 from rendered import report
 
 from anyshape.typecheck import Code, Report, Verdict
-from anyshape.typecheck import cache as caching
-from anyshape.typecheck.cache import Cache, Question, default_folder, worth_keeping
-from anyshape.typecheck.config import Job
-from anyshape.typecheck.findings import make
-from anyshape.typecheck.project import answer
-from anyshape.typecheck.reading import Reading
+from anyshape.typecheck.checking.reading import Reading
+from anyshape.typecheck.project import cache as caching
+from anyshape.typecheck.project.cache import Cache, Question, default_folder, worth_keeping
+from anyshape.typecheck.project.config import Job
+from anyshape.typecheck.project.jobs import answer
+from anyshape.typecheck.report.findings import make
 
 MODEL = """\
 import helper
@@ -49,7 +49,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def cli(*arguments: str) -> dict[str, Any]:
     """What a process of its own reports, and which modules it imported for that."""
     program = (
-        "import json, sys; from anyshape.typecheck.cli import main; code = main(sys.argv[1:]); "
+        "import json, sys; from anyshape.typecheck.cli.main import main; code = main(sys.argv[1:]); "
         "print(json.dumps([code, sorted({n.partition('.')[0] for n in sys.modules})]), file=sys.stderr)"
     )
     command = [sys.executable, "-c", program, "check", *arguments, "--format", "json"]

@@ -20,8 +20,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from anyshape.constraints.dims import evaluate
-from anyshape.constraints.spec_text import parse_spec
+from anyshape.constraints.ir.spec_text import parse_spec
+from anyshape.constraints.terms.dims import evaluate
 from anyshape.typecheck import check
 
 ERRORS = (RuntimeError, IndexError)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from anyshape.typecheck.cli import _parser
-from anyshape.typecheck.config import KEYS, TARGET_KEYS, read
+from anyshape.typecheck.cli.main import _parser
+from anyshape.typecheck.project.config import KEYS, TARGET_KEYS, read
 from anyshape.typecheck.render.formats import WRITERS
 
 ROOT = Path(__file__).parent.parent.parent

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from anyshape.tracer.archive import MAX_BYTES
-from anyshape.typecheck.cli import main
-from anyshape.typecheck.report import Report
+from anyshape.tracer.readers.archive import MAX_BYTES
+from anyshape.typecheck.cli.main import main
+from anyshape.typecheck.report.report import Report
 
 ROOT = Path(__file__).parent.parent.parent
 ARCHIVES = ROOT / "tests/tracer/fixtures"

@@ -11,10 +11,13 @@ import torch
 from models import eager
 from models.zoo import ZOO
 
-from anyshape.solver import judge, z3_backend
-from anyshape.tracer import merging, record
-from anyshape.typecheck import check, clock
-from anyshape.typecheck.report import Verdict
+from anyshape.solver.backends import z3_backend
+from anyshape.solver.tactics import judge
+from anyshape.tracer.recording import record
+from anyshape.tracer.summaries import merging
+from anyshape.typecheck import check
+from anyshape.typecheck.checking import clock
+from anyshape.typecheck.report.report import Verdict
 
 USING = (judge, z3_backend, record, merging, clock)
 """The modules of a check that look at the clock."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from anyshape.typecheck import Code
-from anyshape.typecheck.config import KEYS, TARGET_KEYS, ConfigError, Job, find, read
+from anyshape.typecheck.project.config import KEYS, TARGET_KEYS, ConfigError, Job, find, read
 
 FULL = """\
 [project]

@@ -18,10 +18,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from anyshape.constraints.contents.traits import Column
-from anyshape.constraints.dims import evaluate
-from anyshape.constraints.language import Tensor as Type
-from anyshape.constraints.language import product
-from anyshape.constraints.spec_text import parse_spec
+from anyshape.constraints.ir.language import Tensor as Type
+from anyshape.constraints.ir.language import product
+from anyshape.constraints.ir.spec_text import parse_spec
+from anyshape.constraints.terms.dims import evaluate
 from anyshape.typecheck import TargetError, check
 
 REFUSALS = (RuntimeError, ValueError, AssertionError, IndexError, ZeroDivisionError, TypeError)

@@ -32,15 +32,26 @@ from torch.fx.experimental.symbolic_shapes import (
 from torch.fx.passes.runtime_assert import insert_deferred_runtime_asserts
 from torch.utils._sympy.functions import FloorDiv, Mod
 
-from anyshape.constraints.dims import sym, total
-from anyshape.constraints.formula import Formula, all_of, any_of, eq, free_symbols, ge, holds, lt, ne, rewrite
-from anyshape.constraints.formula_text import parse_formula
-from anyshape.constraints.language import Fact
-from anyshape.constraints.spec_text import SpecError
-from anyshape.solver.judge import Judge
-from anyshape.tracer.expressions import NotRead
+from anyshape.constraints.ir.language import Fact
+from anyshape.constraints.ir.spec_text import SpecError
+from anyshape.constraints.terms.dims import sym, total
+from anyshape.constraints.terms.formula import (
+    Formula,
+    all_of,
+    any_of,
+    eq,
+    free_symbols,
+    ge,
+    holds,
+    lt,
+    ne,
+    rewrite,
+)
+from anyshape.constraints.terms.formula_text import parse_formula
+from anyshape.solver.tactics.judge import Judge
+from anyshape.tracer.readers.expressions import NotRead
 from anyshape.typecheck import check
-from anyshape.typecheck.exporting.data_sizes import settled_by_other_sizes
+from anyshape.typecheck.exporting.tracing.data_sizes import settled_by_other_sizes
 from anyshape.typecheck.feedback import (
     Fed,
     FeedbackError,

@@ -11,8 +11,8 @@ from types import ModuleType
 import pytest
 
 from anyshape.typecheck import Code, Report, check
-from anyshape.typecheck.codes import MEANINGS
-from anyshape.typecheck.suppression import suppressed
+from anyshape.typecheck.project.suppression import suppressed
+from anyshape.typecheck.report.codes import MEANINGS
 
 DOCUMENT = (Path(__file__).parent.parent.parent / "docs/findings.md").read_text()
 SECTIONS = dict(re.findall(r"^## (\S+)\n\n(.*?)(?=^## |\Z)", DOCUMENT, re.MULTILINE | re.DOTALL))

@@ -12,11 +12,11 @@ import pytest
 import torch
 from torch import nn
 
-from anyshape.constraints.formula import holds
-from anyshape.constraints.spec_text import SpecError
+from anyshape.constraints.ir.spec_text import SpecError
+from anyshape.constraints.terms.formula import holds
 from anyshape.typecheck import check, infer
-from anyshape.typecheck.cli import main
-from anyshape.typecheck.inference import Inferred
+from anyshape.typecheck.checking.inference import Inferred
+from anyshape.typecheck.cli.main import main
 
 
 def t(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:

@@ -12,9 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from anyshape.constraints import memory
-from anyshape.constraints.formula import Formula
-from anyshape.tracer import overlaps
+from anyshape.constraints.engine import memory
+from anyshape.constraints.terms.formula import Formula
+from anyshape.tracer.recording import overlaps
 from anyshape.typecheck import check
 
 from .memory_programs import KINDS, Written, program

@@ -35,11 +35,11 @@ from whole_state import differences, whole_state
 from zoo.catalogue import CATALOGUE
 from zoo.row import Row
 
-from anyshape.solver.judge import Budget, Judge
-from anyshape.tracer import held, surroundings
+from anyshape.solver.tactics.judge import Budget, Judge
+from anyshape.tracer.recording import held, surroundings
 from anyshape.typecheck import ExportError, TargetError, branches, check, export, infer, migrate
-from anyshape.typecheck.api import examine
-from anyshape.typecheck.exporting.inner_sizes import bounding, inner_sizes
+from anyshape.typecheck.checking.api import examine
+from anyshape.typecheck.exporting.graphs.inner_sizes import bounding, inner_sizes
 
 # ---- programs that write
 

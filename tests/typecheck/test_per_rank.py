@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import torch
 
-from anyshape.constraints.formula import eq
-from anyshape.constraints.language import Tensor
-from anyshape.constraints.rows import assignment, dim_at, rank, sizes
-from anyshape.constraints.system import Domain
+from anyshape.constraints.ir.language import Tensor
+from anyshape.constraints.ir.system import Domain
+from anyshape.constraints.terms.formula import eq
+from anyshape.constraints.terms.rows import assignment, dim_at, rank, sizes
 from anyshape.typecheck import check
-from anyshape.typecheck.per_rank import _all_at, _way, merged
+from anyshape.typecheck.report.per_rank import _all_at, _way, merged
 
 
 def told(target: Callable[..., Any], inputs: str, assume: str = "") -> list[tuple[str, str]]:

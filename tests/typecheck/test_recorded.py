@@ -12,12 +12,12 @@ import pytest
 import torch
 from models.zoo import ZOO
 
-from anyshape.constraints.program import IllFormed
-from anyshape.constraints.spec_text import SpecError
+from anyshape.constraints.ir.program import IllFormed
+from anyshape.constraints.ir.spec_text import SpecError
 from anyshape.typecheck import Report, check
-from anyshape.typecheck.api import recorded
-from anyshape.typecheck.recorded import Recorded, RecordedSource
-from anyshape.typecheck.replay import Failed, Ran, Refused
+from anyshape.typecheck.checking.api import recorded
+from anyshape.typecheck.checking.replay import Failed, Ran, Refused
+from anyshape.typecheck.remote.recorded import Recorded, RecordedSource
 
 SPEC = "x: float32[b, h]"
 

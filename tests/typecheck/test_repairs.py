@@ -16,20 +16,20 @@ from models.public import PUBLIC, Reported
 from models.repairs import BETTER, FIRST, OTHER, SAME
 from torch import nn
 
-from anyshape.constraints.formula_text import parse_formula
-from anyshape.constraints.program import Origin
+from anyshape.constraints.ir.program import Origin
+from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules import default_rules
-from anyshape.constraints.system import Domain
-from anyshape.solver.judge import Judge
+from anyshape.constraints.terms.formula_text import parse_formula
+from anyshape.solver.backends.z3_backend import nearest
 from anyshape.solver.repair import fillings
-from anyshape.solver.z3_backend import nearest
-from anyshape.tracer.edits import Assigned, CannotApply, Rebuilt, Rewritten, applied, arguments
+from anyshape.solver.tactics.judge import Judge
+from anyshape.tracer.patches.edits import Assigned, CannotApply, Rebuilt, Rewritten, applied, arguments
 from anyshape.typecheck import check
-from anyshape.typecheck.api import examine
+from anyshape.typecheck.checking.api import examine
+from anyshape.typecheck.checking.replay import Refused, Replayer
 from anyshape.typecheck.render.sarif import to_sarif
 from anyshape.typecheck.repairs import repaired, search
-from anyshape.typecheck.replay import Refused, Replayer
-from anyshape.typecheck.report import Repair, Report
+from anyshape.typecheck.report.report import Repair, Report
 
 SARIF = json.loads((Path(__file__).parent / "render/sarif-2.1.0-rtm.5.json").read_text())
 

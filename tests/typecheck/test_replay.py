@@ -11,14 +11,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from anyshape.constraints.formula import eq
-from anyshape.constraints.generate import Rules
-from anyshape.constraints.language import Context
-from anyshape.constraints.language import Tensor as Known
-from anyshape.constraints.program import Input, Node, Origin, Program, Ref
-from anyshape.constraints.spec_text import parse_spec
-from anyshape.tracer.graph import Traced, system
-from anyshape.typecheck.replay import FAKE, REAL, RULES, Failed, Ran, Refused, Replayer, at, by_rules
+from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.ir.language import Context
+from anyshape.constraints.ir.language import Tensor as Known
+from anyshape.constraints.ir.program import Input, Node, Origin, Program, Ref
+from anyshape.constraints.ir.spec_text import parse_spec
+from anyshape.constraints.terms.formula import eq
+from anyshape.tracer.readers.graph import Traced, system
+from anyshape.typecheck.checking.replay import FAKE, REAL, RULES, Failed, Ran, Refused, Replayer, at, by_rules
 
 
 def pairs(x: Tensor) -> Tensor:

@@ -9,10 +9,10 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from anyshape.constraints.dims import sym
-from anyshape.constraints.formula import all_of, eq, ge
-from anyshape.constraints.language import Fact
-from anyshape.constraints.program import Origin
+from anyshape.constraints.ir.language import Fact
+from anyshape.constraints.ir.program import Origin
+from anyshape.constraints.terms.dims import sym
+from anyshape.constraints.terms.formula import all_of, eq, ge
 from anyshape.typecheck import Accepts, Branch, Code, Finding, Link, Output, Report, Severity, Shape, Verdict
 from anyshape.typecheck.render.text import fact_text, marked
 

@@ -11,8 +11,8 @@ import torch
 
 from anyshape.constraints.rules import default_rules
 from anyshape.typecheck import check
-from anyshape.typecheck.rule_packages import _rules_of
-from anyshape.typecheck.target import TargetError
+from anyshape.typecheck.checking.rule_packages import _rules_of
+from anyshape.typecheck.checking.target import TargetError
 
 
 @torch.library.custom_op("announced::pairs", mutates_args=())
@@ -30,8 +30,8 @@ def model(x: torch.Tensor) -> torch.Tensor:
 
 
 GOOD = """
-from anyshape.constraints.formula import divides
-from anyshape.constraints.language import Tensor
+from anyshape.constraints.terms.formula import divides
+from anyshape.constraints.ir.language import Tensor
 
 def rule(c, x):
     "[*batch, n] -> [*batch, n/2] where 2 divides n"

@@ -16,7 +16,7 @@ import same_again
 import torch
 from same_again import FAST, PROGRAMS
 
-from anyshape.tracer import record, surroundings
+from anyshape.tracer.recording import record, surroundings
 
 
 def in_a_process(seed: int, times: int, *names: str) -> dict[str, list[str]]:

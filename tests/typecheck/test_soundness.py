@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from anyshape.constraints.spec_text import parse_spec
+from anyshape.constraints.ir.spec_text import parse_spec
 from anyshape.typecheck import check
 
 REFUSALS = (RuntimeError, ValueError, AssertionError, IndexError, ZeroDivisionError)
@@ -622,7 +622,7 @@ which of two floats is greater that are one but for rounding.
 
 
 def eager(target: Callable[..., Any], inputs: str, values: dict[str, int]) -> bool:
-    from anyshape.constraints.dims import evaluate
+    from anyshape.constraints.terms.dims import evaluate
 
     tensors = {
         d.name: torch.zeros([evaluate(n, values) for n in d.type.shape]) for d in parse_spec(inputs).inputs

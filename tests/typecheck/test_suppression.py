@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from anyshape.constraints.program import Origin
+from anyshape.constraints.ir.program import Origin
 from anyshape.typecheck import Accepts, Code, Finding, Report, Severity, Shape, Verdict
-from anyshape.typecheck.baseline import Baseline
-from anyshape.typecheck.baseline import read as read_baseline
-from anyshape.typecheck.config import ConfigError, Project
-from anyshape.typecheck.suppression import suppressed
+from anyshape.typecheck.project.baseline import Baseline
+from anyshape.typecheck.project.baseline import read as read_baseline
+from anyshape.typecheck.project.config import ConfigError, Project
+from anyshape.typecheck.project.suppression import suppressed
 
 SOURCE = '''\
 text = "# anyshape: ignore"

@@ -14,9 +14,9 @@ from models.zoo import ZOO
 from torch import Tensor, nn
 
 from anyshape.typecheck import check
-from anyshape.typecheck.codes import ON, SUSPICIONS, Code
-from anyshape.typecheck.suspicions import TABLE, wanted
-from anyshape.typecheck.target import TargetError
+from anyshape.typecheck.checking.suspicions import TABLE, wanted
+from anyshape.typecheck.checking.target import TargetError
+from anyshape.typecheck.report.codes import ON, SUSPICIONS, Code
 
 COLUMN = nn.Linear(4, 1)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from anyshape.typecheck.target import TargetError, resolve
+from anyshape.typecheck.checking.target import TargetError, resolve
 
 SOURCE = '''\
 from dataclasses import dataclass

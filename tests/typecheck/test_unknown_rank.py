@@ -11,9 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from anyshape.constraints.rows import assignment
+from anyshape.constraints.terms.rows import assignment
 from anyshape.typecheck import Verdict, check
-from anyshape.typecheck.api import examine
+from anyshape.typecheck.checking.api import examine
 
 ONE, TWO = "x: float32[...]", "x: float32[...]; y: float32[...]"
 

@@ -10,15 +10,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from anyshape.constraints import generate
+from anyshape.constraints.engine import generate
+from anyshape.constraints.ir.spec_text import parse_spec
+from anyshape.constraints.ir.system import System
 from anyshape.constraints.rules import default_rules
-from anyshape.constraints.spec_text import parse_spec
-from anyshape.constraints.system import System
 from anyshape.solver.decide import Oracle
-from anyshape.tracer.record import record
+from anyshape.tracer.recording.record import record
 from anyshape.typecheck import check
-from anyshape.typecheck.replay import FAKE, REAL, Failed, Limits, Ran, Refused, Replayer
-from anyshape.typecheck.unseen import Source, Unseen, made, unseen
+from anyshape.typecheck.checking.replay import FAKE, REAL, Failed, Limits, Ran, Refused, Replayer
+from anyshape.typecheck.checking.unseen import Source, Unseen, made, unseen
 
 
 def recorded(target: Callable[..., Any], inputs: str) -> System:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from anyshape.constraints.contents import traits
-from anyshape.constraints.spec_text import parse_spec
+from anyshape.constraints.ir.spec_text import parse_spec
 from anyshape.typecheck import check
 
 REFUSALS = (RuntimeError, ValueError, AssertionError, IndexError)

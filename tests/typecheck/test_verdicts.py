@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 from torch import distributions as D
 
-from anyshape.constraints.dims import sym
-from anyshape.constraints.formula import eq, ge, le
-from anyshape.constraints.language import Context, Direction
-from anyshape.constraints.language import Tensor as Known
+from anyshape.constraints.ir.language import Context, Direction
+from anyshape.constraints.ir.language import Tensor as Known
 from anyshape.constraints.rules import default_rules
-from anyshape.tracer.symbolic import SymbolicTensor
+from anyshape.constraints.terms.dims import sym
+from anyshape.constraints.terms.formula import eq, ge, le
+from anyshape.tracer.values.symbolic import SymbolicTensor
 from anyshape.typecheck import Code, Report, check
 
 # --- the direction of an approximation -------------------------------------------------------------------

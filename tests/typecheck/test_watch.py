@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from anyshape.typecheck.watching import changed, look, until_changed
+from anyshape.typecheck.project.watching import changed, look, until_changed
 
 PROVED = "from part import same\n\n\ndef f(x):\n    return same(x)\n"
 SAME = "def same(x):\n    return x\n"

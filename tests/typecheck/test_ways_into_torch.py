@@ -14,7 +14,7 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, Stateles
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges
 
-from anyshape.constraints.language import Fact
+from anyshape.constraints.ir.language import Fact
 from anyshape.typecheck import export as export_exactly
 from anyshape.typecheck.feedback import FeedbackError, feed
 

@@ -26,8 +26,8 @@ from zoo.measure import Result, chosen, measure
 from zoo.row import Row
 from zoo.workers import Limits, preload, run
 
-from anyshape.constraints.formula_text import parse_formula
-from anyshape.constraints.spec_text import parse_spec
+from anyshape.constraints.ir.spec_text import parse_spec
+from anyshape.constraints.terms.formula_text import parse_formula
 
 ROOT = Path(__file__).parents[2]
 ROWS = {row.name: row for row in CATALOGUE}

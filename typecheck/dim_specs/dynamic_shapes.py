@@ -1,8 +1,8 @@
 """What `torch.export` can be told of the accepted sizes: the largest spec within them, and what is left out.
 
 torch's language has fixed sizes, `Dim`s with a range, sizes `step*dim + start`, and dims that sizes share: a
-box (solver/boxes.py). An accepted set that is no box is told in part, and each part that is left out is told
-as well. A trace holds one way through the program, so where sizes take different ways one way is chosen, too.
+box (solver/facts/boxes.py). Of an accepted set that is no box a part is described, and what is left out is
+reported. A trace holds one path through the program, so where sizes take different paths one is chosen, too.
 
 Nothing here imports torch: `to_torch` is a step of its own, and `to_python` writes it for others to take.
 """
@@ -14,18 +14,18 @@ from dataclasses import asdict, dataclass
 from math import prod
 from typing import Any, Final, Literal
 
-from ...constraints.dims import Dim, Term, evaluate, substitute, sym, symbols
-from ...constraints.formula import Formula, conjuncts, free_symbols, ge
-from ...constraints.language import Tensor
-from ...constraints.spec import Declared, Spec
-from ...constraints.spec_text import parse_spec
-from ...constraints.system import Answer
-from ...solver import boxes
-from ...solver.boxes import Box
-from ...solver.judge import Budget, Judge
-from ...solver.periodic import solutions
-from ...solver.progressions import HORIZON
-from ..report import Report, Verdict
+from ...constraints.ir.language import Tensor
+from ...constraints.ir.spec import Declared, Spec
+from ...constraints.ir.spec_text import parse_spec
+from ...constraints.ir.system import Answer
+from ...constraints.terms.dims import Dim, Term, evaluate, substitute, sym, symbols
+from ...constraints.terms.formula import Formula, conjuncts, free_symbols, ge
+from ...solver.facts import boxes
+from ...solver.facts.boxes import Box
+from ...solver.facts.progressions import HORIZON
+from ...solver.tactics.judge import Budget, Judge
+from ...solver.theory.periodic import solutions
+from ..report.report import Report, Verdict
 from .specs import Bounds, DimSpec, Entries, Hint, Items, Size, Sizes, Tree, sizes
 from .specs import to_json as spec_json
 

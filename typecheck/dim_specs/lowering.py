@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Final
 
-from ...constraints.dims import Dim, Symbol, Term, linear_parts, substitute, sym, symbols
-from ...constraints.formula import (
+from ...constraints.terms.dims import Dim, Symbol, Term, linear_parts, substitute, sym, symbols
+from ...constraints.terms.formula import (
     And,
     Compare,
     Formula,
@@ -27,9 +27,9 @@ from ...constraints.formula import (
     le,
     rewrite,
 )
-from ...constraints.intervals import interval
-from ...solver.bounds import Known
-from ...solver.periodic import solutions
+from ...constraints.terms.intervals import interval
+from ...solver.theory.bounds import Known
+from ...solver.theory.periodic import solutions
 from .specs import (
     LARGEST,
     Bounds,

@@ -25,11 +25,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NoReturn, TypeAlias, get_args
 
-from ...constraints.dims import Dim, Term, sym, symbols
-from ...constraints.formula import Formula, free_symbols
-from ...constraints.formula_text import parse_formula
-from ...constraints.spec_text import SpecError, suggestion
-from ...constraints.syntax import DimSyntaxError, parse_dim
+from ...constraints.ir.spec_text import SpecError, suggestion
+from ...constraints.terms.dims import Dim, Term, sym, symbols
+from ...constraints.terms.formula import Formula, free_symbols
+from ...constraints.terms.formula_text import parse_formula
+from ...constraints.terms.syntax import DimSyntaxError, parse_dim
 
 VERSION: Final = 1
 LARGEST: Final = (1 << 63) - 1

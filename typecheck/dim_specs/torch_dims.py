@@ -19,7 +19,7 @@ from torch.export import dynamic_shapes as theirs
 from torch.utils import _pytree as pytree
 from torch.utils._sympy.numbers import int_oo
 
-from ...constraints.dims import Term, linear_parts, sym
+from ...constraints.terms.dims import Term, linear_parts, sym
 from .dim_names import bearable
 from .lowering import lower
 from .specs import Bounds, DimSpec, DimSpecError, Entries, Hint, HintKind, Items, Size, Sizes, Tree

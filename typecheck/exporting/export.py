@@ -28,35 +28,35 @@ from typing import Any, Final, TypeAlias
 
 from torch.export import ExportedProgram
 
-from ...constraints.dims import Dim
-from ...constraints.formula import Formula, all_of, any_of, comparisons, conjuncts, negate
-from ...constraints.generate import Rules
-from ...constraints.language import Fact
-from ...constraints.spec import Spec
-from ...constraints.spec_text import Inputs, SpecError
-from ...constraints.system import Answer, Path
-from ...solver.judge import Budget, Judge
-from ...solver.refine import simplify
-from ...tracer.exported import GraphError
-from ..api import Examined, default_rules, examine
-from ..clock import Progress
+from ...constraints.engine.generate import Rules
+from ...constraints.ir.language import Fact
+from ...constraints.ir.spec import Spec
+from ...constraints.ir.spec_text import Inputs, SpecError
+from ...constraints.ir.system import Answer, Path
+from ...constraints.terms.dims import Dim
+from ...constraints.terms.formula import Formula, all_of, any_of, comparisons, conjuncts, negate
+from ...solver.facts.refine import simplify
+from ...solver.tactics.judge import Budget, Judge
+from ...tracer.readers.exported import GraphError
+from ..checking.api import Examined, default_rules, examine
+from ..checking.clock import Progress
+from ..checking.target import TargetError
+from ..checking.trial import show
 from ..dim_specs.dynamic_shapes import DynamicShapes, GivenUp, of_report, tree_of
 from ..dim_specs.specs import DimSpec, Hint, Size
 from ..dim_specs.torch_dims import to_torch
-from ..report import Report
-from ..target import TargetError
-from ..trial import show
-from . import example_inputs
-from .broadcasting import never, unsure
-from .comparing import Comparison
-from .example_sizes import example_sizes, inner_terms
-from .inner_sizes import bounding, inner_sizes, paths_of
-from .program_checks import install
-from .program_needs import Needs, Requirement, needs
-from .second_traces import SecondTraces, same
-from .tracing import Trace, traced
-from .wanted import Wanted
-from .ways import WAYS, may_scan, ways_apart
+from ..report.report import Report
+from .attempts.comparing import Comparison
+from .attempts.program_needs import Needs, Requirement, needs
+from .attempts.second_traces import SecondTraces, same
+from .attempts.wanted import Wanted
+from .attempts.ways import WAYS, may_scan, ways_apart
+from .examples import example_inputs
+from .examples.example_sizes import example_sizes, inner_terms
+from .graphs.inner_sizes import bounding, inner_sizes, paths_of
+from .graphs.program_checks import install
+from .tracing.broadcasting import never, unsure
+from .tracing.tracing import Trace, traced
 
 SECONDS: Final = 20.0
 """What questions to the solver may take, each time."""

@@ -18,10 +18,10 @@ import sympy
 from sympy.logic.boolalg import Boolean
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from ...constraints.formula import Formula, free_symbols, holds, negate
-from ...constraints.system import Answer
-from ...solver.bounds import names_of
-from ...solver.judge import Budget, Judge
+from ...constraints.ir.system import Answer
+from ...constraints.terms.formula import Formula, free_symbols, holds, negate
+from ...solver.tactics.judge import Budget, Judge
+from ...solver.theory.bounds import names_of
 from ...tracer.host.patches import Patch
 from .knowledge import hints_of, known
 from .terms import formula_of

@@ -19,13 +19,13 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, RuntimeAssert, Sha
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._traceback import CapturedTraceback
 
-from ...constraints.dims import Apply, Dim, Symbol, linear_parts, sym, symbols
-from ...constraints.formula import Compare, Formula, all_of, conjuncts, free_symbols, holds, rewrite
-from ...constraints.language import Fact
-from ...constraints.system import Answer, ranges_of
-from ...solver.judge import Budget, Judge
-from ...solver.refine import fact_formula
-from ...tracer.expressions import NotRead
+from ...constraints.ir.language import Fact
+from ...constraints.ir.system import Answer, ranges_of
+from ...constraints.terms.dims import Apply, Dim, Symbol, linear_parts, sym, symbols
+from ...constraints.terms.formula import Compare, Formula, all_of, conjuncts, free_symbols, holds, rewrite
+from ...solver.facts.refine import fact_formula
+from ...solver.tactics.judge import Budget, Judge
+from ...tracer.readers.expressions import NotRead
 from .answering import forget_answers
 from .knowledge import hints_of, known, symbols_of
 from .terms import Writer, size_of

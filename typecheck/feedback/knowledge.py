@@ -9,9 +9,9 @@ import sympy
 import torch
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from ...constraints.formula import Formula, conjuncts, free_symbols
-from ...constraints.spec import quoted
-from ...constraints.spec_text import SpecError
+from ...constraints.ir.spec import quoted
+from ...constraints.ir.spec_text import SpecError
+from ...constraints.terms.formula import Formula, conjuncts, free_symbols
 from .terms import formula_of, size_of
 
 

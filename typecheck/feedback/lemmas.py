@@ -15,15 +15,15 @@ from typing import Any, Final
 
 import torch
 
-from ...constraints.dims import Atom, Dim, Symbol, coefficients
-from ...constraints.formula import And, Compare, Formula, Or, conjuncts, free_symbols, negate
-from ...constraints.generate import Rules
-from ...constraints.spec_text import Inputs
-from ...constraints.system import Answer, System, ranges_of
-from ...solver.bounds import Known
-from ...solver.judge import Budget, Judge
-from ...tracer.expressions import NotRead
-from ..api import examine
+from ...constraints.engine.generate import Rules
+from ...constraints.ir.spec_text import Inputs
+from ...constraints.ir.system import Answer, System, ranges_of
+from ...constraints.terms.dims import Atom, Dim, Symbol, coefficients
+from ...constraints.terms.formula import And, Compare, Formula, Or, conjuncts, free_symbols, negate
+from ...solver.tactics.judge import Budget, Judge
+from ...solver.theory.bounds import Known
+from ...tracer.readers.expressions import NotRead
+from ..checking.api import examine
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ import sympy
 import torch
 from torch.utils._sympy import functions as theirs
 
-from ...constraints.dims import Atom, Dim, Mono, Symbol, coefficients
-from ...constraints.formula import And, Compare, Formula, Or
-from ...constraints.intervals import Ranges, interval
-from ...tracer import expressions
-from ...tracer.expressions import NotRead
+from ...constraints.terms.dims import Atom, Dim, Mono, Symbol, coefficients
+from ...constraints.terms.formula import And, Compare, Formula, Or
+from ...constraints.terms.intervals import Ranges, interval
+from ...tracer.readers import expressions
+from ...tracer.readers.expressions import NotRead
 
 
 @lru_cache(maxsize=8192)

@@ -8,24 +8,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from ...constraints.claims import listening
-from ...constraints.formula import Formula, all_of, any_of, conjuncts, free_symbols, negate
-from ...constraints.generate import Rules
-from ...constraints.program import Origin
-from ...constraints.spec_text import Inputs, parse_spec
-from ...constraints.system import Condition, Path, System
+from ...constraints.engine.generate import Rules
+from ...constraints.ir.claims import listening
+from ...constraints.ir.program import Origin
+from ...constraints.ir.spec_text import Inputs, parse_spec
+from ...constraints.ir.system import Condition, Path, System
+from ...constraints.terms.formula import Formula, all_of, any_of, conjuncts, free_symbols, negate
 from ...solver.decide import Oracle
-from ...solver.judge import Budget
-from ...solver.refine import simplify
-from ..api import Question, default_rules, question
-from ..clock import Clock, Progress
-from ..target import TargetError, is_graph_module, resolve
+from ...solver.facts.refine import simplify
+from ...solver.tactics.judge import Budget
+from ..checking.api import Question, default_rules, question
+from ..checking.clock import Clock, Progress
+from ..checking.target import TargetError, is_graph_module, resolve
 from .nodes import NODE
 
 if TYPE_CHECKING:
-    from ...tracer.annotated import GraphModule
-    from ...tracer.conditions import Watched
-    from ...tracer.record import Recording
+    from ...tracer.bytecode.conditions import Watched
+    from ...tracer.readers.annotated import GraphModule
+    from ...tracer.recording.record import Recording
 
 SHAPELY: Final = ("shape", "size", "dim", "len(", "isinstance", "numel", "rank", "stride")
 """Words by which a condition that no size decides is known for one on shapes all the same."""
@@ -96,8 +96,8 @@ def branches(
     clock = Clock(progress or (lambda step: None), budget_s)
     rules = rules or default_rules()
     if is_graph_module(value):
-        from ...tracer.fx import told
-        from ..annotations import spec_of
+        from ...tracer.readers.fx import told
+        from ..checking.annotations import spec_of
 
         inputs = spec_of(value) if inputs is None else inputs
         asked = question(told(value), inputs, assume, clock, rules, replay=False)
@@ -106,8 +106,8 @@ def branches(
         found = [*_Branches(asked.system, clock, lambda sizes: _nodes_at(asked, sizes, lines)).found(seen)]
         order = [_node(name, lines)[1] for name in lines]
         return tuple(sorted(found, key=lambda b: order.index(b.text) if b.text in order else len(order)))
-    from ...tracer.conditions import watching
-    from ...tracer.record import Recording
+    from ...tracer.bytecode.conditions import watching
+    from ...tracer.recording.record import Recording
 
     with watching(Recording.run.__code__, _progress) as runs:
         asked = question(value, inputs, assume, clock, rules, replay=False, ways=math.inf)
@@ -143,7 +143,7 @@ def _places(truths: Truths) -> dict[Place, list[bool]]:
 
 def _conditions_at(asked: Question, sizes: Mapping[str, int]) -> Truths:
     """Which way the conditions of the program go in an eager run."""
-    from ...tracer.conditions import watching
+    from ...tracer.bytecode.conditions import watching
 
     with watching() as runs:
         asked.source.run(sizes, True)
@@ -385,9 +385,9 @@ def eliminate(
     Raises Undecided where declared inputs go either way, with the condition to assume; else what `check`
     raises.
     """
-    from ...tracer.fx import ShapeTracer
-    from ...tracer.record import TargetError as DoesNotFit
-    from ..annotations import spec_of
+    from ...tracer.readers.fx import ShapeTracer
+    from ...tracer.recording.record import TargetError as DoesNotFit
+    from ..checking.annotations import spec_of
 
     declared = [str(d.path[0]) for d in parse_spec(inputs).inputs] if inputs is not None else ()
     found = resolve(target, declared)

@@ -15,26 +15,26 @@ from itertools import product
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from ...constraints.formula import Formula, conjuncts, eq, holds
-from ...constraints.generate import Rules
-from ...constraints.lattice import Type, least_upper
-from ...constraints.parts import rank
-from ...constraints.ranked import of_ranks
-from ...constraints.spec import Spec
-from ...constraints.spec_text import Inputs, parse_spec, write_spec
-from ...constraints.system import Domain, Path, System
-from ...constraints.typed import at, rewritten
-from ...solver.judge import Budget, Judge
+from ...constraints.engine.generate import Rules
+from ...constraints.engine.ranked import of_ranks
+from ...constraints.ir.lattice import Type, least_upper
+from ...constraints.ir.spec import Spec
+from ...constraints.ir.spec_text import Inputs, parse_spec, write_spec
+from ...constraints.ir.system import Domain, Path, System
+from ...constraints.ir.typed import at, rewritten
+from ...constraints.terms.formula import Formula, conjuncts, eq, holds
+from ...constraints.terms.parts import rank
 from ...solver.migrate import MANY, Count, Solutions, count, most_ranks, replacements, shared, spelt
-from ..annotations import spec_of
-from ..api import examine
-from ..clock import Progress
-from ..report import Report, Verdict
-from ..target import TargetError, is_graph_module, resolve
+from ...solver.tactics.judge import Budget, Judge
+from ..checking.annotations import spec_of
+from ..checking.api import examine
+from ..checking.clock import Progress
+from ..checking.target import TargetError, is_graph_module, resolve
+from ..report.report import Report, Verdict
 from .nodes import values_of
 
 if TYPE_CHECKING:
-    from ...tracer.annotated import GraphModule
+    from ...tracer.readers.annotated import GraphModule
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class Migrations:
 
         Raises TargetError where the target is no graph and torch.fx does not trace it.
         """
-        from ...tracer.annotated import with_types
+        from ...tracer.readers.annotated import with_types
 
         return with_types(*self._graph)
 
@@ -151,7 +151,7 @@ class Migrations:
     def source(self) -> str:
         """The same as Python source, in which every value has an annotation. Raises what `graph_module` does.
         """
-        from ...tracer.annotated import source
+        from ...tracer.readers.annotated import source
 
         return source(*self._graph)
 
@@ -160,8 +160,8 @@ class Migrations:
         asked = self._asked
         if is_graph_module(asked.target):
             return asked.target, self.types
-        from ...tracer.annotated import traced
-        from ...tracer.record import TargetError as NotTraced
+        from ...tracer.readers.annotated import traced
+        from ...tracer.recording.record import TargetError as NotTraced
 
         try:
             graph_module = traced(asked.target)
@@ -213,7 +213,7 @@ def migrate(
     if inputs is None and found.kind == "python":
         inputs = spec_of(value)
     if is_graph_module(value):
-        from ...tracer.fx import told
+        from ...tracer.readers.fx import told
 
         asked = told(value)
     examined = examine(asked, inputs, assume, budget_s=budget_s, rules=rules, progress=progress)
@@ -311,7 +311,7 @@ def infer_symbolic(
 
     Raises TargetError where there is no static migration, or none is known; else what `check` raises.
     """
-    from ...tracer.annotated import write_types
+    from ...tracer.readers.annotated import write_types
 
     found = migrate(graph_module, inputs, assume, budget_s=budget_s)
     if found.static is None:

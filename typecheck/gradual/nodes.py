@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from ...constraints.language import Value
-from ...constraints.program import Argument, Origin, Ref
-from ...constraints.system import Path
+from ...constraints.ir.language import Value
+from ...constraints.ir.program import Argument, Origin, Ref
+from ...constraints.ir.system import Path
 
 NODE = "fx_node"
-"""The operator that names a node of a graph (tracer/fx.py)."""
+"""The operator that names a node of a graph (tracer/readers/fx.py)."""
 OUTPUT = "output"
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from ..report import Report
+from ..report.report import Report
 
 Writer: TypeAlias = Callable[[Sequence[Report]], str]
 

@@ -9,8 +9,8 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from ..codes import Severity
-from ..report import Finding, Report, Verdict
+from ..report.codes import Severity
+from ..report.report import Finding, Report, Verdict
 from .text import HEADLINES, span
 from .words import relative, told
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import networkx as nx
 
-from ..codes import Severity
-from ..report import Finding, Operand, Report
+from ..report.codes import Severity
+from ..report.report import Finding, Operand, Report
 from .regions import Part, Region, regions
 
 _COLOURS: Final[Mapping[Severity, str]] = {

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 from typing import Any, Final
 
-from ...constraints.program import Origin
-from ..report import Finding, Operand, Report, Verdict
+from ...constraints.ir.program import Origin
+from ..report.report import Finding, Operand, Report, Verdict
 from .regions import Part, Region, regions
 from .text import HEADLINES, conditions, fact_text, opinion_text, place, sizes, span
 from .words import told

@@ -12,12 +12,12 @@ from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from typing import Any
 
-from ...constraints.formula_text import parse_formula
-from ...constraints.language import Fact
-from ...constraints.program import Origin
-from ...constraints.syntax import parse_dim
-from ..codes import Code, Severity
-from ..report import (
+from ...constraints.ir.language import Fact
+from ...constraints.ir.program import Origin
+from ...constraints.terms.formula_text import parse_formula
+from ...constraints.terms.syntax import parse_dim
+from ..report.codes import Code, Severity
+from ..report.report import (
     Accepts,
     Branch,
     Finding,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 from xml.etree import ElementTree as ET
 
-from ..report import Report, Verdict
+from ..report.report import Report, Verdict
 from .text import HEADLINES, to_text
 
 _ILLEGAL: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

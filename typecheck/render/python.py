@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from ...constraints.dims import Term, substitute, sym
+from ...constraints.terms.dims import Term, substitute, sym
 from ..dim_specs.dynamic_shapes import DynamicShapes
 from ..dim_specs.specs import Bounds, Entries, Hint, Items, Size, Sizes, Tree
 

@@ -12,7 +12,7 @@ from itertools import groupby
 from math import ceil
 from typing import Final, TypeAlias
 
-from ..report import Shape
+from ..report.report import Shape
 
 MANY: Final = 48
 """More parts than these are put into regions of their own, of about as many parts each."""

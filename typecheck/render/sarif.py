@@ -13,9 +13,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from ...constraints.program import Origin
-from ..codes import MEANINGS, Code
-from ..report import Finding, Link, Repair, Report
+from ...constraints.ir.program import Origin
+from ..report.codes import MEANINGS, Code
+from ..report.report import Finding, Link, Repair, Report
 from .text import span
 from .words import relative, told
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Final
 from unicodedata import combining, east_asian_width
 
-from ...constraints.language import Fact
-from ...constraints.program import Origin
-from ...constraints.rows import legible
-from ..codes import Code, Severity
-from ..report import Finding, Link, Repair, Report, SecondOpinion, Verdict
+from ...constraints.ir.language import Fact
+from ...constraints.ir.program import Origin
+from ...constraints.terms.rows import legible
+from ..report.codes import Code, Severity
+from ..report.report import Finding, Link, Repair, Report, SecondOpinion, Verdict
 
 HEADLINES: Final[Mapping[Verdict, str]] = {
     Verdict.PROVED: "runs for every declared input",

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..report import Finding
+from ..report.report import Finding
 from .text import place, repair_text, sizes
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final
 
-from ...constraints.dims import Dim
-from ...constraints.program import Origin
-from ...tracer.edits import (
+from ...constraints.ir.program import Origin
+from ...constraints.terms.dims import Dim
+from ...tracer.patches.edits import (
     CONVOLUTIONS,
     SIZES,
     Assigned,
@@ -23,7 +23,7 @@ from ...tracer.edits import (
     arguments,
     module_at,
 )
-from ..report import Link
+from ..report.report import Link
 from . import expressions
 from .expressions import Literal, Text
 

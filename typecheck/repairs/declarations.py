@@ -8,20 +8,20 @@ from dataclasses import replace
 
 from msgspec import structs
 
-from ...constraints.dims import Dim, sym
-from ...constraints.formula import ge
-from ...constraints.language import Tensor
-from ...constraints.program import Origin
-from ...constraints.spec import Spec
-from ...constraints.spec_text import write_spec
-from ...constraints.system import Domain
+from ...constraints.ir.language import Tensor
+from ...constraints.ir.program import Origin
+from ...constraints.ir.spec import Spec
+from ...constraints.ir.spec_text import write_spec
+from ...constraints.ir.system import Domain
+from ...constraints.terms.dims import Dim, sym
+from ...constraints.terms.formula import ge
 from ...solver.decide import Decision, decide, requirements
-from ...solver.judge import Judge
 from ...solver.repair import fillings
-from ...tracer.edits import Open
-from ..codes import Code
-from ..replay import Ran, Replayer
-from ..report import Finding, Repair
+from ...solver.tactics.judge import Judge
+from ...tracer.patches.edits import Open
+from ..checking.replay import Ran, Replayer
+from ..report.codes import Code
+from ..report.report import Finding, Repair
 from .proving import Prover, left
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from ...constraints.program import Origin
+from ...constraints.ir.program import Origin
 
 
 @dataclass(frozen=True, slots=True)

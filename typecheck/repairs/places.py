@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 from typing import Final
 
-from ...constraints.program import Node, Origin
-from ...constraints.system import Path, System
-from ..report import Finding, Link, Report
+from ...constraints.ir.program import Node, Origin
+from ...constraints.ir.system import Path, System
+from ..report.report import Finding, Link, Report
 from . import expressions
 
 MAX_PLACES: Final = 5

@@ -6,19 +6,19 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from ...constraints.formula import all_of, implies, negate
-from ...constraints.generate import Rules
-from ...constraints.language import tensors
-from ...constraints.program import Node, refs
-from ...constraints.spec import Spec
-from ...constraints.system import Answer, Path, System
+from ...constraints.engine.generate import Rules
+from ...constraints.ir.language import tensors
+from ...constraints.ir.program import Node, refs
+from ...constraints.ir.spec import Spec
+from ...constraints.ir.system import Answer, Path, System
+from ...constraints.terms.formula import all_of, implies, negate
 from ...solver.decide import Decision, Oracle, decide, requirements
-from ...solver.judge import Budget, Judge
-from ...tracer.edits import CannotApply, Edit, applied
-from ...tracer.record import TargetError, record
-from ..findings import outputs
-from ..replay import Ran, Replayer
-from ..report import Finding
+from ...solver.tactics.judge import Budget, Judge
+from ...tracer.patches.edits import CannotApply, Edit, applied
+from ...tracer.recording.record import TargetError, record
+from ..checking.replay import Ran, Replayer
+from ..report.findings import outputs
+from ..report.report import Finding
 from .places import calls, line
 
 MAX_PATHS: Final = 64

@@ -15,17 +15,17 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
-from ...constraints.generate import Rules
-from ...constraints.language import Tensor
-from ...constraints.program import refs
-from ...constraints.spec import Spec
-from ...constraints.system import System
+from ...constraints.engine.generate import Rules
+from ...constraints.ir.language import Tensor
+from ...constraints.ir.program import refs
+from ...constraints.ir.spec import Spec
+from ...constraints.ir.system import System
 from ...solver.decide import decide, requirements
-from ...solver.judge import Budget, Judge
 from ...solver.repair import fillings
-from ...tracer.edits import CannotApply, Edit, WithOpenNumbers, closed
-from ..codes import Code
-from ..report import Finding, Link, Repair, Report, Verdict
+from ...solver.tactics.judge import Budget, Judge
+from ...tracer.patches.edits import CannotApply, Edit, WithOpenNumbers, closed
+from ..report.codes import Code
+from ..report.report import Finding, Link, Repair, Report, Verdict
 from .changes import Candidate, Changes
 from .declarations import declared, leaves_most, redeclared, widened
 from .places import calls, line, places

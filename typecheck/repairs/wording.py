@@ -5,9 +5,18 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from ...constraints.program import Origin
-from ...tracer.edits import Assigned, Edit, Projected, Rebuilt, Resized, Rewritten, arguments, module_at
-from ..report import Repair
+from ...constraints.ir.program import Origin
+from ...tracer.patches.edits import (
+    Assigned,
+    Edit,
+    Projected,
+    Rebuilt,
+    Resized,
+    Rewritten,
+    arguments,
+    module_at,
+)
+from ..report.report import Repair
 from .changes import number
 from .constructors import argument, assigned_at, built_at, is_number, size_in
 from .expressions import read

@@ -10,14 +10,14 @@ import anyio.to_thread
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
-from . import health, routes
-from .core import Service
-from .gate import Gate
-from .pages import add_pages
-from .problems import add_handlers
-from .settings import Settings
-from .telemetry import Traces
-from .workers import Executor, Worker
+from .http import health, routes
+from .http.core import Service
+from .http.gate import Gate
+from .http.pages import add_pages
+from .http.problems import add_handlers
+from .ops.settings import Settings
+from .ops.telemetry import Traces
+from .work.workers import Executor, Worker
 
 VERSION: Final = "1.0"
 THREADS: Final = 64

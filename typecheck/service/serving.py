@@ -12,12 +12,12 @@ from typing import IO
 import uvicorn
 from fastapi import FastAPI
 
-from ..config import ConfigError
+from ..project.config import ConfigError
 from .app import create_app
-from .core import Service
-from .logs import set_up
-from .settings import Settings
-from .workers import Executor, Worker
+from .http.core import Service
+from .ops.logs import set_up
+from .ops.settings import Settings
+from .work.workers import Executor, Worker
 
 KEEP_ALIVE_S = 75
 """Seconds for which a connection may be idle: longer than proxies and clients keep theirs, so that none of
@@ -98,7 +98,7 @@ def executor_of(settings: Settings) -> type[Executor]:
     if settings.executor == "local":
         return Worker
     try:
-        from .ray_executor import RayExecutor, connect
+        from .work.ray_executor import RayExecutor, connect
     except ModuleNotFoundError as error:
         raise ConfigError(f"there is no module {error.name!r}", "pip install 'anyshape[ray]'") from None
     connect(settings.ray_address)

@@ -192,20 +192,20 @@ def test_every_place_is_looked_at_afterwards(found: tuple[Patch | Setting, ...])
 
 ROOT: Final = Path(tracer.__path__[0]).resolve().parent
 KEPT: Final = {
-    "tracer/cells.py": "a program's own attributes, as it writes them",
-    "tracer/held.py": "a program's own attributes, put back",
-    "tracer/surroundings.py": "settings, put back",
-    "tracer/sequences.py": "methods of a class of its own, once",
-    "tracer/texts.py": "methods of a class of its own, once",
-    "tracer/edits.py": "modules that are built anew, before anybody has them",
-    "tracer/fx.py": "a module of its own",
-    "tracer/numbers.py": "a class of its own",
+    "tracer/summaries/cells.py": "a program's own attributes, as it writes them",
+    "tracer/recording/held.py": "a program's own attributes, put back",
+    "tracer/recording/surroundings.py": "settings, put back",
+    "tracer/values/sequences.py": "methods of a class of its own, once",
+    "tracer/values/texts.py": "methods of a class of its own, once",
+    "tracer/patches/edits.py": "modules that are built anew, before anybody has them",
+    "tracer/readers/fx.py": "a module of its own",
+    "tracer/values/numbers.py": "a class of its own",
     "tracer/host/patches.py": "the place for it",
     "typecheck/__init__.py": "names that are imported when they are needed",
-    "typecheck/exporting/loop_bodies.py": "a syntax tree of its own",
-    "typecheck/target.py": "the module of a file, which is imported",
-    "constraints/formula.py": "a field of a frozen object, as it is made",
-    "solver/bounds.py": "a copy of its own",
+    "typecheck/exporting/scans/loop_bodies.py": "a syntax tree of its own",
+    "typecheck/checking/target.py": "the module of a file, which is imported",
+    "constraints/terms/formula.py": "a field of a frozen object, as it is made",
+    "solver/theory/bounds.py": "a copy of its own",
 }  # fmt: skip
 """The files that write attributes of what they have not made, and why."""
 _OUTER: Final = {"torch", "builtins", "math", "sys", "warnings", "np", "numpy", "nn", "F", "sympy"}

@@ -24,11 +24,11 @@ from torch._export.serde.dynamic_shapes import _dump_dynamic_shapes, _load_dynam
 from torch.export import AdditionalInputs, Dim, ShapesCollection, export
 from torch.export import dynamic_shapes as theirs
 
-from anyshape.constraints.dims import Term, evaluate, sym, symbols
-from anyshape.constraints.formula import all_of, holds
-from anyshape.constraints.formula_text import parse_formula
-from anyshape.constraints.syntax import parse_dim
-from anyshape.typecheck.cli import main
+from anyshape.constraints.terms.dims import Term, evaluate, sym, symbols
+from anyshape.constraints.terms.formula import all_of, holds
+from anyshape.constraints.terms.formula_text import parse_formula
+from anyshape.constraints.terms.syntax import parse_dim
+from anyshape.typecheck.cli.main import main
 from anyshape.typecheck.dim_specs.lowering import Lowered, lower, to_torch_json
 from anyshape.typecheck.dim_specs.specs import (
     LARGEST,
@@ -781,7 +781,7 @@ def test_the_command_needs_no_torch(tmp_path: Path) -> None:
     path = tmp_path / "spec.json"
     path.write_text(json.dumps(spec_json()))
     source = (
-        "import sys; from anyshape.typecheck.cli import main\n"
+        "import sys; from anyshape.typecheck.cli.main import main\n"
         f"assert main(['spec', {str(path)!r}, '--to', 'torch']) == 0\n"
         "assert not {'torch', 'z3', 'sympy'} & sys.modules.keys()\n"
     )

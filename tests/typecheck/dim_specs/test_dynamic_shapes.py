@@ -12,10 +12,10 @@ import pytest
 import torch
 from torch.export import Dim
 
-from anyshape.constraints.dims import evaluate
-from anyshape.constraints.formula import holds
+from anyshape.constraints.terms.dims import evaluate
+from anyshape.constraints.terms.formula import holds
 from anyshape.typecheck import check
-from anyshape.typecheck.cli import main
+from anyshape.typecheck.cli.main import main
 from anyshape.typecheck.dim_specs.dynamic_shapes import DynamicShapes, of_report
 from anyshape.typecheck.dim_specs.specs import from_json
 
@@ -180,7 +180,7 @@ def test_nothing_is_told_of_what_never_runs() -> None:
 
 
 def test_what_a_trace_fixes_can_be_given() -> None:
-    from anyshape.constraints.formula_text import parse_formula
+    from anyshape.constraints.terms.formula_text import parse_formula
 
     report = check(lambda x: torch.relu(x), "x: [b, t]", replay=False)
     shapes = of_report(report, [parse_formula("t == 9")])

@@ -20,23 +20,25 @@ from models.control import AssertsOfData
 from torch import Tensor, nn
 from torch.utils._sympy.functions import FloorDiv
 
-from anyshape.constraints.dims import Dim, evaluate, modulo, sym
-from anyshape.constraints.formula import Formula, eq, free_symbols, ge, holds, le
-from anyshape.constraints.formula_text import parse_formula
-from anyshape.constraints.language import Fact
-from anyshape.constraints.spec_text import parse_spec
-from anyshape.solver.boxes import Box, Root
-from anyshape.tracer.exported import GraphError
+from anyshape.constraints.ir.language import Fact
+from anyshape.constraints.ir.spec_text import parse_spec
+from anyshape.constraints.terms.dims import Dim, evaluate, modulo, sym
+from anyshape.constraints.terms.formula import Formula, eq, free_symbols, ge, holds, le
+from anyshape.constraints.terms.formula_text import parse_formula
+from anyshape.solver.facts.boxes import Box, Root
+from anyshape.tracer.readers.exported import GraphError
 from anyshape.typecheck import Exported, ExportError, TargetError, check, export
 from anyshape.typecheck.exporting import export as exporting
-from anyshape.typecheck.exporting import same_graph, second_traces, sympy_work, tracing
-from anyshape.typecheck.exporting.broadcasting import unsure
-from anyshape.typecheck.exporting.example_inputs import arguments
-from anyshape.typecheck.exporting.example_sizes import example_sizes, mixed_sizes
-from anyshape.typecheck.exporting.program_checks import install, symbols_of
-from anyshape.typecheck.exporting.program_needs import Needs, Requirement
-from anyshape.typecheck.exporting.python_calls import builtins_on_sizes
-from anyshape.typecheck.exporting.second_traces import SecondTraces
+from anyshape.typecheck.exporting.attempts import second_traces
+from anyshape.typecheck.exporting.attempts.program_needs import Needs, Requirement
+from anyshape.typecheck.exporting.attempts.second_traces import SecondTraces
+from anyshape.typecheck.exporting.examples.example_inputs import arguments
+from anyshape.typecheck.exporting.examples.example_sizes import example_sizes, mixed_sizes
+from anyshape.typecheck.exporting.graphs import same_graph
+from anyshape.typecheck.exporting.graphs.program_checks import install, symbols_of
+from anyshape.typecheck.exporting.tracing import sympy_work, tracing
+from anyshape.typecheck.exporting.tracing.broadcasting import unsure
+from anyshape.typecheck.exporting.tracing.python_calls import builtins_on_sizes
 
 aten = torch.ops.aten
 Sizes = Mapping[str, int]
@@ -1081,7 +1083,7 @@ def test_examples_are_nothing_special() -> None:
 
 
 def test_examples_on_which_inner_sizes_coincide_are_avoided() -> None:
-    from anyshape.typecheck.api import examine
+    from anyshape.typecheck.checking.api import examine
 
     class Windows(nn.Module):
         def __init__(self) -> None:

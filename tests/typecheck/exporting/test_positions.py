@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from anyshape.typecheck import export
-from anyshape.typecheck.exporting.positions import Positions, positions
+from anyshape.typecheck.exporting.tracing.positions import Positions, positions
 
 ends = st.integers(-4, 12)
 cuts = st.builds(slice, st.none() | ends, st.none() | ends, st.none() | st.integers(-3, 3).filter(bool))

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from anyshape.typecheck import Exported, export
-from anyshape.typecheck.exporting import loop_rows, scans
-from anyshape.typecheck.exporting.loop_bodies import GATHER, LOOP, loops_run_by
+from anyshape.typecheck.exporting.scans import loop_rows, scans
+from anyshape.typecheck.exporting.scans.loop_bodies import GATHER, LOOP, loops_run_by
 
 SEQUENCE = "x: [b, t, 4]"
 

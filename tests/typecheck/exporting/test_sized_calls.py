@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
-from anyshape.constraints.formula import holds
+from anyshape.constraints.terms.formula import holds
 from anyshape.typecheck import check, export
 
 

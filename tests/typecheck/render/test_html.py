@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 from rendered import Deep, report
 
-from anyshape.constraints.program import Origin
+from anyshape.constraints.ir.program import Origin
 from anyshape.typecheck import Code, Finding, Link, Report, Severity, Shape, check
 from anyshape.typecheck.render.html import page_data, summary, to_html
-from anyshape.typecheck.report import Operand
+from anyshape.typecheck.report.report import Operand
 
 ATTACK = "</script><img src=x onerror=\"document.title='broken into'\"><b>&amp;"
 

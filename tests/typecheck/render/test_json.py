@@ -14,10 +14,10 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from rendered import PROGRAMS, report
 
-from anyshape.constraints.language import Fact
-from anyshape.constraints.program import Origin
+from anyshape.constraints.ir.language import Fact
+from anyshape.constraints.ir.program import Origin
 from anyshape.typecheck import Accepts, Branch, Code, Finding, Link, Output, Report, Severity, Shape, Verdict
-from anyshape.typecheck.report import Operand
+from anyshape.typecheck.report.report import Operand
 
 ROOT = Path(__file__).parent.parent.parent.parent
 SCHEMA = json.loads((ROOT / "docs/schema/report.schema.json").read_text())

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyshape.constraints.program import Origin
+from anyshape.constraints.ir.program import Origin
 from anyshape.typecheck import Shape
 from anyshape.typecheck.render.regions import MANY, Part, Region, regions
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from rendered import report
 
-from anyshape.constraints.program import Origin
+from anyshape.constraints.ir.program import Origin
 from anyshape.typecheck import Finding, Severity
-from anyshape.typecheck.codes import Code
 from anyshape.typecheck.render.text import excerpt, to_text
-from anyshape.typecheck.report import Link, Part, Repair
+from anyshape.typecheck.report.codes import Code
+from anyshape.typecheck.report.report import Link, Part, Repair
 
 ONCE = "torch.cat([f(x), y])"
 LINE = f"return g({ONCE}, {ONCE})"

@@ -20,13 +20,13 @@ from jsonschema import Draft4Validator
 from jsonschema.exceptions import ValidationError
 from rendered import PROGRAMS, report
 
-from anyshape.constraints.program import Origin
+from anyshape.constraints.ir.program import Origin
 from anyshape.typecheck import Code, Finding, Report, Severity, Verdict
-from anyshape.typecheck.codes import MEANINGS
 from anyshape.typecheck.render.github import to_github
 from anyshape.typecheck.render.junit import to_junit
 from anyshape.typecheck.render.sarif import to_sarif
 from anyshape.typecheck.render.words import relative
+from anyshape.typecheck.report.codes import MEANINGS
 
 ROOT = Path(__file__).parent.parent.parent.parent
 SCHEMA = json.loads(Path(__file__).with_name("sarif-2.1.0-rtm.5.json").read_text())

@@ -1,0 +1,587 @@
+"""Elements that are computed of elements, place by place; fractions, and how they are rounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from struct import pack, unpack
+from typing import Any, Final
+
+from ...ir.language import UNTRACKED, Affine, Elements, Piece, Pieces, Ratio, Span, Tensor, Truths
+from ...terms.dims import Dim, Term, ceildiv, maximum, minimum, substitute
+from ...terms.formula import all_of, any_of, ge
+from ..cycles import is_run, modulo, two_ends
+from ..dtypes import DIGITS, INTEGRAL, SMALL, limits
+from ..functions import (
+    Reach,
+    aligned,
+    combined,
+    corners,
+    divided,
+    gathered,
+    is_partition,
+    known,
+    mapped,
+    number,
+    symbol_of,
+)
+from ..values import constant, is_float, of, pieces_of, scaled
+from .calls import CASTS, Call, Law, Named, of_number
+
+MOST_STEPS: Final = 12
+"""Powers of a number that are told apart, at most."""
+
+
+def _arithmetic(
+    operation: Callable[[Call, Piece, Piece], tuple[Dim, Dim] | None], reach: Reach = lambda least, other: 0
+) -> Law:
+    def law(call: Call) -> Elements | Pieces:
+        a, b = call.operand("input"), call.operand("exponent" if call.op == "pow" else "other")
+        if a is None or b is None:
+            return UNTRACKED
+        found = combined(a, b, partial(operation, call), reach)
+        return UNTRACKED if found is None else found
+
+    return law
+
+
+def plus(sign: int, swapped: bool = False) -> Law:
+    """`input + sign * alpha * other`; of `rsub`, `other - alpha * input`."""
+
+    def add(call: Call) -> Elements | Pieces:
+        alpha = call.named.get("alpha", 1)
+        names = ("other", "input") if swapped else ("input", "other")
+        a, b = map(call.operand, names)
+        if a is None or b is None or not isinstance(alpha, int):
+            return UNTRACKED
+        b = scaled(b, sign * alpha)
+        found = combined(a, b, sum_of_two, _moved_by)
+        if found is None or (any((a.roundings, b.roundings)) and len(_divisors(a, b)) > 1):
+            return UNTRACKED
+        rounded = [side.roundings > 0 for side in (a, b)]
+        beside_small = any(_is_small(side) for side in (a, b))
+        loses = all(rounded) or (any(rounded) and not beside_small)
+        return replace(found, roundings=found.roundings + any(rounded), slack=found.slack or loses)
+
+    return add
+
+
+def _is_small(pieces: Pieces) -> bool:
+    return all(isinstance(p.term, int) and abs(p.term) <= SMALL for p in pieces.pieces)
+
+
+def _one_number(piece: Piece) -> int | None:
+    one = not piece.indices and isinstance(piece.term, int) and piece.over == 1
+    return int(number(piece)) if one else None  # type: ignore[arg-type]
+
+
+def _moved_by(least: int, other: Piece) -> int:
+    n = _one_number(other)
+    return 0 if n is None else least - abs(n)
+
+
+def _beside_less(least: int, other: Piece) -> int:
+    n = _one_number(other)
+    return least if n is not None and abs(n) < least else 0
+
+
+def _divisors(a: Pieces, b: Pieces) -> set[Dim]:
+    return {p.over for p in (*a.pieces, *b.pieces) if p.over != 1}
+
+
+def sum_of_two(p: Piece, q: Piece) -> tuple[Dim, Dim]:
+    """The sum of two fractions."""
+    if p.over == q.over:
+        return number(p) + number(q), p.over
+    return number(p) * q.over + number(q) * p.over, p.over * q.over
+
+
+def _rounded(found: Pieces) -> Pieces:
+    """After a product or a quotient: rounded, unless its fractions are floats."""
+    exact = found.roundings == 0 and all(is_float(p) for p in found.pieces if p.term is not None)
+    return found if exact else replace(found, roundings=found.roundings + 1)
+
+
+def times(call: Call) -> Elements | Pieces:
+    if (grown := _grown_together(call)) is not None:
+        return grown
+    a, b = call.operand("input"), call.operand("other")
+    if b is None and a is not None and not (is_rounded(a) or _has_fractions(a)):
+        b = _of_decimal(call.named.get("other"), call.result.dtype)
+    if a is None or b is None or a.slack or b.slack:
+        return UNTRACKED
+    def by(least: int, factor: Piece) -> int:
+        return least * abs(_one_number(factor) or 0)
+
+    found = combined(a, b, lambda p, q: (number(p) * number(q), p.over * q.over), by)
+    if found is None:
+        return UNTRACKED
+    negation = any(side in (constant(1), constant(-1)) for side in (a, b))
+    rounded = bool(a.roundings or b.roundings)
+    return found if negation else replace(_rounded(found), slack=found.slack or rounded)
+
+
+def _of_decimal(value: Any, dtype: str | None) -> Pieces | None:
+    """A float that is nearest to a fraction p/q with a small denominator, as a factor of integers.
+
+    It errs by at most 2**-(b + 1) of it, with b bits of a significand. Where x*p/q is a float, the product
+    lies within half of the distance to the next, and is rounded to it. Else it is twice as far off as one
+    that is rounded once, at most: as if numerator and denominator were twice as great.
+    """
+    digits = DIGITS[dtype] if dtype in ("float32", "float64") else 0
+    if not isinstance(value, float) or not digits or not 2**-10 < abs(value) < 1 << 10:
+        return None
+    held = Fraction(value if dtype == "float64" else unpack("f", pack("f", value))[0])
+    near = Fraction(value).limit_denominator(SMALL)
+    if abs(held - near) * (1 << digits + 1) > abs(near):
+        return None
+    return constant(2 * near.numerator, 2 * near.denominator)
+
+
+def _grown_together(call: Call) -> Span | None:
+    """Products of counts that the data decide, from 0 on. Of one mask they grow together (`free.py`)."""
+    match [of(t) for t in (call.named.get("input"), call.named.get("other")) if isinstance(t, Tensor)]:
+        case [Span(0, most, attained, True), Span(0, others, too, True)]:
+            return Span(0, most * others, attained and too, by_data=True)
+    return None
+
+
+def _true_quotient(call: Call) -> Elements | Pieces:
+    a, b = call.operand("input"), call.operand("other")
+    if a is None or b is None or a.slack or b.slack or a.roundings or b.roundings:
+        return UNTRACKED
+
+    def quotient(p: Piece, q: Piece) -> tuple[Dim, Dim] | None:
+        divisor = number(q)
+        if q.indices or not call.at_least(divisor, 1):
+            return None
+        return number(p) * q.over, p.over * divisor
+
+    found = combined(a, b, quotient)
+    return UNTRACKED if found is None else _rounded(found)
+
+
+def _floor_quotient(call: Call, p: Piece, q: Piece) -> tuple[Dim, Dim] | None:
+    """floor(p / q), for a divisor that is positive and the same everywhere."""
+    n = _divisor(call, q)
+    return None if n is None or p.over != 1 else (number(p) // n, 1)
+
+
+def _cut_by(least: int, divisor: Piece) -> int:
+    """Of x >= k*n the quotient by n is at least k, and of x <= -k*n at most -k."""
+    n = _one_number(divisor)
+    return least // n if n is not None and n > 0 else 0
+
+
+def _divisor(call: Call, piece: Piece) -> Dim | None:
+    """What the piece divides by, if it is positive and the same everywhere. Integers are not divided by 0."""
+    n = number(piece)
+    if piece.indices or piece.over != 1 or piece.doubt is not False:
+        return None
+    if call.at_least(n, 1):
+        return n
+    return maximum(n, 1) if call.at_least(n, 0) and call.result.dtype in INTEGRAL else None
+
+
+def remainder(call: Call) -> Elements | Pieces:
+    """`x % n`, of the sign of n, which is positive and the same all over what a piece has of x. Of numbers of
+    the user's the remainders are any from 0 to n - 1.
+    """
+    divisor = call.named.get("other")
+    if is_given(call.input) and call.result.dtype in INTEGRAL:
+        if not isinstance(divisor, int | Term) or not call.at_least(divisor, 1):
+            return None
+        return Span(0, divisor - 1, call.is_free(call.input), by_data=True)
+    a, b = call.operand("input"), call.operand("other")
+    if a is None or b is None or is_rounded(a) or is_rounded(b) or call.result.dtype not in INTEGRAL:
+        return UNTRACKED
+    apart, parts = is_partition(b), []
+    for q in known(b):
+        n = _divisor(call, q)
+        there = (aligned(p, q)[0] for p in known(a))
+        beside = tuple(_beside(q, apart, p) for p in there if p is not None)
+        if n is None:
+            return UNTRACKED
+        law = partial(modulo, least=0, count=n, at_least=call.at_least)
+        if (found := divided(replace(a, pieces=beside), law)) is None:
+            return UNTRACKED
+        parts.append(found)
+    unknown = tuple(p for side in (a, b) for p in side.pieces if p.term is None)
+    return union([*parts, replace(a, pieces=unknown, by_data=b.by_data)])
+
+
+def _beside(other: Piece, apart: bool, piece: Piece) -> Piece:
+    """The piece where there is the other, of several that lie apart, or not."""
+    return replace(
+        piece,
+        given=all_of((piece.given, other.given)),
+        fixed=tuple(dict.fromkeys((*piece.fixed, *other.fixed))),
+        attained=piece.attained and other.attained and apart,
+    )
+
+
+def remainder_of_sign(call: Call) -> Elements | Pieces:
+    """Of what is not negative, by what is positive, that of division downwards."""
+    return remainder(call) if _is_never_negative(call.operand("input"), call) else UNTRACKED
+
+
+def is_rounded(pieces: Pieces | None) -> bool:
+    return pieces is None or bool(pieces.roundings or pieces.slack)
+
+
+def _power(call: Call, p: Piece, q: Piece) -> tuple[Dim, Dim] | None:
+    exponent = q.term
+    if not isinstance(exponent, int) or q.over != 1 or not 0 <= exponent <= 4:
+        return None
+    return number(p) ** exponent, p.over**exponent
+
+
+def _power_of_number(base: int, pieces: Pieces | None, call: Call) -> Elements | Pieces:
+    """`b**x` for x from 0 to a few: 1 and b**k*(b - 1) more for each k below x."""
+
+    def raised(piece: Piece) -> Piece | None:
+        ends = corners(number(piece), piece.indices, call.at_least)
+        if ends is None or piece.over != 1 or not all(call.at_least(low, 0) for low in ends[0]):
+            return None
+        most = next((k for k in range(MOST_STEPS) if all(call.at_least(k - h, 0) for h in ends[1])), None)
+        if most is None:
+            return None
+        steps = (base**k * (base - 1) * minimum(maximum(number(piece) - k, 0), 1) for k in range(most))
+        return replace(piece, term=sum(steps, start=1))
+
+    return UNTRACKED if pieces is None or is_rounded(pieces) else mapped(pieces, raised) or UNTRACKED
+
+
+def power(call: Call) -> Elements | Pieces:
+    base = call.named.get("input")
+    if type(base) is int and base > 0:
+        return _power_of_number(base, call.operand("exponent"), call)
+    if is_rounded(call.operand("input")) or not isinstance(call.named.get("input"), Tensor):
+        return UNTRACKED
+    found = _arithmetic(_power)(call)
+    return _rounded(found) if isinstance(found, Pieces) else found
+
+
+def quotient(call: Call) -> Elements | Pieces:
+    """A quotient, an integer if it is to be rounded. Of what is not negative, rounding to zero is rounding
+    down.
+    """
+    rounding = call.named.get("rounding_mode")
+    if rounding is None:
+        return _true_quotient(call)
+    if any(is_rounded(call.operand(name)) for name in ("input", "other")):
+        return UNTRACKED
+    if rounding == "floor" or (rounding == "trunc" and _is_never_negative(call.operand("input"), call)):
+        return _arithmetic(_floor_quotient, _cut_by)(call)
+    return UNTRACKED
+
+
+def floor_divide(call: Call) -> Elements | Pieces:
+    rounded = any(is_rounded(call.operand(name)) for name in ("input", "other"))
+    return UNTRACKED if rounded else _arithmetic(_floor_quotient, _cut_by)(call)
+
+
+def _is_never_negative(pieces: Pieces | None, call: Call) -> bool:
+    if pieces is None:
+        return False
+    ends = [corners(p.term, p.indices, call.at_least) for p in pieces.pieces if p.term is not None]
+    return all(e is not None and all(call.at_least(low, 0) for low in e[0]) for e in ends)
+
+
+def absolute(call: Call) -> Elements | Pieces:
+    """-x where nothing is positive, x where nothing is negative. Of numbers from a to b the greatest is that
+    of -a and b, and the least that of a, -b and 0, if they follow each other without a gap.
+    """
+    pieces = call.pieces
+    if pieces is None or is_rounded(pieces):
+        return UNTRACKED
+    if _is_never_negative(pieces, call):
+        return pieces
+    if _is_never_negative(scaled(pieces, -1), call):
+        return scaled(pieces, -1)
+
+    def one(piece: Piece) -> Piece | None:
+        ends = corners(number(piece), piece.indices, call.at_least)
+        if ends is None or piece.over != 1:
+            return None
+        if not piece.indices:
+            return replace(piece, term=maximum(number(piece), -number(piece)))
+        low, high = minimum(*ends[0]), maximum(*ends[1])
+        least, most = maximum(low, -high, 0), maximum(high, -low)
+        return replace(two_ends(piece, least, most), attained=is_run(piece))
+
+    return mapped(pieces, one) or UNTRACKED
+
+
+def sign(call: Call) -> Elements | Pieces:
+    """Of integers, that between -1 and 1 which is next."""
+    pieces = call.pieces
+    if pieces is None or is_rounded(pieces) or _has_fractions(pieces):
+        return UNTRACKED
+    bounded = mapped(
+        pieces,
+        lambda p: replace(p, term=maximum(minimum(number(p), 1), -1)),
+        keeping=_are_above(pieces, 1),
+    )
+    return bounded or UNTRACKED
+
+
+def clamped_between(call: Call) -> Elements | Pieces:
+    """`min(max(x, low), high)`, with bounds that may be tensors."""
+    low, high = call.named.get("min"), call.named.get("max")
+    if is_given(call.input):
+        return _within(call, low, high)
+    if isinstance(low, Tensor) or isinstance(high, Tensor):
+        either = call.operand("input")
+        for name, law in (("min", maximum), ("max", minimum)):
+            if call.named.get(name) is not None:
+                either = _extreme(law, either, call.operand(name))
+        return either or UNTRACKED
+    pieces = call.pieces
+    bounds = [None if b is None else of_number(b) for b in (low, high)]
+    if pieces is None or any(b is not None and n is None for b, n in zip((low, high), bounds, strict=True)):
+        return UNTRACKED
+
+    def clamped(piece: Piece) -> Piece | None:
+        term, over = number(piece), piece.over
+        for bound, law in zip(bounds, (maximum, minimum), strict=True):
+            if bound is not None:
+                value, under = number(bound.pieces[0]), bound.pieces[0].over
+                if bound.roundings or (under != 1 and under != over):
+                    return None
+                term = law(term, value if under == over and over != 1 else value * over)
+        return replace(piece, term=term)
+
+    bounded = [abs(int(str(b.pieces[0].term))) for b in bounds if b and isinstance(b.pieces[0].term, int)]
+    numbers = len(bounded) == sum(b is not None for b in bounds)
+    keeping = numbers and _are_above(pieces, max(bounded, default=0))
+    found = mapped(pieces, clamped, keeping=keeping)
+    return UNTRACKED if found is None or pieces.slack else found
+
+
+def _are_above(pieces: Pieces, bound: int) -> bool:
+    """Is what is in doubt greater than the bound?"""
+    return all(p.doubt is False or p.least > bound for p in pieces.pieces)
+
+
+def _within(call: Call, low: Any, high: Any) -> Elements | Pieces:
+    """Integers of the user's within bounds: any of these. At one bound, that or others."""
+    if isinstance(low, int | Term) and isinstance(high, int | Term):
+        occur = call.is_free(call.input)
+        return Affine(low) if low == high else Span(minimum(low, high), high, occur, by_data=True)
+    found = of_number(high if low is None else low)
+    return UNTRACKED if found is None else beside_data(found, attained=False)
+
+
+def of_two(law: Callable[..., Dim]) -> Law:
+    def of_two(call: Call) -> Elements | Pieces:
+        sized = [name for name in ("input", "other") if not is_given(call.named.get(name))]
+        if len(sized) < 2:
+            known = call.operand(sized[0]) if sized else None
+            return (known and beside_data(known, attained=False)) or (UNTRACKED if sized else None)
+        return _extreme(law, call.operand("input"), call.operand("other")) or UNTRACKED
+
+    return of_two
+
+
+def _extreme(law: Callable[..., Dim], a: Pieces | None, b: Pieces | None) -> Pieces | None:
+    """The greater or the lesser of the elements at each place."""
+    if a is None or b is None or a.slack or b.slack:
+        return None
+
+    def extreme(p: Piece, q: Piece) -> tuple[Dim, Dim]:
+        if p.over == q.over:
+            return law(number(p), number(q)), p.over
+        return law(number(p) * q.over, number(q) * p.over), p.over * q.over
+
+    return combined(a, b, extreme, _beside_less)
+
+
+def where_chosen(call: Call) -> Elements | Pieces:
+    """Elements of either of two operands; each of both, where the data choose."""
+    condition = call.named.get("condition")
+    sized = [name for name in ("input", "other") if not is_given(call.named.get(name))]
+    if len(sized) == 1:
+        (name,) = sized
+        found = call.operand(name)
+        return UNTRACKED if found is None else beside_data(found, attained=False)
+    a, b = call.operand("input"), call.operand("other")
+    if a is None or b is None or not isinstance(condition, Tensor) or a.slack or b.slack:
+        return UNTRACKED
+    on_data = condition.elements is None
+    same = of(condition)
+    if isinstance(same, Affine) and not same.steps:
+        return a if same.start else b
+    match condition.elements:
+        case Truths(_, _, (axis, first, last)) if condition.shape[axis] == call.result.shape[axis]:
+            size = call.result.shape[axis]
+            taken = _between(a, axis, first, last, size)
+            others = _between(b, axis, last, first, size)
+            return union([taken, others])
+    return union([a, b], attained=on_data, by_data=on_data)
+
+
+def filled_where(call: Call) -> Elements | Pieces:
+    """`masked_fill`: the value where the mask is true, and the elements elsewhere."""
+    named = call.named
+    swapped = {"condition": named["mask"], "input": named["value"], "other": named["input"]}
+    return where_chosen(replace(call, named=swapped))
+
+
+def _between(pieces: Pieces, axis: int, first: Dim | None, last: Dim | None, size: Dim) -> Pieces:
+    """The elements from a first place of an axis on, up to before a last, of so many places."""
+    start = 0 if first is None else maximum(first, 0)
+    count = (size if last is None else minimum(last, size)) - start
+
+    apart = is_partition(pieces)
+
+    def one(piece: Piece) -> Piece:
+        there = [i for i in piece.indices if i.axis == axis]
+        given = all_of((piece.given, ge(count, 1)))
+        loose = any(i.axis is None for i in piece.indices) or any(at == axis for at, _ in piece.fixed)
+        if loose or not apart or len(there) > 1 or not all(i.ordered for i in there):
+            return replace(piece, given=given, attained=False)
+        term = substitute(number(piece), {i.name: start + symbol_of(i) for i in there})
+        part = {i: replace(i, size=count, axis=None, ordered=False) for i in there}
+        return replace(piece, term=term, given=given, indices=tuple(part.get(i, i) for i in piece.indices))
+
+    return mapped(pieces, one) or pieces
+
+
+def is_given(value: Any) -> bool:
+    """Whether the user gives the elements."""
+    return isinstance(value, Tensor) and of(value) is None
+
+
+def beside_data(pieces: Pieces, *, attained: bool) -> Pieces:
+    """The elements, and others that the user gives, which are taken to be valid wherever they are indices."""
+    kept = tuple(p if attained else replace(p, attained=False) for p in pieces.pieces)
+    return replace(pieces, pieces=kept, by_data=True, and_data=True)
+
+
+def union(parts: list[Pieces], *, attained: bool = True, by_data: bool = False) -> Elements | Pieces:
+    known = [p for part in parts for p in part.pieces if p.term is not None]
+    unknown = [p.given for part in parts for p in part.pieces if p.term is None]
+    by_data = by_data or any(part.by_data for part in parts)
+    found = gathered(
+        [p if attained else replace(p, attained=False) for p in known],
+        any_of(unknown),
+        by_data,
+        max(part.roundings for part in parts),
+        any(part.slack for part in parts),
+    )
+    if found is None:
+        return UNTRACKED
+    return replace(found, and_data=any(part.and_data for part in parts))
+
+
+def negated(call: Call) -> Elements | Pieces:
+    pieces = call.pieces
+    return UNTRACKED if pieces is None else scaled(pieces, -1)
+
+
+def whole(pieces: Pieces | None, law: Callable[[Dim, Dim], Dim]) -> Pieces | None:
+    """Fractions rounded to integers by a law of numerator and denominator. A fraction that was rounded once,
+    to the nearest float, is on the same side of every integer; one that was rounded more often, perhaps not.
+    """
+    if pieces is None:
+        return None
+    fractions = any(p.over != 1 for p in pieces.pieces if p.term is not None)
+    found = mapped(
+        pieces, lambda p: replace(p, term=law(number(p), p.over), over=1) if p.over != 1 else p, keeping=True
+    )
+    if found is None:
+        return None
+    slack = pieces.slack or (fractions and pieces.roundings > 1 and not _is_constant(pieces))
+    return replace(found, roundings=0, slack=slack)
+
+
+def _is_constant(pieces: Pieces) -> bool:
+    """One fraction that has been moved by small numbers, of which `require_exact` asks that it is exact."""
+    return len(pieces.pieces) == 1 and not pieces.pieces[0].indices and isinstance(pieces.pieces[0].over, int)
+
+
+def floored(call: Call) -> Elements | Pieces:
+    found = whole(call.pieces, lambda n, d: n // d)
+    return UNTRACKED if found is None or found.slack else found
+
+
+def ceiled(call: Call) -> Elements | Pieces:
+    found = whole(call.pieces, ceildiv)
+    return UNTRACKED if found is None or found.slack else found
+
+
+def nearest(call: Call) -> Elements | Pieces:
+    """Half to even: r = floor(x + 1/2), less one where x + 1/2 is an integer, and odd."""
+
+    def law(n: Dim, d: Dim) -> Dim:
+        up, rest = (2 * n + d) // (2 * d), (2 * n + d) % (2 * d)
+        return up - (1 - minimum(1, rest)) * (up % 2)
+
+    pieces = call.pieces
+    if pieces is None or call.named.get("decimals") or pieces.slack or pieces.roundings > 1:
+        return UNTRACKED
+    if not any(p.over != 1 and p.indices for p in pieces.pieces):
+        return whole(pieces, law) or UNTRACKED
+
+    def ends(piece: Piece) -> Piece | None:
+        """Rounding rises with what it rounds, so that the extremes are those of the ends."""
+        found = corners(number(piece), piece.indices, call.at_least)
+        if found is None or len(found[0]) > 1 or len(found[1]) > 1:
+            return None
+        return two_ends(piece, *(law(side[0], piece.over) for side in found))
+
+    found = mapped(pieces, ends)
+    return UNTRACKED if found is None else replace(found, roundings=0)
+
+
+def cast(call: Call) -> Elements | Pieces:
+    """The same numbers in another dtype. A fraction is cut to an integer, upwards or downwards as its sign
+    is.
+    """
+    elements = of(call.input)
+    if call.result.dtype == call.input.dtype and not isinstance(elements, Pieces):
+        return elements
+    pieces = pieces_of(elements, call.input.shape)
+    if pieces is None or call.result.dtype not in INTEGRAL:
+        return elements if pieces is None else pieces
+    if not _has_fractions(pieces):
+        return replace(pieces, roundings=0, slack=pieces.slack or pieces.roundings > 0)
+    return truncated(call)
+
+
+def truncated(call: Call) -> Elements | Pieces:
+    """Fractions cut to integers, upwards or downwards as their sign is."""
+    pieces = call.pieces
+    if pieces is None:
+        return UNTRACKED
+    if _is_never_negative(pieces, call):
+        return whole(pieces, lambda n, d: n // d) or UNTRACKED
+    if _is_never_negative(scaled(replace(pieces, roundings=0), -1), call):
+        return whole(pieces, ceildiv) or UNTRACKED
+    return UNTRACKED
+
+
+def _has_fractions(pieces: Pieces) -> bool:
+    return any(p.over != 1 for p in pieces.pieces)
+
+
+def require_exact(c: Any, op: str, named: Named, result: Any) -> None:
+    """Says where a single fraction of sizes may be rounded to another integer (`dtypes.limits`)."""
+    cast = op in CASTS and isinstance(result, Tensor) and result.dtype in INTEGRAL
+    if op not in ("ceil", "floor", "round", "trunc") and not cast:
+        return
+    match named.get("input"):
+        case Tensor(_, dtype, _, Ratio(n, d, r)) if dtype in DIGITS:
+            r = max(r, 1)
+        case Tensor(_, dtype, _, Affine(n, ())) if dtype in DIGITS:
+            d, r = 1, 1
+        case _:
+            return
+    _, most = limits(dtype, r, d) or (0, 0)
+    if not c.at_least(most - n, 0) or not c.at_least(most + n, 0):
+        beyond = any_of((ge(n, most + 1), ge(-most - 1, n)))
+        reason = f"the rounding of {n} / {d} is left aside, which matters beyond {most}"
+        c.approximate(reason, where=beyond)

@@ -1,0 +1,101 @@
+"""Bits of integers: `&`, `|`, `^` and shifts, by numbers that are the same everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from ...ir.language import UNTRACKED, Elements, Piece, Pieces
+from ...terms.dims import minimum
+from ..cycles import is_run, modulo, two_ends
+from ..dtypes import INTEGRAL
+from ..functions import AtLeast, corners, divided, number, settled
+from .arithmetic import is_rounded
+from .calls import Call, Law
+
+FURTHEST: Final = 32
+"""A number is shifted by less than so much; an integer of 64 bits that holds a size then holds the result."""
+
+
+def _by_number(law: Callable[[Piece, int, AtLeast], list[Piece] | None]) -> Law:
+    """The law of a tensor of integers and a number, which may change sides where the operator lets them."""
+
+    def by_number(call: Call) -> Elements | Pieces:
+        sides = [call.operand("input"), call.operand("other")]
+        if call.result.dtype not in INTEGRAL or any(map(is_rounded, sides)):
+            return UNTRACKED
+        if "shift" not in call.op and _number(sides[0]) is not None:
+            sides.reverse()
+        pieces, by = sides[0], _number(sides[1])
+        if pieces is None or by is None:
+            return UNTRACKED
+        if law is not _masked:
+            pieces = settled(pieces)
+        return divided(pieces, lambda piece: law(piece, by, call.at_least)) or UNTRACKED
+
+    return by_number
+
+
+def _number(pieces: Pieces | None) -> int | None:
+    match pieces:
+        case Pieces((Piece(int() as value, 1, (), True),), False):
+            return value
+    return None
+
+
+def _shifted_left(piece: Piece, by: int, at_least: AtLeast) -> list[Piece] | None:
+    return [replace(piece, term=number(piece) * (1 << by))] if 0 <= by < FURTHEST else None
+
+
+def _shifted_right(piece: Piece, by: int, at_least: AtLeast) -> list[Piece] | None:
+    """Of negative numbers, too, the floor of the quotient by a power of 2."""
+    return [replace(piece, term=number(piece) // (1 << by))] if 0 <= by < FURTHEST else None
+
+
+def _masked(piece: Piece, mask: int, at_least: AtLeast) -> list[Piece] | None:
+    """With 2**k - 1 the remainder by 2**k, and with -2**k what that leaves; with another mask that is not
+    negative some numbers up to it.
+    """
+    if mask >= 0 and mask & (mask + 1) == 0:
+        return modulo(piece, 0, mask + 1, at_least)
+    if mask < 0 and -mask & (-mask - 1) == 0:
+        return [replace(piece, term=number(piece) // -mask * -mask)]
+    return [replace(two_ends(piece, 0, mask), attained=False)] if mask >= 0 else None
+
+
+def _flipped(piece: Piece, bits: int, at_least: AtLeast) -> list[Piece] | None:
+    """With 1, an even number changes places with the next: the greatest of a run from a to b is b + 1 if b is
+    even, else b, unless b is the only one, and so with the least. With other bits of not negative numbers,
+    what has no more bits than these, or at most their sum.
+    """
+    term = number(piece)
+    if bits == 1 and not piece.indices:
+        return [replace(piece, term=term + 1 - term % 2 * 2)]
+    ends = corners(term, piece.indices, at_least)
+    if ends is None or len(ends[0]) > 1 or len(ends[1]) > 1:
+        return None
+    ((low,), (high,)) = ends
+    if bits == 1:
+        several = minimum(1, high - low)
+        least = low - low % 2 + (1 - low % 2) * (1 - several)
+        most = high + 1 - high % 2 - high % 2 * (1 - several)
+        return [replace(two_ends(piece, least, most), attained=is_run(piece))]
+    if bits < 0 or not at_least(low, 0):
+        return None
+    return [replace(two_ends(piece, 0, high + bits), attained=False)]
+
+
+def _joined(piece: Piece, bits: int, at_least: AtLeast) -> list[Piece] | None:
+    """No less than either, and at most their sum, of numbers that are not negative."""
+    ends = corners(number(piece), piece.indices, at_least)
+    if ends is None or bits < 0 or not all(at_least(low, 0) for low in ends[0]) or len(ends[1]) > 1:
+        return None
+    return [replace(two_ends(piece, bits, ends[1][0] + bits), attained=False)]
+
+
+shifted_left = _by_number(_shifted_left)
+shifted_right = _by_number(_shifted_right)
+masked = _by_number(_masked)
+flipped = _by_number(_flipped)
+joined = _by_number(_joined)

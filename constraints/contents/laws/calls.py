@@ -1,0 +1,88 @@
+"""A call of an operator, as the laws of what becomes of elements see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
+
+from ...ir.language import Affine, Elements, Pieces, Proportion, Quotient, Tensor
+from ...terms.dims import Term
+from ..dtypes import SMALL
+from ..functions import AtLeast
+from ..shaping import stretched
+from ..values import constant, of, pieces_of
+
+Named: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of an operator, by the names of its arguments, with its result before anything is known of the
+    elements of that.
+    """
+
+    op: str
+    named: Named
+    result: Any
+    at_least: AtLeast
+    is_free: Callable[[Tensor], bool] = lambda tensor: False
+    """Whether the user gives the elements of a tensor, each for itself: any occur."""
+
+    @property
+    def input(self) -> Tensor:
+        found = self.named.get("input")
+        if isinstance(found, Tensor):
+            return found
+        return next(value for value in self.named.values() if isinstance(value, Tensor))
+
+    @property
+    def pieces(self) -> Pieces | None:
+        """The elements of the input."""
+        return pieces_of(of(self.input), self.input.shape)
+
+    def operand(self, name: str) -> Pieces | None:
+        """An operand of arithmetic, broadcast to the shape of the result."""
+        value = self.named.get(name)
+        if isinstance(value, Tensor):
+            pieces = pieces_of(of(value), value.shape)
+            return None if pieces is None else stretched(pieces, value.shape, self.result.shape)
+        return of_number(value)
+
+
+Law: TypeAlias = Callable[[Call], "Elements | Pieces"]
+"""What is known of the elements of a result; pieces are not yet held against its dtype."""
+
+
+def one_value(tensor: Tensor) -> int | None:
+    """What all elements are, where that is a number."""
+    match tensor.elements:
+        case Affine(int() as value, ()):
+            return value
+    return None
+
+
+def of_number(value: Any) -> Pieces | None:
+    """A number as an operand. Of floats those are known that are fractions with a small denominator."""
+    match value:
+        case bool():
+            return constant(int(value))
+        case int() | Term():
+            return constant(value)
+        case float() if value == value and abs(value) < 1 << 53:
+            over, under = value.as_integer_ratio()
+            return constant(over, under) if under <= SMALL else None
+        case Quotient("float", over, under):
+            if over % under == 0:  # the float nearest to an integer is that
+                return constant(over // under)
+            return constant(over, under, roundings=1)
+        case Proportion("float", over, under):
+            whole = (over // under, 1) if over % under == 0 else (over, under)
+            return replace(constant(*whole, roundings=2), slack=True)
+    return None
+
+
+CASTS: Final = frozenset(
+    "to _to_copy type type_as long int short float double half bfloat16 char byte bool "
+    "prims::convert_element_type".split()
+)

@@ -1,0 +1,130 @@
+"""What is known of the elements of several results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ...ir.language import UNTRACKED, Elements, Pieces, Slice, Span, Tensor
+from ...terms.dims import Dim, maximum
+from ..cycles import modulo
+from ..functions import AtLeast, divided
+from ..shaping import moved, stretched
+from ..values import of, pieces_of
+from .arithmetic import is_rounded
+from .calls import Call, Law
+from .makers import chosen, sorted_size
+from .moves import all_of_them, items_of, reordered, some_of_them
+from .reductions import extreme_of
+
+
+def _meshed(call: Call) -> Iterable[Elements | Pieces]:
+    """Of the n-th vector along the n-th axis, but for `xy`, with which the first two change places."""
+    tensors: tuple[Tensor, ...] = call.named["tensors"]
+    axes = list(range(-len(tensors), 0))
+    if call.named.get("indexing") == "xy" and len(tensors) > 1:
+        axes[:2] = axes[1], axes[0]
+    for tensor, axis in zip(tensors, axes, strict=True):
+        found = pieces_of(of(tensor), tensor.shape)
+        if of(tensor) is None:
+            yield None
+        else:
+            yield UNTRACKED if found is None else moved(found, {-1: axis} if tensor.rank else {})
+
+
+def _together(call: Call) -> Iterable[Elements | Pieces]:
+    for tensor, result in zip(call.named["tensors"], call.result, strict=True):
+        found = pieces_of(of(tensor), tensor.shape)
+        if of(tensor) is None:
+            yield None
+        else:
+            yield UNTRACKED if found is None else stretched(found, tensor.shape, result.shape) or UNTRACKED
+
+
+def _split(call: Call) -> Iterable[Elements | Pieces]:
+    """Each piece goes on where the one before it ends."""
+    tensor = call.input
+    axis, start = call.named.get("dim", 0) % tensor.rank, 0
+    for part in call.result:
+        item = (*(Slice(),) * axis, Slice(start, start + part.shape[axis], 1))
+        yield items_of(replace(call, result=part), item)
+        start += part.shape[axis]
+
+
+def _unbound(call: Call) -> Iterable[Elements | Pieces]:
+    """As `select` has each of them."""
+    before = (Slice(),) * (call.named.get("dim", 0) % call.input.rank)
+    for place, part in enumerate(call.result):
+        yield items_of(replace(call, result=part), (*before, place))
+
+
+def _with_indices(size: Callable[[Call], Dim], values: Law, *, all_occur: bool) -> Callable[[Call], Any]:
+    """Values and where they were: any place along the dim; each of them, where all are returned."""
+
+    def law(call: Call) -> Iterable[Elements | Pieces]:
+        known = of(call.input)
+        yield None if known is None else values(replace(call, result=call.result[0]))
+        yield chosen(call, size(call), all_occur)
+
+    return law
+
+
+def _axes_of(call: Call) -> Iterable[Elements | Pieces]:
+    """`unravel_index`: of a flat index, its place along each axis; all of them, of all flat indices."""
+    shape = call.named.get("shape")
+    found = call.pieces
+    sizes = shape if isinstance(shape, tuple) else (shape,)
+    below: Dim = 1
+    laws: list[Elements | Pieces] = []
+    for n in reversed(sizes):
+        laws.append(
+            UNTRACKED if found is None or is_rounded(found) else _digit(found, below, n, call.at_least)
+        )
+        below = below * n
+    return reversed(laws)
+
+
+def _digit(found: Pieces, below: Dim, size: Dim, at_least: AtLeast) -> Elements | Pieces:
+    """`x // below % size`."""
+    (piece, *others) = found.pieces
+    if others or piece.term is None:
+        return UNTRACKED
+    below, size = (n if at_least(n, 1) else maximum(n, 1) for n in (below, size))  # of 0 there are none
+    whole = replace(found, pieces=(replace(piece, term=piece.term // below),))
+    return divided(whole, lambda p: modulo(p, 0, size, at_least)) or UNTRACKED
+
+
+def _unique(call: Call) -> Iterable[Elements | Pieces]:
+    """The different elements; where each was found among them, if asked for; how often each occurs."""
+    known = of(call.input)
+    first, *others = call.result if isinstance(call.result, tuple) else (call.result,)
+    yield None if known is None else all_of_them(replace(call, result=first))
+    count = call.input.numel
+    for part in others:
+        least = 0 if part.shape == call.input.shape else 1
+        yield Span(least, count - 1 + least, attained=False, by_data=known is None)
+
+
+SEVERAL: Mapping[str, Callable[[Call], Iterable[Elements | Pieces]]] = {
+    "meshgrid": _meshed,
+    "broadcast_tensors": _together,
+    **dict.fromkeys("split split_with_sizes chunk tensor_split hsplit vsplit dsplit".split(), _split),
+    "unbind": _unbound,
+    "unravel_index": _axes_of,
+    "sort": _with_indices(sorted_size, reordered, all_occur=True),
+    "topk": _with_indices(sorted_size, some_of_them, all_occur=False),
+    "kthvalue": _with_indices(sorted_size, some_of_them, all_occur=False),
+    "mode": _with_indices(sorted_size, some_of_them, all_occur=False),
+    "median": _with_indices(sorted_size, some_of_them, all_occur=False),
+    "nanmedian": _with_indices(sorted_size, some_of_them, all_occur=False),
+    "cummax": _with_indices(sorted_size, some_of_them, all_occur=False),
+    "cummin": _with_indices(sorted_size, some_of_them, all_occur=False),
+    "max": _with_indices(sorted_size, extreme_of(greatest=True), all_occur=False),
+    "min": _with_indices(sorted_size, extreme_of(greatest=False), all_occur=False),
+    "aminmax": lambda call: (extreme_of(greatest=False)(call), extreme_of(greatest=True)(call)),
+    **dict.fromkeys(
+        "unique unique2 _unique2 unique_consecutive _unique_consecutive unique_dim".split(), _unique
+    ),
+}
+"""Operators with several results; what is known of each."""

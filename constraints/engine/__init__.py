@@ -1,0 +1,1 @@
+"""The engine that applies rules to the calls of a program."""

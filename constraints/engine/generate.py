@@ -1,0 +1,812 @@
+"""The one loop that applies rules to a program: each call goes to its rule, which says what it needs and
+returns.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import repeat
+from operator import is_
+from types import MappingProxyType
+from typing import Any, Final, NoReturn, TypeAlias
+
+from msgspec import structs
+
+from ..contents.following import with_elements
+from ..contents.masks import one_value
+from ..contents.operands import require_elements
+from ..contents.traits import Contents, is_sparse
+from ..contents.values import extremes
+from ..ir.dtypes import category
+from ..ir.language import (
+    Affine,
+    Constraint,
+    Context,
+    Direction,
+    Dyn,
+    Generated,
+    Layout,
+    Note,
+    Refused,
+    Situation,
+    Slice,
+    Tensor,
+    Value,
+    tensors,
+)
+from ..ir.opnames import IGNORED, SYNONYMS, is_in_place, parameters
+from ..ir.program import Argument, Program, Ref, is_numbers, parts_of, refs
+from ..ir.system import Domain
+from ..terms.dims import Dim, Term, sym, symbols
+from ..terms.equations import Equations
+from ..terms.formula import (
+    And,
+    Compare,
+    Formula,
+    Or,
+    all_of,
+    any_of,
+    eq,
+    free_symbols,
+    ge,
+    implies,
+    le,
+    negate,
+)
+from ..terms.intervals import Bounds
+from ..terms.rows import Deeper
+from .collector import collector_at_rest
+from .kernels import require_kernel
+from .known import Known, exactly
+from .lifting import (
+    Named,
+    Reach,
+    fitted,
+    has_row,
+    into_first,
+    is_stray,
+    number_of_elements,
+    opened,
+    prepared,
+    restored,
+    shaped,
+)
+from .memory import require_apart
+from .unit_sizes import Made, cases_of, remade
+
+RuleFunction: TypeAlias = Callable[..., Any]
+"""`rule(context, *arguments) -> Value`; the names of its parameters are those of torch's Python API."""
+
+RESHAPING = frozenset(
+    "as_strided_ resize_ resize_as_ set_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_".split()
+)
+"""In-place operators that change the shape of the tensor; every other has to leave it as it is."""
+
+
+SIZES = frozenset("size shape sizes pad output_size length num_samples".split())
+"""Parameters that take sizes."""
+
+
+class BadCall(TypeError):
+    """Arguments that a rule's signature does not take."""
+
+
+class BadRules(Exception):
+    """Rules that somebody else ships and that cannot be used; `hint` says what to do about it."""
+
+    def __init__(self, problem: str, hint: str) -> None:
+        super().__init__(problem)
+        self.hint = hint
+
+
+class RuleFailed(BaseException):
+    """A rule has raised what is no refusal: a defect of the rule, whatever the sizes are.
+
+    It is no Exception, so that no `except Exception` of a program takes it for a refusal.
+    """
+
+    def __init__(self, op: str, rule: Rule, error: Exception) -> None:
+        told = f"{type(error).__name__}: {error}".rstrip(": ")
+        super().__init__(f"{RULE_DEFECT} `{op}` in package `{rule.package}` failed: {told}")
+
+
+RULE_DEFECT: Final = "the rule of"
+"""What the message of every `RuleFailed` begins with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule with the names and defaults of its parameters, the context aside."""
+
+    function: RuleFunction
+    positional: tuple[str, ...]
+    variadic: str
+    """The parameter that takes the remaining positional arguments (`permute(*dims)`), or nothing."""
+    keywords: frozenset[str]
+    """Every parameter, which all may be given by name."""
+    required: frozenset[str]
+    reach: Callable[[Named], Reach | None] = lambda named: None
+    """How far from either end of a shape the rule looks, by the named arguments; None where it needs all of
+    it. It matters to tensors of unknown rank alone.
+    """
+    of_sparse: Rule | None = None
+    """The rule for calls of which an argument is sparse, if such calls are known."""
+
+    @classmethod
+    def of(cls, function: RuleFunction) -> Rule:
+        _, *rest = inspect.signature(function).parameters.values()
+        return cls(
+            function,
+            tuple(p.name for p in rest if p.kind is p.POSITIONAL_OR_KEYWORD),
+            next((p.name for p in rest if p.kind is p.VAR_POSITIONAL), ""),
+            frozenset(p.name for p in rest),
+            frozenset(p.name for p in rest if p.default is p.empty and p.kind is not p.VAR_POSITIONAL),
+        )
+
+    @property
+    def package(self) -> str:
+        """The package that the rule comes from, by the name that it is imported under."""
+        return (getattr(self.function, "__module__", None) or "an unknown package").partition(".")[0]
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments by the rule's own names. Raises BadCall where they do not fit."""
+        named = dict(zip(self.positional, args, strict=False))
+        if len(args) > len(self.positional):
+            rest = args[len(self.positional) :]
+            if not self.variadic:
+                raise BadCall(f"{len(args)} arguments, where the rule takes {len(self.positional)}")
+            named[self.variadic] = rest[0] if len(rest) == 1 and isinstance(rest[0], tuple) else rest
+        for key, value in kwargs.items():
+            name = key if key in self.keywords else SYNONYMS.get(key, key)
+            if name in self.keywords:
+                if name in named:
+                    raise BadCall(f"argument {key!r} is given twice")
+                alone = name == self.variadic and not isinstance(value, tuple)
+                named[name] = (value,) if alone else value
+            elif key not in IGNORED:
+                raise BadCall(f"the rule knows no argument {key!r}")
+        if missing := self.required - named.keys():
+            raise BadCall(f"argument {min(missing)!r} is missing")
+        return named
+
+    def __call__(self, context: Context, named: dict[str, Any]) -> Value:
+        """The rule's result for arguments that `bind` has named."""
+        result: Value
+        if self.variadic not in named:
+            result = self.function(context, **named)
+            return result
+        others = {n: v for n, v in named.items() if n != self.variadic and n not in self.positional}
+        result = self.function(context, *(named[n] for n in self.positional), *named[self.variadic], **others)
+        return result
+
+
+class Rules(Mapping[str, Rule]):
+    """Rules by canonical operator name. `|` joins two families, which may not overlap; `+` lets the right one
+    win. An operator that none of them knows is looked for `elsewhere`.
+    """
+
+    __slots__ = ("_elsewhere", "_rules")
+
+    def __init__(
+        self,
+        functions: Mapping[str, RuleFunction | Rule],
+        elsewhere: Callable[[str], Rule | None] = lambda name: None,
+    ) -> None:
+        self._rules = {n: f if isinstance(f, Rule) else Rule.of(f) for n, f in functions.items()}
+        self._elsewhere = elsewhere
+
+    def __getitem__(self, name: str) -> Rule:
+        rule: Rule | None = self.get(name)
+        if rule is None:
+            raise KeyError(name)
+        return rule
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The rule of an operator, or the default."""
+        return self._rules.get(name) or self._elsewhere(name) or default
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.get(name) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rules)
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def __or__(self, other: Mapping[str, RuleFunction | Rule]) -> Rules:
+        if twice := self.keys() & other.keys():
+            raise ValueError(f"operators with two rules: {', '.join(sorted(twice))}")
+        return self + other
+
+    def __add__(self, other: Mapping[str, RuleFunction | Rule]) -> Rules:
+        return Rules({**self._rules, **other}, self._elsewhere)
+
+    def reaching(self, reach: Mapping[str, Callable[[Named], Reach | None]]) -> Rules:
+        """The same rules, of which some need not see the whole of a shape."""
+        known = {op: replace(self._rules[op], reach=f) for op, f in reach.items() if op in self._rules}
+        return self + known
+
+    def taking_sparse(self, rules: Mapping[str, RuleFunction]) -> Rules:
+        """The same rules, of which some take sparse tensors, too, by these functions."""
+        return self + {op: replace(self._rules[op], of_sparse=Rule.of(f)) for op, f in rules.items()}
+
+    def or_else(self, elsewhere: Callable[[str], Rule | None]) -> Rules:
+        """The same rules, and for other operators those that `elsewhere` finds."""
+        return Rules(self._rules, elsewhere)
+
+
+@dataclass(slots=True)
+class Generator:
+    """Applies rules call by call and gathers what they say; a Context for each of them.
+
+    `count` answers how many results a call has where its rule cannot know (`split` along a symbolic size),
+    `chooser` whether a formula holds on which the kind of the result depends (`squeeze` of a symbolic size).
+    """
+
+    rules: Rules
+    domain: Domain = field(default_factory=Domain)
+    count: Callable[[Dim], int] | None = None
+    chooser: Callable[[Formula], bool] | None = None
+    deeper: Callable[[Deeper], None] | None = None
+    """Declares more of the rows; None where that cannot be done any more."""
+    said: Generated = field(default_factory=Generated)
+    node: int = -1
+    nothing: Known = field(default_factory=Known)
+    """Before anything is known; generators of the same rules that share it share answers."""
+    given: Formula = True
+    """Where the call is made at all; what it requires is required there."""
+    bounds: Bounds = field(init=False)
+    """What is certain where the next call is made: the domain, and what the calls so far required."""
+    equations: Equations = field(default_factory=Equations)
+    known: Known = field(init=False)
+    """The same, as a key to what has been answered."""
+    _learnt: list[Formula] = field(default_factory=list)
+    contents: Contents = field(init=False)
+    """What is known of the tensors of the program besides their elements, by reference."""
+    _made: dict[int, tuple[Tensor, Made]] = field(default_factory=dict)
+    """Tensors whose layout is not known for all sizes at once, by identity, with the calls that made them."""
+    _fresh: int = 0
+    """How many sizes data have decided, those included that were taken back: no name is given twice."""
+    _indexed: tuple[str, Mapping[str, Any]] = "", MappingProxyType({})
+    """The last call, by the names of its arguments."""
+    storage: tuple[Dim, Dim] | None = None
+    """What `memory_of` answers of the tensor that the next call is about."""
+    on_cpu: bool = False
+    """Do the CPU's kernels run the program? They do not take all dtypes."""
+    repeatable: bool = False
+    """Was nothing else said of the last call but its result?"""
+    _unchecked: Formula = False
+    """Where the last rule says that torch does not look at the indices of the call."""
+    _asked: bool = False
+    """Has the call that is made now asked for what its arguments alone do not decide?"""
+
+    def __post_init__(self) -> None:
+        self.bounds, self.known = Bounds(self.domain.ranges), self.nothing.after(self.domain)
+        self.contents = Contents(self._most)
+        for known in self.domain.assumptions:
+            self.learn(known)
+
+    @property
+    def learnt(self) -> frozenset[Formula]:
+        """What has been learnt, but for what holds of rows whatever the input."""
+        return frozenset((*self._learnt, *self.said.unbacked.values())) - self.domain.axioms
+
+    def require(
+        self,
+        formula: Formula,
+        reason: str,
+        error: type[Exception] = RuntimeError,
+        *,
+        by_data: bool = False,
+    ) -> None:
+        if formula is True:  # as nearly all are, of sizes that are numbers
+            return
+        formula = implies(self.given, formula)
+        if self.equations:
+            formula = self.equations.simplify_formula(formula)
+        if not self.bounds.certain(formula):
+            constraint = Constraint(formula, reason, self.node, by_data=by_data, error=error)
+            self.said.constraints.append(constraint)
+            self.learn(formula)
+
+    def learn(self, formula: Formula) -> None:
+        """From here on the formula holds."""
+        self.known = self.known.after(formula)
+        self._learnt.append(formula)
+        self.bounds.learn(formula)
+        self.equations.learn(formula)
+        if isinstance(formula, Compare) and formula.op == ">=" and self.bounds.at_least(-formula.term, 0):
+            self.equations.learn(eq(formula.term, 0))
+
+    def simplified(self, value: Value) -> Value:
+        """A result with its sizes written in the simplest way that the equations so far allow."""
+        if isinstance(value, Tensor):
+            shape = tuple(map(self.equations.simplify, value.shape))
+            layout = value.layout
+            if isinstance(layout, tuple):
+                layout = tuple(map(self.equations.simplify, layout))
+            same = shape == value.shape and layout == value.layout
+            return value if same else structs.replace(value, shape=shape, layout=layout)
+        if isinstance(value, tuple):
+            return tuple(map(self.simplified, value))
+        return self.equations.simplify(value) if isinstance(value, Term) else value
+
+    def retract(self, count: int) -> list[Constraint]:
+        """Takes back all constraints but the first `count`, and forgets what was learnt from them."""
+        retracted = self.said.constraints[count:]
+        del self.said.constraints[count:]
+        without, learnt = {c.formula for c in retracted}, self._learnt
+        self.forget()
+        for known in (*self.said.unbacked.values(), *(f for f in learnt if f not in without)):
+            self.learn(known)
+        return retracted
+
+    def forget(self) -> None:
+        """Forgets all that was learnt but the ranges of the domain."""
+        self._learnt, self.known = [], self.nothing.after(self.domain)
+        self.bounds, self.equations = Bounds(self.domain.ranges), Equations()
+
+    def refuse(self, reason: str, error: type[Exception] = RuntimeError) -> NoReturn:
+        raise Refused(reason, error)
+
+    def approximate(self, reason: str, may: Direction = "both", where: Formula = True) -> None:
+        if where is not False:
+            self.said.notes.append(Note("approximate", reason, self.node, may, where))
+
+    def fresh(
+        self, hint: str, low: Dim | None, high: Dim | None, also: Callable[[Term], Formula] | None = None
+    ) -> Term:
+        name = f"{hint}_{self._fresh}"
+        self._fresh += 1
+        while name in self.domain.symbols:  # a name that the user gave to a size of an input
+            name += "_"
+        size = sym(name)
+        above: Formula = True if low is None else ge(size, low)
+        below: Formula = True if high is None else le(size, high)
+        more = True if also is None else also(size)
+        known = self.said.unbacked[name] = all_of((above, below, more))
+        self.known = self.known.after(known)
+        self.bounds.learn(known)
+        return size
+
+    def trues(self, mask: Tensor) -> Dim:
+        self._asked = True
+        if (same := one_value(mask)) is not None and not self.contents.masks_written:
+            return mask.numel if same else 0
+        count = self.contents.count(mask)
+        if count is None:
+            return self.fresh("true", 0, self._most(mask))
+        return self.contents.total(self, count)
+
+    def _most(self, mask: Tensor) -> Dim:
+        return number_of_elements(self, mask) if has_row(mask) else mask.numel
+
+    def stored(self, tensor: Tensor) -> Dim:
+        self._asked = True
+        count = self.contents.of(tensor).stored
+        if count is not None:
+            return count
+        ref = self.contents.ref(tensor)
+        return self.contents.number("stored", ref, lambda: self.fresh("stored", 0, tensor.numel))
+
+    def unchecked(self, formula: Formula) -> None:
+        self._unchecked = any_of((self._unchecked, formula))
+
+    def layouts(self, tensor: Tensor) -> Sequence[tuple[Situation, Tensor]] | None:
+        self._asked = True
+        return cases_of(tensor, self._made, self.bounds)
+
+    def memory_of(self, tensor: Tensor) -> tuple[Dim, Dim] | None:
+        self._asked = True
+        return self.storage
+
+    def is_data(self, dim: Dim) -> bool:
+        return not symbols(dim).isdisjoint(self.said.unbacked)
+
+    def element(self, tensor: Tensor) -> Dim:
+        """The one element of a tensor of integers: what sizes say, or a number that the data decides, of one
+        tensor always the same.
+        """
+        known, contents = tensor.elements, self.contents
+        if isinstance(known, Affine):
+            return known.start
+        count = contents.count(tensor) if tensor.dtype != "bool" else None
+        if count is not None:
+            return contents.total(self, count)
+        extreme = contents.of(tensor).extreme
+        found = None if extreme is None else contents.decided(*extreme)
+
+        def make() -> Term:
+            span = extremes(tensor)
+            low, high = (span.low, span.high) if span else (None, None)
+            number = self.fresh("data", low, high)
+            if extreme is not None:
+                self._learn_of_data(number, contents.made(extreme, number))
+            return number
+
+        return contents.number("data", contents.ref(tensor), make) if found is None else found
+
+    def forget_data(self) -> None:
+        """Some sizes that the data decided are taken back: their names may be given to others."""
+        self.contents.forget(frozenset(self.said.unbacked))
+
+    def take_for_valid(self) -> None:
+        """The indices of the last call: it is made whenever the program comes so far."""
+        for number, known in self.contents.used(*self._indexed):
+            self._learn_of_data(number, known)
+
+    def _learn_of_data(self, number: Term, known: Formula) -> None:
+        """More is known of a size that the data decide, as far as only inputs and data are spoken of."""
+        (name,) = symbols(number)
+        unbacked = self.said.unbacked
+        spoken_of = free_symbols(known)
+        if spoken_of and name in unbacked and spoken_of <= {*self.domain.symbols, *unbacked}:
+            unbacked[name] = all_of((unbacked[name], known))
+            self.known = self.known.after(known)
+            self.bounds.learn(known)
+
+    def at_least(self, dim: Dim, bound: int) -> bool:
+        return self.bounds.at_least(dim, bound)
+
+    def certain(self, formula: Formula) -> bool:
+        return self.bounds.certain(formula)
+
+    def number(self, dim: Dim) -> int:
+        """How many results there are, as a number: a graph has it written down, a recorder forks over it."""
+        if isinstance(dim, int):
+            return dim
+        if self.count is None:
+            raise BadCall(f"the number of results depends on {dim}")
+        self._asked = True
+        return self.count(dim)
+
+    def choose(self, formula: Formula, reason: str) -> bool:
+        """Does the formula hold? The recorder forks over it."""
+        if isinstance(formula, bool):
+            return formula
+        if self.chooser is None:
+            raise BadCall(f"{reason} depends on whether {formula}")
+        self._asked = True
+        return self.chooser(formula)
+
+    def deepen(self, wanted: Deeper) -> None:
+        """More of the rows has to be declared; where that cannot be done the call has no rule."""
+        if self.deeper is None:
+            raise BadCall(f"{', '.join((*wanted.symbols, *wanted.bounded))} would have to be declared")
+        self.deeper(wanted)
+
+    def declare(self, domain: Domain) -> None:
+        """From here on the domain is this one, which says more than the one before."""
+        before, self.domain = frozenset(self.domain.assumptions), domain
+        self.known = self.known.after(domain)
+        for known in domain.assumptions:
+            if known not in before:
+                self.learn(known)
+
+    def call(
+        self, op: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], Value | None]:
+        """The named arguments of a call and its result; None where the operator has no rule that takes them.
+
+        A refusal becomes the constraint `False`, and the result is Dyn: whatever comes after is still looked
+        at. Raises RuleFailed where the rule raises anything else.
+        """
+        self.repeatable, self._indexed = False, ("", {})
+        rule = self.rules.get(op)
+        writes = is_in_place(op)
+        inplace = rule is None and writes
+        base = op[:-1] if inplace else op
+        if inplace:
+            rule = self.rules.get(base)
+        if rule is None:
+            self.said.notes.append(Note("no-rule", f"{op} has no rule", self.node))
+            return _anonymous(args, kwargs), None
+        try:
+            named = rule.bind(args, parameters(base, kwargs))
+        except BadCall as error:
+            self._no_rule(op, error)
+            return _anonymous(args, kwargs), None
+        shaped = {key: value for key, value in named.items() if not _is_inert(value)}
+        if any(map(_is_special, shaped.values())):
+            if any(map(_is_unknown, named.values())):
+                return named, Dyn
+            rule = None if inplace else rule.of_sparse
+            if rule is None:
+                self.said.notes.append(Note("no-rule", f"{op} has no rule for sparse tensors", self.node))
+                return named, None
+            named = rule.bind(args, parameters(base, kwargs))
+            shaped = named.copy()
+        for key, value in shaped.items():
+            named[key] = self._numbers(value, key in SIZES)
+        if base == "arange":
+            named = {key: _element(value) for key, value in named.items()}
+        if writes or base == "setitem":
+            self.written(next(iter(named.values())))
+        self.written(named.get("out"))
+        rowed = bool(self.domain.rows) and any(map(has_row, map(named.get, shaped)))
+        if not rowed:
+            self._indexed = base, named
+        of_unknown = any(t.layout is Layout.UNKNOWN for t in tensors(tuple(map(named.get, shaped))))
+        key = op, self.given, *named, *map(exactly, named.values())
+        if key in self.known.answered:
+            self.repeatable = True
+            return named, self.again(self.known.answered[key])
+        before, self._asked = self._heard(), False
+        try:
+            given = named
+            if rowed:
+                given, result = self._lifted(rule, base, named, inplace)
+            else:
+                result = self._applied(rule, base, named)
+            if inplace and op not in RESHAPING:
+                result = self._in_place(op, next(iter(given.values())), result)
+            if not rowed:
+                self._asked |= self._remember(rule, named, result, inplace) and of_unknown
+            if writes and op not in RESHAPING:
+                for target in tensors(next(iter(given.values()))):
+                    require_apart(self, op, target, given)
+            if not self._asked and before == self._heard():
+                self.known.answered[key], self.repeatable = result, True
+            return named, result
+        except BadCall as error:
+            self._no_rule(op, error)
+            return named, None
+        except Refused as refusal:
+            self.require(False, str(refusal), refusal.error)
+            return named, Dyn
+        except RecursionError:  # sizes are nested too deeply, which is no defect of the rule
+            raise
+        except Exception as error:
+            raise RuleFailed(op, rule, error) from error
+
+    def _remember(self, rule: Rule, named: dict[str, Any], result: Value, inplace: bool) -> bool:
+        """Whether there are results whose layout is not known. Remembers the calls that made them: where it
+        is written in place, that which made what is written into.
+        """
+        there = False
+        for tensor, made in remade(result, rule, named):
+            there = True
+            if inplace:
+                target = next(iter(named.values()))
+                made = self._made[id(target)][1] if id(target) in self._made else made
+            self._made[id(tensor)] = tensor, made
+        return there
+
+    def again(self, value: Value) -> Value:
+        """An equal value of its own identity, which the same call has made."""
+        copies = anew(value)
+        for tensor, copy in zip(tensors(value), tensors(copies), strict=True):
+            if id(tensor) in self._made:
+                self._made[id(copy)] = copy, self._made[id(tensor)][1]
+        return copies
+
+    def _applied(self, rule: Rule, op: str, named: dict[str, Any]) -> Value:
+        if self.on_cpu:
+            require_kernel(self, op, named)
+        self._unchecked = False
+        result = rule(self, named)
+        require_elements(self, op, named, result, self._unchecked)
+        result = with_elements(op, named, result, self.bounds.at_least, self.contents.is_free)
+        result = self.simplified(result) if self.equations else result
+        if any(map(is_, repeat(result), named.values())):
+            result = anew(result)  # another tensor, of which other things may be known
+        result, told = self.contents.follow(self, op, named, result)
+        self._asked |= told
+        return result
+
+    def _lifted(
+        self, rule: Rule, op: str, named: dict[str, Any], writes: bool
+    ) -> tuple[dict[str, Any], Value]:
+        """The arguments and the result of a call on tensors of unknown rank. What `writes` into one of
+        several does not broadcast that one.
+        """
+        before, noted = len(self.said.constraints), len(self.said.notes)
+        if named.get("out") is not None:
+            rule = replace(rule, reach=lambda named: None)
+        elif writes and sum(1 for _ in tensors(tuple(named.values()))) > 1:
+            rule = replace(rule, reach=into_first(rule.reach))
+        stray = False
+        while True:
+            given = prepared(self, rule, named, stray)
+            result = self._applied(rule, op, given)
+            if not is_stray(self, before, result):
+                break
+            del self.said.notes[noted:]
+            self.retract(before)
+            stray = True
+        reach = rule.reach(named)
+        if reach is None or not reach.into:
+            return given, result
+        finish = restored if reach.within else shaped if reach.melts else fitted
+        fit = finish(self, named, reach.into, result)
+        if reach.within:
+            return {**given, reach.into: opened(self, named[reach.into])}, fit
+        return given if fit is result else {**given, reach.into: named[reach.into]}, fit
+
+    def written(self, target: Value) -> None:
+        """What is written into others may be views of."""
+        for tensor in tensors(target):
+            self.contents.written(tensor)
+
+    def _heard(self) -> tuple[int, int, int]:
+        """How much the rules have said so far, their results aside."""
+        return len(self.said.constraints), len(self.said.notes), len(self.said.unbacked)
+
+    def _numbers(self, value: Value, sizes: bool) -> Value:
+        """An argument in which torch reads 0-dim tensors as numbers: sizes, and the bounds of slices."""
+        match value:
+            case tuple() if any(isinstance(part, Tensor | Slice | tuple) for part in value):
+                return tuple(self._numbers(part, sizes) for part in value)
+            case Slice(start, stop, step):
+                return Slice(*(_element(part) for part in (start, stop, step)))
+            case Tensor() if sizes and value.rank == 0:
+                return self.element(value)
+        return value
+
+    def _no_rule(self, op: str, error: BadCall) -> None:
+        self.said.notes.append(Note("no-rule", f"{op}: {error}", self.node))
+
+    def _in_place(self, op: str, target: Value, result: Value) -> Value:
+        """An in-place operator writes into its first argument, whose shape, dtype and strides stay as they
+        are.
+        """
+        if isinstance(target, tuple) and isinstance(result, tuple) and len(target) == len(result):
+            return tuple(self._in_place(op, *pair) for pair in zip(target, result, strict=True))
+        if isinstance(target, Tensor) and isinstance(result, Tensor):
+            if target.shape != result.shape:
+                same: Formula = len(target.shape) == len(result.shape) and all_of(
+                    eq(a, b) for a, b in zip(target.shape, result.shape, strict=True)
+                )
+                shapes = f"a result of shape {_show(result)} into a tensor of shape {_show(target)}"
+                self.require(same, f"{op} writes {shapes}")
+            if target.dtype and result.dtype and category(result.dtype) > category(target.dtype):
+                self.refuse(f"{op} writes {result.dtype} into a tensor of {target.dtype}")
+            return Tensor(target.shape, target.dtype, target.layout, result.elements)
+        return result
+
+
+def anew(value: Value) -> Value:
+    """An equal value of its own identity, by which values of a program are told apart."""
+    if isinstance(value, Tensor):
+        return Tensor(value.shape, value.dtype, value.layout, value.elements)
+    return tuple(map(anew, value)) if isinstance(value, tuple) else value
+
+
+def _show(tensor: Tensor) -> str:
+    return f"[{', '.join(map(str, tensor.shape))}]"
+
+
+def _element(value: Value) -> Value:
+    """The element of a 0-dim tensor, where sizes decide it; every other value as it is."""
+    if isinstance(value, Tensor) and value.rank == 0 and isinstance(value.elements, Affine):
+        return value.elements.start
+    return value
+
+
+def _is_inert(value: Any) -> bool:
+    """Is it a number, a word or several numbers, of which there is nothing to ask?"""
+    return type(value) in _INERT or is_numbers(value)
+
+
+_INERT: Final = frozenset({int, float, bool, str, type(None)})
+
+
+def _is_special(value: Any) -> bool:
+    """Is it, or does it hold, what nothing is known of, or a sparse tensor?"""
+    if type(value) is tuple or type(value) is Slice:
+        return any(map(_is_special, parts_of(value)))
+    return value is Dyn or is_sparse(value)
+
+
+def _is_unknown(value: Any) -> bool:
+    if type(value) is tuple or type(value) is Slice:
+        return any(map(_is_unknown, parts_of(value)))
+    return value is Dyn
+
+
+def _anonymous(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    return {**{f"arg{i}": a for i, a in enumerate(args)}, **kwargs}
+
+
+def leaves(value: Value) -> Iterator[Value]:
+    """The parts of a result that have an id of their own, from left to right."""
+    if isinstance(value, tuple):
+        for part in value:
+            yield from leaves(part)
+    else:
+        yield value
+
+
+@collector_at_rest()
+def generate(
+    program: Program,
+    rules: Rules,
+    domain: Domain,
+    *,
+    chooser: Callable[[Formula], bool | None] = lambda _: None,
+    fallback: Callable[[int], tuple[Value, ...]] = lambda _: (),
+) -> Generated:
+    """Applies the rules to every node, in order.
+
+    Where the graph comes from a trace, `chooser` says how the trace answered a condition on which the kind of
+    a result depends, and `fallback` what it took the results of a node to be, for one that no rule covers.
+    """
+    generator = Generator(rules, domain)
+    values = generator.said.values
+    for i in program.inputs:
+        values[i.id] = i.type
+        if not i.parameter:
+            generator.contents.given_freely(i.type, i.id)
+    for generator.node, node in enumerate(program.nodes):
+        expected = len(node.results)
+
+        def count(dim: Dim, expected: int = expected) -> int:
+            # A graph fixes how many results it takes, so the size was fixed by the trace.
+            generator.said.constraints.append(
+                Constraint(eq(dim, expected), f"the graph takes {expected} results", generator.node, "trace")
+            )
+            return expected
+
+        def choose(formula: Formula) -> bool:
+            if (taken := chooser(formula)) is None:
+                raise BadCall(f"the kind of its result depends on whether {formula}")
+            formula = formula if taken else negate(formula)
+            reason = f"the graph is that of sizes with {formula}"
+            generator.said.constraints.append(Constraint(formula, reason, generator.node, "trace"))
+            return taken
+
+        generator.count, generator.chooser = count, choose
+        generator.given = True
+        if node.given:
+            generator.given = all_of(_truth(_resolve(a, values), truth) for a, truth in node.given)
+        positional, named = [], {}
+        for name, argument in node.args:
+            value = _resolve(argument, values)
+            if name.startswith("arg") and name[3:].isdigit():
+                positional.append(value)
+            else:
+                named[name] = value
+        given = (ref.id for _, argument in node.args for ref in refs(argument))
+        generator.contents.about((values[id], id) for id in given)
+        try:
+            _, result = generator.call(node.op, tuple(positional), named)
+        except RuleFailed as failed:
+            generator.said.notes.append(Note("no-rule", str(failed), generator.node))
+            result = Dyn
+        if result is None and any(value is not Dyn for value in fallback(generator.node)):
+            result = fallback(generator.node)
+            note = generator.said.notes.pop()
+            reason = f"{note.reason}; what the trace took its result to be stands in for it"
+            generator.said.notes.append(Note("approximate", reason, note.node))
+        parts = list(leaves(result)) if result is not None and result is not Dyn else [Dyn] * expected
+        if not expected:  # what is written in place, the graph may take no result of
+            parts = []
+        if len(parts) != expected:
+            generator.require(
+                False, f"{node.op} gives {len(parts)} results where the program takes {expected}"
+            )
+            parts = [Dyn] * expected
+        for id, part in zip(node.results, parts, strict=True):
+            values[id] = part
+            generator.contents.name(part, id)
+    return generator.said
+
+
+def _truth(condition: Value, truth: bool) -> Formula:
+    """The condition as a formula. Where data decides, either side has to be right for the other's sizes."""
+    if isinstance(condition, bool | Compare | And | Or):
+        return condition if truth else negate(condition)
+    return True
+
+
+def _resolve(argument: Argument, values: Mapping[int, Value]) -> Value:
+    if isinstance(argument, Ref):
+        return values[argument.id]
+    if isinstance(argument, tuple):
+        return tuple(_resolve(a, values) for a in argument)
+    if isinstance(argument, Slice):
+        return Slice(*(_resolve(a, values) for a in parts_of(argument)))
+    return argument

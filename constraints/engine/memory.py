@@ -1,0 +1,151 @@
+"""What writing into a tensor asks of the memory that it lies in: torch refuses to write where elements of one
+tensor lie at one place, or where a tensor that is read lies partly in the memory that is written.
+
+The laws are those of `at::assert_no_internal_overlap`, `at::assert_no_partial_overlap` and
+`at::assert_no_overlap` in torch's MemoryOverlap.cpp. Which operator asks for which is a table, `overlap.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+from typing import NamedTuple
+
+from ..ir.language import Context, Layout, Shape, Tensor
+from ..terms.dims import Dim
+from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne, negate
+from ..terms.rows import place_of, row_of
+from .overlap import Named, writes_anywhere
+
+
+def require_apart(c: Context, op: str, target: Tensor, named: Named) -> None:
+    """Requires that no two elements of the tensor that `op` writes into lie at one place: along a dim of
+    stride 0 there is at most one element, if there are any at all.
+    """
+    if isinstance(target.layout, tuple) and not writes_anywhere(op, named):
+        along = [*zip(target.shape, target.layout, strict=True)]
+        if place_of(target.shape) is not None:  # sizes are at least 1 there, and so are products of them
+            along = [(n, step) for n, step in along if not c.at_least(step, 1)]
+        if any(row_of(n) is not None for n, _ in along):
+            c.approximate(f"{op} writes into a tensor of unknown rank that may have been expanded", "accept")
+            return
+        single = (any_of((ne(step, 0), le(n, 1))) for n, step in along)
+        apart = any_of((*(eq(n, 0) for n in target.shape if row_of(n) is None), all_of(single)))
+        c.require(apart, f"{op} writes into a tensor of which several elements lie at one place: {target}")
+
+
+def contiguous_strides(shape: Shape) -> Shape:
+    """`[a, b, c] -> (b*c, c, 1)`, the strides of a contiguous tensor, where it has elements."""
+    strides: list[Dim] = []
+    step: Dim = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step = step * size
+    return tuple(reversed(strides))
+
+
+def strides_of(tensor: Tensor) -> Shape | None:
+    """The strides in elements, None where they are not known."""
+    if isinstance(tensor.layout, tuple):
+        return tensor.layout
+    return contiguous_strides(tensor.shape) if tensor.layout is Layout.CONTIGUOUS else None
+
+
+def dense(tensor: Tensor) -> Formula | None:
+    """In some order of its dims each stride is the product of the sizes before it; a dim of size 1 has any
+    stride. None where that is not known.
+    """
+    if tensor.layout is Layout.CONTIGUOUS:
+        return True
+    strides = strides_of(tensor)
+    if strides is None or len(strides) > 4:
+        return None
+    orders = []
+    for order in permutations(range(len(strides))):
+        step: Dim = 1
+        parts = []
+        for axis in order:
+            parts.append(any_of((le(tensor.shape[axis], 1), eq(strides[axis], step))))
+            step = step * tensor.shape[axis]
+        orders.append(all_of(parts))
+    return any_of(orders)
+
+
+def extent(tensor: Tensor) -> Dim | None:
+    """How many elements a memory has in which the tensor alone lies; None where there may be gaps."""
+    return tensor.numel if place_of(tensor.shape) is None and dense(tensor) is True else None
+
+
+class Region(NamedTuple):
+    """A tensor and where it begins in a memory, in elements; None where that is not known."""
+
+    tensor: Tensor
+    start: Dim | None
+
+
+def meets(written: Region, read: Region) -> Formula | None:
+    """Whether the two, which lie in one memory, have places in common, as far as torch looks: at tensors
+    without gaps, from the first place of each to the last. None where that is not known, as of tensors of
+    unknown rank.
+    """
+    if any(place_of(t.shape) is not None for t in (written.tensor, read.tensor)):
+        return None
+    parts = dense(written.tensor), dense(read.tensor)
+    if False in parts:
+        return False
+    if None in parts or written.start is None or read.start is None:
+        return None
+    n, m = written.tensor.numel, read.tensor.numel
+    apart = (ge(n, 1), ge(m, 1), lt(written.start, read.start + m), lt(read.start, written.start + n))
+    return all_of((*(p for p in parts if p is not None), *apart))
+
+
+def clash(written: Region, read: Region, seated: bool = False) -> Formula | None:
+    """Whether the two, which lie in one memory, overlap and are not the same (`assert_no_partial_overlap`).
+    With `seated`, what is read is first expanded to what is written, as in `x[:] = y`. None where that is not
+    known.
+    """
+    if any(place_of(t.shape) is not None for t in (written.tensor, read.tensor)):
+        same = written.start is not None and written == read
+        return False if same else None
+    meeting = meets(written, read)
+    if meeting is None or meeting is False:
+        return meeting
+    mine, theirs = strides_of(written.tensor), strides_of(read.tensor)
+    assert mine is not None and theirs is not None and written.start is not None and read.start is not None
+    n, m = written.tensor.numel, read.tensor.numel
+    one = eq(n, m)
+    if seated:
+        if mine and not theirs:
+            return False  # a scalar is filled in
+        meeting = all_of((meeting, one))  # what has been expanded is not looked at
+    alike: Formula = False
+    if len(mine) == len(theirs):
+        alike = all_of(map(_same_stride, written.tensor.shape, mine, theirs))
+    elif seated:
+        alike = any_of(_alike_in_its_seat(written.tensor, mine, read.tensor, theirs))
+    return all_of((meeting, negate(all_of((eq(written.start, read.start), one, alike)))))
+
+
+def _same_stride(size: Dim, mine: Dim, theirs: Dim) -> Formula:
+    """A stride of 0 is that of an expanded dim, which keeps its own where it is expanded to a size of 1."""
+    return any_of((eq(mine, theirs), eq(size, 1) if 0 in (mine, theirs) else False))
+
+
+def _alike_in_its_seat(target: Tensor, mine: Shape, value: Tensor, theirs: Shape) -> Iterator[Formula]:
+    """The ways in which a value of another rank, and as many elements, gets the strides of its target.
+
+    torch drops the leading dims of size 1 of the value and expands the rest: a dim that is missing then has
+    the stride of a contiguous tensor around the next one, and with no dims left all strides are 0.
+    """
+    more = value.rank - target.rank
+    for first in range(target.rank):
+        at = first + more  # the first dim of the value that is not of size 1
+        if at < 0:
+            continue
+        strides = [*theirs[at:]]
+        for size in reversed(target.shape[1 : first + 1]):
+            strides.insert(0, size * strides[0])
+        alone = all_of((*(eq(n, 1) for n in value.shape[:at]), ne(value.shape[at], 1)))
+        yield all_of((alone, *map(eq, mine, strides)))
+    yield all_of((*(eq(n, 1) for n in value.shape), *(eq(step, 0) for step in mine)))

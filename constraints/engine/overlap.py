@@ -1,0 +1,121 @@
+"""Which operators look at memory that is shared before they write, and refuse what they see.
+
+Everything here is learnt from torch by calling its operators on tensors that overlap
+(`tests/tracer/overlaps.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+from ..ir.language import Tensor
+
+Named: TypeAlias = Mapping[str, Any]
+
+
+class Overlap(Enum):
+    """What an operator refuses of an operand that lies in the memory that it writes into."""
+
+    PART = "in part"
+    """That it overlaps with what is written, unless the two are the same (`assert_no_partial_overlap`)."""
+    ANY = "at all"
+    """That it overlaps with what is written (`assert_no_overlap`)."""
+    NOTHING = "nothing"
+    UNKNOWN = "unknown"
+
+
+def _drops(named: Named) -> bool:
+    return named.get("train", named.get("training", True)) is True and named.get("p", 0.5) != 0
+
+
+def _never(named: Named) -> bool:
+    return False
+
+
+LENIENT: Final[Mapping[str, Callable[[Named], bool]]] = {
+    **dict.fromkeys(
+        """
+        zero_ _foreach_zero_ fill_diagonal_ requires_grad_ detach_ addmv_ baddbmm_ masked_fill_ threshold_
+        index_fill_ index_put_ _index_put_impl_ tril_ triu_
+        """.split(),
+        _never,
+    ),
+    "fill_": lambda named: isinstance(named.get("value"), Tensor),
+    "copy_": lambda named: named.get("src") is not named.get("input"),
+    "conj_physical_": lambda named: (named["input"].dtype or "complex").startswith("complex"),
+    "nan_to_num_": lambda named: (named["input"].dtype or "float").startswith(("float", "complex", "bfloat")),
+    **dict.fromkeys("dropout_ feature_dropout_ alpha_dropout_ feature_alpha_dropout_".split(), _drops),
+}
+"""In-place operators that write into any memory, or do where this is false of their arguments."""
+
+
+def writes_anywhere(op: str, named: Named) -> bool:
+    """Whether the operator writes also where several elements lie at one place."""
+    return op in LENIENT and not LENIENT[op](named)
+
+
+_POINTWISE = """
+    abs acos acosh angle asin asinh atan atanh bitwise_not ceil conj_physical cos cosh cumsum cumprod deg2rad
+    digamma erf erfc erfinv exp exp2 expm1 frac floor i0 lgamma log log10 log1p log2 logit logcumsumexp
+    nan_to_num neg rad2deg reciprocal renorm round rsqrt sigmoid sign sgn sin sinc sinh sqrt square tan tanh
+    trunc add clamp_max clamp_min mul sub atan2 bitwise_left_shift bitwise_right_shift copysign div
+    floor_divide fmod remainder bitwise_and bitwise_or bitwise_xor heaviside lcm gcd nextafter igamma igammac
+    pow hypot xlogy addcmul addcdiv clamp lerp
+""".split()
+_COMPARISONS = "eq ne lt le gt ge logical_and logical_or logical_xor logical_not".split()
+_ALONE = """
+    relu relu6 hardtanh leaky_relu elu celu selu silu hardsigmoid hardswish mish rrelu normal uniform
+    exponential cauchy log_normal geometric bernoulli random zero fill mvlgamma tril triu polygamma
+""".split()
+_Rule: TypeAlias = "Overlap | Mapping[str, Overlap]"
+_ANY_OF_OTHERS: Final[_Rule] = MappingProxyType({"input": Overlap.PART, "": Overlap.ANY})
+
+IN_PLACE: Final[Mapping[str, _Rule]] = {
+    **dict.fromkeys([f"{op}_" for op in _POINTWISE + _COMPARISONS], Overlap.PART),
+    "copy_": Overlap.PART,
+    "setitem": Overlap.PART,
+    **dict.fromkeys([f"{op}_" for op in _ALONE], Overlap.NOTHING),
+    **dict.fromkeys("addmm_ addmv_ addbmm_ baddbmm_ ldexp_".split(), Overlap.NOTHING),
+    **dict.fromkeys(
+        "index_copy_ index_add_ index_reduce_ scatter_ scatter_add_ scatter_reduce_ put_ index_put_".split(),
+        Overlap.ANY,
+    ),
+    "index_fill_": MappingProxyType({"index": Overlap.ANY, "value": Overlap.NOTHING}),
+    "masked_fill_": MappingProxyType({"mask": Overlap.PART, "value": Overlap.NOTHING}),
+}
+"""What in-place operators refuse of their operands: of all, or by the name of the parameter."""
+
+OUT: Final[Mapping[str, _Rule]] = {
+    **dict.fromkeys(
+        (
+            *_POINTWISE,
+            *"logaddexp logaddexp2 maximum minimum fmax fmin where".split(),
+        ),
+        Overlap.PART,
+    ),
+    **dict.fromkeys("cat cross".split(), Overlap.ANY),
+    **dict.fromkeys("index_copy index_add index_reduce scatter scatter_add".split(), _ANY_OF_OTHERS),
+    "gather": MappingProxyType({"input": Overlap.ANY, "index": Overlap.PART}),
+    "index_select": Overlap.ANY,
+    "take": Overlap.ANY,
+}
+"""What operators refuse of operands that lie in the memory of their `out=`. All of these refuse an `out=` of
+which several elements lie at one place.
+"""
+
+
+ITERATED: Final = frozenset(
+    {*_POINTWISE, *"logaddexp logaddexp2 maximum minimum fmax fmin".split()}
+) - {"cumsum", "cumprod", "logcumsumexp", "renorm"}
+"""Operators that look at an `out=` before they give it the shape of the result; others do so after."""
+
+
+def refused(op: str, parameter: str, out: bool) -> Overlap:
+    """What the operator refuses of the operand of this name in memory that it writes into."""
+    rule = (OUT if out else IN_PLACE).get(op, Overlap.UNKNOWN)
+    if isinstance(rule, Overlap):
+        return rule
+    return rule.get(parameter, rule.get("", Overlap.UNKNOWN))

@@ -1,0 +1,260 @@
+"""How a tensor lies in memory where that depends on which sizes are 1.
+
+A dim of size 1 has any stride: torch takes a tensor for contiguous whatever that stride is, joins dims
+across it, and finds the channels innermost in what is row-major, too. So the layout of a result may be one
+thing where `h` is 1 and another where it is 2 or more, and a rule that is asked about all sizes at once has
+to say that it does not know. Asked again with the 1 in the place of `h`, or with `h` known to be at least 2,
+it knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import product as combinations
+from operator import mul
+from typing import Any, Final, NoReturn
+
+from msgspec import structs
+
+from ..ir.language import Context, Direction, Layout, Refused, Situation, Slice, Tensor, Value, tensors
+from ..terms.dims import Apply, Atom, Dim, Term, coefficients, lone, substitute, sym, symbols, total
+from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, compare, eq, ge, negate
+from ..terms.intervals import Bounds
+
+Rule = Callable[[Context, dict[str, Any]], Value]
+
+MOST_SIZES: Final = 4
+"""How many sizes are told apart at most: the cases are all combinations."""
+LONGEST: Final = 48
+"""How many calls are asked again at most for one tensor and one case."""
+_TO_TWO: Final = 1
+_TO_THREE: Final = 2
+"""Sizes up to this have a case each; another case has all that are greater."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The call that made a tensor whose layout its rule could not tell: the rule, what it was given, and
+    which of several results the tensor is.
+    """
+
+    rule: Rule
+    named: Mapping[str, Any]
+    place: int | None
+
+
+class Undecided(Exception):
+    """The layout depends on more than is known in this case."""
+
+
+@dataclass(slots=True)
+class Case(Situation):
+    """Some sizes are these numbers and others at least so much: a context that rules are asked in again,
+    where what they require has been required before.
+    """
+
+    numbers: Mapping[str, int]
+    least: Mapping[str, int]
+    made: Mapping[int, tuple[Tensor, Made]]
+    bounds: Bounds
+    _found: dict[int, Tensor] = field(default_factory=dict)
+    _asked: int = 0
+
+    @property
+    def condition(self) -> Formula:
+        """Where it is the case."""
+        numbers = (eq(sym(name), n) for name, n in self.numbers.items())
+        return all_of((*numbers, *(ge(sym(name), n) for name, n in self.least.items())))
+
+    def here(self, value: Any) -> Any:
+        """A value as it is in this case, tensors with their layouts."""
+        match value:
+            case Tensor():
+                return self.tensor(value)
+            case Term():
+                return self._number(substitute(value, self.numbers))
+            case tuple():
+                return tuple(map(self.here, value))
+            case Slice(start, stop, step):
+                return Slice(self.here(start), self.here(stop), self.here(step))
+            case Compare(op, term):
+                return compare(op, substitute(term, self.numbers))
+            case And(parts):
+                return all_of(map(self.here, parts))
+            case Or(parts):
+                return any_of(map(self.here, parts))
+        return value
+
+    def _number(self, dim: Dim) -> Dim:
+        """The dim with those atoms as numbers that have one value here, as `min(h, 1)` has."""
+        if isinstance(dim, int):
+            return dim
+        return total(reduce(mul, map(self._value, mono), c) for mono, c in coefficients(dim))
+
+    def _value(self, atom: Atom) -> Dim:
+        itself = lone(atom)
+        if isinstance(atom, Apply):
+            for n in range(_TO_TWO + 1):
+                if self.bounds.at_least(itself, n) and self.bounds.at_least(-itself, -n):
+                    return n
+        return itself
+
+    def tensor(self, tensor: Tensor) -> Tensor:
+        """The tensor in this case. Raises Undecided where its layout is not known here, either."""
+        shape = tuple(self.here(n) for n in tensor.shape)
+        if tensor.layout is not Layout.UNKNOWN:
+            layout = self.here(tensor.layout) if isinstance(tensor.layout, tuple) else tensor.layout
+            return structs.replace(tensor, shape=shape, layout=layout, elements=None)
+        found = self._found.get(id(tensor))
+        if found is None:
+            self._asked += 1
+            _, made = self.made.get(id(tensor), (None, None))
+            if made is None or self._asked > LONGEST:
+                raise Undecided
+            result = made.rule(self, self._named(made))
+            part = result if made.place is None else result[made.place] if isinstance(result, tuple) else None
+            if not isinstance(part, Tensor) or part.layout is Layout.UNKNOWN:
+                raise Undecided
+            found = self._found[id(tensor)] = structs.replace(part, shape=shape, elements=None)
+        return found
+
+    def _named(self, made: Made) -> dict[str, Any]:
+        return {name: self.here(value) for name, value in made.named.items()}
+
+    def require(
+        self,
+        formula: Formula,
+        reason: str,
+        error: type[Exception] = RuntimeError,
+        *,
+        by_data: bool = False,
+    ) -> None:
+        """It has been required of all sizes: where it cannot be, the call does not run in this case."""
+        if formula is False or self.bounds.certain(negate(formula)):
+            raise Refused(reason, error)
+
+    def refuse(self, reason: str, error: type[Exception] = RuntimeError) -> NoReturn:
+        raise Refused(reason, error)
+
+    def approximate(self, reason: str, may: Direction = "both", where: Formula = True) -> None:
+        """It has been told of all sizes."""
+
+    def certain(self, formula: Formula) -> bool:
+        return self.bounds.certain(formula)
+
+    def fresh(
+        self, hint: str, low: Dim | None, high: Dim | None, also: Callable[[Term], Formula] | None = None
+    ) -> Term:
+        raise Undecided
+
+    def trues(self, mask: Tensor) -> Dim:
+        raise Undecided
+
+    def stored(self, tensor: Tensor) -> Dim:
+        raise Undecided
+
+    def is_data(self, dim: Dim) -> bool:
+        raise Undecided
+
+    def memory_of(self, tensor: Tensor) -> tuple[Dim, Dim] | None:
+        return None
+
+    def unchecked(self, formula: Formula) -> None:
+        """Where indices are looked at has been told of all sizes."""
+
+    def layouts(self, tensor: Tensor) -> None:
+        """There are no cases of a case."""
+
+    def at_least(self, dim: Dim, bound: int) -> bool:
+        return self.bounds.at_least(dim, bound)
+
+    def number(self, dim: Dim) -> int:
+        if isinstance(dim, int):
+            return dim
+        raise Undecided
+
+    def choose(self, formula: Formula, reason: str) -> bool:
+        if isinstance(formula, bool):
+            return formula
+        if self.bounds.certain(formula):
+            return True
+        if self.bounds.certain(negate(formula)):
+            return False
+        raise Undecided
+
+
+def cases_of(
+    tensor: Tensor, made: Mapping[int, tuple[Tensor, Made]], bounds: Bounds
+) -> list[tuple[Case, Tensor]] | None:
+    """The tensor in cases of which one holds whatever the sizes are, in each with its layout; None where that
+    is not found out. Cases in which it has no elements, or the calls that make it never run, are left out.
+    """
+    names = _sizes(tensor, made, bounds)
+    if len(names) > MOST_SIZES:
+        return None
+    found = _found(names, _TO_TWO, tensor, made, bounds)
+    return found if found is not None else _found(names, _TO_THREE, tensor, made, bounds)
+
+
+def _found(
+    names: list[str],
+    most: int,
+    tensor: Tensor,
+    made: Mapping[int, tuple[Tensor, Made]],
+    bounds: Bounds,
+) -> list[tuple[Case, Tensor]] | None:
+    choices = [
+        [n for n in range(most + 2) if n > most or not bounds.at_least(sym(name), n + 1)] for name in names
+    ]
+    found = []
+    for sizes in combinations(*choices):
+        case = _case(dict(zip(names, sizes, strict=True)), most, made, bounds)
+        if any(case.here(n) == 0 for n in tensor.shape):
+            continue
+        try:
+            found.append((case, case.tensor(tensor)))
+        except Undecided:
+            return None
+        except Refused:
+            continue
+    return found
+
+
+def _case(
+    sizes: Mapping[str, int], most: int, made: Mapping[int, tuple[Tensor, Made]], bounds: Bounds
+) -> Case:
+    known = Bounds(bounds.ranges)
+    for name, n in sizes.items():
+        known.learn(eq(sym(name), n) if n <= most else ge(sym(name), n))
+    numbers = {name: n for name, n in sizes.items() if n <= most}
+    return Case(numbers, {name: n for name, n in sizes.items() if n > most}, made, known)
+
+
+def _sizes(tensor: Tensor, made: Mapping[int, tuple[Tensor, Made]], bounds: Bounds) -> list[str]:
+    """The symbols in sizes and strides of the tensor, or of what it is made of, that may be less than 2."""
+    names: dict[str, None] = {}
+    met: set[int] = set()
+    waiting = [tensor]
+    while waiting:
+        one = waiting.pop()
+        if id(one) in met:
+            continue
+        met.add(id(one))
+        strides = one.layout if isinstance(one.layout, tuple) else ()
+        for size in (*one.shape, *strides):
+            for name in sorted(symbols(size)):
+                if not bounds.at_least(sym(name), 2):
+                    names[name] = None
+        if one.layout is Layout.UNKNOWN and id(one) in made:
+            waiting.extend(tensors(tuple(made[id(one)][1].named.values())))
+    return list(names)
+
+
+def remade(value: Value, rule: Rule, named: Mapping[str, Any]) -> Iterator[tuple[Tensor, Made]]:
+    """The tensors of a result whose layout is not known, each with the call that made it."""
+    parts = value if isinstance(value, tuple) else (value,)
+    for place, part in enumerate(parts):
+        if isinstance(part, Tensor) and part.layout is Layout.UNKNOWN:
+            yield part, Made(rule, named, place if isinstance(value, tuple) else None)

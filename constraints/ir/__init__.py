@@ -1,0 +1,1 @@
+"""Programs, specs and constraint systems as plain data."""

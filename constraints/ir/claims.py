@@ -1,0 +1,95 @@
+"""What a program claims of a shape in a line of its own: `b h w`, `b, 3, _`, `2*n ...`.
+
+    claim = size*                       separated by blanks, or by commas; brackets around it are allowed
+    size  = "_" | "?" | "..." | dim     `_` and `?` are any size, `...` any number of sizes, once at most
+
+The names are those of the input spec. A name that is new stands for the size that it is first written at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+from ..terms.dims import Dim, Symbol, Term, lone_atom, substitute, symbols
+from ..terms.formula import Formula, all_of, eq
+from ..terms.syntax import DimSyntaxError, parse_dim
+from .language import Shape
+from .spec_text import SpecError
+
+Listener: TypeAlias = Callable[[str, Any, str], None]
+"""`listener(kind, value, text)` is told of claims while a program runs; kinds are `assert` and `reveal`."""
+
+LISTENER: Final[ContextVar[Listener | None]] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Claims that are made inside are told to the listener; elsewhere a claim does nothing."""
+    token = LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        LISTENER.reset(token)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The sizes of a shape, None for one that may be any; where it is `open`, others between the two."""
+
+    text: str
+    lead: tuple[Dim | None, ...]
+    trail: tuple[Dim | None, ...] = ()
+    open: bool = False
+
+
+@lru_cache(maxsize=1024)
+def parse_claim(text: str) -> Claim:
+    """The claim that a text makes. Raises SpecError."""
+    inner = text.strip()
+    if inner.startswith("[") and inner.endswith("]"):
+        inner = inner[1:-1]
+    words = [w.strip() for w in inner.split(",")] if "," in inner else inner.split()
+    if words.count("...") > 1:
+        raise SpecError("`...` stands twice", text, hint="one `...` says all that is to be said")
+    sizes = [_size(word, text) for word in words if word != "..."]
+    at = words.index("...") if "..." in words else len(sizes)
+    return Claim(text, tuple(sizes[:at]), tuple(sizes[at:]), "..." in words)
+
+
+def _size(word: str, text: str) -> Dim | None:
+    if word in ("_", "?"):
+        return None
+    try:
+        return parse_dim(word)
+    except DimSyntaxError as error:
+        column = text.find(word) + error.column if word else 0
+        hint = "a size is a name, a number or a term, `_` is any size"
+        raise SpecError(error.problem, text, column, hint) from None
+
+
+def claimed(claim: Claim, shape: Shape, known: dict[str, Dim]) -> Formula:
+    """When the claim is true of a shape. `known` has the names' sizes; new names are added to it.
+
+    Raises SpecError where a name stands in a term before it stands alone.
+    """
+    count = len(claim.lead) + len(claim.trail)
+    if len(shape) < count or (len(shape) > count and not claim.open):
+        return False
+    last = shape[len(shape) - len(claim.trail) :]
+    pairs = [*zip(claim.lead, shape, strict=False), *zip(claim.trail, last, strict=True)]
+    for wanted, size in pairs:
+        atom = None if wanted is None else lone_atom(wanted)
+        if isinstance(atom, Symbol):
+            known.setdefault(atom.name, size)
+    return all_of(_equal(claim, wanted, size, known) for wanted, size in pairs if wanted is not None)
+
+
+def _equal(claim: Claim, wanted: Dim, size: Dim, known: dict[str, Dim]) -> Formula:
+    if isinstance(wanted, Term) and (new := symbols(wanted) - known.keys()):
+        raise SpecError(f"nothing says what {min(new)} is", claim.text, hint="write it alone first")
+    return eq(size, substitute(wanted, known))

@@ -1,0 +1,1 @@
+"""Terms and formulas over sizes, rewriting, quantifiers, and rows of unknown rank."""

@@ -1,0 +1,1 @@
+"""Other people's solvers, each named in its own file alone."""

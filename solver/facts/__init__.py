@@ -1,0 +1,1 @@
+"""What an accepted set says of sizes, in few words."""

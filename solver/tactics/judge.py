@@ -1,0 +1,503 @@
+"""Is a conjunction satisfiable, does a formula follow: the fast path first, then trying, then z3.
+
+z3 is imported when the first question gets that far.
+"""
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from ...constraints.ir.system import Answer
+from ...constraints.terms.dims import evaluate, sym
+from ...constraints.terms.formula import Formula, all_of, any_of, conjuncts, le, ne, negate, rewrite
+from ...constraints.terms.rows import is_possible, is_rank, is_relation
+from ..theory import residues
+from ..theory.bounds import Known, names_of
+from . import cases, coordinates, corners, elimination, examples
+
+if TYPE_CHECKING:
+    from ..backends.z3_backend import Problem
+
+GRACE_S = 5.0
+"""Seconds beyond its budget in which the fast path still says what it sees."""
+KEPT = 256
+THOUGHT = 1024
+ANSWERS = 4096
+"""How many conjunctions are remembered, how many that were thought through, and the answers for how many."""
+MANY = 64
+"""Of more connected conditions than these none is dropped because it follows from the others: what is left
+would be no shorter to read.
+"""
+SHORT: Final = 4
+"""Rows of so few dims are looked for first."""
+OTHERS: Final = 4
+"""How often other sizes are looked for, where no rows are as those found say."""
+FEW = 10_000
+"""Z3's resource units with which a question is tried before it is thought through: milliseconds, and most
+questions need no more.
+"""
+SPLITS = 2
+"""How often a question is split into one where a comparison holds, and one where it does not."""
+Satisfiable: TypeAlias = Literal["sat", "unsat", "unknown"]
+Found: TypeAlias = tuple[Satisfiable, dict[str, int]]
+"""An answer, and the assignment that it is true for."""
+UNKNOWN: Final[Found] = "unknown", {}
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What deciding may cost: seconds in all, and Z3's resource units per query, which repeat from run
+    to run.
+    """
+
+    seconds: float = 30.0
+    units: int = 3_000_000
+
+
+@dataclass(slots=True)
+class Stats:
+    """What was spent."""
+
+    questions: int = 0
+    z3_queries: int = 0
+    z3_units: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class _Prefix:
+    """A conjunction by its parts in order, shared with longer ones, and what was learnt of it."""
+
+    known: Known | None = None
+    following: dict[Formula, _Prefix] = field(default_factory=dict)
+
+
+def components(formulas: Iterable[Formula]) -> list[tuple[Formula, ...]]:
+    """The conjuncts of the formulas, those together that share symbols, directly or through others."""
+    return [part for part, _ in _components(tuple(formulas))]
+
+
+@lru_cache(maxsize=256)
+def _components(formulas: tuple[Formula, ...]) -> tuple[tuple[tuple[Formula, ...], frozenset[str]], ...]:
+    """Components with their symbols: those without any first, then by what comes first."""
+    parts = [*dict.fromkeys(c for f in formulas for c in conjuncts(f))]
+    joined: dict[str, str] = {}  # a symbol to another one of its component, up to the one that stands for it
+
+    def root(name: str) -> str:
+        while (above := joined.setdefault(name, name)) != name:
+            joined[name] = joined[above]
+            name = above
+        return name
+
+    for part in parts:
+        first, *others = names_of(part) or ("",)
+        for name in others:
+            joined[root(name)] = root(first)
+    groups: dict[str, list[Formula]] = {}
+    for part in parts:
+        if names := names_of(part):
+            groups.setdefault(root(next(iter(names))), []).append(part)
+    lone = [((part,), frozenset[str]()) for part in parts if not names_of(part)]
+    return (*lone, *((tuple(g), frozenset().union(*map(names_of, g))) for g in groups.values()))
+
+
+def connected(formulas: Iterable[Formula], names: Iterable[str]) -> tuple[Formula, ...]:
+    """The conjuncts of the formulas that speak of the names, directly or through others."""
+    wanted = frozenset(names)
+    formulas = tuple(formulas)
+    reached = [part for part, over in _components(formulas) if not wanted.isdisjoint(over)]
+    if len(reached) < 2:
+        return reached[0] if reached else ()
+    kept = frozenset().union(*reached)
+    return tuple(f for f in dict.fromkeys(c for f in formulas for c in conjuncts(f)) if f in kept)
+
+
+def _apart(
+    parts: Iterable[Formula], names: Collection[str]
+) -> tuple[list[Formula], list[Formula]]:
+    """The parts that speak of the names, and the others."""
+    about: list[Formula] = []
+    rest: list[Formula] = []
+    for part in parts:
+        (rest if names_of(part).isdisjoint(names) else about).append(part)
+    return about, rest
+
+
+class Judge:
+    """Answers questions about conjunctions, and remembers what it learnt of their prefixes."""
+
+    def __init__(self, budget: Budget | None = None) -> None:
+        self.budget = budget or Budget()
+        self.questions = 0
+        self._started = time.monotonic()
+        self._rests: float | None = None
+        self._prefixes = _Prefix(self._nothing())
+        self._kept = 0
+        self._settled = _Prefix(self._nothing(thorough=True))
+        self._thought = 0
+        self._patience = cases.Patience()
+        self._answers: dict[tuple[Formula, ...], Found] = {}
+        self._problem: Problem | None = None
+        self._tries: Problem | None = None
+        self.model: dict[str, int] = {}
+        """An assignment that satisfies what `satisfiable` was last asked, if the answer was `sat`."""
+
+    @property
+    def stats(self) -> Stats:
+        problems = [p for p in (self._problem, self._tries) if p is not None]
+        return Stats(
+            self.questions,
+            sum(p.queries for p in problems),
+            sum(p.units for p in problems),
+            self._spent,
+        )
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """What happens meanwhile, which is no question of the caller's, does not count to the seconds."""
+        if self._rests is not None:
+            yield
+            return
+        self._rests = time.monotonic()
+        try:
+            yield
+        finally:
+            self._started += time.monotonic() - self._rests
+            self._rests = None
+
+    @property
+    def _spent(self) -> float:
+        """Seconds since it was made, without those of rest."""
+        return (time.monotonic() if self._rests is None else self._rests) - self._started
+
+    @property
+    def exhausted(self) -> bool:
+        """Has the time run out?"""
+        return self._spent > self.budget.seconds
+
+    @property
+    def hurried(self) -> bool:
+        """Has the time of the fast path run out as well?"""
+        return self._spent > self.budget.seconds + GRACE_S
+
+    def _nothing(self, thorough: bool = False) -> Known:
+        return Known((), lambda: self.hurried, thorough)
+
+    def known(self, given: Iterable[Formula]) -> Known:
+        """What the fast path makes of a conjunction; not to be changed."""
+        node, start, rest = self._prefixes, self._prefixes, []
+        for formula in given:
+            following = node.following.get(formula)
+            if following is None:
+                following = node.following[formula] = _Prefix()
+            node = following
+            rest.append(formula)
+            if node.known is not None:
+                start, rest = node, []
+        if node.known is None:
+            assert start.known is not None
+            node.known = start.known.copy()
+            node.known.learn(*rest)
+            self._kept += 1
+            if self._kept > KEPT:
+                self._prefixes, self._kept = _Prefix(self._nothing()), 0
+        return node.known
+
+    def settled(self, given: Iterable[Formula]) -> Known:
+        """What thorough thought makes of a conjunction, formula by formula; not to be changed."""
+        node = self._settled
+        for formula in given:
+            assert node.known is not None
+            following = node.following.get(formula)
+            if following is None:
+                following = node.following[formula] = _Prefix(node.known.copy())
+                assert following.known is not None
+                following.known.learn(formula)
+                corners.contract(following.known, names_of(formula))
+                cases.settle(following.known, names_of(formula), self._patience)
+                self._thought += 1
+            node = following
+        known = node.known
+        assert known is not None
+        if self._thought > THOUGHT:
+            self._settled, self._thought = _Prefix(self._nothing(thorough=True)), 0
+        return known
+
+    def contradicts(self, formulas: Iterable[Formula]) -> bool:
+        """Does the fast path see that nothing satisfies all formulas?"""
+        return any(self.known(part).contradictory for part in components(formulas))
+
+    def satisfiable(
+        self, formulas: Iterable[Formula], names: Sequence[str] = (), units: int | None = None
+    ) -> Satisfiable:
+        """Do some integers satisfy all formulas? If so, `model` says which, for the names and all symbols.
+
+        Where what is said of rows that are related is true of no rows, other sizes are looked for.
+        """
+        formulas = tuple(formulas)
+        answer, apart = self._satisfiable(formulas, names, units), list[Formula]()
+        if answer == "sat" and any(map(is_relation, self.model)) and not self._is_small():
+            found = self.model
+            short = [le(sym(s), SHORT) for s in found if is_rank(s)]
+            if self._satisfiable((*formulas, *short), names, units) == "sat" and is_possible(self.model):
+                return "sat"
+            self.model = found
+        while answer == "sat" and not is_possible(self.model):
+            rows = (s for s in self.model if is_rank(s) or is_relation(s))
+            apart.append(any_of(ne(sym(s), self.model[s]) for s in rows))
+            if len(apart) == OTHERS:
+                break
+            answer = self._satisfiable((*formulas, *apart), names, units)
+        if apart and (answer != "sat" or not is_possible(self.model)):
+            self.model = {}
+            return "unknown"
+        return answer
+
+    def _is_small(self) -> bool:
+        """Is the model one of rows of few dims, and are there such rows?"""
+        return all(n <= SHORT for s, n in self.model.items() if is_rank(s)) and is_possible(self.model)
+
+    def _satisfiable(
+        self, formulas: Iterable[Formula], names: Sequence[str], units: int | None
+    ) -> Satisfiable:
+        """Do some integers satisfy all formulas?
+
+        Formulas that share no symbol are independent, so each component is asked for on its own, and
+        only once. `units` bounds what z3 may spend on a component, if it is less than the budget has.
+        """
+        self.questions += 1
+        answer, model = self._together(formulas, units, SPLITS)
+        self.model = dict.fromkeys(names, 2) | model if answer == "sat" else {}
+        return answer
+
+    def _together(self, formulas: Iterable[Formula], units: int | None, splits: int) -> Found:
+        """The answer for formulas by those for their components."""
+        parts = components(formulas)
+        hard = [part for part in parts if self._easily(part)[0] == "unknown"]
+        found = [self._easily(part) for part in parts if part not in hard]
+        if all(answer == "sat" for answer, _ in found):
+            found += [self._with_effort(part, units, splits) for part in hard]
+        answers = [answer for answer, _ in found]
+        if "unsat" in answers or "unknown" in answers:
+            return ("unsat" if "unsat" in answers else "unknown"), {}
+        return "sat", {name: value for _, model in found for name, value in model.items()}
+
+    def _easily(self, part: tuple[Formula, ...]) -> Found:
+        """The answer for a component by the fast path, and by trying."""
+        if part not in self._answers:
+            known = self.known(part)
+            found = None if known.contradictory else examples.find(known, part)
+            if len(self._answers) >= ANSWERS:
+                self._answers.clear()
+            self._answers[part] = (
+                ("unsat", {}) if known.contradictory else ("unknown", {}) if found is None else ("sat", found)
+            )
+        return self._answers[part]
+
+    def _with_effort(self, part: tuple[Formula, ...], units: int | None, splits: int) -> Found:
+        """The answer for a component by the first effort that gives one."""
+        if self.exhausted:
+            return UNKNOWN
+        efforts = self._efforts(part, units, splits)
+        found = next((found for found in efforts if found[0] != "unknown"), UNKNOWN)
+        if found[0] != "unknown":
+            self._answers[part] = found
+        return found
+
+    def _efforts(self, part: tuple[Formula, ...], units: int | None, splits: int) -> Iterator[Found]:
+        """Answers by z3 within few units; by residue classes; by thorough thought, by solving for one symbol
+        at a time, and by z3 with all there is, which may have got further with more. Where a comparison
+        decides many disjunctions, by the answers with it and with its negation alone.
+        """
+        yield self._with_z3(part, self.known(part), (part,), FEW, afresh=False)
+        if splits and (by := cases.deciding(part)) is not None:
+            yield self._split(part, by, units, splits - 1)
+            return
+        if splits:
+            yield self._by_classes(part)
+        known = self.settled(part)
+        if known.contradictory:
+            yield "unsat", {}
+        if (model := coordinates.find(known, part)) is not None:
+            yield "sat", model
+        yield self._with_z3(part, known, (tuple(known.facts), part), units)
+
+    def _split(self, part: tuple[Formula, ...], by: Formula, units: int | None, splits: int) -> Found:
+        """The answer for a component by the answers where the comparison holds, and where it does not."""
+        answers = []
+        for side in (by, negate(by)):
+            answer, values = self._together((side, *(cases.under(side, f) for f in part)), units, splits)
+            if answer == "sat":
+                model = examples.completed(self.known((side,)), values, part)
+                if model is not None:
+                    return "sat", model
+            answers.append(answer)
+        return ("unsat" if answers == ["unsat", "unsat"] else "unknown"), {}
+
+    def _by_classes(self, part: tuple[Formula, ...]) -> Found:
+        """The answer for a component by those for the residue classes of its symbols, if nothing is divided
+        on them, within few units each.
+        """
+        known = self.known(part)
+        parts = residues.classes(known, part)
+        for sizes in parts:
+            try:
+                inside = [rewrite(formula, sizes) for formula in part]
+            except ZeroDivisionError:
+                return UNKNOWN
+            if residues.divided(inside):
+                return UNKNOWN
+            answer, values = self._together(inside, FEW, 0)
+            if answer == "sat":
+                at = {name: evaluate(dim, {name: 2} | values) for name, dim in sizes.items()}
+                model = examples.completed(known, values | at, part)
+                return UNKNOWN if model is None else ("sat", model)
+            if answer == "unknown":
+                return UNKNOWN
+        return ("unsat", {}) if parts else UNKNOWN
+
+    def _with_z3(
+        self,
+        part: tuple[Formula, ...],
+        known: Known,
+        forms: Iterable[tuple[Formula, ...]],
+        units: int | None,
+        *,
+        afresh: bool = True,
+    ) -> Found:
+        """The answer for a component by z3, asked in several forms. Of a form that follows from the
+        component, an example is one only if it satisfies that, too. Short tries have a problem of their own,
+        which nothing hard slows down.
+        """
+        problem = self._z3() if afresh else self._z3_for_tries()
+        for form in dict.fromkeys(forms):
+            answer = problem.check(form, units, afresh=afresh)
+            if answer == "unsat":
+                return answer, {}
+            if answer == "sat" and (model := examples.completed(known, problem.model(), part)) is not None:
+                return answer, model
+        return UNKNOWN  # or sat by an unguarded division by zero, of which z3 may assume what it likes
+
+    def ask(self, formula: Formula, given: Sequence[Formula] = (), units: int | None = None) -> Answer:
+        """What is known of the formula where all given ones hold. Where nothing satisfies those, that is any
+        answer. Given formulas that are not connected with it by symbols do not matter.
+        """
+        given = connected(given, names_of(formula))
+        quick = self.known(given).ask(formula)
+        if quick is not None:
+            return Answer.ALWAYS if quick else Answer.NEVER
+        can_fail = self.satisfiable((*given, negate(formula)), (), units)
+        if can_fail == "unsat":
+            return Answer.ALWAYS
+        can_hold = self.satisfiable((*given, formula), (), units)
+        if can_hold == "unsat":
+            return Answer.NEVER
+        return Answer.SOMETIMES if can_fail == can_hold == "sat" else Answer.UNKNOWN
+
+    def follows(self, formula: Formula, given: Sequence[Formula] = ()) -> bool:
+        """Does the formula hold wherever all given ones do? No also where that is not found out."""
+        given = connected(given, names_of(formula))
+        quick = self.known(given).ask(formula)
+        return quick is True or (quick is None and self.satisfiable((*given, negate(formula))) == "unsat")
+
+    def core(self, formulas: Sequence[Formula]) -> tuple[Formula, ...]:
+        """A subset that is unsatisfiable as long as it keeps every member; earlier formulas are preferred.
+
+        The formulas are unsatisfiable together. Each round finds the shortest prefix that, with what is
+        kept, is unsatisfiable; its last formula is indispensable. Where the budget ends the core may be
+        larger than need be.
+        """
+        refused = next((part for part in components(formulas) if self.satisfiable(part) == "unsat"), ())
+        rest = [f for f in dict.fromkeys(formulas) if not {*refused}.isdisjoint(conjuncts(f))]
+        if not rest:
+            return tuple(formulas)
+        problem = self._problem or self._tries
+        if problem is not None and problem.check(rest) == "unsat":
+            rest = list(problem.core())
+        kept: list[Formula] = []
+        while self.satisfiable(kept) != "unsat":
+            low, high = 0, len(rest)  # rest[:high] is too long, rest[:low] too short
+            while high - low > 1:
+                middle = (low + high) // 2
+                if self.satisfiable((*kept, *rest[:middle])) == "unsat":
+                    high = middle
+                else:
+                    low = middle
+            kept.append(rest[high - 1])
+            rest = rest[: high - 1]
+            if not rest:
+                break
+        return tuple(f for f in dict.fromkeys(formulas) if f in kept)
+
+    def irredundant(self, parts: Sequence[Formula], given: Sequence[Formula] = ()) -> list[Formula]:
+        """The parts without those that follow from what is given and the others, long ones dropped first;
+        all of them where too many are connected.
+        """
+        known = {c for f in given for c in conjuncts(f)}
+        asked = [f for f in parts if f not in known]
+        needed: set[Formula] = set()
+        for together in components((*given, *asked)):
+            long_first = sorted((f for f in together if f not in known), key=lambda f: -len(str(f)))
+            if len(long_first) > MANY:
+                needed.update(long_first)
+                continue
+            needed.update(self._needed(long_first, tuple(f for f in together if f in known)))
+        return [f for f in asked if f in needed]
+
+    def _needed(self, parts: list[Formula], given: tuple[Formula, ...]) -> list[Formula]:
+        """The parts that do not follow, each asked with those before it that are needed, and all after it.
+
+        By halves: while the left one is asked the right one is known, and then the other way round. So each
+        formula is learnt log n times; by one after the other it would be n times.
+        """
+        if self.exhausted or not parts:
+            return parts
+        if len(parts) == 1:
+            return [] if self.follows(parts[0], given) else parts
+        left, right = parts[: len(parts) // 2], parts[len(parts) // 2 :]
+        self.known((*given, *right))  # remembered for whatever is asked with more given
+        left = self._needed(left, (*given, *right))
+        self.known((*given, *left))
+        return left + self._needed(right, (*given, *left))
+
+    def project(self, formula: Formula, names: Iterable[str]) -> Formula | None:
+        """The formula without these symbols that holds where some values of them make it hold; None if
+        not found. Names that are compared with bounds go first: z3 does not eliminate beside products.
+        """
+        parts = conjuncts(formula)
+        left = frozenset().union(*map(names_of, parts)).intersection(names)
+        for name in sorted(left):
+            if self.exhausted:
+                return None
+            about, rest = _apart(parts, {name})
+            shorter = elimination.without(all_of(about), name)
+            if shorter is not None:
+                parts, left = conjuncts(all_of((*rest, shorter))), left - {name}
+        if False in parts or self.contradicts(parts):
+            return False
+        about, rest = _apart(parts, left)
+        if not about:
+            return all_of(parts)
+        from ..backends.z3_backend import project
+
+        without = project(all_of(about), left, max(self.budget.seconds - self._spent, 0.0))
+        return None if without is None else all_of((*rest, without))
+
+    def _z3(self) -> Problem:
+        if self._problem is None:
+            self._problem = self._new_problem()
+        return self._problem
+
+    def _z3_for_tries(self) -> Problem:
+        if self._tries is None:
+            self._tries = self._new_problem()
+        return self._tries
+
+    def _new_problem(self) -> Problem:
+        from ..backends.z3_backend import Problem
+
+        return Problem(max(self.budget.seconds - self._spent, 0.0), self.budget.units)

@@ -1,0 +1,1 @@
+"""Sets and functions of one symbol, and intervals of terms."""

@@ -1,0 +1,1 @@
+"""What the code of a running function says: variables, handlers, conditions, origins."""

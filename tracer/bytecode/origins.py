@@ -1,0 +1,220 @@
+"""Where a call comes from: the user's own line, and the path of the module that ran it."""
+
+from __future__ import annotations
+
+import contextlib
+import dis
+import functools
+import linecache
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterator
+from types import CodeType, FrameType, TracebackType
+from typing import Any, Final, TypeAlias
+
+import torch
+
+from ...constraints.ir.program import Origin
+from ..host.model_state import Modules, submodules
+from .codes import per_code
+
+_OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_OUR_FOLDERS: tuple[str, ...] = tuple(
+    os.path.join(_OURS, part, "") for part in ("tracer", "constraints", "solver", "typecheck")
+)
+_NEVER_REFUSING = (
+    *(os.path.join(_OURS, part, "") for part in ("constraints", "solver")),
+    os.path.join(_OURS, "tracer", "ledger.py"),
+    *(os.path.join(_OURS, "tracer", "summaries", f"{name}.py") for name in "cells heap laws loops".split()),
+)
+_INNER: tuple[str, ...] = (
+    os.path.join(os.path.dirname(torch.__file__), ""),
+    contextlib.__file__,
+    functools.__file__,
+    "<frozen",
+)
+_INNER += _OUR_FOLDERS
+
+
+@functools.cache
+def is_inner(filename: str) -> bool:
+    """Does the file belong to torch, to the standard library's plumbing or to this package, and not to the
+    user?
+    """
+    return filename.startswith(_INNER)
+
+
+@functools.cache
+def is_of_package(filename: str) -> bool:
+    """Does the file belong to this package?"""
+    return filename.startswith(_OUR_FOLDERS)
+
+
+@per_code
+def origin_at(code: CodeType, instruction: int, module: str) -> Origin:
+    """The instruction, by its offset in bytes, tells the line, and which part of it is being evaluated.
+
+    Code objects are equal where equal functions stand in two files: these are two origins.
+    """
+    file, place = code.co_filename, _place(code, instruction)
+    line = code.co_firstlineno if place[0] is None else place[0]
+    text = linecache.getline(file, line)
+    stripped = text.strip()
+    indent = len(text) - len(text.lstrip())
+    start, stop = _columns(place, text)
+    start, stop = max(start - indent, 0), min(stop - indent, len(stripped))
+    if start >= stop:
+        start = stop = 0
+    return Origin(file, line, code.co_qualname, module, stripped, indent, start, stop)
+
+
+_Place: TypeAlias = tuple[int | None, int | None, int | None, int | None]
+"""Where an instruction comes from: the first and the last line, the first and the last column, in bytes."""
+
+
+@per_code
+def _positions(code: CodeType) -> tuple[_Place, ...]:
+    """Of all instructions at once: a graph of torch.fx is one function, however many calls it has."""
+    return tuple(code.co_positions())
+
+
+def _place(code: CodeType, instruction: int) -> _Place:
+    positions, at = _positions(code), instruction // 2
+    return positions[at] if 0 <= at < len(positions) else (None,) * 4
+
+
+def _columns(place: _Place, text: str) -> tuple[int, int]:
+    """The columns of the line that an instruction was compiled from; to its end where it goes on below."""
+    first, last, start, stop = place
+    if first is None or last is None or start is None or stop is None:
+        return 0, 0
+    source = text.encode()  # positions count bytes
+    return _characters(source[:start]), len(text) if last > first else _characters(source[:stop])
+
+
+def _characters(source: bytes) -> int:
+    return len(source.decode(errors="replace"))  # the file may have been edited since it was imported
+
+
+class ModuleNames:
+    """Paths of a model's modules (`encoder.layers.0`), looked up by identity."""
+
+    def __init__(self, root: Any, modules: Modules | None = None) -> None:
+        modules = submodules(root) if modules is None else modules
+        self._names = {id(module): name for name, module in modules}
+        graphs = [(name, module) for name, module in modules if isinstance(module, torch.fx.GraphModule)]
+        codes = [getattr(graph.forward, "__code__", None) for _, graph in graphs]
+        self._of_code = {id(code): (code, name) for code, (name, _) in zip(codes, graphs, strict=True)}
+        """The paths of graphs, by the identity of their code, which each has of its own."""
+        if len(self._of_code) < len(graphs):
+            self._of_code.clear()
+
+    def of_frame(self, frame: FrameType) -> str | None:
+        """The path of the module whose method the frame runs."""
+        if (graph := self._of_code.get(id(frame.f_code))) is not None:
+            return graph[1]  # its locals are all values of the graph
+        if not frame.f_code.co_argcount or frame.f_code.co_varnames[0] != "self":
+            return None  # to ask a frame for its locals makes it keep them
+        return self._names.get(id(frame.f_locals.get("self")))
+
+
+def caller() -> FrameType | None:
+    """The frame, outside of this package, that makes the call that is being made now."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_of_package(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def here(names: ModuleNames) -> Origin:
+    """The origin of the call that is being made now."""
+    frame = caller()
+    module: str | None = None
+    while frame is not None:
+        if module is None:
+            module = names.of_frame(frame)
+        if not is_inner(frame.f_code.co_filename):
+            break
+        frame = frame.f_back
+    if frame is None:
+        return Origin(module=module or "")
+    outer: FrameType | None = frame
+    while module is None and outer is not None:
+        module = names.of_frame(outer)
+        outer = outer.f_back
+    return origin_at(frame.f_code, frame.f_lasti, module or "")
+
+
+def of_error(error: BaseException, names: ModuleNames) -> Origin:
+    """The user's line that an exception came through last; torch's own frames below it are not the user's."""
+    found = Origin()
+    step = error.__traceback__
+    while step is not None:
+        code, module = step.tb_frame.f_code, names.of_frame(step.tb_frame) or found.module
+        if not is_inner(code.co_filename):
+            found = origin_at(code, step.tb_lasti, module)
+        step = step.tb_next
+    return found
+
+
+REFUSALS = (RuntimeError, ValueError, AssertionError, IndexError, ZeroDivisionError, OverflowError)
+"""What an eager run raises for the sake of sizes; anything else is a defect of the program."""
+
+
+_MISCALL: Final = re.compile(r"[\w>]\(\) (missing \d+ required|takes (from )?\d+ )")
+
+
+def is_miscall(error: BaseException) -> bool:
+    """Has the program called a function with too many arguments, or too few? `f(*x.unbind(0))` may: how many
+    there are is a size.
+    """
+    return type(error) is TypeError and _MISCALL.search(str(error)) is not None and not is_ours(error)
+
+
+def _tracebacks(error: Exception) -> Iterator[TracebackType]:
+    """From the outermost frame that the error went through to the one that raised it."""
+    trace = error.__traceback__
+    while trace is not None:
+        yield trace
+        trace = trace.tb_next
+
+
+_TEXTS_OF_PYTHON: Final = re.compile(
+    r"reduce\(\) of empty iterable"
+    r"|expected Tensor as element \d+ in argument \d+, but got (int|float|str|bool|NoneType|Size)$"
+)
+
+
+def is_by_sizes(error: Exception) -> bool:
+    """Does a program that got here by its sizes raise this in an eager run, too, though it is of a kind that
+    refusals do not have? So it is where its own code says `raise`, where torch's tensors lack the attribute,
+    too, and where Python values stand where tensors should.
+    """
+    if isinstance(error, TypeError) and _TEXTS_OF_PYTHON.match(str(error)):
+        return True
+    if isinstance(error, AttributeError) and isinstance(error.obj, torch.Tensor):
+        return error.name is not None and not hasattr(torch.Tensor, error.name)
+    *_, last = _tracebacks(error)
+    code, context = last.tb_frame.f_code, error.__context__
+    raises = dis.opname[code.co_code[last.tb_lasti]] == "RAISE_VARARGS" and not is_inner(code.co_filename)
+    return raises and (context is None or isinstance(context, REFUSALS))
+
+
+def is_defect(error: BaseException) -> bool:
+    """Was the exception no refusal of the program, though of a kind that refusals have?
+
+    Rules refuse in their own way: whatever else comes out of rules, dims or solver is a defect of theirs. A
+    recursion too deep says nothing of sizes, and neither does torch where a symbolic size has reached it.
+    """
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    if isinstance(error, RecursionError) or "SymInt" in str(error):
+        return True
+    return frame.f_code.co_filename.startswith(_NEVER_REFUSING)
+
+
+def is_ours(error: BaseException) -> bool:
+    """Was the exception raised by this package itself?"""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return frame.f_code.co_filename.startswith(_OUR_FOLDERS)

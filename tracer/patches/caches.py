@@ -1,0 +1,57 @@
+"""Functions that remember their results (`functools.lru_cache`) forget those of a run that is no eager one.
+
+What is symbolic, or has no data, is of no use to another run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterable, Iterator
+from types import FunctionType, MethodType, ModuleType
+from typing import Any, Final
+
+from ..bytecode.origins import is_inner
+
+_CACHED: Final = type(functools.lru_cache(len))
+_WRAPPED: Final = (classmethod, staticmethod, MethodType)
+
+
+@contextlib.contextmanager
+def forgetting(sources: Iterable[ModuleType]) -> Iterator[None]:
+    """Functions of these modules that come to know more while this lasts forget all, what they knew before
+    as well: it is made again when it is asked for.
+    """
+    remembering = [function for module in sources for function in _remembering(module)]
+    before = [function.cache_info().misses for function in remembering]
+    try:
+        yield
+    finally:
+        for function, misses in zip(remembering, before, strict=True):
+            if function.cache_info().misses != misses:
+                function.cache_clear()
+
+
+@functools.cache
+def _remembering(module: ModuleType) -> tuple[Any, ...]:
+    """The functions and methods with a cache that a module of the user's defines, or has imported."""
+    if is_inner(module.__file__ or ""):
+        return ()
+    found: dict[int, Any] = {}
+    for value in vars(module).values():
+        own = isinstance(value, type) and value.__module__ == module.__name__
+        for member in (value, *(vars(value).values() if own else ())):
+            plain = member.__func__ if isinstance(member, _WRAPPED) else member  # others may raise if asked
+            found |= {id(function): function for function in _caches(plain)}
+    return tuple(found.values())
+
+
+def _caches(function: Any) -> Iterator[Any]:
+    """The function, or those that it is wrapped around."""
+    if type(function) is _CACHED:
+        yield function
+    elif isinstance(function, FunctionType):
+        for cell in function.__closure__ or ():
+            with contextlib.suppress(ValueError):  # nothing has been put there yet
+                if type(cell.cell_contents) is _CACHED:
+                    yield cell.cell_contents

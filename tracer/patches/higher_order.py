@@ -1,0 +1,139 @@
+"""torch's higher-order operators and `vmap` while a Python program is recorded.
+
+Eager torch compiles what a higher-order operator runs. While recording, the functions are called instead,
+once each, with values of the recording (`control.py`): their calls become nodes with the user's lines.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch._higher_order_ops import utils as hop_utils
+from torch._ops import HigherOrderOperator
+from torch.utils import _pytree as pytree
+
+from ...constraints.terms.formula import Formula, eq, ge
+from ..host.patches import Function, Patch, together
+from ..recorder import Recorder
+from ..values.numbers import dim_of
+from ..values.symbolic import SymbolicTensor
+from .control import CONTROL, Branch
+
+scans = importlib.import_module("torch._higher_order_ops.associative_scan")
+"""The module, whose name in the package is that of its function."""
+
+
+class _Called:
+    """The host of one call: functions are the program's own."""
+
+    def __init__(self, recording: Recorder) -> None:
+        self.recording = recording
+        self.returned: Any = None
+        """How what the last function returned is built of its leaves."""
+
+    def node(self, op: str, *args: Any) -> Any:
+        return self.recording.operator(op, args, {})
+
+    def run(self, function: Any, operands: Sequence[Any], under: Branch = None) -> tuple[Any, ...]:
+        leaves, self.returned = pytree.tree_flatten(function(*operands))
+        return tuple(leaves)
+
+    def join(self, op: str, *args: Any) -> tuple[Any, ...]:
+        result = self.recording.operator(op, args, {})
+        return result if isinstance(result, tuple) else (result,) * self.returned.num_leaves
+
+
+def entered(recording: Recorder) -> contextlib.AbstractContextManager[None]:
+    """Higher-order operators call the functions that they are given; everything is as before afterwards."""
+
+    def calling(call: Function) -> Function:
+        def run(self: HigherOrderOperator, /, *args: Any, **kwargs: Any) -> Any:
+            name: str = self.name()  # type: ignore[no-untyped-call]
+            if name not in CONTROL:
+                if any(isinstance(leaf, SymbolicTensor) for leaf in pytree.tree_leaves((args, kwargs))):
+                    recording.give_up(f"the higher-order operator {name}")
+                return call(self, *args, **kwargs)
+            host = _Called(recording)
+            results = CONTROL[name](host, *args, **kwargs)
+            return pytree.tree_unflatten(results, host.returned)
+
+        return run
+
+    def uncompiled(function: Callable[..., Any], args: Any, kwargs: Any = None) -> Any:
+        return function(*args, **(kwargs or {}))
+
+    def scan_of_batches(operator: Any, leaves: Sequence[Any], *more: Any, **options: Any) -> Any:
+        """The operator takes any number of rows at once: here all of them."""
+        if len(leaves) and bool(leaves[0].shape[0] < 2):
+            return leaves
+        host = _Called(recording)
+        combined = host.run(operator, (*leaves, *leaves))
+        return host.join("associative_scan", tuple(leaves), tuple(host.node("row", x) for x in combined))
+
+    return together((
+        Patch(HigherOrderOperator, "__call__", calling, "bodies are recorded"),
+        Patch(scans, "generic_associative_scan", lambda plain: scan_of_batches, "bodies are recorded"),
+        Patch(hop_utils, "_hop_compile_and_call", lambda plain: uncompiled, "nothing is compiled"),
+        *_vmap_by_rows(recording),
+    ))  # fmt: skip
+
+
+@contextlib.contextmanager
+def uncompiled() -> Iterator[None]:
+    """What the program has given to `torch.compile` runs as it is."""
+    if "torch._dynamo" not in sys.modules:
+        yield
+        return
+    with torch.compiler.set_stance("force_eager"):
+        yield
+
+
+@functools.cache
+def _with_vmap() -> tuple[Any, ...]:
+    """The modules that `vmap` is in."""
+    from torch._functorch import apis
+
+    return tuple(m for m in (torch, torch.func, apis) if getattr(m, "vmap", None) is apis.vmap)
+
+
+def _vmap_by_rows(recording: Recorder) -> Iterator[Patch]:
+    """`vmap(f)` calls f once, on one slice of each mapped argument, and stacks what it returns."""
+    checks: Any = importlib.import_module("torch._functorch.vmap")
+
+    def making(original: Function) -> Function:
+        def vmap(func: Any, in_dims: Any = 0, out_dims: Any = 0, *more: Any, **options: Any) -> Any:
+            def mapped(*args: Any, **kwargs: Any) -> Any:
+                if not any(isinstance(leaf, SymbolicTensor) for leaf in pytree.tree_leaves(args)):
+                    return original(func, in_dims, out_dims, *more, **options)(*args, **kwargs)
+                size, dims, leaves, spec = checks._process_batched_inputs(in_dims, args, func)
+                batch = dim_of(size)
+                if batch is None or not recording.certain(ge(batch, 1)):
+                    reason = "over no rows, vmap may refuse what it takes of one row"
+                    none: Formula = True if batch is None else eq(batch, 0)
+                    recording.generator.approximate(reason, where=none)
+                rows = [
+                    leaf if dim is None else recording.operator("row", (leaf, dim), {})
+                    for leaf, dim in zip(leaves, dims, strict=True)
+                ]
+                returned, shape = pytree.tree_flatten(func(*pytree.tree_unflatten(rows, spec), **kwargs))
+                places = checks._broadcast_to_and_flatten(out_dims, shape)
+                if places is None or not all(isinstance(part, torch.Tensor) for part in returned):
+                    recording.give_up("a result of vmap that is no tensor, or out_dims that do not fit it")
+                stacked = [
+                    part if dim is None else recording.operator("stack_rows", (part, size, dim), {})
+                    for part, dim in zip(returned, places, strict=True)
+                ]
+                return pytree.tree_unflatten(stacked, shape)
+
+            return mapped
+
+        return vmap
+
+    for module in _with_vmap():
+        yield Patch(module, "vmap", making, "rows are recorded")

@@ -1,0 +1,148 @@
+"""`int(size)` without a number, roots and products of sizes: what stands for `int` and `float`, and for
+functions of `math` and of NumPy.
+
+Python's own `int(x)` insists on a number, and a size would have to be tried value by value. `int(n // 2)`,
+`int(h / 2)` and `int(math.ceil(t / 4))` are integers that a dim can say, and so is an integer that the data
+decide, `int(index.max())`: a fresh one.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib.util
+import math
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import torch
+
+from ..values import sequences
+from ..values.numbers import Real, Size
+from ..values.symbolic import SymbolicTensor, item
+from . import named_axes
+
+ARRAYS: tuple[type, ...] = ()
+"""Arrays that hold sizes, if there is NumPy."""
+_OF_NUMPY: Mapping[str, Callable[..., Any]] = {}
+if importlib.util.find_spec("numpy") is not None:
+    from ..values import arrays, arrays_of_tensors
+
+    ARRAYS = arrays.ArrayOfSizes, arrays_of_tensors.ArrayOfTensor
+    _OF_NUMPY = {**arrays.FUNCTIONS, **arrays_of_tensors.FUNCTIONS}
+
+
+def symbolic_int(*args: Any, **kwargs: Any) -> Any:
+    """`int`, which leaves a size as it is, and cuts a fraction of sizes to a size."""
+    if len(args) == 1 and not kwargs:
+        (value,) = args
+        if type(value) is SymbolicTensor and not value.dtype.is_complex:
+            value = item(value.run, value)
+        if type(value) is Size:
+            return value
+        if type(value) is Real and value.compute is not None:
+            return value.__trunc__()
+        if type(value) in ARRAYS and value.size == 1:
+            return symbolic_int(value.item())
+        if type(value) is Real and value.compute is None:
+            return value.run.datum("int64")
+    return builtins.int(*args, **kwargs)
+
+
+def symbolic_float(*args: Any, **kwargs: Any) -> Any:
+    """`float`, which leaves what depends on sizes as it is."""
+    if len(args) == 1 and not kwargs:
+        (value,) = args
+        if type(value) is Size:
+            return value.real()
+        if type(value) is Real:
+            return value
+        if type(value) in ARRAYS and value.size == 1:
+            return symbolic_float(value.item())
+    return builtins.float(*args, **kwargs)
+
+
+def _sqrt(x: Any, /) -> Any:
+    """`math.sqrt`, which of a size is a float that knows of what it is the root."""
+    value = x.real() if type(x) is Size else x
+    if type(value) is not Real:
+        return _PLAIN["math", "sqrt"](x)
+    if value.ratio and value.ratio[1] == 1:
+        return value.root()
+    return value.through(_PLAIN["math", "sqrt"], 0.0, None)
+
+
+def _isqrt(n: Any, /) -> Any:
+    if type(n) is Size and n >= 0:
+        return math.floor(_sqrt(n))
+    return _PLAIN["math", "isqrt"](n)
+
+
+def _rising(name: str, above: float | None = None, upto: float | None = None) -> Callable[..., Any]:
+    """A function of `math` that rises, between the bounds of what it takes."""
+
+    def call(x: Any, /, *more: Any) -> Any:
+        plain = _PLAIN["math", name]
+        value = x.real() if type(x) is Size else x
+        numbers = all(type(m) in (builtins.int, float) and m > 1 for m in more)
+        if type(value) is not Real or not numbers:
+            return plain(x, *more)
+        return value.through(lambda v: plain(v, *more), above, upto)
+
+    return call
+
+
+def _pow(x: Any, y: Any, /) -> Any:
+    """`math.pow`, which is `**` of floats."""
+    value = x.real() if type(x) is Size else x
+    return value ** builtins.float(y) if type(value) is Real else _PLAIN["math", "pow"](x, y)
+
+
+def _fabs(x: Any, /) -> Any:
+    value = x.real() if type(x) is Size else x
+    return abs(value) if type(value) is Real else _PLAIN["math", "fabs"](x)
+
+
+def _gcd(*numbers: Any) -> Any:
+    """`math.gcd`, which of a size and a number is told by which divisors of the number divide the size."""
+    given = [n for n in numbers if type(n) is not Size]
+    if len(numbers) != 2 or len(given) != 1 or given == [0]:
+        return _PLAIN["math", "gcd"](*numbers)
+    (n,) = (n for n in numbers if type(n) is Size)
+    divisors = (d for d in range(abs(given[0]), 0, -1) if given[0] % d == 0)
+    return next(d for d in divisors if n % d == 0)
+
+
+def _from_numpy(array: Any, /) -> Any:
+    """`torch.from_numpy`, which takes arrays without data, too."""
+    if type(array) not in ARRAYS:
+        return _PLAIN["torch", "from_numpy"](array)
+    found = array.lowered()
+    return found if type(found) is SymbolicTensor else torch.tensor(found)
+
+
+FUNCTIONS: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
+    ("math", "sqrt"): _sqrt,
+    ("math", "isqrt"): _isqrt,
+    ("math", "gcd"): _gcd,
+    ("math", "pow"): _pow,
+    ("math", "fabs"): _fabs,
+    ("math", "log"): _rising("log", above=0.0),
+    ("math", "log2"): _rising("log2", above=0.0),
+    ("math", "log10"): _rising("log10", above=0.0),
+    ("math", "log1p"): _rising("log1p", above=-1.0),
+    ("math", "exp"): _rising("exp", upto=math.log(sys.float_info.max)),
+    ("torch", "from_numpy"): _from_numpy,
+    **{("numpy", name): function for name, function in _OF_NUMPY.items()},
+    **named_axes.FUNCTIONS,
+    **sequences.FUNCTIONS,
+}
+"""By module and name, what stands for functions that insist on numbers."""
+_PLAIN: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
+    (module, name): getattr(sys.modules[module], name) for module, name in FUNCTIONS if module in sys.modules
+}
+
+
+def plain_functions() -> Mapping[tuple[str, str], Callable[..., Any]]:
+    """Those functions themselves, as far as their modules are there."""
+    return {**_PLAIN, **named_axes.plain_functions()}

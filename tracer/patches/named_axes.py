@@ -1,0 +1,613 @@
+"""Operations on named axes, as the package einx writes them: `einx.add("b n d, s d -> (b s) n d", x, y)`.
+
+einx turns a description and the sizes at hand into Python code of torch's functions. It solves equations of
+sizes and writes sizes into the code, which takes numbers. So its functions are followed here by what they are
+documented to mean: in calls of torch's functions, those that einx itself would write, with sizes that need be
+no numbers, in a recording or in a trace of torch's. A description that is not understood here goes to einx.
+
+Axes of one name have one size, which is at least 1. Of an axis in a group, `(a b)`, it follows from the size
+of the group and of the others in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import torch
+
+from ...constraints.ir.language import Tensor, product
+from ...constraints.terms.dims import Dim, evaluate, sym
+from ...constraints.terms.formula import Formula, all_of, divides, eq, ge, holds, le
+from ...constraints.terms.rows import row_of
+from ..recorder import Recorder
+from ..values.numbers import Size, size
+from ..values.symbolic import SymbolicTensor
+
+
+class _NotFollowed(Exception):
+    """A description, or operands, that einx may take and that are not understood here."""
+
+
+# ---- descriptions
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """`a`, `[a]`, or `a...` for any number of axes."""
+
+    name: str
+    marked: bool = False
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The axes that a dim of a tensor is made of: one, or those of `(a b)`; of the number 1, none.
+
+    `a...` alone stands for a dim each of several axes, `(a...)` for one dim of them all.
+    """
+
+    axes: tuple[_Axis, ...]
+    joined: bool = True
+
+    @property
+    def is_alone(self) -> bool:
+        return len(self.axes) == 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Expression:
+    """What a description says of one tensor: a group for each dim, but `a...` for any number of them."""
+
+    groups: tuple[_Group, ...]
+
+    @property
+    def axes(self) -> tuple[_Axis, ...]:
+        return tuple(axis for group in self.groups for axis in group.axes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(axis.name for axis in self.axes)
+
+    @property
+    def marked(self) -> frozenset[str]:
+        return frozenset(axis.name for axis in self.axes if axis.marked)
+
+    @property
+    def is_apart(self) -> bool:
+        """Is there a dim for each axis, and no other?"""
+        return all(group.is_alone for group in self.groups)
+
+    def marking(self, names: Iterable[str]) -> _Expression:
+        def marked(group: _Group) -> _Group:
+            return replace(group, axes=tuple(replace(a, marked=a.name in names) for a in group.axes))
+
+        return _Expression(tuple(map(marked, self.groups)))
+
+    def without_marked(self) -> _Expression:
+        """A dim that is marked is dropped; of a group, what is marked in it."""
+        left = [replace(g, axes=tuple(a for a in g.axes if not a.marked)) for g in self.groups]
+        pairs = zip(self.groups, left, strict=True)
+        return _Expression(tuple(now for group, now in pairs if group.joined or now.axes))
+
+
+_WORD: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def _read(description: str) -> tuple[tuple[_Expression, ...], tuple[_Expression, ...] | None]:
+    """The expressions of the operands, and those of the results, if they are given."""
+    sides = description.split("->")
+    if len(sides) > 2:
+        raise _NotFollowed
+    given, *results = (tuple(map(_expression, side.split(","))) for side in sides)
+    expressions = [*given, *(results[0] if results else ())]
+    axes = {axis for expression in expressions for axis in expression.axes}
+    if len(axes) > len({axis.name for axis in axes}):
+        raise _NotFollowed  # marked here and not there, or repeated
+    if any(len({*expression.names}) < len(expression.names) for expression in expressions):
+        raise _NotFollowed  # a diagonal
+    return given, results[0] if results else None
+
+
+def _expression(text: str) -> _Expression:
+    return _Expression(tuple(_groups(text, marked=False)))
+
+
+def _groups(text: str, marked: bool) -> Iterator[_Group]:
+    for word in _words(text):
+        inner = word[1:-1]
+        if word == "1" and not marked:
+            yield _Group(())
+        elif word.startswith("(") and word.endswith(")"):
+            yield _Group(tuple(axis for group in _groups(inner, marked) for axis in group.axes))
+        elif word.startswith("[") and word.endswith("]"):
+            yield from _groups(inner, True)
+        else:
+            yield _Group((_axis(word, marked),), joined=False)
+
+
+def _axis(word: str, marked: bool) -> _Axis:
+    name, repeated = word.removesuffix("..."), word.endswith("...")
+    if repeated and name.startswith("[") and name.endswith("]"):
+        name, marked = name[1:-1], True
+    if not _WORD.fullmatch(name) and not (repeated and not name):
+        raise _NotFollowed
+    return _Axis(name or "...", marked, repeated)
+
+
+def _words(text: str) -> Iterator[str]:
+    """The parts between spaces that stand in no brackets."""
+    word, depth = "", 0
+    for letter in f"{text} ":
+        depth += (letter in "([") - (letter in ")]")
+        if letter != " " or depth > 0:
+            word += letter
+        elif word:
+            if depth < 0 or not _closes_once(word):
+                raise _NotFollowed
+            yield word
+            word = ""
+    if word:
+        raise _NotFollowed
+
+
+def _closes_once(word: str) -> bool:
+    """Is it a name, or one pair of brackets with what is in it, and not several with no space between?"""
+    open_: list[str] = []
+    for place, letter in enumerate(word):
+        if letter in "([":
+            if not open_ and place:
+                return False
+            open_.append(letter)
+        elif letter in ")]":
+            if not open_ or open_.pop() + letter not in ("()", "[]"):
+                return False
+            if not open_ and word[place + 1 :] not in ("", "..."):
+                return False
+    return not open_
+
+
+# ---- sizes
+
+
+class _Recorded:
+    """Sizes as a recording has them."""
+
+    def __init__(self, run: Recorder) -> None:
+        self.run = run
+
+    def dim(self, n: Any) -> Any:
+        return n.term if type(n) is Size else n
+
+    def size(self, dim: Dim) -> Any:
+        return size(self.run, dim)
+
+    def require(self, formula: Formula, reason: str) -> None:
+        self.run.require(formula, reason, _axis_size_error())
+
+
+class _Traced:
+    """Sizes as a trace of torch's has them, with a symbol for each."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self._names: dict[Any, str] = {}
+
+    def dim(self, n: Any) -> Any:
+        if type(n) is not torch.SymInt:
+            return n
+        name = self._names.setdefault(n.node.expr, f"n{len(self._names)}")
+        self.values.setdefault(name, n)
+        return sym(name)
+
+    def size(self, dim: Dim) -> Any:
+        return evaluate(dim, self.values)
+
+    def require(self, formula: Formula, reason: str) -> None:
+        if not holds(formula, self.values):
+            raise _axis_size_error()(reason)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call whose description has been understood: an axis for each of those that `...` stands for."""
+
+    view: _Recorded | _Traced
+    given: tuple[_Expression, ...]
+    result: _Expression
+    operands: tuple[Any, ...]
+    sizes: Mapping[str, Dim]
+    """Of each axis."""
+    needed: Sequence[tuple[Formula, str]]
+    """What einx asks of sizes, and why."""
+
+    def require(self) -> None:
+        for formula, reason in self.needed:
+            self.view.require(formula, reason)
+
+    def of_axes(self, names: Iterable[str]) -> list[Any]:
+        return [self.view.size(self.sizes[name]) for name in names]
+
+    def apart(self, place: int) -> tuple[Any, tuple[str, ...]]:
+        """An operand with a dim for each of its axes, and their names."""
+        tensor, expression = self.operands[place], self.given[place]
+        if not expression.is_apart:
+            tensor = torch.reshape(tensor, self.of_axes(expression.names))
+        return tensor, expression.names
+
+    def aligned(self, place: int, order: Sequence[str]) -> Any:
+        """An operand with its axes in this order, and a dim of size 1 for each that it does not have."""
+        if not isinstance(self.operands[place], torch.Tensor):
+            first = next(t for t in self.operands if isinstance(t, torch.Tensor))
+            number = torch.asarray(self.operands[place], device=first.device)
+            return torch.reshape(number, (1,) * len(order))
+        tensor, names = self.apart(place)
+        tensor = _permuted(tensor, names, [name for name in order if name in names])
+        if len(names) < len(order):
+            ones = (n if name in names else 1 for name, n in zip(order, self.of_axes(order), strict=True))
+            tensor = torch.reshape(tensor, [*ones])
+        return tensor
+
+    def finished(self, tensor: Any, order: Sequence[str]) -> Any:
+        """The result, of a tensor that has some of its axes in this order."""
+        names = self.result.names
+        tensor = _permuted(tensor, order, [name for name in names if name in order])
+        if len(order) < len(names):
+            every = self.of_axes(names)
+            ones = (n if name in order else 1 for name, n in zip(names, every, strict=True))
+            tensor = torch.broadcast_to(torch.reshape(tensor, [*ones]), every)
+        if not self.result.is_apart:
+            products = (product([self.sizes[a.name] for a in group.axes]) for group in self.result.groups)
+            tensor = torch.reshape(tensor, [self.view.size(n) for n in products])
+        return tensor
+
+
+def _permuted(tensor: Any, names: Sequence[str], order: Sequence[str]) -> Any:
+    return tensor if [*names] == [*order] else torch.permute(tensor, [names.index(name) for name in order])
+
+
+def _call(
+    description: str,
+    given: tuple[_Expression, ...],
+    result: _Expression,
+    operands: tuple[Any, ...],
+    parameters: Mapping[str, Any],
+) -> _Call:
+    view = _view(operands, parameters)
+    shapes = [_shape(operand, view) for operand in operands]
+    if len(shapes) != len(given):
+        raise _NotFollowed
+    counts = _counts(given, shapes)
+    spread = tuple(_spread(expression, counts) for expression in given)
+    into = _spread(result, counts)
+    if any(len(e.groups) != len(shape) for e, shape in zip(spread, shapes, strict=True)):
+        raise _NotFollowed
+    pairs = zip(spread, shapes, strict=True)
+    dims = [pair for e, shape in pairs for pair in zip(e.groups, shape, strict=True)]
+    sizes, needed = _solved(description, dims, _parameters(parameters, (*given, result), view))
+    if not {*into.names} <= sizes.keys():
+        raise _NotFollowed
+    return _Call(view, spread, into, operands, sizes, needed)
+
+
+def _view(operands: tuple[Any, ...], parameters: Mapping[str, Any]) -> _Recorded | _Traced:
+    values = (*operands, *parameters.values())
+    run = next((v.run for v in values if type(v) in (SymbolicTensor, Size)), None)
+    return _Traced() if run is None else _Recorded(run)
+
+
+def _shape(operand: Any, view: _Recorded | _Traced) -> Sequence[Dim]:
+    if type(operand) is SymbolicTensor:
+        if isinstance(operand.value, Tensor) and not any(row_of(dim) for dim in operand.value.shape):
+            return operand.value.shape
+    elif isinstance(operand, torch.Tensor):
+        sizes: Any = operand.shape  # where it has been written into, they may be symbolic
+        return [*map(view.dim, sizes)]
+    elif type(operand) in (int, float, bool):
+        return ()
+    raise _NotFollowed
+
+
+def _parameters(
+    given: Mapping[str, Any], expressions: Iterable[_Expression], view: _Recorded | _Traced
+) -> dict[str, Dim]:
+    """The sizes of axes that the call tells by name; what names no axis is nothing to einx."""
+    axes = {axis.name: axis for expression in expressions for axis in expression.axes}
+    found = {}
+    for name, value in given.items():
+        if name in _OPTIONS or type(value) not in (int, Size, torch.SymInt):
+            raise _NotFollowed
+        if name in axes:
+            if axes[name].repeated:
+                raise _NotFollowed
+            found[name] = view.dim(value)
+    return found
+
+
+_OPTIONS: Final = frozenset("backend graph keepdims".split())
+
+
+def _counts(given: Iterable[_Expression], shapes: Iterable[Sequence[Dim]]) -> dict[str, int]:
+    """How many axes each `...` stands for."""
+    found: dict[str, int] = {}
+    for expression, shape in zip(given, shapes, strict=True):
+        several = [g.axes[0].name for g in expression.groups if not g.joined and g.axes[0].repeated]
+        if len(several) > 1:
+            raise _NotFollowed
+        for name in several:
+            count = len(shape) - len(expression.groups) + 1
+            if count < 0 or found.setdefault(name, count) != count:
+                raise _NotFollowed
+    return found
+
+
+def _spread(expression: _Expression, counts: Mapping[str, int]) -> _Expression:
+    """The expression with as many axes in the place of `...` as it stands for."""
+    if not {axis.name for axis in expression.axes if axis.repeated} <= counts.keys():
+        raise _NotFollowed
+    groups: list[_Group] = []
+    for group in expression.groups:
+        axes = tuple(one for axis in group.axes for one in _several(axis, counts))
+        groups += [_Group(axes)] if group.joined else [_Group((axis,), joined=False) for axis in axes]
+    return _Expression(tuple(groups))
+
+
+def _several(axis: _Axis, counts: Mapping[str, int]) -> Iterator[_Axis]:
+    if not axis.repeated:
+        yield axis
+        return
+    for place in range(counts[axis.name]):
+        yield _Axis(f"{axis.name}.{place}", axis.marked)
+
+
+_GREATEST: Final = 2**31 - 1
+"""einx takes the sizes that a call tells it by name for integers of 32 bits."""
+
+
+def _solved(
+    description: str, dims: list[tuple[_Group, Dim]], parameters: Mapping[str, Dim]
+) -> tuple[dict[str, Dim], list[tuple[Formula, str]]]:
+    """The sizes of the axes, and what has to hold so that these are the sizes, each with the reason.
+
+    A dim is the product of its axes. Where one of them is not known yet, it is the dim divided by the rest.
+    """
+    sizes, needed = {**parameters}, []
+    for name, n in parameters.items():
+        needed.append((all_of((ge(n, 1), le(n, _GREATEST))), f"{n} is no size of the axis {name}"))
+    while dims:
+        ready = [(g, d) for g, d in dims if sum(axis.name not in sizes for axis in g.axes) <= 1]
+        if not ready:
+            raise _NotFollowed  # several sizes may do
+        group, dim = min(ready, key=lambda pair: len(pair[0].axes))
+        dims.remove((group, dim))
+        whole = product([sizes[axis.name] for axis in group.axes if axis.name in sizes])
+        missing = [axis.name for axis in group.axes if axis.name not in sizes]
+        for name in missing:
+            sizes[name] = found = dim // whole
+            needed.append((ge(found, 1), f"{found} is no size of the axis {name}"))
+        fits = divides(whole, dim) if missing else eq(whole, dim)
+        axes = " ".join(axis.name for axis in group.axes) or "1"
+        told = f"a multiple of {whole}" if missing else whole
+        needed.append((fits, f"in {description!r} {axes} is {told}, and the tensor has {dim} there"))
+    return sizes, needed
+
+
+# ---- operations
+
+
+def _elementwise(name: str, count: int | None) -> Callable[..., Any]:
+    """Elements of axes of one name go together; what has no such axis is repeated along it."""
+
+    def apply(description: str, *operands: Any, **parameters: Any) -> Any:
+        given, results = _read(description)
+        result = results[0] if results is not None else _whole(given)
+        if (results and len(results) > 1) or any(e.marked for e in (*given, result)):
+            raise _NotFollowed
+        if len(given) < 2 or len(given) != (count or len(given)):
+            raise _NotFollowed
+        numbers = [o for o in operands if not isinstance(o, torch.Tensor)]
+        tensors = [o for o in operands if isinstance(o, torch.Tensor)]
+        if numbers and name not in COMPARING.values() and _matters_how_taken(numbers, tensors):
+            raise _NotFollowed
+        call = _call(description, given, result, operands, parameters)
+        named = {axis for expression in call.given for axis in expression.names}
+        order = [axis for axis in call.result.names if axis in named]
+        if len(order) < len(named) or (numbers and not order):
+            raise _NotFollowed
+        call.require()
+        function = getattr(torch, name)
+        values = [call.aligned(place, order) for place in range(len(operands))]
+        found = function(*values) if count else functools.reduce(function, values)
+        return call.finished(found, order)
+
+    return apply
+
+
+def _matters_how_taken(numbers: Iterable[Any], tensors: Iterable[torch.Tensor]) -> bool:
+    """Is it another dtype that comes out where einx makes tensors of the numbers? It makes none where every
+    axis has one element.
+    """
+    dtype = functools.reduce(torch.promote_types, (tensor.dtype for tensor in tensors), torch.bool)
+    one = torch.empty(1, dtype=dtype)
+    return any(torch.result_type(one, n) != torch.result_type(one, torch.asarray([n])) for n in numbers)
+
+
+def _whole(given: tuple[_Expression, ...]) -> _Expression:
+    """The one expression that has the axes of all others."""
+    every = {name for expression in given for name in expression.names}
+    whole = {expression for expression in given if {*expression.names} == every}
+    if len(whole) != 1:
+        raise _NotFollowed
+    return whole.pop()
+
+
+def _reduction(name: str) -> Callable[..., Any]:
+    """What is marked is reduced, or what the result does not have."""
+
+    def apply(description: str, operand: Any, **parameters: Any) -> Any:
+        given, results = _read(description)
+        if len(given) != 1 or (results is not None and (len(results) != 1 or results[0].marked)):
+            raise _NotFollowed
+        expression = given[0]
+        if not expression.marked and results:
+            expression = expression.marking({*expression.names} - {*results[0].names})
+        result = results[0] if results else expression.without_marked()
+        call = _call(description, (expression,), result, (operand,), parameters)
+        reduced = call.given[0].marked
+        names = call.given[0].names
+        order = [axis for axis in names if axis not in reduced]
+        axes = tuple(place for place, axis in enumerate(names) if axis in reduced)
+        if not axes or not {*order} <= {*call.result.names} or (len(axes) > 1 and name == "prod"):
+            raise _NotFollowed
+        call.require()
+        tensor, _ = call.apart(0)
+        return call.finished(getattr(torch, name)(tensor, dim=axes[0] if len(axes) == 1 else axes), order)
+
+    return apply
+
+
+def _along_axis(name: str) -> Callable[..., Any]:
+    """What is marked is what the function runs along."""
+
+    def apply(description: str, operand: Any, **parameters: Any) -> Any:
+        given, results = _read(description)
+        result = (results or given)[0]
+        if len(given) != 1 or (results is not None and len(results) != 1) or not given[0].marked:
+            raise _NotFollowed
+        call = _call(description, given, result, (operand,), parameters)
+        names = call.given[0].names
+        axes = [place for place, axis in enumerate(names) if axis in call.given[0].marked]
+        if len(axes) != 1 or call.result.marked != call.given[0].marked:
+            raise _NotFollowed
+        if not {*names} <= {*call.result.names}:
+            raise _NotFollowed
+        call.require()
+        tensor, _ = call.apart(0)
+        return call.finished(getattr(torch.nn.functional, name)(tensor, dim=axes[0]), names)
+
+    return apply
+
+
+def _id(description: str, *operands: Any, **parameters: Any) -> Any:
+    """One tensor, with its dims taken apart, put together, in another order, repeated."""
+    given, results = _read(description)
+    if len(given) != 1 or results is None or len(results) != 1 or given[0].marked or results[0].marked:
+        raise _NotFollowed
+    call = _call(description, given, results[0], operands, parameters)
+    if not {*call.given[0].names} <= {*call.result.names}:
+        raise _NotFollowed
+    call.require()
+    return call.finished(*call.apart(0))
+
+
+def _dot(description: str, *operands: Any, **parameters: Any) -> Any:
+    """Products are summed along the axes that two tensors have and the result has not."""
+    given, results = _read(description)
+    if len(given) < 2 or results is None or len(results) != 1 or results[0].marked:
+        raise _NotFollowed
+    marked = {axis for expression in given for axis in expression.marked}
+    call = _call(description, given, results[0], operands, parameters)
+    counts = Counter(axis for expression in call.given for axis in expression.names)
+    summed = {axis for axis in counts if axis not in call.result.names}
+    named = {axis for expression in call.given for axis in expression.marked}
+    if (marked and named != summed) or any(counts[axis] != 2 for axis in summed):
+        raise _NotFollowed
+    if not all(isinstance(o, torch.Tensor) for o in operands) or len(counts) > len(_LETTERS):
+        raise _NotFollowed
+    call.require()
+    letters = dict(zip(counts, _LETTERS, strict=False))
+    order = [axis for axis in call.result.names if axis in counts]
+    tensors = [call.apart(place) for place in range(len(operands))]
+    texts = ["".join(letters[axis] for axis in axes) for axes in (*(names for _, names in tensors), order)]
+    equation = f"{','.join(texts[:-1])}->{texts[-1]}"
+    return call.finished(torch.einsum(equation, *(tensor for tensor, _ in tensors)), order)
+
+
+_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
+COMPARING: Final = {"equal": "eq", "not_equal": "ne"} | {
+    name: name for name in "less less_equal greater greater_equal".split()
+}
+REDUCTIONS: Final = {"max": "amax", "min": "amin"} | {
+    name: name for name in "sum mean var std prod count_nonzero any all logsumexp".split()
+}
+"""einx's name of a function, and torch's."""
+FOLDED: Final = "add multiply logaddexp logical_and logical_or maximum minimum".split()
+"""Of any number of operands, one after the other."""
+BINARY: Final = "subtract true_divide floor_divide divide".split()
+
+_FOLLOWED: Final[Mapping[str, Callable[..., Any]]] = {
+    **{name: _elementwise(name, None) for name in FOLDED},
+    **{name: _elementwise(name, 2) for name in BINARY},
+    **{name: _elementwise(of_torch, 2) for name, of_torch in COMPARING.items()},
+    "where": _elementwise("where", 3),
+    **{name: _reduction(of_torch) for name, of_torch in REDUCTIONS.items()},
+    **{name: _along_axis(name) for name in ("softmax", "log_softmax")},
+    "id": _id,
+    "dot": _dot,
+}
+
+
+# ---- what stands for the functions of einx
+
+
+def plain_functions() -> Mapping[tuple[str, str], Callable[..., Any]]:
+    """The functions themselves, by module and name, once the program has imported einx."""
+    return _plain() if "einx" in sys.modules else {}
+
+
+@functools.cache
+def _plain() -> Mapping[tuple[str, str], Callable[..., Any]]:
+    return {("einx", name): getattr(sys.modules["einx"], name) for name in _FOLLOWED}
+
+
+def _is_recorded(value: Any) -> bool:
+    return type(value) in (SymbolicTensor, Size)
+
+
+def _is_traced(value: Any) -> bool:
+    """Is it a size of a trace, or a tensor with one?"""
+    sizes = value.shape if isinstance(value, torch.Tensor) else (value,)
+    return any(type(n) is torch.SymInt for n in sizes)
+
+
+def _stand_in(name: str, is_symbolic: Callable[[Any], bool]) -> Callable[..., Any]:
+    """What stands for a function of einx: in calls with something symbolic, what is followed of them."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        symbolic = any(map(is_symbolic, (*args, *kwargs.values())))
+        if symbolic and args and isinstance(args[0], str):
+            with contextlib.suppress(_NotFollowed):
+                return _FOLLOWED[name](*args, **kwargs)
+        return _plain()["einx", name](*args, **kwargs)
+
+    return call
+
+
+FUNCTIONS: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
+    ("einx", name): _stand_in(name, _is_recorded) for name in _FOLLOWED
+}
+"""By module and name, what stands for a function,"""
+TRACED: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
+    ("einx", name): _stand_in(name, _is_traced) for name in _FOLLOWED
+}
+"""and what does so in a trace of torch's."""
+
+
+@functools.cache
+def _axis_size_error() -> type[Exception]:
+    """einx's own error, told in our words."""
+    error = sys.modules["einx"].errors.AxisSizeError
+    return type(error.__name__, (error,), {"__init__": Exception.__init__, "__module__": error.__module__})
+
+
+def refusals() -> tuple[type[Exception], ...]:
+    """What einx raises where sizes do not fit."""
+    return (sys.modules["einx"].errors.AxisSizeError,) if plain_functions() else ()

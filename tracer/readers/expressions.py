@@ -1,0 +1,448 @@
+"""Expressions over sizes as torch writes them, as dims and formulas: text is never evaluated.
+
+An exported program has two kinds. Sizes are in sympy's constructor notation, `Add(Symbol('s0', integer=True),
+Integer(1))`; guards are Python, `L['x'].size()[0] % 2 == 0`. Both are translated to the notation of dims and
+read again by its grammar, whose bounds on length, depth and growth hold for hostile text, too.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from math import inf, isfinite
+from typing import Final, TypeAlias
+
+from ...constraints.terms.dims import Dim
+from ...constraints.terms.formula import Formula
+from ...constraints.terms.formula_text import parse_formula
+from ...constraints.terms.intervals import Ranges, interval
+from ...constraints.terms.syntax import DimSyntaxError, parse_dim
+
+MAX_LENGTH: Final = 100_000
+MAX_DEPTH: Final = 150
+
+
+class NotRead(ValueError):
+    """An expression that has no exact counterpart among dims and formulas, or is none at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A true division, which is no dim; rounding makes it one."""
+
+    over: str
+    under: str
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A square root, which is no dim; rounding makes it one."""
+
+    of: str
+
+
+Text: TypeAlias = "str | Ratio | Root"
+"""A translated expression."""
+
+
+# ---- what both notations share
+
+
+def _infix(symbol: str) -> Callable[..., str]:
+    return lambda *args: f"({f' {symbol} '.join(map(_whole, args))})"
+
+
+def _pair(symbol: str) -> Callable[..., str]:
+    return lambda left, right: f"({_whole(left)} {symbol} {_whole(right)})"
+
+
+def _call(name: str) -> Callable[..., str]:
+    return lambda *args: f"{name}({', '.join(map(_whole, args))})"
+
+
+def _whole(text: Text) -> str:
+    if isinstance(text, Ratio):
+        raise NotRead("a fraction of sizes is no size")
+    if isinstance(text, Root):
+        raise NotRead("a root of sizes is no size")
+    return text
+
+
+def _product(*factors: Text) -> Text:
+    """Fractions multiply as such; integers among themselves."""
+    if not any(isinstance(factor, Ratio) for factor in factors):
+        return _infix("*")(*factors)
+    parts = [f if isinstance(f, Ratio) else Ratio(_whole(f), "1") for f in factors]
+    return Ratio(_infix("*")(*(p.over for p in parts)), _infix("*")(*(p.under for p in parts)))
+
+
+def _decimal(number: float) -> Ratio:
+    """A float as the fraction that it is; one by which sizes below 2**32 are multiplied exactly."""
+    over, under = number.as_integer_ratio() if isfinite(number) else (0, inf)
+    if abs(over) > 1 << 20 or under > 1 << 20:
+        raise NotRead(f"{number} is a float that products with sizes are rounded for")
+    return Ratio(f"({over})", f"({under})")
+
+
+def _ratio(over: Text, under: Text) -> Ratio:
+    """(a / 2**j) / (b / 2**k) is a*2**k / (b*2**j): a division by a power of two rounds nothing."""
+    (a, i), (b, k) = map(_scaled, (over, under))
+    return Ratio(a if k == "(1)" else f"({a} * {k})", b if i == "(1)" else f"({b} * {i})")
+
+
+def _scaled(value: Text) -> tuple[str, str]:
+    """An expression as a whole one and the power of two that it is divided by."""
+    if not isinstance(value, Ratio):
+        return _whole(value), "(1)"
+    under = _dim(value.under)
+    if not isinstance(under, int) or under < 1 or under & (under - 1):
+        raise NotRead("a fraction of fractions is rounded twice")
+    return value.over, f"({under})"
+
+
+def _compared(one: Text, operator: str, other: Text) -> str:
+    """a / 2**j < b / 2**k is a*2**k < b*2**j: a division by a power of two rounds nothing.
+
+    a / b < n is a < n*b where b is positive: a fraction that is not n is not rounded to it as long as n*b is
+    below 2**53, so for an n up to 2**10.
+    """
+    if not isinstance(one, Ratio) and not isinstance(other, Ratio):
+        return f"{_whole(one)} {operator} {_whole(other)}"
+    if isinstance(one, Ratio) and (number := _small(other)) is not None:
+        return _multiplied(one, operator, number)
+    if isinstance(other, Ratio) and (number := _small(one)) is not None:
+        return _multiplied(other, _TURNED[operator], number)
+    (a, i), (b, k) = map(_scaled, (one, other))
+    return f"{a} * {k} {operator} {b} * {i}"
+
+
+def _small(value: Text) -> int | None:
+    """The integer, if it is a small one."""
+    over, under = (value.over, value.under) if isinstance(value, Ratio) else (_whole(value), "(1)")
+    number = re.fullmatch(r"\((-?\d{1,4})\)", over)
+    return int(number[1]) if number and under == "(1)" and abs(int(number[1])) <= 1 << 10 else None
+
+
+def _multiplied(fraction: Ratio, operator: str, number: int) -> str:
+    """`fraction operator number` without a fraction: what is multiplied by a negative number turns around."""
+    over, under = fraction.over, fraction.under
+    positive, negative = (f"{over} {side} {number}*{under}" for side in (operator, _TURNED[operator]))
+    return f"({under} > 0 and {positive} or {under} < 0 and {negative})"
+
+
+_TURNED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
+"""Comparisons as they read from the other side."""
+
+
+def _floor(value: Text) -> str:
+    if isinstance(value, Root):
+        return f"isqrt({value.of})"
+    return f"({value.over} // {value.under})" if isinstance(value, Ratio) else value
+
+
+def _ceil(value: Text) -> str:
+    return f"(-((-{value.over}) // {value.under}))" if isinstance(value, Ratio) else _whole(value)
+
+
+def _round(value: Text) -> str:
+    """The nearest integer, the even one of two: q = (2a + b)//2b, less 1 where it is odd and 2b | 2a + b."""
+    if not isinstance(value, Ratio):
+        return _whole(value)
+    doubled, under = f"(2*{value.over} + {value.under})", f"(2*{value.under})"
+    nearest = f"({doubled} // {under})"
+    return f"({nearest} - ({nearest} % 2)*(1 - min(1, {doubled} % {under})))"
+
+
+def _power(base: Text, exponent: Text) -> Text:
+    """`n**0.5` is a root."""
+    return Root(_whole(base)) if exponent == _decimal(0.5) else _pair("**")(base, exponent)
+
+
+def _truncate(value: Text, ranges: Ranges) -> str:
+    """Rounding towards zero is rounding down where neither side is negative."""
+    if isinstance(value, Ratio):
+        sides = (_dim(value.over), _dim(value.under))
+        if any(interval(side, ranges)[0] < 0 for side in sides):
+            raise NotRead("a quotient that may be negative is rounded towards zero")
+    return _floor(value)
+
+
+def _dim(text: str) -> Dim:
+    try:
+        return parse_dim(text)
+    except DimSyntaxError as error:
+        raise NotRead(str(error)) from None
+
+
+def _formula(text: str) -> Formula:
+    try:
+        return parse_formula(text)
+    except DimSyntaxError as error:
+        raise NotRead(str(error)) from None
+
+
+# ---- sympy's constructors
+
+_CONSTRUCTORS: Final[Mapping[str, Callable[..., Text]]] = {
+    "Add": _infix("+"),
+    "Mul": _product,
+    "Pow": _pair("**"),
+    "PowByNatural": _pair("**"),
+    "FloatPow": _power,
+    "OpaqueUnaryFn_sqrt": lambda part: Root(_whole(part)),
+    "FloorDiv": _pair("//"),
+    "CleanDiv": _pair("//"),
+    "Mod": _pair("%"),
+    "PythonMod": _pair("%"),
+    "IntTrueDiv": _ratio,
+    "FloatTrueDiv": _ratio,
+    "FloorToInt": _floor,
+    "CeilToInt": _ceil,
+    "RoundToInt": _round,
+    "Min": _call("min"),
+    "Max": _call("max"),
+    "Identity": _whole,
+    "ToFloat": _whole,
+    "Equality": _pair("=="),
+    "Unequality": _pair("!="),
+    "GreaterThan": _pair(">="),
+    "LessThan": _pair("<="),
+    "StrictGreaterThan": _pair(">"),
+    "StrictLessThan": _pair("<"),
+    "And": _infix("and"),
+    "Or": _infix("or"),
+    "Not": lambda part: f"(not {_whole(part)})",
+}
+_SREPR = re.compile(
+    r"\s*(?:(?P<name>[A-Za-z_]\w*)|(?P<int>-?\d+)|(?P<string>'[A-Za-z_]\w*')|(?P<decimal>'-?\d{1,20}\.\d{1,20}')"
+    r"|(?P<op>[(),=]))"
+)
+
+
+class _Srepr:
+    """Reads one text in sympy's constructor notation."""
+
+    def __init__(self, text: str) -> None:
+        if len(text) > MAX_LENGTH:
+            raise NotRead(f"an expression of {len(text)} characters")
+        self.ranges: dict[str, tuple[int | float, int | float]] = {}
+        """What the text says of its symbols: `positive=True`."""
+        self._tokens: list[tuple[str, str]] = []
+        at = 0
+        while match := _SREPR.match(text, at):
+            self._tokens.append((str(match.lastgroup), match[str(match.lastgroup)]))
+            at = match.end()
+        if text[at:].strip():
+            raise NotRead(f"no expression of sympy's: {text[at : at + 30]!r}")
+        self._tokens.append(("end", ""))
+        self._at = 0
+        self._depth = 0
+
+    def read(self) -> str:
+        text = _whole(self._expression())
+        self._expect("")
+        return text
+
+    def _next(self) -> tuple[str, str]:
+        token = self._tokens[self._at]
+        self._at = min(self._at + 1, len(self._tokens) - 1)
+        return token
+
+    def _expect(self, text: str) -> None:
+        if (found := self._next()[1]) != text:
+            raise NotRead(f"{text or 'the end'!r} was expected, not {found!r}")
+
+    def _expression(self) -> Text:
+        kind, name = self._next()
+        if kind != "name":
+            raise NotRead(f"the name of a constructor was expected, not {name!r}")
+        if name in ("true", "false"):
+            return name.capitalize()
+        self._expect("(")
+        if name == "Integer":
+            value = self._literal("int")
+            self._expect(")")
+            return f"({value})"
+        if name == "Symbol":
+            return self._symbol()
+        if name == "Float":
+            return self._float()
+        build = self._truncate if name == "TruncToInt" else _CONSTRUCTORS.get(name)
+        if build is None:
+            raise NotRead(f"{name} has no counterpart among dims")
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise NotRead(f"more than {MAX_DEPTH} levels of nesting")
+        args = [self._expression()]
+        while (token := self._next()[1]) == ",":
+            args.append(self._expression())
+        if token != ")":
+            raise NotRead(f"')' was expected, not {token!r}")
+        self._depth -= 1
+        try:
+            return build(*args)
+        except TypeError:
+            raise NotRead(f"{name} of {len(args)} arguments") from None
+
+    def _truncate(self, value: Text) -> str:
+        return _truncate(value, self.ranges)
+
+    def _float(self) -> Ratio:
+        """`'0.5', precision=53)`."""
+        number = float(self._literal("decimal")[1:-1])
+        for text in (",", "precision", "=", "53", ")"):
+            self._expect(text)
+        return _decimal(number)
+
+    def _literal(self, kind: str) -> str:
+        found, text = self._next()
+        if found != kind:
+            raise NotRead(f"a literal was expected, not {text!r}")
+        return text
+
+    def _symbol(self) -> str:
+        """`'s0', positive=True, integer=True)`."""
+        name = self._literal("string")[1:-1]
+        while (token := self._next()[1]) == ",":
+            assumption = self._literal("name")
+            self._expect("=")
+            if (assumption, self._literal("name")) == ("positive", "True"):
+                self.ranges[name] = (1, float("inf"))
+        if token != ")":
+            raise NotRead(f"')' was expected, not {token!r}")
+        return name
+
+
+@lru_cache(maxsize=4096)
+def dim_of(srepr: str) -> Dim:
+    """The dim that sympy's constructor notation writes. Raises NotRead."""
+    return _dim(_Srepr(srepr).read())
+
+
+@lru_cache(maxsize=4096)
+def formula_of(srepr: str) -> Formula:
+    """The formula that sympy's constructor notation writes. Raises NotRead."""
+    return _formula(_Srepr(srepr).read())
+
+
+# ---- guards
+
+_BINARY: Final[Mapping[type[ast.operator], Callable[..., Text]]] = {
+    ast.Add: _pair("+"),
+    ast.Sub: _pair("-"),
+    ast.Mult: _product,
+    ast.FloorDiv: _pair("//"),
+    ast.Mod: _pair("%"),
+    ast.Pow: _power,
+    ast.Div: _ratio,
+}
+_COMPARE: Final[Mapping[type[ast.cmpop], str]] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+}
+
+Source: TypeAlias = Callable[[tuple[str | int, ...], int | None], Dim]
+"""`(path, axis)` -> the size of the input at the path along the axis; with no axis, the input's own value."""
+
+
+def guard(text: str, source: Source, ranges: Ranges) -> Formula:
+    """The formula that a guard of an exported program states; `source` knows its inputs. Raises NotRead."""
+    if len(text) > MAX_LENGTH:
+        raise NotRead(f"a guard of {len(text)} characters")
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+        return _formula(_whole(_Guard(source, ranges).read(tree.body)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise error if isinstance(error, NotRead) else NotRead(f"no Python: {type(error).__name__}") from None
+
+
+class _Guard:
+    """Walks the tree of a guard. Whatever is not expected there ends in NotRead."""
+
+    def __init__(self, source: Source, ranges: Ranges) -> None:
+        self.source, self.ranges = source, ranges
+
+    def read(self, node: ast.expr) -> Text:
+        match node:
+            case ast.Constant(value=bool(truth)):
+                return str(truth)
+            case ast.Constant(value=int(number)) if number.bit_length() <= 1024:
+                return f"({number})"
+            case ast.Constant(value=float(number)):
+                return _decimal(number)
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="torch"), attr="sym_float"), args=[arg], keywords=[]
+            ):
+                return _whole(self.read(arg))
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="torch"), attr="_sym_sqrt"), args=[arg], keywords=[]
+            ):
+                return Root(_whole(self.read(arg)))
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return f"(-{_whole(self.read(operand))})"
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return f"(not {_whole(self.read(operand))})"
+            case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _BINARY:
+                return _BINARY[type(operator)](self.read(left), self.read(right))
+            case ast.BoolOp(op=operator, values=values):
+                return _infix("and" if isinstance(operator, ast.And) else "or")(*map(self.read, values))
+            case ast.Compare(left=left, ops=operators, comparators=others):
+                return self._comparison(left, operators, others)
+            case ast.Call(func=ast.Name(id="round"), args=[arg], keywords=[]):
+                return _round(self.read(arg))
+            case ast.Call(func=ast.Name(id="min" | "max" as extremum), args=args, keywords=[]) if args:
+                return _call(extremum)(*map(self.read, args))
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="math"), attr="trunc" | "floor" | "ceil" as rounding),
+                args=[arg],
+                keywords=[],
+            ):
+                return self._rounded(rounding, self.read(arg))
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id="math"), attr="isqrt"), args=[arg], keywords=[]
+            ):
+                return f"isqrt({_whole(self.read(arg))})"
+            case ast.Subscript(
+                value=ast.Call(func=ast.Attribute(value=tensor, attr="size"), args=[], keywords=[]),
+                slice=ast.Constant(value=int(axis)),
+            ):
+                return f"({self.source(_path(tensor), axis)})"
+            case ast.Subscript():
+                return f"({self.source(_path(node), None)})"
+        raise NotRead(f"a guard with {type(node).__name__}")
+
+    def _rounded(self, how: str, value: Text) -> str:
+        if how == "trunc":
+            return _truncate(value, self.ranges)
+        return _floor(value) if how == "floor" else _ceil(value)
+
+    def _comparison(self, left: ast.expr, operators: list[ast.cmpop], others: list[ast.expr]) -> str:
+        sides, parts = [self.read(side) for side in (left, *others)], []
+        for operator, (one, other) in zip(operators, itertools.pairwise(sides), strict=True):
+            if type(operator) not in _COMPARE:
+                raise NotRead(f"a guard with {type(operator).__name__}")
+            parts.append(_compared(one, _COMPARE[type(operator)], other))
+        return f"({' and '.join(parts)})"
+
+
+def _path(node: ast.expr) -> tuple[str | int, ...]:
+    """`L['batch']['b'][0]` -> ("batch", "b", 0)."""
+    match node:
+        case ast.Name(id="L"):
+            return ()
+        case ast.Subscript(value=inner, slice=ast.Constant(value=str(key) | int(key))):
+            return (*_path(inner), key)
+    raise NotRead("a guard on something that is no input")
+
+
+def shown(text: str) -> str:
+    """A guard as a person would write it: `L['x'].size()[0]` is `x.shape[0]`."""
+    return re.sub(r"L\['(\w+)'\]", r"\1", text).replace(".size()[", ".shape[")

@@ -1,0 +1,1 @@
+"""The recorder, and what it keeps of a program's state."""

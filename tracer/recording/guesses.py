@@ -1,0 +1,54 @@
+"""Branches that sizes decide in a way that is not followed: both ways are taken, as of a branch on data.
+
+That is an approximation only if it matters which of them is taken.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...constraints.ir.program import Ref
+from ...constraints.ir.system import Answer, Oracle, Path
+from ...constraints.terms.formula import Formula
+
+
+def without_idle(
+    paths: Sequence[Path], guessed: Mapping[int, frozenset[int]], oracle: Oracle
+) -> list[Path]:
+    """The paths without the notes of guesses that make no difference, where all ways of the same sizes say
+    the same.
+
+    `guessed` has the nodes of the guesses of each path, by its place.
+    """
+    if not any(guessed.values()):
+        return [*paths]
+    ways: dict[Formula, list[Path]] = defaultdict(list)
+    for path in paths:
+        ways[path.premise].append(path)
+    idle = {premise for premise, group in ways.items() if _say_the_same(group, oracle)}
+    return [
+        replace(path, notes=tuple(n for n in path.notes if n.node not in guessed.get(place, ())))
+        if path.premise in idle
+        else path
+        for place, path in enumerate(paths)
+    ]
+
+
+def _say_the_same(paths: Sequence[Path], oracle: Oracle) -> bool:
+    """Do paths with one premise require and return the same?"""
+    first, *others = map(_returned, paths)
+    if any(other != first for other in others):
+        return False
+    required = [{c.formula for c in path.constraints if c.formula is not True} for path in paths]
+    common = set.intersection(*required)
+    given = (paths[0].premise, *common)
+    more = set.union(*required) - common
+    return all(formula is not False and oracle.decide(formula, given) is Answer.ALWAYS for formula in more)
+
+
+def _returned(path: Path) -> Any:
+    results = [path.values[out.id] if isinstance(out, Ref) else out for _, out in path.program.outputs]
+    return path.end.how, [name for name, _ in path.program.outputs], results, path.unbacked

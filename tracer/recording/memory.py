@@ -1,0 +1,227 @@
+"""Which tensors of a program share memory, and where in it they begin.
+
+A view begins where the tensor does that it is a view of, or at the element that it begins with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any, Final
+
+from msgspec import structs
+
+from ...constraints.contents.following import with_elements
+from ...constraints.contents.writing import written_through
+from ...constraints.engine.memory import strides_of
+from ...constraints.ir.language import UNTRACKED, Affine, Elements, Ellipses, Layout, Slice, Tensor, Value
+from ...constraints.ir.program import Node
+from ...constraints.rules.elementwise import CONVERSIONS
+from ...constraints.rules.reach import POINTWISE
+from ...constraints.terms.dims import Dim, Term, maximum, minimum
+from ...constraints.terms.rows import place_of
+from ..values.symbolic import Memory, SymbolicTensor
+
+_SAME_START: Final = frozenset(
+    """
+    alias detach view view_as expand expand_as broadcast_to permute transpose t T mT H mH adjoint movedim
+    moveaxis swapaxes swapdims squeeze unsqueeze unflatten unfold atleast_1d atleast_2d atleast_3d
+    """.split()
+)
+_PERHAPS: Final = CONVERSIONS.keys() | frozenset(
+    """
+    reshape reshape_as contiguous flatten ravel to type type_as cpu to_dense conj resolve_conj resolve_neg
+    positive dropout alpha_dropout feature_dropout feature_alpha_dropout dropout1d dropout2d dropout3d einsum
+    """.split()
+)
+"""What gives back the tensor itself, or a view of it, where that is what is asked for."""
+SHAPING: Final = frozenset("reshape reshape_as flatten ravel".split())
+_CONVERTING: Final = CONVERSIONS.keys() | frozenset("to type type_as".split())
+_DROPPING: Final = frozenset(
+    "dropout alpha_dropout feature_dropout feature_alpha_dropout dropout1d dropout2d dropout3d".split()
+)
+_PARTS: Final = frozenset(
+    "split split_with_sizes chunk tensor_split unsafe_chunk unsafe_split unsafe_split_with_sizes".split()
+)
+_WITHIN: Final = frozenset("select narrow slice getitem".split())
+_ANYWHERE: Final = frozenset(
+    "as_strided as_strided_ diagonal real imag view_as_real view_as_complex hsplit vsplit dsplit".split()
+)
+_EACH: Final = frozenset({"meshgrid", "broadcast_tensors"})
+"""Operators of several tensors, each of whose results lies in the memory of the one at its place."""
+VIEWS: Final = _SAME_START | _PERHAPS | _PARTS | _WITHIN | _ANYWHERE | _EACH | {"unbind"}
+"""Operators whose results lie in the memory of their first argument, or of one argument each."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View(Memory):
+    """A result of an operator on a tensor of this memory: which of its results, beside the others."""
+
+    source: Memory
+    input: Tensor
+    node: Node
+    place: int
+    results: tuple[Value, ...]
+
+    def whole(self) -> Memory:
+        return self.source.whole()
+
+    def written(self, other: SymbolicTensor, part: Value) -> Elements:
+        if other.memory is not self.source or not isinstance(part, Tensor) or len(self.results) > 1:
+            return UNTRACKED
+        before = other.value
+        assert isinstance(before, Tensor)
+        return written_through(before, self.node.op, dict(self.node.args), part, _is_plainly_at_least)
+
+    def begin(self) -> tuple[Memory, Dim | None]:
+        memory, start = self.source.begin()
+        result = self.results[self.place]
+        if not isinstance(result, Tensor) or result.dtype != self.input.dtype:
+            return memory, None
+        if start is None:
+            return memory, None
+        if self.node.op in ("as_strided", "as_strided_"):
+            offset = dict(self.node.args).get("storage_offset")
+            return memory, start if offset is None else offset if isinstance(offset, int | Term) else None
+        within = self._within(result)
+        return memory, None if within is None else start + within
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether the result is certain to have memory of its own."""
+        return self.given_back is False
+
+    @property
+    def given_back(self) -> bool | None:
+        """Whether the result is the tensor itself or all of it in another shape, of an operator that gives
+        back that or a copy; None where that is not known, and for all others.
+        """
+        result = self.results[self.place]
+        if self.node.op not in _PERHAPS or not isinstance(result, Tensor):
+            return None
+        return _gives_back(self.node.op, {**dict(self.node.args), "input": self.input}, result)
+
+    def _within(self, result: Tensor) -> Dim | None:
+        """Where the result begins in the tensor."""
+        op, input, strides = self.node.op, self.input, strides_of(self.input)
+        named = {**dict(self.node.args), "input": input}
+        if op in _SAME_START or op in _EACH:
+            return 0
+        if op in _PERHAPS:
+            return 0 if self.given_back else None
+        if strides is None or place_of(input.shape) is not None:
+            return None
+        if op in _PARTS or op == "unbind":
+            dim = named.get("dim", 0)
+            if not isinstance(dim, int):
+                return None
+            before = self.results[: self.place]
+            sizes = [r.shape[dim] if op in _PARTS else 1 for r in before if isinstance(r, Tensor)]
+            return sum(sizes[1:], sizes[0]) * strides[dim] if sizes else 0
+        if op == "diagonal":
+            return _diagonal(named, strides, result)
+        if op not in _WITHIN:
+            return None
+        start: Dim = 0
+        for axis, stride in enumerate(strides):  # as many elements along each axis as lie before the first
+            along = Affine(0, ((axis - len(strides), 1),))
+            ramp = structs.replace(input, dtype="int64", elements=along)
+            bare = structs.replace(result, dtype="int64", elements=None)
+            found = with_elements(op, {**named, "input": ramp}, bare, _is_plainly_at_least, _is_given)
+            if not isinstance(found, Tensor) or not isinstance(found.elements, Affine):
+                return None
+            start = start + found.elements.start * stride
+        return start
+
+
+def _is_plainly_at_least(dim: Dim, bound: int) -> bool:
+    return isinstance(dim, int) and dim >= bound
+
+
+def _is_given(tensor: Tensor) -> bool:
+    return False
+
+
+def _gives_back(op: str, named: Mapping[str, Any], result: Tensor) -> bool | None:
+    """Whether the result is the operand or a view of it (True), or has memory of its own (False)."""
+    input = named["input"]
+    if op in SHAPING or op == "contiguous":
+        if "memory_format" in named:
+            return None
+        # What is no view is a contiguous copy; of what is contiguous there is a view.
+        return True if input.layout is Layout.CONTIGUOUS or isinstance(result.layout, tuple) else None
+    if op in _CONVERTING:
+        if None in (input.dtype, result.dtype):
+            return None
+        same = input.dtype == result.dtype
+        return None if same and ("memory_format" in named or "copy" in named) else same
+    if op in _DROPPING:
+        return named.get("train", named.get("training", True)) is False or None
+    if op in ("positive", "resolve_conj", "resolve_neg", "cpu"):
+        return True if input.dtype and not input.dtype.startswith("complex") else None
+    return None
+
+
+def _diagonal(named: Mapping[str, Any], strides: Sequence[Dim], result: Tensor) -> Dim | None:
+    """A diagonal above the main one begins so many columns to the right, one below so many rows down; one
+    without elements where the matrix does.
+    """
+    offset, rows, columns = (named.get(key, at) for key, at in (("offset", 0), ("dim1", 0), ("dim2", 1)))
+    if not (isinstance(offset, int) and isinstance(rows, int) and isinstance(columns, int)):
+        return None
+    step = strides[columns] if offset > 0 else strides[rows]
+    return abs(offset) * step * minimum(1, maximum(0, result.shape[-1]))
+
+
+def is_view(op: str, arguments: Mapping[str, Any]) -> bool:
+    """Do the results lie in the memory of arguments? What tensors pick does not."""
+    if op not in VIEWS:
+        return False
+    index = arguments.get("index") if op == "getitem" else ()
+    parts = index if isinstance(index, tuple) else (index,)
+    return all(map(is_plain, parts))
+
+
+def is_plain(item: Any) -> bool:
+    return item is None or (isinstance(item, int | Term | Slice | Ellipses) and not isinstance(item, bool))
+
+
+def remember(node: Node, given: Sequence[Any], value: Any, results: Any) -> None:
+    """Notes of the results of a view, as the program gets them, that they lie in the memory of its input: the
+    first of what is given, which was of this value.
+    """
+    parts = results if isinstance(results, list | tuple) else (results,)
+    values = tuple(part.value if isinstance(part, SymbolicTensor) else None for part in parts)
+    sources: Iterable[tuple[Any, Any]] = repeat((given[0] if given else None, value))
+    if node.op in _EACH:
+        several = given[0] if len(given) == 1 and isinstance(given[0], list | tuple) else given
+        sources = ((source, getattr(source, "value", None)) for source in several)
+    for place, (part, (source, before)) in enumerate(zip(parts, sources, strict=False)):
+        both = isinstance(source, SymbolicTensor) and isinstance(part, SymbolicTensor)
+        if both and (part is not source or node.op == "as_strided_") and isinstance(before, Tensor):
+            view = View(source.memory, before, node, place, values)
+            if not view.is_copy:
+                part.memory = view
+
+
+OWNING: Final = (POINTWISE - VIEWS - {"broadcast_tensors", "dist", "alias"}) | frozenset(
+    """
+    clone zeros ones full empty rand randn randint arange linspace eye new_zeros new_ones new_full new_empty
+    cat stack mm bmm matmul addmm baddbmm linear softmax log_softmax sum mean amax amin index_select gather
+    layer_norm rms_norm repeat copy where cumsum pad embedding conv1d conv2d conv3d
+    """.split()
+)
+"""Operators whose results, where they are laid out without gaps, fill a memory of their own."""
+
+
+STRIDING: Final = frozenset("as_strided as_strided_ as_strided_copy as_strided_scatter".split())
+"""Operators that reach any element of the memory."""
+
+
+def storage(tensor: Any) -> tuple[Dim, Dim] | None:
+    """How many elements the memory of a tensor has room for, and where in it the tensor begins."""
+    if not isinstance(tensor, SymbolicTensor):
+        return None
+    owner, start = tensor.memory.begin()
+    return None if owner.extent is None or start is None else (owner.extent, start)

@@ -1,0 +1,183 @@
+"""What torch refuses to write into memory that tensors of a program share: what it reads from another part
+of the same memory (`x[1:] += x[:-1]`), or where several elements lie at one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...constraints.engine.generate import Generator
+from ...constraints.engine.memory import Region, clash, meets, require_apart
+from ...constraints.engine.overlap import ITERATED, OUT, Overlap, refused
+from ...constraints.ir.language import Layout, Slice, Tensor, Value, tensors
+from ...constraints.ir.program import Node, Origin
+from ...constraints.terms.dims import Dim
+from ...constraints.terms.formula import Formula, all_of, any_of, eq, ne, negate
+from ..values.symbolic import Memory, SymbolicTensor
+from .fallback import leaves
+from .memory import SHAPING, View, is_plain, is_view
+
+
+def require_no_overlap(
+    generator: Generator,
+    op: str,
+    written: Any,
+    arguments: Mapping[str, Any],
+    given: tuple[Any, ...],
+    into: Value | None = None,
+) -> None:
+    """Requires what torch requires of the memory that a call writes into: in place, where what the tensor
+    itself has to be has been asked for already, or `into` an `out=`, this being the result.
+    """
+    if isinstance(written, list | tuple):
+        for one in written:
+            require_no_overlap(generator, op, one, arguments, given, into)
+        return
+    if not isinstance(written, SymbolicTensor) or not isinstance(written.value, Tensor):
+        return
+    out = into is not None
+    if out:
+        _require_apart(generator, op, written.value, into)
+    if written.value.layout is Layout.UNKNOWN and isinstance(written.memory, View):
+        generator.approximate(
+            f"{op} writes into a view of which several elements may lie at one place", "accept"
+        )
+    owner, start = written.memory.begin()
+    read = [leaf for leaf in leaves(given) if isinstance(leaf, SymbolicTensor)]
+    del read[next(place for place, tensor in enumerate(read) if tensor is written)]
+    for tensor in read:
+        if tensor.memory.begin()[0] is not owner or not isinstance(tensor.value, Tensor):
+            continue
+        place = Region(tensor.value, tensor.memory.begin()[1])
+        if op == "setitem":
+            overlapping = _assigned(generator, written, tensor, place, arguments)
+        else:
+            name = _parameter(arguments, tensor.value, tensor is written or out)
+            checked, region = refused(op, name, out), Region(written.value, start)
+            if _itself(tensor.memory) is _itself(written.memory):
+                overlapping = {Overlap.PART: False, Overlap.ANY: True}.get(checked)
+                if op == "cat" and tensor.value.rank == 1:  # vectors without elements are skipped
+                    overlapping = meets(place, place)
+            elif isinstance(into, Tensor) and op not in ITERATED:
+                overlapping = _resized(checked, region, place, into)
+            else:
+                overlapping = _overlapping(checked, region, place)
+        if overlapping is None:
+            generator.approximate(
+                f"{op} reads memory that it writes into, which torch may refuse", "accept"
+            )
+        else:
+            reason = f"{op} writes into memory of which it reads another part, {tensor.value}"
+            generator.require(negate(overlapping), reason)
+        if tensor is written and isinstance(into, Tensor):
+            reason = f"{op} reads its `out=` {written.value}, which must have the shape of {into}"
+            if into.rank == written.value.rank:
+                generator.require(_of_one_shape(into, written.value), reason)
+            else:  # resized before it is read: that may leave its elements where they are
+                generator.approximate(reason)
+
+
+def _itself(memory: Memory) -> Memory:
+    """The memory of a tensor as it was before the tensor was given back as it is (`x.contiguous()`)."""
+    while isinstance(memory, View) and memory.node.op not in SHAPING and memory.given_back:
+        memory = memory.source
+    return memory
+
+
+def _overlapping(checked: Overlap, written: Region, read: Region, seated: bool = False) -> Formula | None:
+    """Whether the two overlap in the way that an operator refuses; None where that is not known."""
+    match checked:
+        case Overlap.NOTHING:
+            return False
+        case Overlap.ANY:
+            return meets(written, read)
+        case Overlap.PART:
+            return clash(written, read, seated)
+    return None
+
+
+def _of_one_shape(a: Tensor, b: Tensor) -> Formula:
+    return a.rank == b.rank and all_of(map(eq, a.shape, b.shape))
+
+
+def _resized(checked: Overlap, written: Region, read: Region, result: Tensor) -> Formula | None:
+    """Likewise of an `out=` that is resized, to be contiguous, before torch looks at what it overlaps."""
+    fits = _of_one_shape(result, written.tensor)
+    before = _overlapping(checked, written, read)
+    after = _overlapping(checked, Region(Tensor(result.shape, result.dtype), written.start), read)
+    if fits is True or before is None or after is None:
+        return before if fits is True else None
+    return any_of((all_of((fits, before)), all_of((negate(fits), after))))
+
+
+def _assigned(
+    generator: Generator,
+    written: SymbolicTensor,
+    read: SymbolicTensor,
+    place: Region,
+    arguments: Mapping[str, Any],
+) -> Formula | None:
+    """Whether `written[index] = value` is refused for what it reads, the value or a tensor of the index."""
+    target, begin = _part(generator, written, arguments["index"])
+    if not isinstance(target, Tensor):
+        return None
+    is_value = arguments["value"] is read.value
+    if is_value and _is_that_part(read.memory, written.memory, arguments["index"]):
+        return False
+    if is_view("getitem", arguments):
+        if isinstance(target.layout, tuple) and 0 in target.layout:
+            return None  # what is written where it lies already is not looked at
+        return _overlapping(Overlap.PART, Region(target, begin), place, seated=True)
+    overlapping = _overlapping(_of_index(arguments["index"], is_value), Region(target, begin), place)
+    same = _itself(read.memory) is _itself(written.memory)
+    if overlapping is None or not same or target.shape != place.tensor.shape:
+        return overlapping
+    # It is the same tensor, also without elements, unless leading dims of 1 are dropped.
+    return any_of((overlapping, *(ne(n, 1) for n in target.shape[:1])))
+
+
+def _is_that_part(memory: Memory, whole: Memory, index: Value) -> bool:
+    """Whether a tensor is `whole[index]` itself, as it is where Python has written `x[index] += y`."""
+    if not isinstance(memory, View) or memory.node.op != "getitem":
+        return False
+    return memory.source is whole and dict(memory.node.args).get("index") == index
+
+
+def _require_apart(generator: Generator, op: str, out: Tensor, result: Value) -> None:
+    """No two elements of an `out=` lie at one place; not known of operators that are not in the table, and
+    where it may be resized before.
+    """
+    fits = isinstance(result, Tensor) and _of_one_shape(result, out) is True
+    if op in ITERATED or (op in OUT and fits):
+        require_apart(generator, op, out, {})
+    elif isinstance(out.layout, tuple) and 0 in out.layout:
+        generator.approximate(
+            f"whether {op} writes where several elements lie at one place is not known", "accept"
+        )
+
+
+def _parameter(arguments: Mapping[str, Any], value: Tensor, first: bool) -> str:
+    """The parameter that a tensor is the argument of, or is among; `first` if it may be the first one."""
+    for name, argument in [*arguments.items()][0 if first else 1 :]:
+        if any(part is value for part in tensors(argument)):
+            return name
+    return ""
+
+
+def _of_index(index: Value, is_value: bool) -> Overlap:
+    """What `x[index] = y` refuses of y, and of the tensors of the index: masks are looked at otherwise."""
+    masks = any(t.dtype in ("bool", "uint8", None) for t in tensors(index))
+    return Overlap.UNKNOWN if masks or not (is_value or isinstance(index, tuple | Tensor)) else Overlap.ANY
+
+
+def _part(generator: Generator, tensor: SymbolicTensor, index: Value) -> tuple[Any, Dim | None]:
+    """The part of a tensor that `tensor[index] = …` writes into, and where in its memory that begins. What
+    index tensors pick is chosen from all there is along their dims.
+    """
+    assert isinstance(tensor.value, Tensor)
+    items = index if isinstance(index, tuple) else (index,)
+    bare = tuple(item if is_plain(item) else Slice() for item in items)
+    _, part = generator.call("getitem", (tensor.value, bare), {})
+    node = Node("getitem", (("index", bare),), (), Origin())
+    return part, View(tensor.memory, tensor.value, node, 0, (part,)).begin()[1]

@@ -1,0 +1,1394 @@
+"""Records what a Python program does to tensors, without running a kernel: the rules are the kernels.
+
+A run calls the target with tensors that have no data. Each call of a torch function arrives in `_Mode`, goes
+to its rule and becomes a node with the user's line. torch's Python-level composites (`F.interpolate`,
+`nn.LSTM.forward`) are entered, so the calls that are recorded are those that reach torch's C++ side. A branch
+on sizes that the oracle cannot decide forks: the run goes one way, and another run, which repeats its
+decisions up to there, goes the other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import inspect
+import math
+import numbers
+import sys
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import BuiltinFunctionType, CodeType, FrameType, ModuleType
+from typing import Any, Literal, NoReturn
+
+import torch
+from msgspec import structs
+from torch.overrides import TorchFunctionMode
+
+from ...constraints.contents.writing import assigned
+from ...constraints.engine.collector import collector_at_rest
+from ...constraints.engine.generate import BadRules, Generator, RuleFailed, Rules
+from ...constraints.engine.known import Known
+from ...constraints.engine.lifting import bounded
+from ...constraints.ir.language import (
+    UNTRACKED,
+    Dots,
+    Dyn,
+    Dynamic,
+    Layout,
+    Note,
+    Number,
+    Proportion,
+    Quotient,
+    Slice,
+    Tensor,
+    Value,
+    tensors,
+)
+from ...constraints.ir.opnames import canonical, is_in_place
+from ...constraints.ir.program import Argument, Node, Origin, Program, Ref
+from ...constraints.ir.spec import Declared, Spec
+from ...constraints.ir.system import Answer, Condition, End, Oracle, Path, System
+from ...constraints.rules.reach import POINTWISE
+from ...constraints.terms.dims import Dim, Term, evaluate, symbols
+from ...constraints.terms.formula import Formula, all_of, eq, free_symbols, ge, holds, le, negate
+from ...constraints.terms.intervals import interval
+from ...constraints.terms.rows import Deeper
+from ..bytecode.handlers import is_guarded
+from ..bytecode.origins import (
+    REFUSALS,
+    ModuleNames,
+    caller,
+    here,
+    is_by_sizes,
+    is_defect,
+    is_miscall,
+    is_ours,
+    of_error,
+)
+from ..bytecode.spread import SpeltOut, Spread
+from ..host.alone import alone
+from ..host.model_state import ModelState, Modules, submodules
+from ..host.patches import Patch, together
+from ..patches import autocast
+from ..patches.caches import forgetting
+from ..patches.chosen_modules import chosen_modules
+from ..patches.higher_order import entered, uncompiled
+from ..patches.integers import ARRAYS
+from ..patches.stand_ins import AnotherSource, calls_builtins, sources_of, symbolic_builtins
+from ..recorder import Recorder
+from ..summaries.loops import Loop, Loops
+from ..summaries.merging import Calls, MergedCall
+from ..summaries.plans import NotSummarised, Plans, Site, Written
+from ..values.keys import MOST, beside
+from ..values.numbers import Real, Size, returned, size
+from ..values.random import DRAWN, drawn_by_python, is_drawn
+from ..values.real_tensors import dtype_name, value_of, with_numbers
+from ..values.sequences import (
+    COUNTED,
+    SEVERAL,
+    Lazy,
+    Repeated,
+    counted,
+    iterate,
+    joined,
+    lazy,
+    physical,
+    settled,
+    times,
+)
+from ..values.symbolic import (
+    ABOUT_DATA,
+    OPERATOR_ATTRIBUTES,
+    QUESTIONS,
+    Memory,
+    RowSizes,
+    Sizes,
+    SymbolicTensor,
+    Within,
+    answer,
+)
+from ..values.texts import Message, matters
+from .fallback import estimated
+from .guesses import without_idle
+from .held import Held
+from .memory import OWNING, STRIDING, is_view, remember, storage
+from .overlaps import require_no_overlap
+from .repeats import PLAIN_TENSORS, Answered, Call, Slot
+from .surroundings import seed, surroundings_kept
+from .writes import LENDING, RESHAPING, Writes, is_assigned
+
+MAX_PATHS = 1024
+MANY_PATHS = 32
+"""With more paths than this the ways of calls are merged."""
+FEW = 8
+"""The greatest divisor whose values are told apart."""
+MAX_VALUES = 16
+"""How many values of a size that is needed as a number are tried on paths of their own."""
+
+_NOT_AGAIN = "the program does not do the same when it is run again"
+
+
+class TargetError(Exception):
+    """The target cannot be called as the spec says, or fails for a reason that is no matter of sizes."""
+
+
+class GaveUp(BaseException):
+    """The run cannot go on. Not an Exception: a model's own `except Exception` must not swallow it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a run decided at a branch; `value` is the number that was tried, where one was needed."""
+
+    taken: bool
+    forced: bool
+    value: int | None = None
+    asked: Formula | None = None  # None for a branch on data
+
+
+@alone
+def record(
+    target: Callable[..., Any],
+    spec: Spec,
+    rules: Rules,
+    oracle: Oracle,
+    *,
+    max_paths: int = MAX_PATHS,
+    budget_s: float = 30.0,
+    ways: float | None = None,
+    along: Mapping[str, int] | None = None,
+    progress: Callable[[int], None] | None = None,
+    held: Held | None = None,
+) -> tuple[System, list[str]]:
+    """All paths of the target over the domain, and the names of model attributes that a run assigned.
+
+    Raises TargetError where the spec does not fit the target's parameters, or where the target fails on every
+    path for a reason that is no matter of sizes. What the oracle does not decide within the bounds on paths
+    and seconds leaves the system incomplete. Where there are more paths than `ways` (32), the ways of calls
+    may become one. `along`: the one path that these sizes take, and no other. `held`: what the target holds,
+    where that is known. All of it is left as it was.
+    """
+    bind(target, spec.inputs, lambda declared: declared)
+    with surroundings_kept(), (held or Held(target)).lent(copied=False) as aliases:
+        return _recorded(target, spec, rules, oracle, aliases, max_paths, budget_s, ways, along, progress)
+
+
+def _recorded(
+    target: Callable[..., Any],
+    spec: Spec,
+    rules: Rules,
+    oracle: Oracle,
+    held: Sequence[torch.Tensor],
+    max_paths: int,
+    budget_s: float,
+    ways: float | None,
+    along: Mapping[str, int] | None,
+    progress: Callable[[int], None] | None,
+) -> tuple[System, list[str]]:
+    """`record`, of a target whose tensors may be written into, as long as that is undone."""
+    started = time.monotonic()
+    with collector_at_rest():
+        modules = submodules(target)
+        state, subject, plans = ModelState(target, modules), Subject.of(target, modules, held), Plans()
+    plans.spelt_out = set()
+    pending: list[tuple[Decision, ...]] = [()]
+    paths: list[Path] = []
+    changed: dict[str, None] = {}
+    incomplete = ""
+    limits: dict[str, tuple[int, Origin]] = {}
+    guessed: dict[int, frozenset[int]] = {}
+    first = spec
+    while pending:
+        if not paths:
+            first = spec
+        if len(paths) >= max_paths or (paths and time.monotonic() - started > budget_s):
+            incomplete = (
+                f"{len(pending)} ways through the program were not looked at, after {len(paths)} paths"
+            )
+            break
+        until = started + budget_s * (1 if paths else 2)
+        seed()
+        run = Recording(subject, spec, rules, oracle, pending.pop(), plans, until, along)
+        try:
+            with collector_at_rest():
+                paths.append(run.run())
+            guessed[len(paths) - 1] = frozenset(run.guessed)
+            pending.extend(run.forks)
+            if (run.is_narrowed and pending) or (run.is_astray and run.spec is not first):
+                pending, paths = [()], []
+        except Deeper as wanted:
+            run.deepen(wanted)
+            pending, paths = [()], []
+        except AnotherSource as found:
+            subject = dataclasses.replace(subject, sources=(*subject.sources, found.module))
+            pending, paths = [()], []
+        except NotSummarised as failed:
+            plans.change(failed)
+            pending, paths = [()], []
+        except SpeltOut as found:
+            plans.spelt_out = {*(plans.spelt_out or ()), found.site}
+            pending, paths = [()], []
+        else:
+            if not plans.merging and len(paths) + len(pending) > (MANY_PATHS if ways is None else ways):
+                plans.merging = True
+                pending, paths = [()], []
+        finally:
+            run.close()
+        spec = run.spec
+        limits.update(run.limits)
+        changed.update(dict.fromkeys(state.restore()))
+        if progress:
+            progress(len(paths))
+    paths = without_idle(paths, guessed, oracle)
+    paths[:1] = [dataclasses.replace(p, notes=(*p.notes, *_limits(limits))) for p in paths[:1]]
+    return System(spec.domain, tuple(paths), incomplete), list(changed)
+
+
+def _limits(limits: Mapping[str, tuple[int, Origin]]) -> Iterator[Note]:
+    for name, (most, where) in limits.items():
+        told = f"{name} is looked at up to rank {most}: {where} needs every dim of it"
+        yield Note("bounded-rank", told, -1)
+
+
+def bind(
+    target: Callable[..., Any], inputs: Sequence[Declared], build: Callable[[Declared], Any]
+) -> inspect.BoundArguments:
+    """The target's arguments as the spec declares them, each leaf made by `build`.
+
+    Raises TargetError, naming the target's parameters, where the two do not fit.
+    """
+    function = target.forward if isinstance(target, torch.nn.Module) else target
+    roots: dict[str, Any] = {}
+    for declared in inputs:
+        _place(roots, declared, build(declared))
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # a builtin (`torch.relu`): its arguments are given in the order of the spec
+        return inspect.signature(lambda *given: None).bind(*roots.values())
+    takes = ", ".join(signature.parameters) or "no arguments"
+    if not any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()):
+        for name in roots.keys() - signature.parameters.keys():
+            raise TargetError(f"the target has no parameter {name!r}; it takes ({takes})")
+    kinds = {name: p.kind for name, p in signature.parameters.items() if name in roots}
+    by_place: list[Any] = [inspect.Parameter.POSITIONAL_ONLY]
+    if inspect.Parameter.VAR_POSITIONAL in kinds.values():  # `*rest` comes after all that stands before it
+        by_place.append(inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    positional: list[Any] = []
+    named = dict(roots)
+    for name, kind in kinds.items():
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            rest = named.pop(name)
+            positional.extend(rest if isinstance(rest, list) else [rest])
+        elif kind in by_place:
+            positional.append(named.pop(name))
+    try:
+        return signature.bind(*positional, **named)
+    except TypeError as error:
+        raise TargetError(f"the inputs do not fit the target: {error}; it takes ({takes})") from None
+
+
+def _place(roots: dict[str, Any], declared: Declared, value: Any) -> None:
+    """Puts a value at its path: a string step makes a dict, an integer step a list."""
+    holder: Any = roots
+    path = declared.path
+    for step, following in zip(path, (*path[1:], None), strict=True):
+        if isinstance(holder, list):
+            holder.extend([None] * (int(step) + 1 - len(holder)))
+            inside = holder[int(step)]
+        else:
+            inside = holder.get(step)
+        if following is None:
+            inside = value
+        elif inside is None:
+            inside = [] if isinstance(following, int) else {}
+        holder[step] = inside
+        holder = inside
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The target with what every run of it needs to know, found by walking through its modules once."""
+
+    target: Callable[..., Any]
+    device: torch.device
+    """Where the model's parameters are; a program without any runs on the CPU."""
+    names: ModuleNames
+    parameters: Mapping[int, str]
+    """Names of parameters and buffers, by identity."""
+    tensors: tuple[torch.Tensor, ...]
+    """The parameters and buffers, and whatever else the program holds."""
+    sources: tuple[ModuleType, ...]
+    """The Python modules that its code lives in."""
+    nothing: Known = field(default_factory=Known)
+    """Where every run starts from: what one of them has asked of rules, the others need not ask."""
+
+    @classmethod
+    def of(
+        cls,
+        target: Callable[..., Any],
+        modules: Modules | None = None,
+        others: Sequence[torch.Tensor] = (),
+    ) -> Subject:
+        """`others`: tensors that the program holds, as parameters, buffers or elsewhere."""
+        names: dict[int, str] = {}
+        owned: list[torch.Tensor] = []
+        device: torch.device | None = None
+        modules = submodules(target) if modules is None else modules
+        held: list[tuple[str, Mapping[str, torch.Tensor | None]]]
+        held = [(path, module._parameters) for path, module in modules if module._parameters]
+        held += [(path, module._buffers) for path, module in modules if module._buffers]
+        for path, kept in held:
+            for name, tensor in kept.items():
+                if tensor is not None:
+                    names.setdefault(id(tensor), f"{path}.{name}" if path else name)
+                    owned.append(tensor)
+                    device = device or tensor.device
+        owned += (tensor for tensor in others if id(tensor) not in names)
+        device = device or torch.device("cpu")
+        sources = tuple(sources_of(target, modules))
+        return cls(target, device, ModuleNames(target, modules), names, tuple(owned), sources)
+
+
+def _over(*args: Any) -> NoReturn:
+    raise RuntimeError("this run is over")
+
+
+class Recording(Recorder):
+    """One run along one path."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        spec: Spec,
+        rules: Rules,
+        oracle: Oracle,
+        decided: tuple[Decision, ...],
+        plans: Plans,
+        until: float = math.inf,
+        along: Mapping[str, int] | None = None,
+    ) -> None:
+        generator = Generator(
+            rules,
+            spec.domain,
+            count=self._count,
+            chooser=self.truth,
+            deeper=self._deeper,
+            nothing=subject.nothing,
+        )
+        super().__init__(spec.domain, oracle, generator)
+        self.subject, self.spec = subject, spec
+        self.device, self.names = subject.device, subject.names
+        self.kernels = "cpu" if subject.device.type == "meta" else subject.device.type
+        """The type of the device whose kernels run the program; of a model without data the CPU."""
+        self.generator.on_cpu = self.kernels == "cpu"
+        self.loops: Loops = Loops(self, plans)
+        self.calls: Calls = Calls(self, isinstance(subject.target, torch.nn.Module))
+        self.decided = decided
+        self.until = until
+        """When no new branch is taken any more, by the monotonic clock: a `while` may have no end of them."""
+        self.along = along
+        """The sizes whose way is taken; None where all ways are."""
+        self.forks: list[tuple[Decision, ...]] = []
+        self._over = False
+        self._catching = False
+        """Is what an operator requires looked at that is called where its refusal would be caught?"""
+        self._warns = _warnings()
+        """What becomes of warnings when the run begins."""
+        self._stopped: BaseException | None = None
+        """Why the run has to end, whatever the program catches."""
+        self._made: list[Decision] = []
+        self.overwritten: dict[int, tuple[torch.Tensor, SymbolicTensor]] = {}
+        """Real tensors that the program has written into, each with what stands for it since, by identity."""
+        self._storages: dict[int, tuple[Any, Memory]] = {}
+        """What real tensors lie in that the program has written into, by identity."""
+        self._constants: dict[int, tuple[weakref.ref[torch.Tensor], Site]] = {}
+        """By identity, constants that the program has made, and the call that made each."""
+        self.constants_written = False
+        """Has a tensor of constants been written into? Then so may others, of which it is a view."""
+        self.turns: list[Condition] = []
+        """The branches in calls whose ways are merged."""
+        self.guessed: list[int] = []
+        """The nodes that stand for branches which sizes decide in a way that is not followed."""
+        self.keys: dict[Dim, Dim] = {}
+        """Sizes that were keys, each with the first of those that are equal to it."""
+        self.hashed: dict[CodeType, dict[Dim, None]] = {}
+        """Sizes that were keys, by the code that hashed them."""
+        self.limits: dict[str, tuple[int, Origin]] = {}
+        """Ranks that are looked at up to a bound, and for whose sake."""
+        self.is_narrowed = False
+        """Was a rank bounded after a branch was taken? Then there may be fewer ways to begin with."""
+        self.spelt_out = plans.spelt_out
+        """Where shapes of unknown length are spelt out, though they are written out in a call."""
+        self.spread: Spread | None = None
+        """What is on its way into such a call."""
+        self.is_astray = False
+        """Did it not get to what it was to decide? So it may be where less of a row was declared before."""
+
+    def close(self) -> None:
+        """Lets go of the target and its weights, and of what refers back to the run, so that all of it goes
+        with the last who uses it: no collection has to find it.
+        """
+        self.subject = dataclasses.replace(self.subject, target=_over)
+        self.real.clear()
+        self.generator.count = self.generator.chooser = self.generator.deeper = None
+        self.loops.close()
+        self.calls.close()
+
+    # ---- rows
+
+    def _deeper(self, wanted: Deeper) -> None:
+        """Declares more of the rows and goes on; a loop that is being summarised starts everything again."""
+        if self.loops.summarising is not None or self.loops.supposing or self.loops.calls:
+            raise self.stopping(wanted)
+        self.deepen(wanted)
+
+    def deepen(self, wanted: Deeper) -> None:
+        """Declares more of the rows, for this run and those after it."""
+        self.is_narrowed |= bool(wanted.bounded) and not all(made.forced for made in self._made)
+        self.limits.update((name, (most, here(self.names))) for name, most in wanted.bounded.items())
+        self.declare(self.domain.deepened(wanted))
+        self.spec = dataclasses.replace(self.spec, domain=self.domain)
+        self.oracle.domain = self.domain
+
+    # ---- one run
+
+    def run(self) -> Path:
+        """Calls the target once and tells what happened."""
+        end = End()
+        outputs: list[tuple[str, Argument]] = []
+        target = self.subject.target
+        bound = bind(target, self.spec.inputs, self._input)
+        drawn = drawn_by_python()
+        try:
+            with (
+                _entering_composites(),
+                entered(self),
+                forgetting(self.subject.sources),
+                chosen_modules(self),
+                symbolic_builtins(self.subject.sources, self.loops.ranges),
+                uncompiled(),
+                self.calls.followed(),
+                _Mode(self),
+            ):
+                try:
+                    result = target(*bound.args, **bound.kwargs)
+                finally:
+                    self.raise_stopped()
+            outputs = list(self._outputs(result))
+        except BadRules:
+            raise
+        except GaveUp as reason:
+            end = End("gave-up", str(reason), of_error(reason, self.names))
+        except REFUSALS as error:
+            told = f"{type(error).__name__}: {error}"
+            how: Literal["raised", "gave-up"] = "gave-up" if is_defect(error) else "raised"
+            who = "the recorder failed: " if is_ours(error) and how == "gave-up" else ""
+            end = End(how, who + told, of_error(error, self.names))
+        except Exception as error:  # noqa: BLE001 (the target is the user's code)
+            # Whatever else a user's program raises is told, with its line, as no matter of sizes, unless they
+            # have brought it there. What a loop hands on has none of the attributes that the program has set.
+            by_sizes = any(made.asked is not None and not made.forced for made in self._made)
+            by_sizes &= not (isinstance(error, AttributeError) and self.loops.ended)
+            how = "raised" if is_miscall(error) or (by_sizes and is_by_sizes(error)) else "gave-up"
+            who = "the recorder failed: " if is_ours(error) and how == "gave-up" else ""
+            end = End(how, f"{who}{type(error).__name__}: {error}", of_error(error, self.names))
+        finally:
+            failure = self.loops.finish()
+        if failure is not None:
+            raise failure
+        if self.spread is not None:
+            raise SpeltOut(self.spread.site)
+        if end.how != "gave-up" and len(self._made) < len(self.decided):
+            end = End("gave-up", _NOT_AGAIN)
+        self.is_astray = end.reason == _NOT_AGAIN
+        self._over = True
+        said = self.generator.said
+        if drawn_by_python() != drawn:
+            said.notes.append(Note("approximate", DRAWN, -1))
+        return Path(
+            Program(tuple(self.inputs), tuple(self.nodes), tuple(outputs), tuple(self.iterations)),
+            self.values,
+            tuple(said.constraints),
+            tuple(said.notes),
+            tuple(self.conditions),
+            end,
+            tuple(said.unbacked.items()),
+            tuple(dict.fromkeys(self.turns)),
+        )
+
+    def _input(self, declared: Declared) -> Any:
+        value = declared.type
+        if isinstance(value, Tensor | Dynamic):
+            ref = self.new_input(declared.name, value)
+            dtype = value.dtype if isinstance(value, Tensor) and value.dtype else "float32"
+            tensor = SymbolicTensor(self, value, ref, getattr(torch, dtype))
+            tensor.owns = True
+            return tensor
+        return self._passed(value)
+
+    def _passed(self, value: Value) -> Any:
+        """An input that is no tensor, as the program gets it; of a float no more is known than that."""
+        if isinstance(value, tuple):
+            return tuple(map(self._passed, value))
+        if isinstance(value, Number):
+            return Real(self, None, None)
+        return size(self, value) if isinstance(value, Term) else value
+
+    def _outputs(self, result: Any, name: str = "") -> Iterator[tuple[str, Argument]]:
+        """The leaves of what the target returned, named by their place: `logits`, `0`, `hidden[1]`."""
+        if dataclasses.is_dataclass(result) and not isinstance(result, type) and not isinstance(result, dict):
+            result = {f.name: getattr(result, f.name) for f in dataclasses.fields(result)}
+        if isinstance(result, Mapping):
+            for key, part in result.items():
+                yield from self._outputs(part, f"{name}.{key}" if name else str(key))
+        elif type(result) in SEVERAL:
+            for place, part in enumerate(physical(result)):
+                if type(part) is not Repeated:
+                    yield from self._outputs(part, f"{name}[{place}]")
+                elif self.truth(ge(part.count, 1)):
+                    yield from self._outputs(part.at(0), f"{name}[{place}…]")
+        elif isinstance(result, list | tuple) and type(result) is not Sizes:
+            fields = getattr(result, "_fields", range(len(result)))
+            for key, part in zip(fields, result, strict=True):
+                yield from self._outputs(part, f"{name}[{key}]" if name else str(key))
+        elif isinstance(result, torch.Tensor):
+            if isinstance(result, SymbolicTensor):
+                self._no_ended(result.value)
+            yield name or "output", self._ref(result)
+        elif type(result) in (Size, Sizes, int, float, bool, str, type(None)):
+            yield name or "output", self.argument(self.lower(result, {}), {})
+
+    # ---- what sizes ask
+
+    def truth(self, formula: Formula) -> bool:
+        if self._over:
+            self.give_up("the program keeps a size of an earlier run")
+        formula = self.generator.equations.simplify_formula(formula)
+        if self.loops.plans.repetitions and (goes_on := self.loops.repeats(formula, self._asked)) is not None:
+            return goes_on
+        return self._asked(formula)
+
+    def _asked(self, formula: Formula) -> bool:
+        if isinstance(formula, bool):
+            return formula
+        self.loops.forget_none(free_symbols(formula))
+        if formula in self.settled:
+            return self.settled[formula]
+        return self._branch(formula, None)
+
+    def varies(self, dim: Dim) -> bool:
+        return self.loops.varies(dim)
+
+    def number(self, term: Term) -> int:
+        self.loops.forget_none(free_symbols(eq(term, 0)))
+        bounded(self.generator, term)
+        if self.loops.supposing:
+            return self._suppose_number(term)
+        if self.loops.varies(term):
+            self.give_up(f"{term} is needed as a number")
+        for _ in range(MAX_VALUES):
+            step = len(self._made)
+            if step < len(self.decided):
+                value = self.decided[step].value
+                if value is None:
+                    self.give_up(_NOT_AGAIN)
+            else:
+                value = self._example_of(term)
+            equal = eq(term, value)
+            if isinstance(equal, bool) or self._branch(equal, value):
+                return value
+        return self.give_up(f"{term} is needed as a number; {MAX_VALUES} values of it were tried")
+
+    def between(self, dim: Dim) -> tuple[int | None, int | None] | None:
+        """Between what numbers a dim lies that only the data decide; None for another dim."""
+        names = symbols(dim)
+        if not names or not names <= self.generator.said.unbacked.keys():
+            return None
+        low, high = interval(dim, self.generator.bounds.ranges)
+        return None if low == -math.inf else int(low), None if high == math.inf else int(high)
+
+    def divisor(self, term: Term) -> Dim:
+        """Where the ways of calls are merged, a divisor of few values is a number on each way: it is easy to
+        reason about what is divided by a number.
+        """
+        if not self.loops.plans.merging:
+            return term
+        with self.loops.unwatched():
+            if not self.certain(all_of((ge(term, 1), le(term, FEW)))):
+                return term
+        value = next((value for value in range(1, FEW) if self.truth(eq(term, value))), FEW)
+        self.assume(eq(term, value))  # also where it is no news: sizes are rewritten by it
+        return value
+
+    def _example_of(self, term: Term) -> int:
+        example = self.along or self.oracle.example(self.known())
+        if example is None:
+            self.give_up(f"{term} is needed as a number, and no example of it was found")
+        return evaluate(term, {**dict.fromkeys(free_symbols(eq(term, 0)), 1), **example})
+
+    def insists(self, frame: FrameType) -> None:
+        """Something of Python's insists on a number, which a module that gets another one does not need."""
+        module = calls_builtins(frame)
+        if module is not None and module not in self.subject.sources:
+            self._over = True
+            raise self.stopping(AnotherSource(module))
+
+    def writes(self, frame: FrameType) -> None:
+        if not self._over and matters(frame, Recording.run.__code__):
+            self._approximate("what becomes of a text with or about a size is not followed")
+
+    def _approximate(self, reason: str) -> None:
+        """Says so of a place outside any operator, by a node of its own."""
+        self.generator.node = len(self.nodes)
+        self.nodes.append(Node("require", (("condition", True),), (), here(self.names)))
+        self.generator.approximate(reason)
+
+    def hash(self, size: Size, frame: FrameType) -> int:
+        """Equal keys have one hash, that of the first of them."""
+        key = size.written()
+        self._no_ended(key)
+        others = None if isinstance(key, int) else beside(frame)
+        if others is not None:
+            key = self._first_of(key, [o for o in others if type(o) is int or o.run is self], frame.f_code)
+        key = self.keys.get(key, key)
+        return hash(key) if isinstance(key, int) else hash((id(self), key))
+
+    def _first_of(self, key: Dim, others: list[Any], code: CodeType) -> Dim:
+        """Of these keys and those that the code has hashed before, the first that this one is equal to."""
+        before = self.hashed.setdefault(code, {})
+        if len(others) > MOST:
+            return self.number(key) if isinstance(key, Term) else key
+        for other in (*(o if type(o) is int else o.written() for o in others), *before):
+            if other != key and self.truth(eq(key, other)):
+                first = self.keys.get(other, other)
+                if self.keys.setdefault(key, first) != first:
+                    self.give_up(f"{key} and {first}, which are equal here, were keys of their own before")
+        before[key] = None
+        return self.keys.setdefault(key, key)
+
+    def coin(self) -> bool:
+        return self._branch(None, None)
+
+    def times(self, members: list[Any] | tuple[Any, ...], count: Term) -> Any:
+        if self.domain.rows:
+            return members * self.number(count)
+        return times(self, members, count)
+
+    def guess(self, reason: str) -> bool:
+        self.guessed.append(len(self.nodes))
+        self._approximate(reason)
+        return self.coin()
+
+    def require(self, formula: Formula, reason: str, error: type[Exception] | None = RuntimeError) -> None:
+        """A requirement outside any operator (a division of sizes, a `torch._check`) is a node of its own, so
+        that it has an origin. With no `error`, nothing is raised in an eager run (a claim).
+        """
+        if formula is True:
+            return
+        self.loops.forget_none(free_symbols(formula))
+        self.generator.node = len(self.nodes)
+        self.nodes.append(Node("require", (("condition", formula),), (), here(self.names)))
+        before = len(self.generator.said.constraints)
+        self.generator.require(formula, reason, error or RuntimeError)
+        if error is not None:
+            self._raise_if_caught(before)
+
+    def give_up(self, reason: str) -> NoReturn:
+        """Ends the run; in a loop that is summarised, or a call that is merged, only the attempt at that."""
+        loop = self.loops.summarising
+        if loop is not None:
+            loop.fail(reason)
+        call = next((call for call in reversed(self.loops.calls) if call.turns), None)
+        if call is not None:
+            call.give_up(reason)
+        self.end(reason)
+
+    def end(self, reason: str) -> NoReturn:
+        """Ends the run, and whatever is attempted in it."""
+        raise self.stopping(GaveUp(reason))
+
+    def stopping(self, error: BaseException) -> BaseException:
+        """Notes why the run has to end, so that it is raised again should the program catch everything."""
+        self._stopped = self._stopped or error
+        return error
+
+    def raise_stopped(self) -> None:
+        if self._stopped is not None:
+            raise self._stopped
+
+    @property
+    def aside(self) -> tuple[Any, ...]:
+        """What a run has noted of constants, keys and sizes that data decide."""
+        written = tuple((key, id(now)) for key, (_, now) in self.overwritten.items())
+        hashed = sum(map(len, self.hashed.values()))
+        return written, self.constants_written, len(self.keys), hashed, self.position.unbacked
+
+    def datum(self, dtype: str | None) -> Any:
+        """A number that the data decides: an integer is a fresh size, a float a Real of which nothing is
+        known.
+        """
+        if dtype == "bool":
+            return self.coin()
+        if dtype is not None and dtype.startswith(("int", "uint")):
+            return Size(self, self.generator.fresh("data", None, None))
+        return Real(self, None, None)
+
+    def _branch(self, formula: Formula | None, value: int | None) -> bool:
+        with self.loops.unwatched():
+            return self._way(formula, value)
+
+    def _way(self, formula: Formula | None, value: int | None) -> bool:
+        loops = self.loops
+        loops.raise_failure()
+        self.raise_stopped()
+        if loops.supposing:
+            return self._suppose(formula)
+        turning: Loop | MergedCall | None = loops.turning(formula) or self.calls.turning
+        step = len(self._made)
+        known = Answer.SOMETIMES
+        if formula is not None and (turning is not None or step >= len(self.decided)):
+            known = self.oracle.decide(formula, self.known())
+        forced = known in (Answer.ALWAYS, Answer.NEVER)
+        if turning is not None and not forced:
+            return turning.way(formula)
+        if step < len(self.decided):
+            decision = self.decided[step]
+            if decision.asked != formula:
+                self.give_up(_NOT_AGAIN)
+        else:
+            if time.monotonic() > self.until:
+                self.give_up(f"the budget ran out, after {step} branches")
+            taken = known is not Answer.NEVER if forced or self.along is None else self._at(formula)
+            decision = Decision(taken, forced, value, formula)
+            if not forced and self.along is None:
+                if value is None:
+                    self.calls.fork()
+                    loops.notes_test(formula)
+                self.forks.append((*self._made, Decision(False, False, value, formula)))
+        self._made.append(decision)
+        condition = Condition(
+            formula, decision.taken, here(self.names), decision.forced, caught=self._catching
+        )
+        self.branch(condition)
+        if loops.calls:
+            self.calls.note(condition)
+        return decision.taken
+
+    def _at(self, formula: Formula | None) -> bool:
+        """Does the formula hold at the sizes whose way is taken? Any way will do where the data decide."""
+        if formula is None or not free_symbols(formula) <= (along := self.along or {}).keys():
+            return True
+        return holds(formula, along)
+
+    def _suppose(self, formula: Formula | None) -> bool:
+        """A branch on which only a guess depends: any way that is possible."""
+        if formula is None:
+            return True
+        answer = self.judged(formula)
+        for loop in self.loops.guessing if answer is Answer.SOMETIMES else ():
+            loop.suspects_last(formula)
+        taken = answer is not Answer.NEVER
+        self.assume(formula if taken else negate(formula))
+        return taken
+
+    def _suppose_number(self, term: Term) -> int:
+        value = self._example_of(term)
+        self.assume(eq(term, value))
+        return value
+
+    def _count(self, dim: Dim) -> int:
+        return dim if isinstance(dim, int) else self.number(dim)
+
+    def iterator(self, value: Lazy, frame: FrameType) -> Iterator[Any]:
+        return self.loops.iterator(value, frame)
+
+    def iterate(self, tensor: SymbolicTensor, frame: FrameType) -> Iterator[Any]:
+        """The rows of a tensor, for the code that the frame runs."""
+        rows = lazy(tensor)
+        return iterate(rows, frame) if rows is not None else iter(tensor.unbind(0))
+
+    # ---- calls
+
+    def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A torch function that the program calls with something symbolic among its arguments."""
+        name, spelling = _spelled(func)
+        if name in _ACCESS:
+            return self._attribute(name, func.__self__.__name__, args)
+        if isinstance(func, torch._ops.OpOverload):
+            return self.operator(spelling, args, kwargs)
+        question = QUESTIONS.get(name)
+        if question is not None and args and isinstance(args[0], SymbolicTensor):
+            return question(self, *args, **kwargs)
+        if func is _WHERE:  # its tensor is not the condition
+            args, kwargs = (), {**dict(zip(("input", "condition", "other"), args, strict=False)), **kwargs}
+        if name in _MAKES_TENSORS and not _tensor_among(args, kwargs):
+            args = (self.operator("scalar_tensor", (args[0],), {"dtype": torch.int64}), *args[1:])
+        return self.operator(spelling, args, kwargs, func)
+
+    def _attribute(self, how: str, name: str, args: tuple[Any, ...]) -> Any:
+        tensor = args[0]
+        if how == "__get__":
+            if name in OPERATOR_ATTRIBUTES:
+                return self.operator(OPERATOR_ATTRIBUTES[name], args[:1], {})
+            ask = answer(name)
+            if ask is None:
+                return self.give_up(f"the attribute {name} of a tensor without data")
+            return ask(self, tensor)
+        if how == "__set__" and name == "data":
+            data = args[1] if isinstance(args[1], SymbolicTensor) else self.lifted(args[1])
+            if isinstance(tensor, SymbolicTensor):
+                tensor.value, tensor.ref, tensor.memory = data.value, data.ref, data.memory
+            else:
+                self._overwrite(tensor, data.value, data.ref)
+        return None
+
+    def operator(self, spelling: str, args: tuple[Any, ...], kwargs: dict[str, Any], func: Any = None) -> Any:
+        """Applies the rule of an operator, writes the node down and returns what the program gets."""
+        self.loops.raise_failure()
+        self.raise_stopped()
+        if self._made and time.monotonic() > self.until:  # its own branches ask for no size any more
+            self.end(f"the budget ran out, after {len(self._made)} branches")
+        if self.spread is not None:
+            self.spread = self.spread.after(spelling, args, kwargs, caller())
+        if torch.is_autocast_enabled(self.kernels):
+            args, kwargs = autocast.cast(self, canonical(spelling), args, kwargs)
+        if _warnings() != self._warns and canonical(spelling) not in _SILENT and _are_followed():
+            self.give_up(f"whether {canonical(spelling)} warns decides what the program does")
+        call = Call(self, spelling, args, kwargs)
+        found = self.generator.known.repeated.get(call.key)
+        if found is not None and not self.loops.ended:
+            return self._repeat(found, call, args)
+        op = canonical(spelling)
+        if op in COUNTED and (several := COUNTED[op](args, kwargs)) is not None:
+            return several
+        args, kwargs, counts = counted(self, op, args, kwargs)
+        if op in ("getitem", "setitem"):
+            args = (args[0], _index(args[1]), *args[2:])
+        written = _written(op, args, kwargs)
+        ids: dict[int, Ref] = {}
+        values = tuple([self.lower(a, ids) for a in args])
+        named = {k: self.lower(v, ids) for k, v in kwargs.items()}
+        generator = self.generator
+        lowered = tensors((*values, *named.values()))
+        generator.contents.about((t, ids[id(t)].id) for t in lowered if id(t) in ids)
+        generator.node = index = len(self.nodes)
+        origin = here(self.names)
+        # The node's place is taken before its rule runs, so that branches inside the rule come after it.
+        self.nodes.append(Node(op, (), (), origin))
+        before = len(generator.said.constraints)
+        before_call = values[0] if values else None
+        generator.storage = storage(args[0]) if op in STRIDING and args else None
+        arguments, result = self._ask(op, values, named)
+        if not self.loops.watches:
+            generator.take_for_valid()
+        if written is not None:
+            given = (*args, *kwargs.values())
+            into = result if kwargs.get("out") is not None else None
+            require_no_overlap(generator, op, written, arguments, given, into)
+        self._raise_if_caught(before)
+        answered = None
+        writes = written is not None
+        if generator.repeatable and not counts and (slots := call.slots) is not None and (
+            not writes or call.writes_data(written)
+        ):
+            told = tuple([(k, self.argument(v, slots)) for k, v in arguments.items()])
+            answered = Answered.of(op, told, result, is_view(op, arguments), writes)
+            generator.known.repeated[call.key] = answered
+        if result is None:
+            result = estimated(self, func, args, kwargs)
+        if counts and isinstance(result, Tensor):
+            result = joined(op, arguments, counts, result)
+            arguments = {**arguments, "counts": counts}
+        results: list[int] = []
+        if "out" in named:
+            result = self._into(op, result, named["out"])
+        before_writing = written.value if isinstance(written, SymbolicTensor) else None
+        lifted = self._lift(result, op, ids, results, written)
+        if isinstance(written, SymbolicTensor) and not results and isinstance(written.value, Tensor):
+            left = written.value.elements and UNTRACKED
+            if op == "setitem":
+                put = arguments["index"], arguments["value"]
+                left = assigned(written.value, *put, generator.at_least)
+            written.value = structs.replace(written.value, elements=left)
+        if op == "setitem" and isinstance(written, torch.Tensor) and not isinstance(written, SymbolicTensor):
+            _, known, ref = self.real_tensor(written)
+            self._overwrite(written, structs.replace(known, elements=known.elements and UNTRACKED), ref)
+        if before_writing is not None:
+            self._has_written(op, written, before_writing)
+            if op in ("resize_", "resize_as_", "set_"):
+                written.memory.whole().extent = None
+        if answered is not None:
+            node_arguments = answered.arguments_of(call.operands)
+        else:
+            node_arguments = tuple([(k, self.argument(v, ids)) for k, v in arguments.items()])
+        self.nodes[index] = Node(op, node_arguments, tuple(results), origin)
+        if is_view(op, arguments):
+            remember(self.nodes[index], args, before_call, lifted)
+        return lifted
+
+    def _ask(
+        self, op: str, args: tuple[Value, ...], kwargs: dict[str, Value]
+    ) -> tuple[dict[str, Any], Value | None]:
+        """What the rule of an operator says. No handler of the program's sees that a rule has failed."""
+        try:
+            with self.loops.unwatched():
+                return self.generator.call(op, args, kwargs)
+        except RuleFailed as failed:
+            reason = str(failed)
+        except RecursionError as error:
+            reason = f"RecursionError: {error}"
+        except BadRules as error:
+            raise self.stopping(error) from None
+        self.end(reason)
+
+    def _repeat(self, found: Answered, call: Call, args: tuple[Any, ...]) -> Any:
+        """Writes the node of a call down whose rule has answered before."""
+        self.generator.node = index = len(self.nodes)
+        self.nodes.append(_COMING)
+        origin, value = here(self.names), self.generator.again(found.result)
+        results: list[int] = []
+        if found.writes:
+            self.generator.written(call.values[0])
+            lifted = self._lift(value, found.op, {}, results, args[0])
+            self._has_written(found.op, args[0], call.values[0])
+        else:
+            lifted = self._lift(value, found.op, {}, results)
+        self.nodes[index] = Node(found.op, found.arguments_of(call.operands), tuple(results), origin)
+        if found.is_view:
+            remember(self.nodes[index], args, call.values[0], lifted)
+        return lifted
+
+    def _has_written(self, op: str, written: SymbolicTensor, before: Any) -> None:
+        """A call has written into the tensor, whose value was this before."""
+        written.is_written()
+        if isinstance(before, Tensor):
+            self.constants_written |= before.dtype == "bool" or before.elements is not None
+        self._check_written(op, written, before)
+
+    def _check_written(self, op: str, tensor: SymbolicTensor, before: Tensor | Dynamic) -> None:
+        """Loops take tensors for values: which of two that are equal stands where is not followed."""
+        told = isinstance(before, Tensor) and before.elements not in (None, UNTRACKED)
+        if told and id(tensor) in self.loops.met:
+            self.give_up(f"{op} writes into a tensor of indices, one of several")
+        if _other_sizes(before, tensor.value) and (self.loops.summarising or id(tensor) in self.loops.met):
+            self.give_up(f"{op} changes the shape of a tensor in place")
+
+    def _into(self, op: str, value: Value, out: Value) -> Value:
+        """A result as it stands in `out=`: of its dtype, and laid out as it was where its sizes stay.
+
+        Operators of which each element stands alone convert their result; others do not, or not all of them.
+        """
+        if isinstance(value, tuple) and isinstance(out, tuple):
+            wanted = f"{len(value)} results are written into an `out=` of {len(out)}"
+            self.generator.require(len(value) == len(out), wanted)
+            both = zip(value, out, strict=False)
+            return tuple(self._into(op, *pair) for pair in both) if len(value) == len(out) else value
+        if isinstance(value, Tensor) and isinstance(out, Tensor):
+            alike = len(out.shape) == len(value.shape) and all_of(map(eq, out.shape, value.shape))
+            layout = out.layout if self.generator.bounds.certain(alike) else Layout.UNKNOWN
+            if value.dtype is not None and out.dtype is not None and value.dtype != out.dtype:
+                told = f"a result of {value.dtype} in an `out=` of {out.dtype}"
+                if not torch.can_cast(getattr(torch, value.dtype), getattr(torch, out.dtype)):
+                    self.generator.require(False, told)
+                elif op not in POINTWISE:
+                    self.generator.approximate(f"whether {op} leaves {told} is not known", "accept")
+            return structs.replace(value, dtype=out.dtype, layout=layout)
+        return value
+
+    def _raise_if_caught(self, before: int) -> None:
+        """Where the program would catch a refusal, what the call requires is a branch: one path raises what
+        torch raises.
+        """
+        said = self.generator.said
+        fresh = said.constraints[before:]
+        if fresh and is_guarded(Recording.run.__code__, *{constraint.error for constraint in fresh}):
+            branched = self._seen_constraints > before
+            fresh = self.generator.retract(before)
+            self.learn_anew()
+            if branched:
+                self.give_up("a call that branches on sizes is made where its refusal would be caught")
+            if any(constraint.error is Exception for constraint in fresh):
+                self.give_up("it depends on the type of an exception what becomes of it")
+            for constraint in fresh:
+                self._catching = True
+                try:
+                    accepted = self.truth(constraint.formula)
+                finally:
+                    self._catching = False
+                if not accepted and not (constraint.by_data and self.coin()):
+                    raise constraint.error(Message.of(constraint.reason, self))
+
+    def lower(self, value: Any, ids: dict[int, Ref]) -> Any:
+        """A Python value as a rule sees it; `ids` remembers which values are tensors of the program."""
+        kind = type(value)
+        if kind in _NUMBERS or kind is complex:
+            return value
+        if kind in ARRAYS:
+            value = value.lowered()
+        if isinstance(value, SymbolicTensor):
+            self._no_ended(value.value)
+            ids[id(value.value)] = value.ref
+            return value.value
+        if type(value) is torch.SymInt:  # as torch's engine of derivatives hands sizes on
+            value = returned(value)
+        if type(value) is Size:
+            self._no_ended(value.term)
+            return value.term
+        if type(value) is RowSizes:
+            self._no_ended(value.value)
+            return value.value.shape
+        if type(value) in SEVERAL:
+            value = tuple(settled(value))
+        if isinstance(value, torch.Tensor):
+            _, known, ref = self.real_tensor(value)
+            ids[id(known)] = ref
+            return known
+        if isinstance(value, list | tuple):
+            return tuple([self.lower(v, ids) for v in value])
+        if type(value) is Real:
+            parts = value.ratio or (value.near and (value.near.p, value.near.q))
+            for dim in parts or ():
+                self._no_ended(dim)
+            if not parts:
+                return Number("float")
+            over, under = map(self.generator.equations.simplify, parts)
+            return (Quotient if value.ratio else Proportion)("float", over, under)
+        if isinstance(value, torch.dtype):
+            return dtype_name(value)
+        if isinstance(value, slice):
+            return Slice(*(self.lower(v, ids) for v in (value.start, value.stop, value.step)))
+        if value is Ellipsis:
+            return Dots
+        if isinstance(value, numbers.Integral):
+            return int(value)
+        if isinstance(value, numbers.Real):
+            return float(value)
+        return str(value)
+
+    def _no_ended(self, value: Value) -> None:
+        """A loop that is over has left nothing behind that speaks of its iterations."""
+        if self.loops.ended:
+            dims = value.shape if isinstance(value, Tensor) else (value,)
+            for dim in dims:
+                if isinstance(dim, Term):
+                    self.loops.forget_none(symbols(dim))
+
+    def real_tensor(self, tensor: torch.Tensor) -> tuple[torch.Tensor, Tensor, Ref]:
+        """A parameter, a buffer or a constant of the program; the tensor is kept alive, so that its id stays
+        its own.
+        """
+        found = self.real.get(id(tensor))
+        if found is None:
+            if type(tensor) in PLAIN_TENSORS:
+                known = value_of(tensor)
+            else:  # a subclass may override what is asked of it
+                with torch._C.DisableTorchFunction():
+                    known = value_of(tensor)
+            name = self.subject.parameters.get(id(tensor))
+            if name is None:
+                name, known = f"constant_{len(self.real)}", with_numbers(known, tensor)
+            found = self.real[id(tensor)] = tensor, known, self.new_input(name, known, parameter=True)
+        return found
+
+    def _overwrite(self, tensor: torch.Tensor, value: Tensor | Dynamic, ref: Ref) -> SymbolicTensor:
+        """A real tensor that the program has written into, of other sizes perhaps. From here on it is one
+        without data.
+        """
+        if self.loops.summarising:
+            reason = "a loop writes into a tensor of constants"
+            constant, site = self._constants.get(id(tensor), (None, None))
+            if constant is not None and constant() is tensor and site is not None:
+                raise self.loops.fails(Written(site, reason, {}))
+            self.give_up(reason)
+        symbolic = SymbolicTensor(self, value, ref, tensor.dtype)
+        if (stored := _storage(tensor)) is not None:
+            _, memory = self._storages.setdefault(stored.data_ptr(), (stored, Memory()))
+            symbolic.memory = Within(memory, int(tensor.storage_offset()))
+            symbolic.is_written()
+        self.overwritten[id(tensor)] = tensor, symbolic
+        return symbolic
+
+    def since(self, tensor: torch.Tensor) -> torch.Tensor:
+        """What stands for a tensor since the program has written into it, or into a view of its memory:
+        nobody knows where, so that of its elements nothing is known.
+        """
+        _, found = self.overwritten.get(id(tensor), (tensor, tensor))
+        if found is not tensor or isinstance(tensor, SymbolicTensor) or not self._storages:
+            return found
+        stored = _storage(tensor)
+        if stored is None or stored.data_ptr() not in self._storages:
+            return tensor
+        _, known, ref = self.real_tensor(tensor)
+        return self._overwrite(tensor, structs.replace(known, elements=UNTRACKED), ref)
+
+    def lifted(self, tensor: torch.Tensor) -> SymbolicTensor:
+        """A real tensor on the meta device, which has no data, as one of which no data are known."""
+        _, known, ref = self.real_tensor(tensor)
+        return SymbolicTensor(self, known, ref, tensor.dtype)
+
+    def made(self, tensor: torch.Tensor, frame: FrameType) -> torch.Tensor:
+        """A constant that the program has made, in this frame."""
+        site = Site(frame.f_code, frame.f_lasti)
+        if site in self.loops.plans.written:
+            return self.lifted(tensor)
+        self._constants[id(tensor)] = weakref.ref(tensor), site
+        return tensor
+
+    def _ref(self, tensor: torch.Tensor) -> Ref:
+        tensor = self.since(tensor)
+        return tensor.ref if isinstance(tensor, SymbolicTensor) else self.real_tensor(tensor)[2]
+
+    def argument(self, value: Any, ids: Mapping[int, Ref | Slot]) -> Any:
+        """A value as a node's argument: tensors by reference, everything else as it is."""
+        kind = type(value)
+        if kind is Tensor or value is Dyn:
+            return ids.get(id(value), value)
+        if kind is Quotient or kind is Proportion:
+            return Number(value.kind)
+        return tuple([self.argument(v, ids) for v in value]) if kind is tuple else value
+
+    def _lift(self, value: Any, op: str, ids: dict[int, Ref], results: list[int], written: Any = None) -> Any:
+        """A rule's result as the program gets it. `written` is the tensor that an in-place call or `out=`
+        wrote into, or several of them.
+        """
+        if type(value) is Tensor or value is Dyn:
+            if id(value) in ids and value is not Dyn:
+                value = self.generator.again(value)
+            ref = self.new_value(value)
+            results.append(ref.id)
+            if written is not None:
+                if isinstance(written, SymbolicTensor):
+                    written.value, written.ref = value, ref
+                    return written
+                if isinstance(written, torch.Tensor):
+                    return self._overwrite(written, value, ref)
+            dtype = value.dtype if value is not Dyn and value.dtype else "float32"
+            tensor = SymbolicTensor(self, value, ref, getattr(torch, dtype))
+            tensor.owns = op in OWNING
+            return tensor
+        if isinstance(value, tuple):
+            several = isinstance(written, list | tuple) and len(written) == len(value)
+            into = written if several else [None] * len(value)
+            parts = [self._lift(v, op, ids, results, w) for v, w in zip(value, into, strict=True)]
+            named = getattr(torch.return_types, op, None)
+            return (
+                named(parts) if named is not None and len(parts) == named.n_sequence_fields else tuple(parts)
+            )
+        if isinstance(value, Number):
+            return Real(self, None, None)
+        if value is None or isinstance(value, float | str):
+            return value
+        results.append(self.new_value(value).id)
+        if isinstance(value, Term):
+            return Size(self, value)
+        return value if isinstance(value, int) else self.truth(value)
+
+
+def _storage(tensor: torch.Tensor) -> Any:
+    """What a real tensor lies in, None of one without strides."""
+    with torch._C.DisableTorchFunction():
+        return tensor.untyped_storage() if tensor.layout is torch.strided else None
+
+
+_COMING = Node("", (), (), Origin())
+"""Holds the place of a node."""
+_WHERE = torch.Tensor.where
+_ACCESS = frozenset({"__get__", "__set__", "__delete__"})
+"""What functions are called that read, write and delete attributes."""
+
+
+def _tensor_among(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    return any(isinstance(a, torch.Tensor) for a in (*args, *kwargs.values()))
+
+
+@functools.lru_cache(maxsize=4096)
+def _spelled(func: Any) -> tuple[str, str]:
+    """The name of a torch function, and how its operator is spelt."""
+    if isinstance(func, torch._ops.OpOverload):
+        return func.__name__, func._schema.name
+    name: str = getattr(func, "_qualified_op_name", "") or getattr(func, "__name__", "") or func.name
+    # torch's own functions in C++ are those of ATen, also where a Python function has the same name.
+    return name, f"aten.{name}" if type(func) is BuiltinFunctionType else name
+
+
+def _warnings() -> tuple[object, ...]:
+    """What becomes of warnings, as far as can be told at once."""
+    return id(warnings.filters), len(warnings.filters), _shows()
+
+
+def _are_followed() -> bool:
+    """Are warnings errors, or kept?"""
+    return _shows() != _SHOWS or any(row[0] == "error" for row in warnings.filters)
+
+
+def _shows() -> tuple[object, ...]:
+    """What shows warnings; `catch_warnings(record=True)` replaces one of the two."""
+    return warnings.showwarning, getattr(warnings, "_showwarnmsg_impl", None)
+
+
+_SHOWS = _shows()
+_SILENT = frozenset(
+    {*POINTWISE}
+    | frozenset(
+        "linear matmul mm bmm conv1d conv2d conv3d layer_norm softmax view reshape flatten unflatten permute "
+        "transpose squeeze unsqueeze expand contiguous cat stack split chunk unbind getitem sum mean "
+        "mse_loss l1_loss smooth_l1_loss".split()
+    )
+)
+"""Operators of which no kernel warns, whatever the sizes are."""
+
+
+
+
+def _other_sizes(before: Tensor | Dynamic, after: Tensor | Dynamic) -> bool:
+    """Has the shape changed, or the strides?"""
+    if not isinstance(before, Tensor) or not isinstance(after, Tensor):
+        return before is not after
+    return before.shape != after.shape or before.layout != after.layout
+
+
+
+
+def _index(index: Any) -> Any:
+    """An index as `getitem` takes it, where a list arrives as a tuple: a list that is the whole index, as one
+    item; arrays as tensors.
+
+    torch takes a list for a tuple of items where one of them is no number.
+    """
+    if type(index) is tuple:
+        return tuple(map(_index_of_array, index))
+    index = _index_of_array(index)
+    if isinstance(index, list | range) and all(isinstance(i, int) or type(i) is Size for i in index):
+        return (tuple(index),)
+    return index
+
+
+def _index_of_array(index: Any) -> Any:
+    """An array of NumPy's, which need not be there, as a tensor."""
+    kind = type(index)
+    return torch.from_numpy(index) if (kind.__module__, kind.__name__) == ("numpy", "ndarray") else index
+
+
+def _written(op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The tensor that a call writes its result into, several where it has several results, or None."""
+    if (out := kwargs.get("out")) is not None:
+        return out
+    if op == "setitem" or is_in_place(op):
+        return args[0] if args else kwargs.get("input")
+    return None
+
+
+class _Mode(TorchFunctionMode):
+    """Catches every torch function while a run is on; what has nothing symbolic among its arguments really
+    runs.
+    """
+
+    def __init__(self, run: Recording) -> None:
+        super().__init__()
+        self.run = run
+        self.writes = Writes(run.subject.tensors)
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        self.writes.undo()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """What the model's elements are has no bearing on shapes: nothing is written into its parameters and
+        buffers. Only numbers are, since a model may read them: of a counter of batches, how many there were.
+        Whatever else is written into is as it was after the run.
+        """
+        kwargs = kwargs or {}
+        if self.run.overwritten:
+            args, kwargs = self._since(args), self._since(kwargs)
+        if _is_symbolic(args) or (kwargs and _is_symbolic(kwargs.values())):
+            return self.run.call(func, args, kwargs)
+        name = getattr(func, "__name__", "")
+        if is_drawn(func, name, args, kwargs):
+            return self.run.call(func, args, kwargs)
+        if written := self.writes.written(func, args, kwargs):
+            if is_assigned(func) or name in RESHAPING:
+                self.writes.keep(written, elements=False)
+            elif any(self._is_idle(tensor) for tensor in written):
+                return kwargs.get("out", args[0])
+            else:
+                self.writes.keep(written)
+        if name in LENDING and self.writes.sharing(args[0]):
+            return func(args[0].clone(), *args[1:], **kwargs)
+        if name in _MAKING and _elements(args, kwargs) > _LARGE:
+            self.run.give_up(f"a constant of {_elements(args, kwargs)} elements is made")
+        if name in ABOUT_DATA and args and args[0].is_meta:
+            return self.run.call(func, (self.run.lifted(args[0]), *args[1:]), kwargs)
+        result = func(*args, **kwargs)
+        return self.run.made(result, sys._getframe(1)) if name in _MAKING else result
+
+    def _is_idle(self, tensor: torch.Tensor) -> bool:
+        """Whether what is written into a tensor of the model's has no bearing on what is recorded."""
+        return tensor.is_meta or (tensor.dim() > 0 and id(tensor) in self.run.subject.parameters)
+
+    def _since(self, value: Any) -> Any:
+        """The arguments, with what stands for real tensors that were written into."""
+        kind = type(value)
+        if kind is tuple or kind is list:
+            return kind(map(self._since, value))
+        if kind is dict:
+            return {key: self._since(part) for key, part in value.items()}
+        return self.run.since(value) if isinstance(value, torch.Tensor) else value
+
+
+_MAKING = frozenset("zeros ones empty full rand randn zeros_like ones_like full_like empty_like".split())
+_LARGE = 1 << 30
+"""Constants of more elements are not made: they come of numbers that are tried for a size."""
+
+
+def _elements(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """How many elements a call makes of numbers, at most."""
+    sizes = kwargs.get("size", args[0] if args and isinstance(args[0], list | tuple) else args)
+    return math.prod(max(n, 1) for n in sizes if isinstance(n, int) and not isinstance(n, bool))
+
+
+# Functions of torch that make a tensor of two numbers.
+_MAKES_TENSORS = frozenset("add div divide floor_divide mul multiply sub subtract true_divide".split())
+_SYMBOLIC = frozenset({SymbolicTensor, Repeated, RowSizes, Size, Real, *SEVERAL, *ARRAYS})
+_NUMBERS = frozenset({int, float, bool, str, type(None)})
+
+
+def _is_symbolic(arguments: Any) -> bool:
+    for a in arguments:
+        kind = type(a)
+        if kind in _SYMBOLIC:
+            return True
+        if kind in _NUMBERS:
+            continue
+        if isinstance(a, list | tuple) and _is_symbolic(a):  # a torch.Size, too: sizes and a real shape added
+            return True
+        if kind is slice and _is_symbolic((a.start, a.stop, a.step)):
+            return True
+    return False
+
+
+_CHECKS = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
+
+
+@functools.cache
+def _overrides() -> tuple[Patch, ...]:
+    """Where torch asks whether an argument overrides its functions, none does."""
+    import torch._lowrank
+    import torch._tensor
+    import torch.functional
+    import torch.nn.functional
+
+    modules = (torch.overrides, torch._lowrank, torch._tensor, torch.functional, torch.nn.functional)
+    places = [(module, name) for module in modules for name in _CHECKS if hasattr(module, name)]
+    return tuple(Patch(*at, lambda plain: lambda *args: False, "composites are entered") for at in places)
+
+
+def _entering_composites() -> contextlib.AbstractContextManager[None]:
+    """torch's Python-level functions hand themselves over whole where an argument overrides torch functions.
+    While recording they do not, so that their own Python code runs, with its checks, and its calls are what
+    is recorded.
+    """
+    return together(_overrides())

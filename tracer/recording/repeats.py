@@ -1,0 +1,157 @@
+"""Calls that a program makes again with equal arguments, as the layers of a transformer do.
+
+What a call is told by, beside its function: the values of its tensors, not which tensors they are. What its
+rule answered then holds again as long as nothing was learnt since, and the node differs in its operands only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from ...constraints.ir.dtypes import category
+from ...constraints.ir.language import Layout, Tensor, Value
+from ...constraints.ir.program import Argument, Ref
+from ..recorder import Recorder
+from ..values.numbers import Size
+from ..values.symbolic import Sizes, SymbolicTensor
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The place of an operand among the tensors of a call."""
+
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A call that was made: its operator, its arguments with slots for its tensors, and its result."""
+
+    op: str
+    arguments: tuple[tuple[str, Any], ...]
+    result: Value
+    filled: tuple[int, ...]
+    """Which arguments have slots."""
+    is_view: bool
+    """Do its results lie in the memory of its first argument?"""
+    writes: bool
+    """Does it write its result into its first argument?"""
+
+    @classmethod
+    def of(
+        cls, op: str, arguments: tuple[tuple[str, Any], ...], result: Value, is_view: bool, writes: bool
+    ) -> Answered:
+        filled = tuple([i for i, (_, a) in enumerate(arguments) if _has_slot(a)])
+        return cls(op, arguments, result, filled, is_view, writes)
+
+    def arguments_of(self, operands: list[Ref]) -> tuple[tuple[str, Argument], ...]:
+        """The arguments of the same call of other tensors."""
+        arguments = [*self.arguments]
+        for place in self.filled:
+            name, argument = arguments[place]
+            filled = operands[argument.place] if type(argument) is Slot else _filled(argument, operands)
+            arguments[place] = name, filled
+        return tuple(arguments)
+
+
+def _has_slot(argument: Any) -> bool:
+    kind = type(argument)
+    return kind is Slot or (kind is tuple and any(map(_has_slot, argument)))
+
+
+def _filled(argument: Any, operands: list[Ref]) -> Any:
+    kind = type(argument)
+    if kind is Slot:
+        return operands[argument.place]
+    return tuple([_filled(part, operands) for part in argument]) if kind is tuple else argument
+
+
+class Call:
+    """A call as it is compared with others: `key` is equal where the rule is asked the same."""
+
+    __slots__ = ("is_comparable", "key", "operands", "values")
+
+    def __init__(self, run: Recorder, spelling: str, args: Iterable[Any], kwargs: dict[str, Any]) -> None:
+        operands: list[Ref] = []
+        values: list[Value] = []
+        self.operands, self.values = operands, values
+        self.is_comparable = True
+        """Is every argument of a kind that is known here?"""
+        key: list[object] = [spelling, tuple(kwargs)]
+        real = run.real
+        for a in (*args, *kwargs.values()) if kwargs else args:  # `_told` is for what is rare
+            kind = type(a)
+            if kind is SymbolicTensor:
+                value = a.value
+                operands.append(a.ref)
+                values.append(value)
+                key.append(value)
+            elif kind in _ITSELF:
+                key.append(a)
+            elif kind in _PLAIN or (kind is tuple and _INTEGERS.issuperset(map(type, a))):  # as a stride
+                key.append((kind, a))
+            elif kind in PLAIN_TENSORS:
+                _, known, ref = real.get(id(a)) or run.real_tensor(a)
+                operands.append(ref)
+                values.append(known)
+                key.append(known)
+            else:
+                key.append(self._told(run, a))
+        self.key = tuple(key)
+
+    @property
+    def slots(self) -> dict[int, Slot] | None:
+        """The places of the tensors, by the identity of their values; None where one stands at two places,
+        which two that are equal need not, and where the call is like no other.
+        """
+        if not self.is_comparable:
+            return None
+        slots = {id(value): Slot(place) for place, value in enumerate(self.values)}
+        return slots if len(slots) == len(self.values) else None
+
+    def writes_data(self, written: Any) -> bool:
+        """Does it write into its one operand, a tensor of the program, the elements of which are data?"""
+        one = self.values[0] if len(self.values) == 1 else None
+        if type(written) is not SymbolicTensor or type(one) is not Tensor or one.elements is not None:
+            return False
+        return one.dtype is not None and category(one.dtype) >= 2 and one.layout is not Layout.UNKNOWN
+
+    def _told(self, run: Recorder, value: Any) -> object:
+        """What tells an argument from others: `1`, `1.0` and `True` are equal, and not the same. What is not
+        known here equals nothing.
+        """
+        kind = type(value)
+        if kind in _ITSELF:
+            return value
+        if kind is tuple or kind is list or kind is Sizes or kind is torch.Size:
+            return kind, *[self._told(run, part) for part in value]
+        if kind is SymbolicTensor:
+            self.operands.append(value.ref)
+            self.values.append(value.value)
+            return value.value
+        if kind is Size:
+            return value.term
+        if isinstance(value, torch.Tensor):
+            _, known, ref = run.real_tensor(value)
+            self.operands.append(ref)
+            self.values.append(known)
+            return known
+        if kind in _PLAIN:
+            return kind, value
+        if kind is slice:
+            return kind, *[self._told(run, part) for part in (value.start, value.stop, value.step)]
+        self.is_comparable = False
+        return object()
+
+
+PLAIN_TENSORS = frozenset[type]({torch.Tensor, torch.nn.Parameter})
+_INTEGERS = frozenset({int})
+_ITSELF = frozenset({int, str, type(None)})
+"""What is told from all else by itself."""
+_PLAIN = frozenset(
+    {bool, float, complex, torch.dtype, torch.device, torch.layout, torch.memory_format, type(Ellipsis)}
+)

@@ -1,0 +1,117 @@
+"""What a program writes into the parameters and buffers of its model, in whichever way it gets at them, and
+how that is undone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import _disable_current_modes
+
+from ...constraints.ir.opnames import is_in_place
+from .fallback import leaves
+
+RESHAPING: Final = frozenset(
+    """
+    resize_ resize_as_ t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ as_strided_
+    """.split()
+)
+"""What changes more than elements."""
+LENDING: Final = frozenset({"numpy", "__array__"})
+"""What gives others access to the elements, who write into them unseen."""
+
+
+def is_assigned(func: Any) -> bool:
+    """Is it `tensor.data = …`?"""
+    return getattr(func, "__name__", "") == "__set__" and getattr(func, "__self__", None) is torch.Tensor.data
+
+
+def destinations(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[torch.Tensor]:
+    """The tensors into which a call of a function of torch's writes, as far as its name says so."""
+    name = getattr(func, "__name__", "")
+    in_place = name == "__setitem__" or is_in_place(name) or name.startswith("__i") or is_assigned(func)
+    given = args[:1] if in_place else (), kwargs.get("out")
+    return (leaf for leaf in leaves(given) if isinstance(leaf, torch.Tensor))
+
+
+class Writes:
+    """What is written into some tensors, and what was there before."""
+
+    def __init__(self, owned: Iterable[torch.Tensor]) -> None:
+        self._owned = owned
+        self._kept: dict[int, tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]] = {}
+        """Tensors that are written into, each as it lay in memory, and with its elements."""
+
+    @functools.cached_property
+    def _by_memory(self) -> dict[int, list[torch.Tensor]]:
+        found: dict[int, list[torch.Tensor]] = {}
+        for tensor in self._owned:
+            found.setdefault(_memory(tensor), []).append(tensor)
+        return found
+
+    def sharing(self, tensor: torch.Tensor) -> list[torch.Tensor]:
+        """Those that lie in the memory of a tensor."""
+        return self._by_memory.get(_memory(tensor), [])
+
+    def written(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+        """Those into which a call writes."""
+        return [owned for target in destinations(func, args, kwargs) for owned in self.sharing(target)]
+
+    def keep(self, tensors: Iterable[torch.Tensor], elements: bool = True) -> None:
+        """From here on the tensors may change, their elements, too, if so."""
+        with torch._C.DisableTorchFunction(), _disable_current_modes(), torch.no_grad():
+            for tensor in tensors:
+                known = self._kept.get(id(tensor))
+                if known is None or (elements and known[2] is None):
+                    alias = tensor.data if known is None else known[1]
+                    self._kept[id(tensor)] = tensor, alias, alias.clone() if elements else None
+
+    def undo(self) -> None:
+        """Makes the tensors what they were."""
+        with torch.no_grad():
+            for tensor, alias, elements in self._kept.values():
+                if _place(tensor) != _place(alias):
+                    tensor.data = alias
+                if elements is not None:
+                    tensor.copy_(elements)
+        self._kept.clear()
+
+
+def _memory(tensor: torch.Tensor) -> int:
+    """The identity of the memory in which it lies; its own, where it is a wrapper around another tensor."""
+    if tensor.layout is torch.strided:
+        with contextlib.suppress(NotImplementedError), torch._C.DisableTorchFunction():
+            return int(tensor.untyped_storage()._cdata)
+    return id(tensor)
+
+
+def _place(tensor: torch.Tensor) -> tuple[Any, ...]:
+    if tensor.layout is not torch.strided:
+        return (id(tensor),)
+    return _memory(tensor), tensor.shape, tensor.stride(), tensor.storage_offset()
+
+
+class Undone(TorchFunctionMode):
+    """What is written into the tensors while this lasts is undone at its end."""
+
+    def __init__(self, owned: Iterable[torch.Tensor]) -> None:
+        super().__init__()
+        self._writes = Writes(owned)
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if name in LENDING:
+            self._writes.keep(self._writes.sharing(args[0]))
+        elif written := self._writes.written(func, args, kwargs):
+            self._writes.keep(written)
+        return func(*args, **kwargs)
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        self._writes.undo()

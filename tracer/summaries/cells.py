@@ -1,0 +1,286 @@
+"""Cells: what is written down of each thing in a state of the running program, and where values stand in it.
+
+The numbers in a thing stand aside from the rest of its cell, so that a loop may say how they go on. A value
+that stands in a place can be replaced by another.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from types import FrameType
+from typing import Any, Final, Protocol, TypeAlias
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+from ...constraints.ir.language import UNTRACKED, Affine, Elements, Layout, Span, Subscripts, Tensor
+from ...constraints.ir.program import Ref
+from ...constraints.terms.dims import Dim
+from ..values.sequences import physical
+
+CONTENT: Final = 1 << 16
+"""Real tensors of up to so many elements are compared by content."""
+
+
+# --- places ----------------------------------------------------------------------------------------------
+
+
+class Place(Protocol):
+    """Where a value stands, so that another can be put there."""
+
+    def read(self) -> Any:
+        """The value that stands there now."""
+
+    def write(self, value: Any) -> None:
+        """Puts another value there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """A variable of a running function.
+
+    CPython 3.11 and 3.12 write it back by the call that debuggers use. From 3.13 on `f_locals` writes
+    through, and the call does nothing.
+    """
+
+    frame: FrameType
+    name: str
+
+    def read(self) -> Any:
+        return self.frame.f_locals[self.name]
+
+    def write(self, value: Any) -> None:
+        self.frame.f_locals[self.name] = value
+        ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(self.frame), ctypes.c_int(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A member of a list, or what a dict has under a key: also a global variable, or an attribute."""
+
+    holder: Any
+    name: Any
+
+    def read(self) -> Any:
+        return physical(self.holder)[self.name] if isinstance(self.holder, list) else self.holder[self.name]
+
+    def write(self, value: Any) -> None:
+        if isinstance(self.holder, list):
+            list.__setitem__(self.holder, self.name, value)
+        else:
+            self.holder[self.name] = value
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """An attribute that stands in no dict, or what a closure shares."""
+
+    holder: Any
+    name: str
+
+    def read(self) -> Any:
+        return getattr(self.holder, self.name)
+
+    def write(self, value: Any) -> None:
+        object.__setattr__(self.holder, self.name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassAttribute:
+    """An attribute of a class."""
+
+    holder: type
+    name: str
+
+    def read(self) -> Any:
+        return vars(self.holder)[self.name]
+
+    def write(self, value: Any) -> None:
+        setattr(self.holder, self.name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a tuple, which is made anew where one changes."""
+
+    place: Place
+    index: int
+
+    def read(self) -> Any:
+        return physical(self.place.read())[self.index]
+
+    def write(self, value: Any) -> None:
+        whole = self.place.read()
+        members = [*physical(whole)]
+        members[self.index] = value
+        make: Callable[[Any], Any] = getattr(whole, "_make", type(whole))
+        self.place.write(make(members))
+
+
+LASTING = (Item, Slot, ClassAttribute)
+"""Places that are still there when the program has ended."""
+
+
+# --- cells -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What is written down of one thing."""
+
+    trail: str
+    """How it was reached, for people: `self.count`."""
+    fixed: Any
+    """All that has to stay the same, but for what it holds: that has cells of its own."""
+    dims: tuple[Dim, ...] = ()
+    """The numbers in it, which may go on from iteration to iteration."""
+    children: tuple[Cell, ...] = ()
+    value: Any = None
+    place: Place | None = None
+    ref: Ref | None = None
+    """Of a symbolic tensor, at the time."""
+    plain: bool = False
+    """A value without an identity of its own: two that are equal are one."""
+    itself: Any = None
+    """The thing, where it has an identity."""
+
+    @property
+    def held(self) -> Any:
+        """The value or the thing."""
+        return self.value if self.itself is None else self.itself
+
+    @property
+    def movable(self) -> bool:
+        """Is it a value, or a thing that is as good as one while nothing else holds it: a real tensor, or a
+        list or a dict of such?
+        """
+        if self.plain or self.fixed[0] == REAL:
+            return self.plain or not self.children
+        holds = self.fixed == SEQUENCES[0] or (self.fixed[0] == "dict" and _is_plain_dict(*self.fixed))
+        return holds and all(child.movable for child in self.children)
+
+
+def _is_plain_dict(_: str, kind: type, keys: tuple[Any, ...], default: Any) -> bool:
+    return kind is dict and default is None and all(key[0] in (str, int) for key in keys)
+
+
+REAL: Final = "real tensor"
+REPEATED: Final = ("repeated",)
+SEQUENCES: Final = (("sequence", list), ("sequence", tuple))
+"""What the cells of lists and tuples that may grow have as their fixed part."""
+
+Simplified: TypeAlias = Callable[[Dim], Dim]
+
+
+def alike(a: Cell, b: Cell, simplified: Simplified) -> bool:
+    """Are the two equal values, with equal numbers in them?"""
+    return (
+        a.plain
+        and b.plain
+        and a.fixed == b.fixed
+        and len(a.dims) == len(b.dims)
+        and all(simplified(d) == simplified(e) for d, e in zip(a.dims, b.dims, strict=True))
+        and len(a.children) == len(b.children)
+        and all(alike(c, d, simplified) for c, d in zip(a.children, b.children, strict=True))
+    )
+
+
+def runs(members: Sequence[Cell], simplified: Simplified) -> list[tuple[Dim, Cell]]:
+    """The members of a list or a tuple, equal neighbours together: how many, and one of them."""
+    found: list[tuple[Dim, Cell]] = []
+    for member in members:
+        many = member.fixed == REPEATED
+        count, one = (member.dims[0], member.children[0]) if many else (1, member)
+        if found and alike(found[-1][1], one, simplified):
+            found[-1] = found[-1][0] + count, found[-1][1]
+        else:
+            found.append((count, one))
+    return found
+
+
+# --- tensors ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Content:
+    """A real tensor, which is equal to what holds the same numbers; once it is written to, to nothing."""
+
+    tensor: torch.Tensor
+    version: int
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> Content:
+        return cls(tensor, _version(tensor))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Content) or self.version != _version(self.tensor):
+            return False
+        a, b = self.tensor, other.tensor
+        if a is b or other.version != _version(b):
+            return a is b and self.version == other.version
+        same = (a.dtype, a.shape, a.device, a.layout) == (b.dtype, b.shape, b.device, b.layout)
+        if not same or a.layout is not torch.strided or a.stride() != b.stride():
+            return False
+        return a.device.type == "meta" or (a.numel() <= CONTENT and _same_numbers(a, b))
+
+
+def _version(tensor: torch.Tensor) -> int:
+    return -1 if tensor.is_inference() else tensor._version
+
+
+def _same_numbers(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """NaN is the same as NaN."""
+    if isinstance(a, FakeTensor) or isinstance(b, FakeTensor):
+        return False
+    with torch._C.DisableTorchFunction():
+        return bool(((a == b) | ((a != a) & (b != b))).all())
+
+
+def sizes_of(value: Any) -> tuple[Any, tuple[Dim, ...]]:
+    """A rule's value but for its sizes, and these from left to right."""
+    if not isinstance(value, Tensor):
+        return ("nothing known",), ()
+    strides = value.layout if isinstance(value.layout, tuple) else ()
+    kind, more = _of_elements(value.elements)
+    layout = len(strides) or value.layout
+    return ("tensor", value.dtype, value.rank, layout, kind), (*value.shape, *strides, *more)
+
+
+def _of_elements(elements: Elements) -> tuple[Any, tuple[Dim, ...]]:
+    match elements:
+        case Affine(start, steps):
+            return ("affine", steps), (start,)
+        case Span(low, high, attained, by_data, dense):
+            return ("span", attained, by_data, dense), (low, high)
+        case Subscripts(shape, added):
+            return ("subscripts", len(shape), added), shape
+    return elements, ()
+
+
+def with_sizes(fixed: Any, dims: Sequence[Dim]) -> Tensor:
+    """The tensor of which `sizes_of` gives these."""
+    _, dtype, rank, layout, kind = fixed
+    rest = iter(dims)
+    shape = tuple(itertools.islice(rest, rank))
+    strides = tuple(itertools.islice(rest, layout)) if isinstance(layout, int) else layout
+    elements = kind
+    match kind:
+        case ("affine", steps):
+            elements = Affine(next(rest), steps)
+        case ("span", *known):
+            elements = Span(next(rest), next(rest), *known)
+        case ("subscripts", count, added):
+            elements = Subscripts(tuple(itertools.islice(rest, count)), added)
+    return Tensor(shape, dtype, strides, elements)
+
+
+def weakened(cell: Cell, tracked: bool = False) -> Cell:
+    """A tensor without what is known of its strides, nor, unless none is `tracked`, of its elements."""
+    if cell.fixed[0] != "tensor":
+        return cell
+    _, dtype, rank, _, elements = cell.fixed
+    kind = UNTRACKED if tracked or elements is not None else None
+    return replace(cell, fixed=("tensor", dtype, rank, Layout.UNKNOWN, kind), dims=cell.dims[:rank])

@@ -1,0 +1,440 @@
+"""Families: sizes that the data decide anew in each iteration of a loop, where it gathers what has them.
+
+Of `[torch.unique(row) for row in rows]` the k-th element has a size n(k) of its own, of which the loop says
+the same for every k. So a list that stands for all of them (`sequences.Repeated`) makes its k-th element with
+a symbol for n(k), always the same one for the same k: where a program goes through several such lists side by
+side, what belongs together has one size. Symbols for different places are different numbers, as far as is
+known. No more is claimed, so what is proved of any such numbers holds of the program's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import permutations
+from typing import Any, Final
+
+from ...constraints.ir.language import Tensor
+from ...constraints.ir.program import Node
+from ...constraints.terms.dims import (
+    Apply,
+    Atom,
+    Dim,
+    Term,
+    ceildiv,
+    linear_parts,
+    lone,
+    lone_atom,
+    substitute,
+    sym,
+    symbols,
+)
+from ...constraints.terms.formula import Formula, all_of, any_of, conjuncts, eq, free_symbols, ge, le, rewrite
+from ...constraints.terms.projection import forgetting
+from ..bytecode.origins import here
+from ..recorder import Recorder
+from ..values.numbers import size
+from ..values.sequences import Repeated, Repeating, RepeatingTuple, another
+from .cells import REAL, REPEATED, Cell, alike, sizes_of, weakened, with_sizes
+from .heap import look
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The iteration k of a loop of n, with the sizes that the data decide in it, as they come up."""
+
+    k: str
+    n: Dim
+    data: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What one way through the body gives to each of several lists."""
+
+    cells: tuple[Cell, ...]
+    data: tuple[str, ...]
+    known: Formula
+    """What holds where the program goes this way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What another iteration gives to a list."""
+
+    place: Dim
+    cell: Cell
+    data: tuple[str, ...]
+
+
+class Families:
+    """The families of a run. A family goes by the name of its symbol in the iteration that stands for all."""
+
+    def __init__(self, run: Recorder) -> None:
+        self.run = run
+        self._bodies: dict[str, Body] = {}
+        """By family, where it comes from."""
+        self._places: dict[str, tuple[str, Dim]] = {}
+        """Of which family a symbol is a member, and at which place."""
+        self._members: dict[tuple[str, Dim], Dim] = {}
+        self._greatest: dict[str, str] = {}
+
+    def close(self) -> None:
+        """Lets go of the run."""
+        del self.run
+
+    def alike(self, some: Sequence[Cell], others: Sequence[Cell]) -> bool:
+        """Are these values equal, one by one?"""
+        pairs = zip(map(self._symbolic, some), map(self._symbolic, others), strict=True)
+        return all(alike(a, b, self.run.simplified) for a, b in pairs)
+
+    def joined(
+        self, k: str, n: Dim, ways: Sequence[Way], iteration: str = ""
+    ) -> tuple[Body, tuple[Cell, ...]] | None:
+        """What iteration k gives to each list, whichever way it goes; None where they differ in more than
+        sizes. A size that is not the same in all ways is a symbol: one for all that are the same in each way.
+
+        Where not each iteration gives something, its number is another, and k is the place in the list.
+        """
+        varying = {iteration or k, *(name for way in ways for name in way.data)}
+        given = [cell for way in ways for cell in way.cells]
+        if not all(cell.movable and _is_made_anew(cell, varying) for cell in given):
+            return None
+        lists = [*zip(*(map(self._symbolic, way.cells) for way in ways), strict=True)]
+        if len(ways) == 1 and not iteration:
+            return self._body(k, n, ways[0].data), tuple(cell for (cell,) in lists)
+        join = _Join(self.run, iteration or k, ways, {iteration})
+        cells = tuple(map(join, lists))
+        if None in cells:
+            return None
+        return self._body(k, n, tuple(join.made)), tuple(cell for cell in cells if cell is not None)
+
+    def _symbolic(self, cell: Cell) -> Cell:
+        """A real tensor is one of those that are like it."""
+        if cell.fixed[0] == REAL:
+            return look(self.run, self.run.lifted(cell.itself))
+        return cell if cell.plain else replace(cell, children=tuple(map(self._symbolic, cell.children)))
+
+    def _body(self, k: str, n: Dim, data: tuple[str, ...]) -> Body:
+        body = Body(k, n, data)
+        for name in data:
+            if name not in self._places:
+                self._bodies[name], self._places[name] = body, (name, sym(k))
+        return body
+
+    def stands_for(self, body: Body, one: Cell, others: Iterable[Gathered]) -> bool:
+        """Is what other iterations give as `one` is, which the body gives?"""
+        return all(self._is_member(body, one, replace(g, cell=self._symbolic(g.cell))) for g in others)
+
+    def gathered(self, body: Body, one: Cell) -> Repeated:
+        """A list of n elements as `one` is of iteration k."""
+        named = _symbols_in(one)
+        data = [name for name in body.data if name in named]
+        if not data and body.k not in named and one.plain:
+            return Repeated.each(self.run, body.n, one.value)
+        made: dict[Any, Any] = {}
+
+        def at(k: Dim) -> Any:
+            place = self.run.simplified(k)
+            sizes = {body.k: place, **{d: self._member(d, {body.k: k}) for d in data}}
+            key = *sizes.values(),
+            if key not in made:
+                made[key] = self._element(one, sizes)
+            return made[key]
+
+        return Repeated.of(
+            self.run, body.n, at, most=lambda: self._most(body, data, one),
+            total=lambda axis: None if data else self._total(body, one, axis),
+        )  # fmt: skip
+
+    def _total(self, body: Body, one: Cell, axis: int) -> Dim | None:
+        """What tensors have along an axis together, if all other sizes are the same."""
+        value = None if one.ref is None else one.value.value
+        if not isinstance(value, Tensor) or any(
+            body.k in symbols(d) for at, d in enumerate(value.shape) if at != axis
+        ):
+            return None
+        parts = linear_parts(value.shape[axis])
+        if parts is None:
+            return None
+        found: Dim = body.n * parts[1]
+        for atom, times in parts[0]:
+            each = body.n * lone(atom) if body.k not in symbols(lone(atom)) else self._cut(body, atom)
+            if lone(atom) == sym(body.k):
+                each = body.n * (body.n - 1) // 2
+            if each is None:
+                return None
+            found = found + times * each
+        return found
+
+    def _cut(self, body: Body, atom: Atom) -> Dim | None:
+        """T, where the atom is min(c, T - c*k), and k goes to ⌈T/c⌉: pieces of T and what is left."""
+        if not isinstance(atom, Apply) or atom.op != "min" or len(atom.args) != 2:
+            return None
+        for piece, left in permutations(atom.args):
+            whole = substitute(left, {body.k: 0})
+            if left == whole - piece * sym(body.k) and self.run.equal(body.n, ceildiv(whole, piece)):
+                return whole
+        return None
+
+    # ---- members
+
+    def _is_member(self, body: Body, one: Cell, other: Gathered) -> bool:
+        """Is the other element what `one` is at its place? More may be known of its sizes."""
+        run, unbacked = self.run, self.run.generator.said.unbacked
+        pairs = [*_pairs(one, other.cell)]
+        if None in pairs:
+            return False
+        sizes = self._sizes_at(body, other, [pair for pair in pairs if pair is not None])
+        for pair in pairs:
+            assert pair is not None
+            if not run.equal(substitute(pair[0], sizes), pair[1]):
+                return False
+        own = [name for name in body.data if self._places[name][0] == name and name in sizes]
+        if not all(run.certain(rewrite(unbacked[name], sizes)) for name in own):
+            return False
+        for name in own:
+            self._keep(name, other.place, sizes[name])
+        return True
+
+    def _sizes_at(self, body: Body, other: Gathered, pairs: Iterable[tuple[Dim, Dim]]) -> dict[str, Dim]:
+        """The sizes of another iteration by the names that they have in the body.
+
+        What the body was given has its place, and what it makes itself may be known from another list. What
+        stands alone is what stands there; the others come up in the same order.
+        """
+        sizes: dict[str, Dim] = {body.k: other.place}
+        for name in body.data:
+            at = self._at(name, {body.k: other.place})
+            if at[0] != name:
+                sizes[name] = self._member(name, {body.k: other.place})
+            elif at in self._members:
+                sizes[name] = self._members[at]
+        for a, b in pairs:
+            if (name := _alone(a)) in body.data:
+                sizes.setdefault(name, b)
+        made = [name for name in body.data if self._places[name][0] == name]
+        own = [name for name in other.data if self._places.get(name, (name,))[0] in (name, *made)]
+        if len(own) == len(made):
+            for name, size in zip(made, map(sym, own), strict=True):
+                sizes.setdefault(name, size)
+        return sizes
+
+    def _keep(self, family: str, place: Dim, size: Dim) -> None:
+        self._members[family, place] = size
+        if name := _alone(size):
+            self._places[name] = family, place
+
+    def _at(self, name: str, moved: Mapping[str, Dim]) -> tuple[str, Dim]:
+        """The family of a symbol, and a place of it that is moved."""
+        family, place = self._places[name]
+        return family, self.run.simplified(substitute(place, moved))
+
+    def _member(self, name: str, moved: Mapping[str, Dim]) -> Dim:
+        """The size in the place of this one elsewhere."""
+        run = self.run
+        family, place = self._at(name, moved)
+        found = self._members.get((family, place))
+        if found is not None and symbols(found) <= run.generator.said.unbacked.keys():
+            return found
+        made = self._made(family, {self._bodies[family].k: place})
+        self._keep(family, place, made)
+        return made
+
+    def _made(self, family: str, moved: Mapping[str, Dim]) -> Term:
+        """A size of which the same is known as of the family, elsewhere."""
+        unbacked, most = self.run.generator.said.unbacked, self._greatest.get(family)
+        known = unbacked[family]
+        beside = (free_symbols(known) & self._places.keys()) - {family}
+        sizes = {other: self._member(other, moved) for other in sorted(beside)}
+
+        def also(own: Term) -> Formula:
+            upto: Formula = le(own, sym(most)) if most in unbacked and most is not None else True
+            return all_of((rewrite(known, {**sizes, family: own}), upto))
+
+        return self.run.generator.fresh(family.rstrip("0123456789_"), None, None, also)
+
+    # ---- elements
+
+    def _element(self, one: Cell, sizes: Mapping[str, Dim]) -> Any:
+        """What `one` is with other sizes. Tensors are others, too."""
+        run = self.run
+        if one.ref is not None:
+            found = another(run, one.value)
+            fixed, before = sizes_of(found.value)
+            dims = tuple(substitute(dim, sizes) for dim in before)
+            if dims != before:
+                found.value = with_sizes(fixed, dims)
+                found.ref = run.new_value(found.value)
+                run.nodes.append(Node("carried", (("input", one.ref),), (found.ref.id,), here(run.names)))
+            return found
+        dims = tuple(substitute(dim, sizes) for dim in one.dims)
+        if one.fixed == ("int",):
+            return size(run, dims[0])
+        parts = [self._element(child, sizes) for child in one.children]
+        if one.fixed == REPEATED:
+            return Repeated.each(run, dims[0], parts[0])
+        return _holding(one, parts)
+
+    def _most(self, body: Body, data: Sequence[str], one: Cell) -> Any:
+        """The element with the greatest of all sizes in the place of its own; None where it is not known that
+        the list goes through all members of their families, or where some size does not stand alone.
+        """
+        families = {name: self._places[name][0] for name in data}
+        whole = all(
+            self._places[name][1] == sym(body.k) and self._bodies[family].n == body.n
+            for name, family in families.items()
+        )
+        alone = all(_alone(dim) in data or symbols(dim).isdisjoint((body.k, *data)) for dim in _dims(one))
+        if not whole or not alone:
+            return None
+        return self._element(one, {name: self._greatest_of(family) for name, family in families.items()})
+
+    def _greatest_of(self, family: str) -> Dim:
+        """The greatest member, which is one of them: of the symbols that are made from here on, none is
+        greater.
+        """
+        found = self._greatest.get(family)
+        if found is None or found not in self.run.generator.said.unbacked:
+            self._greatest.pop(family, None)
+            which = sym(self.run.index("which"))
+            greatest = self._made(family, {self._bodies[family].k: which})
+            found = self._greatest[family] = _alone(greatest)
+            self._members = {key: of for key, of in self._members.items() if key[0] != family}
+        return sym(found)
+
+
+def _holding(one: Cell, parts: Sequence[Any]) -> Any:
+    """The same value with other parts."""
+    match one.fixed:
+        case ("sequence", kind):
+            several = any(type(part) is Repeated for part in parts)
+            make = {list: Repeating, tuple: RepeatingTuple}.get(kind, kind) if several else kind
+            return getattr(make, "_make", make)(parts)
+        case ("dict", _, keys, _):
+            return {key: part for (_, key), part in zip(keys, parts, strict=True)}
+        case ("slice",):
+            return slice(*parts)
+    return one.value
+
+
+def _is_made_anew(one: Cell, varying: Collection[str]) -> bool:
+    """Can the value be made with other sizes, as far as it has any of these?"""
+    known = one.ref is not None or one.fixed in (("int",), ("slice",), REPEATED) or one.fixed[0] in _HOLDING
+    if not known and not _symbols_in(one).isdisjoint(varying):
+        return False
+    return all(_is_made_anew(child, varying) for child in one.children)
+
+
+_HOLDING: Final = ("sequence", "dict")
+
+
+def _alone(dim: Dim) -> str:
+    """The name of the symbol that the dim is; of another dim an empty one."""
+    names = symbols(dim)
+    name = next(iter(names), "")
+    return name if len(names) == 1 and dim == sym(name) else ""
+
+
+def _dims(cell: Cell) -> Iterator[Dim]:
+    yield from cell.dims
+    for child in cell.children:
+        yield from _dims(child)
+
+
+def _symbols_in(cell: Cell) -> frozenset[str]:
+    return frozenset().union(*map(symbols, _dims(cell)))
+
+
+def _pairs(one: Cell, other: Cell) -> Iterator[tuple[Dim, Dim] | None]:
+    """The sizes of one thing beside those of another; None where there is no such other."""
+    if one.fixed != other.fixed and one.fixed[0] == "tensor":
+        other = weakened(other, one.fixed[-1] is not None)
+    same = one.fixed == other.fixed and len(one.dims) == len(other.dims)
+    if not same or len(one.children) != len(other.children):
+        yield None
+        return
+    yield from zip(one.dims, other.dims, strict=True)
+    for a, b in zip(one.children, other.children, strict=True):
+        yield from _pairs(a, b)
+
+
+class _Join:
+    """One cell for several, where a size that differs is a symbol."""
+
+    def __init__(self, run: Recorder, k: str, ways: Sequence[Way], unknown: Collection[str]) -> None:
+        self.run, self._k, self._ways = run, k, ways
+        self._data = frozenset((*unknown, *(name for way in ways for name in way.data)))
+        """What a size is joined for that it depends on."""
+        self._symbols: dict[tuple[Dim, ...], Dim] = {}
+        self.made: list[str] = []
+
+    def __call__(self, cells: Sequence[Cell]) -> Cell | None:
+        """None where they differ in more than sizes."""
+        if any(cell.ref is not None for cell in cells):
+            return self._tensor(cells)
+        first = cells[0]
+        if any(c.fixed != first.fixed or len(c.children) != len(first.children) for c in cells):
+            return None
+        dims = tuple(self._size(d, None) for d in zip(*(cell.dims for cell in cells), strict=True))
+        found = [self(parts) for parts in zip(*(cell.children for cell in cells), strict=True)]
+        parts = tuple(part for part in found if part is not None)
+        if len(parts) < len(found) or (dims != first.dims and first.fixed != ("int",)):
+            return None
+        value = size(self.run, dims[0]) if first.fixed == ("int",) else first.value
+        return replace(first, dims=dims, children=parts, value=value)
+
+    def _tensor(self, cells: Sequence[Cell]) -> Cell | None:
+        """Only sizes are joined: strides, and what is known of elements, are kept where they are the same."""
+        rank = len(weakened(cells[0]).dims)
+        varies = any(not symbols(dim).isdisjoint(self._data) for dim in cells[0].dims[rank:])
+        if varies or any(cell.dims != cells[0].dims or cell.fixed != cells[0].fixed for cell in cells):
+            tracked = any(cell.fixed[-1] is not None for cell in cells)
+            cells = [weakened(cell, tracked) for cell in cells]
+        first = cells[0]
+        if any(cell.fixed != first.fixed for cell in cells):
+            return None
+        dims = tuple(self._size(d, 0) for d in zip(*(cell.dims for cell in cells), strict=True))
+        value = another(self.run, first.value)
+        value.value = with_sizes(first.fixed, dims)
+        value.ref = self.run.new_value(value.value)
+        arguments = (("input", first.ref),)
+        self.run.nodes.append(Node("carried", arguments, (value.ref.id,), here(self.run.names)))
+        return replace(first, dims=dims, value=value, ref=value.ref)
+
+    def _size(self, dims: tuple[Dim, ...], least: int | None) -> Dim:
+        if all(self.run.equal(dims[0], dim) for dim in dims) and symbols(dims[0]).isdisjoint(self._data):
+            return dims[0]
+        if dims not in self._symbols:
+
+            def one_of_them(own: Term) -> Formula:
+                return any_of(self._is(own, dim, way) for dim, way in zip(dims, self._ways, strict=True))
+
+            self._symbols[dims] = made = self.run.generator.fresh("either", least, None, one_of_them)
+            self.made.append(_alone(made))
+        return self._symbols[dims]
+
+    def _is(self, own: Term, dim: Dim, way: Way) -> Formula:
+        """What is known of the symbol where it is this dim, which it is where the program goes this way."""
+        varying, unbacked = {self._k, *self._data}, self.run.generator.said.unbacked
+        if symbols(dim).isdisjoint(varying):
+            return eq(own, dim)
+        known = [*conjuncts(way.known), *(part for data in way.data for part in conjuncts(unbacked[data]))]
+        if name := _alone(dim):
+            known = [rewrite(part, {name: own}) for part in known]
+        about, linked = [*_between(own, dim)], {*symbols(own), *(symbols(dim) & varying)}
+        for part in reversed(known):  # what came up later is said by what came before
+            if not linked.isdisjoint(free_symbols(part)):
+                linked |= free_symbols(part) & varying
+                about.append(part)
+        return all_of(forgetting(about, linked - symbols(own)))
+
+
+def _between(own: Dim, dim: Dim) -> tuple[Formula, ...]:
+    """What is linear of `own == dim`."""
+    match lone_atom(dim):
+        case Apply(op="min", args=args):
+            return tuple(le(own, arg) for arg in args)
+        case Apply(op="max", args=args):
+            return tuple(ge(own, arg) for arg in args)
+    return (eq(own, dim),)

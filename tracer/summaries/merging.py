@@ -1,0 +1,505 @@
+"""Calls whose ways meet again: the ways of a module's call become one, so that the paths of a program add up
+where they would multiply.
+
+**The argument.** A call of a module that branches is run once for each of its ways, from the same state of
+the program (`heap.py`). If all ways leave the state as it was and return the same but for sizes, what comes
+after the call cannot tell which way it went. A size that the ways return as different terms is one of these
+terms, if that is equal to the others wherever the program takes their ways. What a way requires, it requires
+where the program takes it. In the program that is written down the nodes of a way stand under its conditions,
+and `cond` chooses among what the ways return, as for the branches of `torch.cond`.
+
+A way that raises is refused where it is taken. An attribute that the ways leave behind as different numbers
+may not be looked at any more.
+
+**When it fails**, in whatever way, the recording starts again: with the call that this one is made in, if
+that can be merged, or else with a path for each way. Calls are merged only where a program has many paths,
+since it is lost which of them the program takes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, NoReturn
+
+import torch
+from msgspec import structs
+
+from ...constraints.engine.generate import BadRules
+from ...constraints.engine.memory import strides_of
+from ...constraints.ir.language import Constraint, Tensor
+from ...constraints.ir.program import Node, Origin
+from ...constraints.ir.system import Answer, Condition
+from ...constraints.terms.dims import Dim, sym
+from ...constraints.terms.formula import Formula, all_of, eq, implies, negate
+from ...constraints.terms.joining import plain, proposals
+from ..bytecode.handlers import is_guarded
+from ..bytecode.origins import REFUSALS, here, is_defect, of_error
+from ..host.patches import Patch
+from ..recorder import Recorder
+from ..values.numbers import size
+from .cells import Cell, sizes_of, weakened, with_sizes
+from .heap import Function, Unseen, look, walk_from
+from .laws import Unlike
+from .loops import Loops
+from .plans import Chosen, NotSummarised, Site, Turn
+
+MAX_WAYS: Final = 64
+"""How many ways through a call are looked at."""
+
+
+def site_of(module: torch.nn.Module) -> Site:
+    """The calls of modules of one class are one site; torch's own containers hold different modules."""
+    kind = type(module)
+    return Site(kind.forward.__code__, module=id(module if kind.__module__.startswith("torch.") else kind))
+
+
+class Calls:
+    """The calls of modules that a run is in, and the loops over a number of elements."""
+
+    def __init__(self, run: Recorder, of_module: bool) -> None:
+        self.run = run
+        self._sites: list[Site] = []
+        self._outermost = int(of_module)
+        """How many of the sites are the target's own, after which nothing comes."""
+
+    def close(self) -> None:
+        """Lets go of the run."""
+        del self.run
+
+    @contextlib.contextmanager
+    def followed(self) -> Iterator[None]:
+        """Follows the calls of modules, where their ways may be merged."""
+        if not self.run.loops.plans.merging:
+            yield
+            return
+
+        def make(original: Callable[..., Any]) -> Callable[..., Any]:
+            def call(module: torch.nn.Module, /, *args: Any, **kwargs: Any) -> Any:
+                return self._call(original, module, args, kwargs)
+
+            return call
+
+        with Patch(torch.nn.Module, "__call__", make, "the calls of modules are followed").in_force():
+            yield
+
+    def _call(
+        self, original: Any, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        loops: Loops = self.run.loops
+        site = site_of(module)
+        self._sites.append(site)
+        try:
+            if loops.plans.merges(site) and loops.summarising is None:
+                seen = {"module": module, "args": args, "kwargs": kwargs}
+                return MergedCall(self.run, site, lambda: original(module, *args, **kwargs), seen).result()
+            return original(module, *args, **kwargs)
+        finally:
+            self._sites.pop()
+
+    @property
+    def turning(self) -> MergedCall | None:
+        """The call whose ways are being merged, and to which a branch belongs that is met now."""
+        loops: Loops = self.run.loops
+        if not loops.calls:
+            return None
+        call: MergedCall = loops.calls[-1]
+        if loops.summarising is not None:
+            call.fail("it branches in a loop")
+        return call
+
+    def note(self, condition: Condition) -> None:
+        """Notes of a branch in a call that is merged where it is met."""
+        run = self.run
+        taken = [c for c in run.conditions if c.formula is not None and not c.forced]
+        ways = [c.formula if c.taken else negate(c.formula) for c in taken if c.formula is not None]
+        turns = [turn.known for call in run.loops.calls for turn in call.turns]
+        first = run.loops.calls[0].begun
+        run.turns.append(replace(condition, given=all_of((*ways, *turns)), after=first))
+
+    def fork(self) -> None:
+        """The path is about to fork. If it can be, the call is merged that it is in, or the loop summarised,
+        the innermost first.
+        """
+        loops: Loops = self.run.loops
+        if loops.plans.merging and loops.summarising is None:
+            for site in reversed(self._sites[self._outermost :]):
+                if loops.plans.choose(site):
+                    raise loops.fails(Chosen(site, "its ways are to be merged", {}))
+
+    @property
+    def depth(self) -> int:
+        """How many of them are under way."""
+        return len(self._sites)
+
+    def summarise(self, around: int) -> None:
+        """Of the loops that have begun within so many others, the innermost is to be summarised, if that was
+        not tried yet.
+        """
+        loops: Loops = self.run.loops
+        for site in reversed(self._sites[around:]):
+            if site.is_loop and loops.plans.choose(site):
+                raise loops.fails(Chosen(site, "it is to be summarised", {}))
+
+    @contextlib.contextmanager
+    def within(self, site: Site) -> Iterator[None]:
+        """The loop is under way, which has a number of elements."""
+        self._sites.append(site)
+        try:
+            yield
+        finally:
+            if site in self._sites:
+                self._sites.remove(site)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way through a call: the branches taken, what it requires, and what holds where it ends.
+
+    A requirement stands with what was known of the way when it came up.
+    """
+
+    turns: tuple[Turn, ...]
+    said: tuple[tuple[Formula, Constraint], ...]
+    known: tuple[Formula, ...]
+    state: Cell
+    result: Cell | None
+    """What it returns; None where it is refused."""
+    error: BaseException | None
+    origin: Origin
+    """Where it raises."""
+
+    @property
+    def condition(self) -> Formula:
+        return all_of(turn.known for turn in self.turns)
+
+
+class WayRefused(BaseException):
+    """What is run now is refused, so that nothing comes after it."""
+
+
+class MergedCall:
+    """One call that is run for each of its ways. `seen` is what it is made with."""
+
+    def __init__(self, run: Recorder, site: Site, call: Callable[[], Any], seen: dict[str, Any]) -> None:
+        self.run, self.site = run, site
+        self.loops: Loops = run.loops
+        self.called: dict[Function, dict[str, Any]] = dict(self.loops.plans.called(site))
+        self.turns: list[Turn] = []
+        self.begun = run.position.constraints
+        """How many constraints of the path come before it."""
+        self._call, self._seen = call, seen
+        self._around = run.calls.depth
+        self._planned: tuple[Turn, ...] = ()
+        self._ways: list[tuple[Turn, ...]] = [()]
+        self._mark = run.mark()
+        self._looked_at = 0
+
+    def fail(self, reason: str) -> NoReturn:
+        raise self.loops.fails(NotSummarised(self.site, reason, self.called))
+
+    def give_up(self, reason: str) -> NoReturn:
+        """The way cannot be followed any further. If it is refused before that, it ends there."""
+        if any(constraint.formula is False for _, constraint in self.run.said_since(self._mark)[0]):
+            raise WayRefused
+        self.fail(reason)
+
+    def way(self, formula: Formula | None) -> bool:
+        """A branch of the call: this time one of its two ways."""
+        self.run.calls.note(Condition(formula, True, here(self.run.names)))
+        step, taken = len(self.turns), True
+        if step < len(self._planned):
+            taken = self._planned[step].taken
+            if self._planned[step].formula != formula:
+                self.fail("it does not do the same when it is run again")
+        else:
+            if time.monotonic() > self.run.until:
+                self.run.end("the budget ran out")
+            self._ways.append((*self.turns, Turn(formula, False, 0)))
+            self._looked_at += 1
+            if self._looked_at >= MAX_WAYS:
+                self.run.calls.summarise(self._around)
+                self.fail("there are too many ways through it")
+        turn = Turn(formula, taken, self.run.position.constraints)
+        self.turns.append(turn)
+        if formula is not None:
+            self.run.assume(turn.known)
+        return taken
+
+    def result(self) -> Any:
+        """What the call returns, whichever way it goes."""
+        run = self.run
+        before, aside = self._look(), run.aside
+        ways: list[Way] = []
+        returned: Any = None
+        while self._ways:
+            self._planned, self.turns = self._ways.pop(), []
+            value, error = self._run()
+            if not self.turns:  # it has no other way
+                if error is not None:
+                    raise error
+                return value
+            if run.aside != aside:
+                self.fail("it writes into constants, or the data decides a size in it")
+            way = self._ended(value, error)
+            if error is None:
+                returned = value
+            self._restore(before, way.state)
+            run.forget(self._mark)
+            ways.append(way)
+        returning = [way for way in ways if way.result is not None]
+        if not returning:
+            self.fail("every way raises")
+        self._require(ways)
+        self._forget_idle_guesses(ways)
+        try:
+            self._leave(before, ways)
+            return self._joined(before, returning, [returned])
+        except Unlike as trail:
+            self.fail(f"{trail} differs from way to way")
+
+    # ---- one way
+
+    def _look(self) -> Cell:
+        try:
+            with torch._C.DisableTorchFunction():
+                return walk_from(self.run, self._seen, self.called)
+        except Unseen as reason:
+            self.fail(f"{reason} cannot be seen")
+
+    def _look_at(self, value: Any) -> Cell:
+        """What is to be seen of one value."""
+        try:
+            with torch._C.DisableTorchFunction():
+                return look(self.run, value)
+        except Unseen as reason:
+            self.fail(f"{reason} cannot be seen")
+
+    def _run(self) -> tuple[Any, BaseException | None]:
+        """Makes the call: what it returns, or raises."""
+        loops, start = self.loops, self.run.position
+        value: Any = None
+        raised: BaseException | None = None
+        loops.enter_call(self)
+        try:
+            value = self._call()
+        except REFUSALS as error:
+            if self.turns and (is_defect(error) or is_guarded(type(self.run).run.__code__, type(error))):
+                self.fail(f"a way raises {error!r}, which is caught")
+            raised = error
+        except WayRefused as error:
+            raised = error
+        except BaseException as error:
+            if self.turns and isinstance(error, Exception) and not isinstance(error, BadRules):
+                self.fail(f"a way raises {error!r}, which is no matter of sizes")
+            self.run.forget(self._mark)  # what this way requires is not required of all
+            raise
+        finally:
+            loops.leave_call(self)
+        loops.raise_failure()
+        given = tuple((turn.formula, turn.taken) for turn in self.turns if turn.formula is not None)
+        nodes = self.run.nodes
+        for place in range(start.nodes, len(nodes)) if given else ():
+            nodes[place] = structs.replace(nodes[place], given=(*given, *nodes[place].given))
+        return value, raised
+
+    def _ended(self, value: Any, error: BaseException | None) -> Way:
+        run, turns = self.run, tuple(self.turns)
+        if isinstance(error, REFUSALS) and any(turn.formula is None for turn in turns):
+            self.fail("the data decides whether it raises")
+        if self.called.keys() - self.loops.plans.called(self.site).keys():
+            self.fail("it has come out only now what it calls")
+        result = self._look_at([value]) if error is None else None
+        said = tuple(
+            (all_of(turn.known for turn in turns if turn.after <= place), constraint)
+            for place, constraint in run.said_since(self._mark)[0]
+        )
+        origin = Origin() if error is None else of_error(error, run.names)
+        if not origin.file:  # no code of the user's raised it
+            origin = here(run.names)
+        return Way(turns, said, run.known(), self._look(), result, error, origin)
+
+    def _restore(self, before: Cell, after: Cell) -> None:
+        """Makes the state what it was before the call."""
+        try:
+            for old, new in _moved(before, after):
+                self._put(new, old.value)
+        except Unlike as trail:
+            self.fail(f"{trail} is not left as it was")
+
+    def _put(self, cell: Cell, value: Any) -> None:
+        if cell.place is None:
+            self.fail(f"{cell.trail} changes where it cannot be written to")
+        self.loops.remember(cell.place)
+        cell.place.write(value)
+
+    # ---- all ways
+
+    def _require(self, ways: Sequence[Way]) -> None:
+        """What all ways require is required; what one requires, where the program takes it."""
+        run = self.run
+        found: dict[Formula, list[tuple[Formula, Constraint]]] = {}
+        for way in ways:
+            for formula, one in {c.formula: (known, c) for known, c in reversed(way.said)}.items():
+                found.setdefault(formula, []).append(one)
+        for formula, said in found.items():
+            everywhere = len(said) == len(ways)
+            for known, constraint in said[:1] if everywhere else said:
+                run.require_instead(constraint, formula if everywhere else implies(known, formula))
+        for way in ways:
+            if isinstance(way.error, REFUSALS):
+                told = f"{type(way.error).__name__}: {way.error}"
+                run.generator.node = len(run.nodes)
+                run.nodes.append(Node("require", (("condition", negate(way.condition)),), (), way.origin))
+                run.generator.require(negate(way.condition), told)
+
+    def _forget_idle_guesses(self, ways: Sequence[Way]) -> None:
+        """Guesses (guesses.py) that make no difference: all ways of the same sizes say the same."""
+        run, first = self.run, self._mark.position
+        guessed = {node for node in run.guessed if node >= first.nodes}
+        if not guessed:
+            return
+        told: dict[Formula, list[Any]] = {}
+        for way in ways:
+            leaves = () if way.result is None else _leaves(way.result)
+            required = {constraint.formula for _, constraint in way.said}
+            one = required, [(leaf.fixed, leaf.dims) for leaf in leaves]
+            told.setdefault(way.condition, []).append(one)
+        if all(one == group[0] for group in told.values() for one in group):
+            notes = run.generator.said.notes
+            notes[first.notes :] = [note for note in notes[first.notes :] if note.node not in guessed]
+
+    def _leave(self, before: Cell, ways: Sequence[Way]) -> None:
+        """The state after the call. Where the ways leave different numbers behind, their use is noticed."""
+        run = self.run
+        moved = [{id(old): (old, new) for old, new in _moved(before, way.state)} for way in ways]
+        for key, old in {key: old for numbers in moved for key, (old, _) in numbers.items()}.items():
+            left = self._agreed([numbers.get(key, (old, old))[1].dims[0] for numbers in moved], ways)
+            if left is None:
+                name = run.index("either")
+                self.loops.ended[name] = self.site
+                left = sym(name)
+            self._put(old, size(run, left))
+
+    def _joined(self, before: Cell, ways: Sequence[Way], holder: list[Any]) -> Any:
+        """What the last of these ways returned, made to stand for all of them."""
+        run = self.run
+        last = self._look_at(holder)
+        met = {id(c.value) for c in _leaves(before) if c.ref is not None}
+        owners = {id(c.value.memory.begin()[0]) for c in _leaves(before) if c.ref is not None}
+        results = [way.result for way in ways if way.result is not None]
+        sharing = [_sharing(result, before.value, met, owners) for result in results]
+        if any(other != sharing[0] for other in sharing):
+            raise Unlike("which tensors and lists are one and the same")
+        done: set[int] = set()
+        for leaves in zip(_leaves(last), *map(_leaves, results), strict=True):
+            own, *cells = leaves
+            refs = [cell.ref for cell in cells]
+            if own.ref is None:
+                dims = self._chosen(cells, ways)
+                if dims is None or (dims != own.dims and own.fixed != ("int",)):
+                    raise Unlike(own.trail)
+                if dims != own.dims:
+                    self._put(own, size(run, dims[0]))
+            elif id(own.value) not in done and len(set(refs)) > 1:
+                done.add(id(own.value))
+                own.value.value = self._tensor(cells, ways)
+                own.value.ref = self._either(own.value.value, cells, ways)
+        return holder[0]
+
+    def _tensor(self, cells: Sequence[Cell], ways: Sequence[Way]) -> Tensor:
+        """What is known of a tensor that each way returns."""
+        tracked = any(cell.fixed[-1] is not None for cell in cells)
+        spelt = [replace(cell, **_with_strides(cell)) for cell in cells]
+        for told in (cells, spelt, [weakened(cell, tracked) for cell in cells]):
+            if len({cell.fixed for cell in told}) == 1 and (dims := self._chosen(told, ways)) is not None:
+                return with_sizes(told[0].fixed, dims)
+        raise Unlike(cells[0].trail)
+
+    def _chosen(self, cells: Sequence[Cell], ways: Sequence[Way]) -> tuple[Dim, ...] | None:
+        """The dims that all ways agree on; None where there are none."""
+        if any(cell.fixed != cells[0].fixed or len(cell.dims) != len(cells[0].dims) for cell in cells):
+            return None
+        chosen = [self._agreed(dims, ways) for dims in zip(*(cell.dims for cell in cells), strict=True)]
+        return None if None in chosen else tuple(dim for dim in chosen if dim is not None)
+
+    def _agreed(self, dims: Sequence[Dim], ways: Sequence[Way]) -> Dim | None:
+        """A dim that is equal to each of these where the program takes its way."""
+        if len({*dims}) == 1:
+            return dims[0]
+        dims = [*map(plain, dims)]
+        cases = [*zip((way.condition for way in ways), dims, strict=True)]
+        for dim in proposals(cases):
+            if all(dim == own or self._equal(dim, own, way) for own, way in zip(dims, ways, strict=True)):
+                return dim
+        return None
+
+    def _equal(self, a: Dim, b: Dim, way: Way) -> bool:
+        equal = eq(a, b)
+        if isinstance(equal, bool):
+            return equal
+        return self.run.oracle.decide(equal, way.known) is Answer.ALWAYS
+
+    def _either(self, value: Tensor, cells: Sequence[Cell], ways: Sequence[Way]) -> Any:
+        """The node of a tensor that is one of those that the ways return."""
+        run = self.run
+        *others, (found, _) = [(cell.ref, way.condition) for cell, way in zip(cells, ways, strict=True)]
+        for ref, condition in reversed(others):
+            made = run.new_value(value)
+            arguments = (("pred", condition), ("true", (ref,)), ("false", (found,)))
+            run.nodes.append(Node("cond", arguments, (made.id,), here(run.names)))
+            found = made
+        return found
+
+
+def _moved(before: Cell, after: Cell) -> Iterator[tuple[Cell, Cell]]:
+    """The numbers that are others than before. Raises Unlike where anything else is."""
+    same = before.fixed == after.fixed and before.itself is after.itself and before.ref == after.ref
+    if not same or len(before.children) != len(after.children):
+        raise Unlike(after.trail)
+    if before.dims != after.dims:
+        if before.fixed != ("int",):
+            raise Unlike(after.trail)
+        yield before, after
+    for old, new in zip(before.children, after.children, strict=True):
+        yield from _moved(old, new)
+
+
+def _leaves(cell: Cell) -> Iterator[Cell]:
+    """The cell and those below it, those that hold others first."""
+    yield cell
+    for child in cell.children:
+        yield from _leaves(child)
+
+
+def _sharing(result: Cell, things: Any, tensors: set[int], owners: set[int]) -> list[Any]:
+    """Which of the things and tensors that a way returns are one, or were there before the call; which of the
+    tensors share memory; and what the whole is made of, sizes and what is known of tensors aside.
+    """
+    numbers: dict[Any, Any] = {}
+
+    def known(key: int, there: bool) -> Any:
+        return key if there else numbers.setdefault(key, len(numbers))
+
+    told: list[Any] = []
+    for cell in _leaves(result):
+        if cell.ref is not None:
+            owner, start = cell.value.memory.begin()
+            shared = known(id(owner), id(owner) in owners)
+            begun = start if id(owner) in owners else 0
+            itself = known(id(cell.value), id(cell.value) in tensors)
+            told.append((itself, shared, begun, cell.fixed[:3], len(cell.children)))
+        else:
+            itself = None if cell.itself is None else known(id(cell.itself), id(cell.itself) in things)
+            told.append((itself, cell.fixed, len(cell.children)))
+    return told
+
+
+def _with_strides(cell: Cell) -> dict[str, Any]:
+    """A tensor's cell with its strides spelt out."""
+    tensor = with_sizes(cell.fixed, cell.dims)
+    strides = strides_of(tensor)
+    fixed, dims = sizes_of(tensor if strides is None else structs.replace(tensor, layout=strides))
+    return {"fixed": fixed, "dims": dims}

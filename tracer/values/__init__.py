@@ -1,0 +1,1 @@
+"""What a program sees in place of sizes, tensors and sequences while it is recorded."""

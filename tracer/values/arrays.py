@@ -1,0 +1,297 @@
+"""Arrays of NumPy that hold sizes: `np.array(x.shape)`, `np.prod`, `np.sqrt(n)`.
+
+An array of sizes is one of objects, so that NumPy reshapes, slices and joins it as any other, and calls the
+operators of its members, which are symbolic. It says that it is of int64, or of float64, as an eager run's
+is. What NumPy computes otherwise than Python does (a division by zero, numbers of few bits, functions that
+are not known here) is computed from numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy
+
+from ...constraints.terms.formula import eq
+from .arrays_of_tensors import ArrayOfTensor
+from .numbers import AS_ARRAY, Real, Size, larger, smaller
+
+_WHOLE, _FLOAT, _TRUTH = map(numpy.dtype, (numpy.int64, numpy.float64, numpy.bool_))
+
+
+class ArrayOfSizes(numpy.ndarray[Any, Any]):
+    """An array of which at least one member is a size, or a float that depends on sizes."""
+
+    @property
+    def dtype(self) -> Any:
+        """What NumPy would have made of the numbers."""
+        kinds = {type(member) for member in self.flat}
+        return _FLOAT if kinds & {Real, float} else _TRUTH if kinds == {bool} else _WHOLE
+
+    def astype(self, dtype: Any, *args: Any, **options: Any) -> Any:
+        """Conversions to 64 bits keep the sizes, all others numbers."""
+        wanted = numpy.dtype(dtype)
+        if wanted == numpy.dtype(object):
+            return self.view(numpy.ndarray)
+        if wanted == _FLOAT:
+            return _as_array(_mapped(_as_float, self))
+        if wanted == _WHOLE:
+            return _as_array(_mapped(_as_whole, self))
+        return plain(self).astype(wanted, *args, **options)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return computed(ufunc, method, inputs, options)
+
+    def lowered(self) -> Any:
+        """As an argument of torch's."""
+        return self.tolist()
+
+    def __reduce__(self) -> Any:
+        return list, (self.tolist(),)
+
+
+def _as_float(value: Any) -> Any:
+    return value.real() if type(value) is Size else value if type(value) is Real else float(value)
+
+
+def _as_whole(value: Any) -> Any:
+    return math.trunc(value) if type(value) is Real else value if type(value) is Size else int(value)
+
+
+def _mapped(function: Callable[..., Any], *arrays: Any) -> Any:
+    return _wrapped(numpy.frompyfunc(function, len(arrays), 1)(*map(_objects, arrays)))
+
+
+def _objects(value: Any) -> Any:
+    """The value as an array of objects."""
+    if isinstance(value, numpy.ndarray):
+        return value.view(numpy.ndarray).astype(object)
+    found = numpy.empty((), object)
+    found[()] = value.item() if isinstance(value, numpy.generic) else value
+    return found
+
+
+def _wrapped(result: Any) -> Any:
+    """What NumPy has made of objects, as the program gets it."""
+    if not isinstance(result, numpy.ndarray):
+        return result
+    if any(type(member) in (Size, Real) for member in result.flat):
+        return result.view(ArrayOfSizes)
+    return numpy.array(result.tolist()).reshape(result.shape)
+
+
+def plain(value: Any) -> Any:
+    """The value with numbers in the place of sizes."""
+    if type(value) is Size:
+        return numpy.int64(int(value))
+    if type(value) is Real:
+        return numpy.float64(float(value))
+    if type(value) is ArrayOfSizes:
+        members = [plain(member) for member in value.flat]
+        return numpy.array(members, value.dtype).reshape(value.shape)
+    if isinstance(value, list | tuple):
+        return type(value)(map(plain, value))
+    return value
+
+
+def is_symbolic(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(map(is_symbolic, value))
+    return type(value) in (Size, Real, ArrayOfSizes)
+
+
+# --- functions of arrays ---------------------------------------------------------------------------------
+
+
+class _NotFollowed(Exception):
+    """The result is asked of NumPy itself, for numbers."""
+
+
+def _divided(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """NumPy divides by zero, with a warning."""
+
+    def divide(a: Any, b: Any) -> Any:
+        zero = b.run.truth(eq(b.term, 0)) if type(b) is Size else b == 0
+        if zero:
+            raise _NotFollowed
+        return operation(a, b)
+
+    return divide
+
+
+def _power(a: Any, b: Any) -> Any:
+    if type(b) in (int, float) and b >= 0:
+        return a**b
+    raise _NotFollowed
+
+
+def _real_function(name: str, above: float | None = None, upto: float | None = None) -> Callable[[Any], Any]:
+    """A function that rises, for arguments between these bounds."""
+    function = getattr(numpy, name)
+
+    def call(x: Any) -> Any:
+        value = x.real() if type(x) is Size else x
+        if type(value) is not Real:
+            return float(function(value))
+        try:
+            return value.through(lambda v: float(function(v)), above, upto)
+        except (ValueError, OverflowError):
+            raise _NotFollowed from None
+
+    return call
+
+
+def _root(x: Any) -> Any:
+    value = x.real() if type(x) is Size else x
+    if type(value) is Real and value.ratio and value.ratio[1] == 1 and value >= 0:
+        return value.root()
+    return _real_function("sqrt", 0.0)(x)
+
+
+_FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "floor_divide": _divided(operator.floordiv),
+    "remainder": _divided(operator.mod),
+    "divide": _divided(operator.truediv),
+    "power": _power,
+    "negative": operator.neg,
+    "positive": operator.pos,
+    "absolute": abs,
+    "square": lambda x: x * x,
+    "maximum": larger,
+    "minimum": smaller,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "trunc": math.trunc,
+    "rint": round,
+    "sqrt": _root,
+    "log": _real_function("log", above=0.0),
+    "log2": _real_function("log2", above=0.0),
+    "log10": _real_function("log10", above=0.0),
+    "log1p": _real_function("log1p", above=-1.0),
+    "exp": _real_function("exp", upto=700.0),
+}
+"""What NumPy's functions do to members, by their names."""
+
+
+def computed(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """What a function of NumPy's gives for arrays, or numbers, some of which are symbolic."""
+    function = _FUNCTIONS.get(ufunc.__name__)
+    try:
+        kind = _kind(ufunc, method, inputs)
+        if function is None or kind is None or options.get("out") is not None:
+            raise _NotFollowed
+        return _applied(ufunc, function, method, inputs, dict(options), kind)
+    except _NotFollowed:
+        return getattr(ufunc, method)(*map(plain, inputs), **options)
+
+
+def _kind(ufunc: Any, method: str, inputs: tuple[Any, ...]) -> Any:
+    """The dtype of the result; None where that is none of those that are followed."""
+    examples = [_example(value) for value in (*inputs[:1], *inputs[:1]) if method != "__call__"]
+    with numpy.errstate(all="ignore"):
+        found = ufunc(*(examples or map(_example, inputs))).dtype
+    return found if found in (_WHOLE, _FLOAT, _TRUTH) else None
+
+
+def _example(value: Any) -> Any:
+    """Ones of the same dtype; a number of Python's is of no dtype of its own."""
+    if type(value) is Size:
+        return numpy.int64(1)
+    if type(value) is Real:
+        return numpy.float64(1)
+    if isinstance(value, bool | int | float):
+        return type(value)(1)
+    return numpy.ones((), numpy.asarray(value).dtype if type(value) is not ArrayOfSizes else value.dtype)
+
+
+def _applied(
+    ufunc: Any,
+    function: Callable[..., Any],
+    method: str,
+    inputs: tuple[Any, ...],
+    options: dict[str, Any],
+    kind: Any,
+) -> Any:
+    dtype = options.pop("dtype", None)
+    made = numpy.frompyfunc(function, ufunc.nin, 1, identity=ufunc.identity)
+    if method != "__call__" and (method not in ("reduce", "accumulate") or len(inputs) > 1):
+        raise _NotFollowed
+    result = getattr(made, method)(*map(_objects, inputs), **options)
+    converted = _mapped(_as_float if kind == _FLOAT else _as_whole if kind == _WHOLE else bool, result)
+    return converted if dtype is None else _as_array(converted).astype(dtype)[()]
+
+
+def _as_array(value: Any) -> Any:
+    found = _objects(value)
+    return found.view(ArrayOfSizes) if is_symbolic(value) else numpy.asarray(value)
+
+
+# --- functions that make arrays --------------------------------------------------------------------------
+
+
+def array_of(value: Size | Real, dtype: Any = None) -> Any:
+    """What NumPy, which asks for it, takes in the place of a number."""
+    whole = _as_array(value)
+    return whole if dtype is None else whole.astype(dtype)
+
+
+def _array(name: str) -> Callable[..., Any]:
+    """`np.array` and its like, which of sizes are an array of sizes."""
+
+    def make(value: Any, /, dtype: Any = None, *args: Any, **options: Any) -> Any:
+        if type(value) is ArrayOfTensor and not args:
+            return value.copy() if dtype is None else value.astype(dtype)
+        if not is_symbolic(value) or args or options.keys() - {"copy", "order", "subok"}:
+            return _PLAIN[name](value, dtype, *args, **options)
+        found = _wrapped(_PLAIN["array"](_held(value), object))
+        return found if dtype is None else found.astype(dtype)
+
+    return make
+
+
+def _held(value: Any) -> Any:
+    return [_held(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def _joins(name: str) -> Callable[..., Any]:
+    """A function of an array, or several, in the place of which the program may give lists of numbers."""
+
+    def call(value: Any, /, *args: Any, **options: Any) -> Any:
+        if isinstance(value, list | tuple) and is_symbolic(value):
+            value = FUNCTIONS["array"](value)
+        return _PLAIN[name](value, *args, **options)
+
+    return call
+
+
+def _of_numbers(name: str) -> Callable[..., Any]:
+    """A function that would make an array of objects."""
+
+    def call(*args: Any, **options: Any) -> Any:
+        return _PLAIN[name](*map(plain, args), **{key: plain(value) for key, value in options.items()})
+
+    return call
+
+
+_JOINING: Final = "cumsum cumprod diff flip sort repeat tile prod sum max min mean ravel reshape".split()
+FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
+    **{name: _array(name) for name in ("array", "asarray", "asanyarray", "ascontiguousarray")},
+    **{name: _joins(name) for name in (*_JOINING, "atleast_1d")},
+    **{name: _of_numbers(name) for name in ("logspace", "geomspace")},
+}
+"""What stands for functions of NumPy's while a program is recorded."""
+_PLAIN: Final = {name: getattr(numpy, name) for name in FUNCTIONS}
+
+AS_ARRAY.update(__array__=array_of, __array_ufunc__=computed)

@@ -1,0 +1,761 @@
+"""Sizes as a Python program sees them: integers and fractions over dims, for as long as the program lets
+them.
+
+A `Size` is a `torch.SymInt`, so that torch's functions take it wherever they take a size, and calls itself an
+`int`, so that `isinstance(n, int)` goes the way that it goes in an eager run. It hashes as its term does. A
+comparison is a branch: its outcome is a plain `bool` at once, since torch's C++ side takes no other. Where
+Python insists on a number (`range(n)`, `int(n)`, a list index), the run is asked for one.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ...constraints.ir.system import Answer
+from ...constraints.terms import dims
+from ...constraints.terms import formula as logic
+from ...constraints.terms.dims import Dim, Term
+from ...constraints.terms.formula import Formula
+from ...constraints.terms.intervals import EVERYTHING, Ranges, interval
+from ..bytecode.conclusive import is_checked
+from ..recorder import Recorder
+from .floats import (
+    LARGEST,
+    OVER_DIMS,
+    PLAIN,
+    Comparison,
+    Near,
+    Ratio,
+    Rise,
+    difference,
+    floor_quotient,
+    power_of_two,
+    product,
+    quotient,
+    ratio_of,
+    remainder,
+    root_against,
+    sum_of,
+)
+
+
+class _Node:
+    """What torch's C++ code asks of a `SymInt`: little, since hardly any of it is reached while recording."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: Any) -> None:
+        self.number = number
+
+    def is_int(self) -> bool:
+        return type(self.number) is Size
+
+    def is_float(self) -> bool:
+        return type(self.number) is Real
+
+    def is_symbolic(self) -> bool:
+        return True
+
+    def is_constant(self) -> bool:
+        return False
+
+    is_nested_int = is_constant
+
+    def is_bool(self) -> bool:
+        return isinstance(self.number, bool)
+
+    def maybe_as_int(self) -> None:
+        return None
+
+    constant_int = constant_bool = nested_int = maybe_as_int
+
+    def int_(self) -> int:
+        return int(self.number)
+
+    def guard_int(self, file: str, line: int) -> int:
+        return int(self.number)
+
+    def guard_bool(self, file: str, line: int) -> bool:
+        return bool(self.number)
+
+    guard_size_oblivious = guard_or_false = guard_or_true = expect_true = expect_size = guard_bool
+
+    def bool_(self) -> bool:
+        return bool(self.number)
+
+    def guard_float(self, file: str, line: int) -> float:
+        return float(self.number)
+
+    def wrap_int(self, value: int) -> _Node:
+        return _Node(value)
+
+    def wrap_bool(self, value: bool) -> _Node:
+        return _Node(value)
+
+    def clone(self) -> _Node:
+        return self
+
+    def _graph_repr(self) -> str:
+        return str(self.number)
+
+    __str__ = __repr__ = _graph_repr
+    vars()["str"] = _graph_repr  # under this name by C++ code
+
+    def __getattr__(self, name: str) -> Any:
+        operation = _NODE_OPERATIONS.get(name)
+        if operation is None:
+            raise AttributeError(name)
+        return lambda other: _Node(operation(self.number, other.number))
+
+
+_NODE_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "floordiv": lambda a, b: a // b,
+    "int_floordiv": lambda a, b: a // b,
+    "mod": lambda a, b: a % b,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+    "sym_and": lambda a, b: a and b,
+    "sym_or": lambda a, b: a or b,
+    "sym_min": lambda a, b: smaller(a, b),
+    "sym_max": lambda a, b: larger(a, b),
+}
+
+
+def smaller(a: Any, b: Any) -> Any:
+    """min(a, b) without a branch, where a dim can say it."""
+    return _both(a, b, dims.minimum, min)
+
+
+def larger(a: Any, b: Any) -> Any:
+    """max(a, b) without a branch, where a dim can say it."""
+    return _both(a, b, dims.maximum, max)
+
+
+def _both(a: Any, b: Any, over_dims: Callable[[Dim, Dim], Dim], plain: Callable[[Any, Any], Any]) -> Any:
+    x, y = dim_of(a), dim_of(b)
+    run = a.run if type(a) is Size else b.run if type(b) is Size else None
+    if x is None or y is None or run is None:
+        return plain(a, b)
+    return size(run, over_dims(x, y))
+
+
+AS_ARRAY: dict[str, Callable[..., Any]] = {}
+"""What NumPy's protocols get of a size, by the name of the method: `arrays.py` puts its functions here where
+there is NumPy.
+"""
+
+
+def size(run: Recorder, dim: Dim) -> Any:
+    """A dim as the program sees it: an `int`, or a Size."""
+    dim = dim if isinstance(dim, int) else run.simplified(dim)
+    return dim if isinstance(dim, int) else Size(run, dim)
+
+
+def returned(value: torch.SymInt) -> Any:
+    """The number behind a size that torch's C++ code has handed on."""
+    return value.node.number if isinstance(value.node, _Node) else value
+
+
+def dim_of(value: Any) -> Dim | None:
+    """The dim behind an integer of the program, None for anything else."""
+    if type(value) is Size:
+        return value.term
+    if isinstance(value, int):
+        return int(value)
+    return None
+
+
+def _arithmetic(operation: Callable[[Dim, Dim], Dim], divides: bool = False) -> tuple[Any, Any]:
+    """`a op b` and its reflection, for sizes and integers; a division asks that the divisor be not zero."""
+
+    def apply(run: Recorder, a: Dim, b: Dim) -> Any:
+        if divides:
+            if b == 0:
+                raise ZeroDivisionError("integer division or modulo by zero")
+            if not isinstance(b, int):
+                run.require(logic.ne(b, 0), "integer division or modulo by zero", ZeroDivisionError)
+                b = run.divisor(b)
+                a = run.simplified(a) if isinstance(b, int) else a
+        return size(run, operation(a, b))
+
+    def forward(self: Size, other: Any) -> Any:
+        if type(other) is float or type(other) is Real:
+            return operation(self.real(), other)  # type: ignore[arg-type]
+        dim = dim_of(other)
+        return NotImplemented if dim is None else apply(self.run, self.term, dim)
+
+    def reflected(self: Size, other: Any) -> Any:
+        if type(other) is float:
+            return operation(other, self.real())  # type: ignore[arg-type]
+        dim = dim_of(other)
+        return NotImplemented if dim is None else apply(self.run, dim, self.term)
+
+    return forward, reflected
+
+
+def _comparison(
+    over_dims: Callable[[Dim, Dim], Formula], operation: Callable[[Any, Any], Any], other_kind: Any
+) -> Any:
+    def compare(self: Size, other: Any) -> Any:
+        if type(other) is float or type(other) is Real:
+            return operation(self.real(), other)
+        dim = dim_of(other)
+        if dim is None or (type(other) is Size and other.run is not self.run):
+            return other_kind
+        formula = over_dims(self.term, dim)
+        if is_checked(sys._getframe(1)) and not isinstance(formula, bool):
+            self.run.require(formula, f"the program checks that {formula}")
+            return True
+        return self.run.truth(formula)
+
+    return compare
+
+
+class Size(torch.SymInt):
+    """An integer of the program whose value is a term over the symbols of its inputs."""
+
+    def __init__(self, run: Recorder, term: Term) -> None:
+        self.run = run
+        self.term = term
+
+    @property
+    def node(self) -> _Node:
+        return _Node(self)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return int
+
+    def real(self) -> Real:
+        rise, near = Rise(self.term, float), Near(self.term, 1)
+        return Real(self.run, (self.term, 1), lambda: float(int(self)), rise=rise, near=near)
+
+    __add__, __radd__ = _arithmetic(lambda a, b: a + b)
+    __sub__, __rsub__ = _arithmetic(lambda a, b: a - b)
+    _product, _ = _arithmetic(lambda a, b: a * b)
+    __floordiv__, __rfloordiv__ = _arithmetic(lambda a, b: a // b, divides=True)
+    __mod__, __rmod__ = _arithmetic(lambda a, b: a % b, divides=True)
+
+    __eq__ = _comparison(logic.eq, lambda a, b: a == b, False)
+    __ne__ = _comparison(logic.ne, lambda a, b: a != b, True)
+    __lt__ = _comparison(logic.lt, lambda a, b: a < b, NotImplemented)
+    __le__ = _comparison(logic.le, lambda a, b: a <= b, NotImplemented)
+    __gt__ = _comparison(logic.gt, lambda a, b: a > b, NotImplemented)
+    __ge__ = _comparison(logic.ge, lambda a, b: a >= b, NotImplemented)
+
+    def __mul__(self, other: Any) -> Any:
+        if type(other) in (list, tuple):
+            return self.run.times(other, self.term)
+        return self._product(other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self * other
+
+    def __truediv__(self, other: Any) -> Any:
+        return self.real() / other
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return other / self.real()
+
+    def __pow__(self, other: Any) -> Any:
+        if type(other) is int and other >= 0:
+            return size(self.run, self.term**other)
+        return self.real() ** other
+
+    def __rpow__(self, other: Any) -> Any:
+        return other ** int(self)
+
+    def __neg__(self) -> Any:
+        return size(self.run, -self.term)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return self if self >= 0 else -self
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __floor__(self) -> Any:
+        return self
+
+    __ceil__ = __trunc__ = __sym_int__ = __floor__
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        return self
+
+    def __sym_float__(self) -> Any:
+        return self.real()
+
+    def __sym_max__(self, other: Any) -> Any:
+        return larger(self, other)
+
+    def __sym_min__(self, other: Any) -> Any:
+        return smaller(self, other)
+
+    def __bool__(self) -> bool:
+        return bool(self != 0)
+
+    def __int__(self) -> int:
+        self.run.insists(sys._getframe(1))
+        return self.run.number(self.term)
+
+    def __index__(self) -> int:
+        self.run.insists(sys._getframe(1))
+        return self.run.number(self.term)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        """Called by NumPy."""
+        return AS_ARRAY["__array__"](self, dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        return AS_ARRAY["__array_ufunc__"](ufunc, method, inputs, options)
+
+    def __float__(self) -> float:
+        return float(int(self))
+
+    def __lshift__(self, other: int) -> Any:
+        return self * 2**other
+
+    def __rshift__(self, other: int) -> Any:
+        return self // 2**other
+
+    def __rlshift__(self, other: int) -> int:
+        return other << int(self)
+
+    def __rrshift__(self, other: int) -> int:
+        return other >> int(self)
+
+    def __and__(self, other: int) -> Any:
+        """`n & (2**k - 1)` is `n % 2**k`; any other mask needs the number, and so do `|` and `^`."""
+        if type(other) is int and other > 0 and (other & (other + 1)) == 0:
+            return self % (other + 1)
+        return int(self) & int(other)
+
+    def __or__(self, other: int) -> Any:
+        return int(self) | int(other)
+
+    def __xor__(self, other: int) -> Any:
+        return int(self) ^ int(other)
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+    def __invert__(self) -> Any:
+        return -self - 1
+
+    def bit_length(self) -> int:
+        """It rises with a size that is not negative."""
+        if self >= 0:
+            found = Rise(self.term, int.bit_length, low=0).whole(int, self.run.truth)
+            if found is not None:
+                return found
+        return int(self).bit_length()
+
+    def is_integer(self) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        """That of the key that it is equal to, where there is one. Else one of this run alone: a cache of the
+        program's that outlives a run holds nothing for the next one.
+        """
+        return self.run.hash(self, sys._getframe(1))
+
+    def __repr__(self) -> str:
+        self.run.writes(sys._getframe(1))
+        return str(self.written())
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        self.run.writes(sys._getframe(1))
+        return str(self.written())
+
+    def written(self) -> Dim:
+        """As a key or a text: one name for one number, which an index of all iterations is not."""
+        return int(self) if self.run.varies(self.term) else self.term
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+
+class Real(torch.SymFloat):
+    """A float of the program that depends on sizes, or on data.
+
+    What is known of it (`floats.py`) lets `int`, `floor`, `ceil` and comparisons stay symbolic. Beyond that
+    the numbers are asked for, and `compute` does what the program would. A float from data (`x.item()`) has
+    neither.
+
+    The root of a size (`n ** 0.5`) stays symbolic, too: for n below 2**52 the float is correctly rounded, no
+    less than the integer root, and less than the next integer.
+    """
+
+    def __init__(
+        self,
+        run: Recorder,
+        ratio: Ratio | None,
+        compute: Callable[[], float] | None,
+        square: Dim | None = None,
+        *,
+        rise: Rise | None = None,
+        near: Near | None = None,
+        constant: float | None = None,
+    ) -> None:
+        self.run = run
+        self.ratio = ratio
+        self.compute = compute
+        self.square = square
+        """What the float is the square root of, where that is a dim."""
+        self.rise = rise
+        self.near = near
+        self.constant = constant
+        """Of a number of the program's own, that number."""
+
+    @classmethod
+    def of(cls, run: Recorder, value: float) -> Real:
+        return cls(run, ratio_of(value), lambda: value, near=Near.of(value), constant=value)
+
+    @property
+    def node(self) -> _Node:
+        return _Node(self)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return float
+
+    def _lift(self, other: Any) -> Real | None:
+        if type(other) is Real:
+            return other
+        if type(other) is Size:
+            return other.real()
+        if isinstance(other, int | float):
+            return Real.of(self.run, other)
+        return None
+
+    def _combine(
+        self,
+        other: Any,
+        plain: Callable[[float, float], Any],
+        exact: Callable[[Ratio, Ratio], Ratio | None] | None = None,
+        *,
+        near: Callable[[Near, Near], Near | None] | None = None,
+        sign: Callable[[float], float] | None = None,
+        swap: bool = False,
+    ) -> Any:
+        """`sign` of a constant operand says whether the result rises with the other, falls, or does neither
+        (a positive number, a negative one, 0).
+        """
+        lifted = self._lift(other)
+        if lifted is None:
+            return NotImplemented
+        a, b = (lifted, self) if swap else (self, lifted)
+        if a.compute is None or b.compute is None:
+            return Real(self.run, None, None)
+        ratio = exact(a.ratio, b.ratio) if exact and a.ratio and b.ratio else None
+        about = near(a.near, b.near) if near and a.near and b.near else None
+        first, second, constant, rise = a.compute, b.compute, lifted.constant, None
+        if sign and constant is not None and self.rise and sign(constant):
+            step = (lambda x: plain(constant, x)) if swap else (lambda x: plain(x, constant))
+            rise = self.rise.then(step, sign(constant) > 0)
+        return Real(self.run, ratio, lambda: plain(first(), second()), rise=rise, near=about)
+
+    def __add__(self, other: Any) -> Any:
+        return self._combine(other, lambda a, b: a + b, sum_of, sign=lambda c: 1)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self._combine(other, lambda a, b: a - b, difference, sign=lambda c: 1)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._combine(other, lambda a, b: a - b, difference, sign=lambda c: -1, swap=True)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._combine(other, lambda a, b: a * b, product, near=Near.times, sign=lambda c: c)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Any:
+        self._nonzero(other)
+        return self._combine(other, lambda a, b: a / b, quotient, near=Near.over, sign=lambda c: c)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        self._nonzero(self)
+        return self._combine(other, lambda a, b: a / b, quotient, near=Near.over, swap=True)
+
+    def __floordiv__(self, other: Any) -> Any:
+        self._nonzero(other)
+        return self._combine(other, lambda a, b: a // b, floor_quotient, sign=lambda c: c)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        self._nonzero(self)
+        return self._combine(other, lambda a, b: a // b, swap=True)
+
+    def __mod__(self, other: Any) -> Any:
+        self._nonzero(other)
+        return self._combine(other, lambda a, b: a % b, remainder)
+
+    def __rmod__(self, other: Any) -> Any:
+        self._nonzero(self)
+        return self._combine(other, lambda a, b: a % b, swap=True)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __pow__(self, other: Any) -> Any:
+        if type(other) is float and other == 0.5 and self.ratio and self.ratio[1] == 1:
+            return self.root()
+        power = self._combine(other, lambda a, b: a**b)
+        if type(other) in (int, float) and 2**-6 <= other <= 8 and self._spaced():
+            power.rise = self._not_negative(lambda x: x**other)
+        return power
+
+    def _not_negative(self, step: Callable[[float], float]) -> Rise | None:
+        """A monotone step of a float that is certainly not negative."""
+        if self.rise is None or not self._certain(self.rise.passes(lambda x: x >= 0)):
+            return None
+        return self.rise.where(lambda x: x >= 0, True).then(step)
+
+    def _certain(self, formula: Formula) -> bool:
+        """Does it hold for all sizes that floats are asked for? Said by intervals, for it is asked at every
+        comparison; the oracle is asked of one size.
+        """
+        names = sorted(logic.free_symbols(formula))
+        known = self.run.domain.ranges
+        ranges = {name: (known.get(name, EVERYTHING)[0], LARGEST) for name in names}
+        if all(_holds_within(part, ranges) for part in logic.conjuncts(formula)):
+            return True
+        small = [logic.le(dims.sym(name), LARGEST) for name in names]
+        return len(names) == 1 and self.run.judged(formula, small) is Answer.ALWAYS
+
+    def _spaced(self) -> bool:
+        """Do the values for different sizes lie so far apart that functions of the C library, which err in
+        the last bit, keep their order?
+        """
+        return self.ratio is not None and isinstance(self.ratio[1], int)
+
+    def through(self, function: Callable[[float], float], above: float | None, upto: float | None) -> Any:
+        """A function of `math` that rises with its argument.
+
+        Raises ValueError for arguments that are not above a bound, OverflowError for those beyond another.
+        """
+        if self.compute is None:
+            return Real(self.run, None, None)
+        compute, rise = self.compute, self.rise if self._spaced() else None
+        if rise is not None and above is not None:
+            if not self.run.truth(rise.passes(lambda x: x > above)):
+                raise ValueError("math domain error")
+            rise = rise.where(lambda x: x > above, True)
+        if rise is not None and upto is not None:
+            if self.run.truth(rise.passes(lambda x: x > upto)):
+                raise OverflowError("math range error")
+            rise = rise.where(lambda x: x > upto, False)
+        return Real(self.run, None, lambda: function(compute()), rise=rise and rise.then(function))
+
+    def root(self) -> Any:
+        """The square root of a float that is a dim; negative ones have none."""
+        assert self.ratio is not None
+        n, _ = self.ratio
+        if self.run.truth(logic.lt(n, 0)):
+            return Real(self.run, None, lambda: math.sqrt(float(self)))
+        rise = self.rise and self.rise.where(lambda x: x >= 0, True).then(math.sqrt)
+        found = dims.exact_root(n)
+        if found is not None:
+            found = found if self.run.truth(logic.ge(found, 0)) else -found
+            return Real(self.run, (found, 1), self._sqrt, rise=rise, near=Near(found, 1))
+        return Real(self.run, None, self._sqrt, n, rise=rise)
+
+    def _sqrt(self) -> float:
+        return math.sqrt(float(self))
+
+    def __rpow__(self, other: Any) -> Any:
+        return self._combine(other, lambda a, b: a**b, swap=True)
+
+    def __neg__(self) -> Any:
+        return self * -1
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        found = self._combine(0.0, lambda a, b: abs(a))
+        if self.ratio and isinstance(self.ratio[1], int):
+            found.ratio = dims.maximum(self.ratio[0], -self.ratio[0]), self.ratio[1]
+        return found
+
+    def _nonzero(self, divisor: Any) -> None:
+        if type(divisor) is Size:
+            self.run.require(logic.ne(divisor.term, 0), "division by zero", ZeroDivisionError)
+        elif type(divisor) is Real and divisor.ratio and not isinstance(divisor.ratio[0], int):
+            self.run.require(logic.ne(divisor.ratio[0], 0), "division by zero", ZeroDivisionError)
+        elif type(divisor) in (bool, int, float) and divisor == 0:
+            raise ZeroDivisionError("float division by zero")
+
+    def _round(self, exact: Callable[[Dim, Dim], Dim], plain: Callable[[float], int]) -> Any:
+        if self.ratio:
+            return size(self.run, exact(*self.ratio))
+        found = self.rise.whole(plain, self.run.truth) if self.rise else None
+        return plain(float(self)) if found is None else found
+
+    def __floor__(self) -> Any:
+        if self.square is not None:
+            return size(self.run, dims.square_root(self.square))
+        return self._round(lambda p, q: p // q, math.floor)
+
+    def __ceil__(self) -> Any:
+        """Of √n the least r with r*r >= n, which is isqrt(n - 1) + 1 for n >= 1, and 0 for n = 0."""
+        if self.square is not None:
+            return size(self.run, dims.square_root(self.square - 1) + dims.minimum(self.square, 1))
+        return self._round(lambda p, q: -(-p // q), math.ceil)
+
+    def __trunc__(self) -> Any:
+        if self.square is not None:
+            return math.floor(self)
+        if self.ratio is None:
+            return self._round(lambda p, q: p // q, math.trunc)
+        return math.floor(self) if self >= 0 else math.ceil(self)
+
+    def _fraction(self) -> Ratio | None:
+        """p/q with q > 0; the sign of a symbolic denominator is a branch."""
+        if self.ratio is None:
+            return None
+        p, q = self.ratio
+        return (p, q) if self.run.truth(logic.gt(q, 0)) else (-p, -q)
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        """Half to even: r = floor(x + 1/2), less one where x + 1/2 is an integer, and odd.
+
+        With x = p/q, x + 1/2 is (2p + q) / 2q; 1 - min(1, rest) says that it is an integer, and r % 2 that
+        r is odd. Of √n it is floor((√(4n) + 1) / 2): no root of an integer is half an odd number.
+        """
+        if ndigits is not None:
+            digits = int(ndigits)
+            found = Real(self.run, None, self.compute and (lambda: round(float(self), digits)))
+            found.rise = self.rise and self.rise.then(lambda x: round(x, digits))
+            return found
+        if self.square is not None:
+            return size(self.run, (dims.square_root(4 * self.square) + 1) // 2)
+        if self.ratio:
+            p, q = self._fraction() or self.ratio
+            rounded, rest = (2 * p + q) // (2 * q), (2 * p + q) % (2 * q)
+            return size(self.run, rounded - (1 - dims.minimum(1, rest)) * (rounded % 2))
+        return self._round(lambda p, q: p // q, round)
+
+    def _compare(self, other: Any, how: Comparison) -> Any:
+        lifted = self._lift(other)
+        if lifted is None:
+            return NotImplemented
+        if self.compute is None or lifted.compute is None:
+            return self.run.coin()
+        mine, theirs = self._fraction(), lifted._fraction()
+        if lifted.constant is not None and lifted.constant == lifted.constant // 1:
+            theirs = int(lifted.constant), 1  # however large: floats are compared with it as numbers are
+        if self.square is not None and theirs:
+            p, q = theirs
+            return self.run.truth(root_against(OVER_DIMS[how], self.square * q * q, p))
+        if mine and theirs and (power_of_two(mine[1]) or power_of_two(theirs[1])):
+            # Two that are both rounded (`n * 0.1 == 0.3`) compare as their roundings do.
+            (p, q), (r, s) = mine, theirs
+            return self.run.truth(OVER_DIMS[how](p * s, r * q))
+        if self.rise and lifted.constant is not None:
+            return self.run.truth(self.rise.compared(how, lifted.constant))
+        if self.near and lifted.near:
+            positive = logic.all_of((self.near.positive(), lifted.near.positive()))
+            if self._certain(positive):
+                return self._compare_near(self.near, lifted.near, how)
+        return PLAIN[how](float(self), float(lifted))
+
+    def _compare_near(self, mine: Near, theirs: Near, how: Comparison) -> bool:
+        greater, less, equal = mine.against(theirs, self._certain)
+        for formula, a, b in (greater, 1, 0), (less, 0, 1), (equal, 0, 0):
+            if self.run.truth(formula):
+                return PLAIN[how](a, b)
+        return self.run.guess("two floats that are computed from sizes lie too close together to compare")
+
+    def __eq__(self, other: Any) -> Any:
+        return self._compare(other, "==")
+
+    def __ne__(self, other: Any) -> Any:
+        return self._compare(other, "!=")
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compare(other, "<")
+
+    def __le__(self, other: Any) -> Any:
+        return self._compare(other, "<=")
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compare(other, ">")
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compare(other, ">=")
+
+    def is_integer(self) -> bool:
+        if self.square is not None:
+            return self.run.truth(logic.eq(dims.square_root(self.square) ** 2, self.square))
+        if self.ratio:
+            return self.run.truth(logic.eq(self.ratio[0] % self.ratio[1], 0))
+        below = self.rise and self.rise.whole(math.floor, self.run.truth)
+        return float(self).is_integer() if below is None else bool(self == below)
+
+    def __bool__(self) -> bool:
+        return bool(self != 0.0)
+
+    __array__, __array_ufunc__ = Size.__array__, Size.__array_ufunc__
+
+    def __float__(self) -> float:
+        if self.compute is None:
+            self.run.give_up("a float that the data decides is needed as a number")
+        return float(self.compute())
+
+    def __int__(self) -> int:
+        if self.ratio is not None or self.square is not None:
+            self.run.insists(sys._getframe(1))
+        whole: int = math.trunc(self)
+        return int(whole)
+
+    def __sym_float__(self) -> Any:
+        return self
+
+    def __sym_sqrt__(self) -> Any:
+        return math.sqrt(self)
+
+    def __sym_log2__(self) -> Any:
+        return math.log2(self)
+
+    __hash__ = object.__hash__
+
+    def _text(self) -> str:
+        return f"{self.ratio[0]}/{self.ratio[1]}" if self.ratio else "float"
+
+    def __repr__(self) -> str:
+        self.run.writes(sys._getframe(1))
+        return self._text()
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        self.run.writes(sys._getframe(1))
+        return self._text()
+
+
+def _holds_within(formula: Formula, ranges: Ranges) -> bool:
+    """Do intervals say that it holds?"""
+    if isinstance(formula, logic.Compare) and formula.op == ">=":
+        return interval(formula.term, ranges)[0] >= 0
+    return formula is True

@@ -1,0 +1,79 @@
+"""Real tensors as rules see them: parameters, buffers and constants of a program, and the names of dtypes."""
+
+from __future__ import annotations
+
+import functools
+from typing import Final
+
+import torch
+from msgspec import structs
+from torch._subclasses.fake_tensor import FakeTensor
+
+from ...constraints.contents.laws.calls import of_number
+from ...constraints.contents.values import stored
+from ...constraints.ir.language import UNTRACKED, Affine, Elements, Layout, Span, Tensor
+
+SPARSE: Final = {torch.sparse_coo: Layout.COO, torch.sparse_csr: Layout.CSR}
+_STRIDED = torch.strided
+_INTEGRAL = frozenset({torch.int8, torch.int16, torch.int32, torch.int64})
+
+
+@functools.cache
+def dtype_name(dtype: torch.dtype) -> str:
+    """The name by which rules know a dtype."""
+    return str(dtype).removeprefix("torch.")
+
+
+def value_of(tensor: torch.Tensor) -> Tensor:
+    """A real tensor as a rule sees it."""
+    strided = tensor.layout is _STRIDED
+    layout: Layout | tuple[int, ...]
+    if strided:
+        layout = Layout.CONTIGUOUS if tensor.is_contiguous() else tuple(tensor.stride())
+    else:
+        coalesced = tensor.layout is torch.sparse_coo and tensor.is_coalesced()
+        layout = Layout.COALESCED if coalesced else SPARSE.get(tensor.layout, Layout.UNKNOWN)
+    dtype = tensor.dtype
+    elements = _elements_of(tensor) if strided and dtype in _INTEGRAL else None
+    return Tensor(tuple(tensor.shape), dtype_name(dtype), layout, elements)
+
+
+def with_numbers(known: Tensor, tensor: torch.Tensor) -> Tensor:
+    """A constant of the program with what it holds; no data decide it, of floats and bytes either."""
+    told = known.elements is not None or tensor.dtype in (torch.bool, *_INTEGRAL)
+    if told or tensor.layout is not _STRIDED:
+        return known
+    with torch._C.DisableTorchFunction():
+        return structs.replace(known, elements=_numbers_of(tensor))
+
+
+def _numbers_of(tensor: torch.Tensor) -> Elements:
+    if tensor.device.type == "meta" or isinstance(tensor, FakeTensor) or tensor.numel() == 0:
+        return None
+    if tensor.is_complex() or tensor.numel() > _MANY:
+        return UNTRACKED
+    if bool((tensor == tensor.long()).all()):
+        return _elements_of(tensor.long())
+    one = of_number(tensor.flatten()[0].item()) if bool((tensor == tensor.flatten()[0]).all()) else None
+    return stored(one, tuple(tensor.shape), lambda dim, bound: isinstance(dim, int) and dim >= bound)
+
+
+_MANY: Final = 1 << 16
+
+
+def _elements_of(tensor: torch.Tensor) -> Elements:
+    """The elements of a constant or a buffer of integers (position ids): affine in the index, or a range."""
+    if tensor.device.type == "meta" or isinstance(tensor, FakeTensor) or tensor.numel() == 0:
+        return None
+    start = tensor[(0,) * tensor.dim()]
+    affine, steps = start, []
+    for axis in range(tensor.dim()):
+        size = tensor.shape[axis]
+        if size > 1:
+            step = tensor[(0,) * axis + (1,) + (0,) * (tensor.dim() - axis - 1)] - start
+            ramp = torch.arange(size, dtype=tensor.dtype) * step
+            affine = affine + ramp.view(-1, *[1] * (tensor.dim() - axis - 1))
+            steps.append((axis - tensor.dim(), int(step)))
+    if torch.equal(affine.expand(tensor.shape), tensor):
+        return Affine(int(start), tuple(s for s in steps if s[1]))
+    return Span(int(tensor.min()), int(tensor.max()), attained=True)

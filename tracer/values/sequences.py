@@ -1,0 +1,915 @@
+"""Sequences whose length is a size: `range(n)`, the rows of a tensor, a list that a summarised loop has
+filled.
+
+Python's own take a number for their length, so that a symbolic one would have to be tried value by value.
+These say their length as a dim and make their elements on demand. A `for` over one is handed to the
+recording (`loops.py`), which may run its body once for all iterations; everything else that wants a number
+is given one, on a path of its own, as everywhere.
+
+A list that a summarised loop has filled stays the object that it was, since the program may hold it in many
+places: it becomes a `Repeating`, whose members are elements and, in the place of many, a `Repeated`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import ctypes
+import functools
+import inspect
+import itertools
+import operator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import FrameType, GeneratorType
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
+
+import torch
+from msgspec import structs
+
+from ...constraints.engine.generate import anew
+from ...constraints.engine.lifting import reached
+from ...constraints.ir.language import UNTRACKED, Layout, Tensor
+from ...constraints.ir.program import Node
+from ...constraints.terms.dims import Dim, Term, ceildiv, maximum, minimum, total
+from ...constraints.terms.formula import all_of, eq, ge, le, lt
+from ...constraints.terms.rows import place_of
+from ..bytecode.codes import instruction, instructions
+from ..bytecode.origins import here
+from ..recorder import Recorder
+from .numbers import Size, dim_of, size
+from .symbolic import Sizes, SymbolicTensor
+
+At: TypeAlias = Callable[[Dim], Any]
+"""Makes the element at an index, which is 0 for the first."""
+
+
+# --- sequences that are made on demand -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lazy:
+    """`count` elements, none where that is negative."""
+
+    run: Recorder
+    count: Dim
+    at: At
+
+    def __iter__(self) -> Iterator[Any]:
+        return iterate(self, sys._getframe(1))
+
+    def __reversed__(self) -> Lazy:
+        return Lazy(self.run, self.count, lambda k: self.at(self.count - 1 - k))
+
+    def __len__(self) -> int:
+        return int(length(self))
+
+    def __bool__(self) -> bool:
+        return self.run.truth(ge(self.count, 1))
+
+    def __getitem__(self, key: Any) -> Any:
+        return [*self.all()][key] if type(key) is slice else self.at(_index(self.run, key, self.count))
+
+    def all(self) -> Iterator[Any]:
+        """The elements, as many as a number for `count` says."""
+        for k in builtins.range(int(size(self.run, self.count))):
+            yield self.at(k)
+
+
+def length(lazy: Lazy) -> Any:
+    """How many elements there are, as the program sees it."""
+    negative = not lazy.run.certain(ge(lazy.count, 0))
+    return size(lazy.run, maximum(lazy.count, 0) if negative else lazy.count)
+
+
+def _index(run: Recorder, key: Any, count: Dim) -> Dim:
+    """A place counted from the front. Raises IndexError, as the program would, where there is no such one.
+    """
+    at = dim_of(key)
+    if at is None:
+        raise TypeError(f"list indices must be integers or slices, not {type(key).__name__}")
+    if not run.truth(ge(at, 0)):
+        at = at + count
+    if not run.truth(all_of((ge(at, 0), lt(at, count)))):
+        raise IndexError("list index out of range")
+    return at
+
+
+def lazy(value: Any) -> Lazy | None:
+    """What an iteration over the value goes through, where only a dim says how much that is."""
+    if type(value) is Lazy:
+        return value
+    if type(value) in (Repeating, RepeatingTuple):
+        several: _Several = value
+        return several.lazy()
+    where = _axis(value, 0) if type(value) is SymbolicTensor else None
+    return None if where is None else _slices(value, *where)
+
+
+class Counted:
+    """`range(7)` in `for i in range(7)`, which may be summarised as if its length were a size."""
+
+    def __init__(self, run: Recorder, numbers: range) -> None:
+        self._run, self._numbers = run, numbers
+
+    def __iter__(self) -> Iterator[Any]:
+        whole = Lazy(self._run, builtins.len(self._numbers), self._at)
+        return self._run.iterator(whole, sys._getframe(1))
+
+    def _at(self, k: Dim) -> Any:
+        return size(self._run, self._numbers.start + self._numbers.step * k)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._numbers, name)
+
+    def __len__(self) -> int:
+        return builtins.len(self._numbers)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._numbers[key]
+
+    def __contains__(self, value: Any) -> bool:
+        return value in self._numbers
+
+    def __eq__(self, other: object) -> bool:
+        return self._numbers == (other._numbers if type(other) is Counted else other)
+
+    def __hash__(self) -> int:
+        return hash(self._numbers)
+
+
+def iterate(value: Lazy, frame: FrameType) -> Iterator[Any]:
+    """The iterator for the code that `frame` runs: a `for` may be summarised, `a, b = x` says how many."""
+    step = instruction(frame)
+    if step.opname == "GET_ITER":
+        return value.run.iterator(value, frame)
+    if step.opname == "UNPACK_SEQUENCE":
+        if not value.run.truth(eq(value.count, step.argval)):
+            raise ValueError(f"{step.argval} values are unpacked from {value.count}")
+        return (value.at(k) for k in builtins.range(step.argval))
+    return value.all()
+
+
+def is_gone_through(frame: FrameType) -> bool:
+    """Does the frame do nothing with what the call returns that it is in but go through it?"""
+    following = (i for at, i in instructions(frame.f_code).items() if at > frame.f_lasti)
+    return next(i.opname for i in following if i.opname != "EXTENDED_ARG") == "GET_ITER"
+
+
+# --- slices of a tensor ----------------------------------------------------------------------------------
+
+
+def _slices(tensor: SymbolicTensor, dim: int, count: Dim) -> Lazy:
+    """`[*a, n, *z]` as n of `[*a, *z]`"""
+    run = tensor.run
+    return Lazy(run, count, lambda k: run.operator("select", (tensor, dim, size(run, k)), {}))
+
+
+def _pieces(tensor: SymbolicTensor, dim: int, n: Dim, width: int) -> Lazy:
+    """`[*a, n, *z]` as ⌈n / width⌉ of `[*a, width, *z]`, the last of which is what is left."""
+    run = tensor.run
+
+    def at(k: Dim) -> Any:
+        left = n - k * width
+        whole, last = run.certain(ge(left, width)), run.certain(le(left, width))
+        piece = width if whole else left if last else minimum(width, left)
+        return run.operator("narrow", (tensor, dim, size(run, k * width), size(run, piece)), {})
+
+    return Lazy(run, ceildiv(n, width), at)
+
+
+def unbound(x: SymbolicTensor, dim: Any = 0) -> RepeatingTuple | None:
+    """`x.unbind(dim)`, where only a dim says how many there are."""
+    where = _axis(x, dim)
+    if where is None:
+        return None
+    rows = _slices(x, *where)
+    return RepeatingTuple([Repeated.of(x.run, rows.count, rows.at).of_one_shape()])
+
+
+def split(x: SymbolicTensor, split_size_or_sections: Any, dim: Any = 0) -> RepeatingTuple | None:
+    """`x.split(k, dim)`, where only a dim says how many there are."""
+    where, width = _axis(x, dim), split_size_or_sections
+    if where is None or type(width) is not int or width < 1 or not x.run.truth(ge(where[1], 1)):
+        return None
+    return _tuple(_pieces(x, *where, width), lambda axis: where[1] if axis == where[0] else None)
+
+
+def _axis(x: SymbolicTensor, dim: Any) -> tuple[int, Dim] | None:
+    """The axis and its size, if that is symbolic. Of a tensor of unknown rank an axis is counted from the end
+    that it was asked for.
+    """
+    if not isinstance(x.value, Tensor) or type(dim) is not int:
+        return None
+    value = reached(x.run.generator, x.value, max(dim + 1, 0), max(-dim, 0))
+    if not -value.rank <= dim < value.rank:
+        return None
+    n = x.run.simplified(value.shape[dim])
+    axis = dim if place_of(value.shape) is not None else dim % value.rank
+    return (axis, n) if isinstance(n, Term) else None
+
+
+def _tuple(of: Lazy, total: Callable[[int], Dim | None] = lambda axis: None) -> RepeatingTuple:
+    return RepeatingTuple([Repeated.of(of.run, of.count, of.at, total=total)])
+
+
+def _by_signature(make: Callable[..., RepeatingTuple | None]) -> Callable[[Any, Any], RepeatingTuple | None]:
+    def several(args: tuple[Any, ...], kwargs: dict[str, Any]) -> RepeatingTuple | None:
+        try:
+            bound = inspect.signature(make).bind(*args, **kwargs)
+        except TypeError:
+            return None
+        return make(*bound.args, **bound.kwargs) if type(bound.args[0]) is SymbolicTensor else None
+
+    return several
+
+
+COUNTED: Mapping[str, Callable[[Any, Any], RepeatingTuple | None]] = {
+    "unbind": _by_signature(unbound),
+    "split": _by_signature(split),
+}
+"""Operators that give as many results as a size says. (None: as many as their rules say.)"""
+
+
+# --- lists and tuples with more members than they hold ---------------------------------------------------
+
+
+class Repeated(SymbolicTensor):
+    """Stands in a list for `count` elements, one after the other; `one` is the element where all are alike.
+
+    It is a tensor only so that torch's C++ code, which looks at the members of a list before anything else
+    does, lets the list pass.
+    """
+
+    count: Dim
+    at: At
+    alike: bool
+    one: Any
+    most: Callable[[], Any]
+    """Makes the element with the greatest sizes, each the greatest of all in its place; None where it is not
+    known.
+    """
+    total: Callable[[int], Dim | None]
+    """What the sizes along an axis add up to, where all others are the same; None where it is not known."""
+    same: bool = False
+    """Are all of one shape, though they are not alike?"""
+
+    @classmethod
+    def of(
+        cls,
+        run: Recorder,
+        count: Dim,
+        at: At,
+        alike: bool = False,
+        one: Any = None,
+        most: Callable[[], Any] = lambda: None,
+        total: Callable[[int], Dim | None] = lambda axis: None,
+    ) -> Repeated:
+        self: Repeated = torch.Tensor._make_wrapper_subclass(cls, [], device=run.device)
+        self.run, self.count, self.at, self.alike, self.one = run, count, at, alike, one
+        self.most, self.total = most, total
+        return self
+
+    @classmethod
+    def times(cls, run: Recorder, count: Dim, one: Any) -> Repeated:
+        return cls.of(run, count, lambda k: one, True, one, lambda: one)
+
+    @classmethod
+    def each(cls, run: Recorder, count: Dim, one: Any) -> Repeated:
+        """Elements that are alike, each with tensors of its own: what the data decide of one they need not
+        decide of another.
+        """
+        made: dict[Dim, Any] = {}
+
+        def at(k: Dim) -> Any:
+            place = run.simplified(k)
+            if place not in made:
+                made[place] = another(run, one)
+            return made[place]
+
+        return cls.of(run, count, at, True, one, lambda: another(run, one))
+
+    def of_one_shape(self) -> Repeated:
+        """The same, whose elements are known to be tensors of one shape."""
+        self.same = True
+        self.most = lambda: self.at(0)
+        self.total = self._equal_sizes
+        return self
+
+    def moved(self, count: Dim, at: At) -> Repeated:
+        """Some of these elements, at other places."""
+        some = Repeated.of(self.run, count, at, self.alike, self.one)
+        return some.of_one_shape() if self.same else some
+
+    def _equal_sizes(self, axis: int) -> Dim | None:
+        value = self.at(0).value
+        return self.count * value.shape[axis] if isinstance(value, Tensor) else None
+
+    def between(self, first: int, last: int = 0) -> Repeated:
+        """The elements but for so many in front and behind."""
+        count = self.count - first - last
+        own = [*builtins.range(first), *(self.count - behind for behind in builtins.range(last, 0, -1))]
+
+        def without(axis: int) -> Dim | None:
+            whole, parts = self.total(axis), [self.at(k).value for k in own]
+            if whole is None or not all(isinstance(part, Tensor) for part in parts):
+                return None
+            return whole - total(part.shape[axis] for part in parts)
+
+        return Repeated.of(
+            self.run, count, lambda k: self.at(k + first), self.alike, self.one, total=without
+        )
+
+    @property
+    def value(self) -> NoReturn:  # type: ignore[override]
+        self.run.give_up("what a loop has put into a list is used in a way that is not followed")
+
+    ref = value
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+        return f"{self.count} × {self.one}"
+
+
+def another(run: Recorder, element: Any) -> Any:
+    """An element that is like this one."""
+    if type(element) is SymbolicTensor:
+        value: Any = anew(element.value)
+        tensor = SymbolicTensor(run, value, element.ref, element.dtype)
+        tensor.memory = element.memory
+        run.loops.met[id(tensor)] = tensor
+        return tensor
+    if isinstance(element, tuple) and type(element) not in (torch.Size, Sizes):
+        make = getattr(element, "_make", type(element))
+        return make([another(run, part) for part in physical(element)])
+    return element
+
+
+class _Several:
+    """What lists and tuples have in common whose members may stand for many."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def __init__(self, members: Iterable[Any]) -> None: ...
+
+    def lazy(self) -> Lazy | None:
+        """None where a number says how many elements there are after all."""
+        members = physical(self)
+        runs = [m for m in members if type(m) is Repeated]
+        if not runs:
+            return None
+        run = runs[0].run
+        return Lazy(run, total(map(count_of, members)), functools.partial(_element, run, members))
+
+    def __iter__(self) -> Iterator[Any]:
+        whole = self.lazy()
+        return iter(physical(self)) if whole is None else iterate(whole, sys._getframe(1))
+
+    def __reversed__(self) -> Iterator[Any]:
+        whole = self.lazy()
+        return iter(physical(self)[::-1]) if whole is None else iter(reversed(whole))
+
+    def __len__(self) -> int:
+        whole = self.lazy()
+        return builtins.len(physical(self)) if whole is None else builtins.len(whole)
+
+    def __bool__(self) -> bool:
+        whole = self.lazy()
+        return bool(physical(self)) if whole is None else bool(whole)
+
+    def __getitem__(self, key: Any) -> Any:
+        whole, members = self.lazy(), physical(self)
+        if type(key) is not slice:
+            return members[key] if whole is None else whole[key]
+        return type(self)(members[key] if whole is None else _sliced(whole.run, members, key))
+
+    def __add__(self, other: Any) -> Any:
+        return type(self)((*physical(self), *physical(other)))
+
+    def __radd__(self, other: Any) -> Any:
+        return type(self)((*physical(other), *physical(self)))
+
+
+def physical(several: Any) -> tuple[Any, ...]:
+    """The members as they are held."""
+    return (*(list if isinstance(several, list) else tuple).__iter__(several),)
+
+
+def count_of(member: Any) -> Dim:
+    return member.count if type(member) is Repeated else 1
+
+
+def _element(run: Recorder, members: Sequence[Any], k: Dim) -> Any:
+    """The element at place k, which is known to be one of them."""
+    for member in members[:-1]:
+        n = count_of(member)
+        if run.truth(lt(k, n)):
+            return _at(member, k)
+        k = k - n
+    return _at(members[-1], k)
+
+
+def _at(member: Any, k: Dim) -> Any:
+    return member.at(k) if type(member) is Repeated else member
+
+
+def _sliced(run: Recorder, members: tuple[Any, ...], key: slice) -> Iterable[Any]:
+    """`[::-1]`, `[a:]`, `[:-b]`, `[a:-b]` of what is held, and `[::s]` of one that stands for many; any other
+    slice asks for numbers.
+    """
+    first, last = key.start or 0, -(key.stop or 0)
+    if key.step == -1 and key.start is key.stop is None:
+        return (_backwards(m) for m in members[::-1])
+    if type(key.step) is int and key.step > 1 and key.start is key.stop is None and len(members) == 1:
+        return [_every(members[0], key.step)]
+    if key.step in (None, 1) and (found := _from_either_end(run, members, first, key.stop)) is not None:
+        return found
+    plain = type(first) is int and type(last) is int and key.step in (None, 1) and key.stop != 0
+    if not plain or first < 0 or last < 0:
+        return [*_one_by_one(members)][key]
+    rest = _without(run, members, first)
+    return _without(run, rest[::-1], last, from_behind=True)[::-1]
+
+
+def _from_either_end(
+    run: Recorder, members: tuple[Any, ...], first: Any, stop: Any
+) -> list[Any] | None:
+    """`[a:b]` and `[-a:]`: of a number of elements those that are there; None for another slice."""
+    count = total(map(count_of, members))
+    if type(first) is int and type(stop) is int and 0 <= first and 0 < stop <= first + FEW:
+        return [_element(run, members, k) for k in _while(first, stop, lambda k: run.truth(ge(count, k + 1)))]
+    if type(first) is int and -FEW <= first < 0 and stop is None:
+        behind = [*_while(1, 1 - first, lambda k: run.truth(ge(count, k)))]
+        return [_element(run, members, count - k) for k in reversed(behind)]
+    return None
+
+
+FEW: Final = 16
+"""Of so many elements it is asked one by one whether they are there."""
+
+
+def _while(first: int, stop: int, there: Callable[[int], bool]) -> Iterator[int]:
+    return itertools.takewhile(there, builtins.range(first, stop))
+
+
+def _every(member: Repeated, step: int) -> Repeated:
+    """The elements at 0, s, 2*s, …: ceil(n / s) of them. The member stands for many."""
+    count = ceildiv(member.count, step)
+    return member.moved(count, lambda k: member.at(step * k))
+
+
+def _backwards(member: Any) -> Any:
+    if type(member) is not Repeated or member.alike:
+        return member
+    at = functools.partial(_counted_back, member)
+    back = Repeated.of(member.run, member.count, at, most=member.most, total=member.total)
+    return back.of_one_shape() if member.same else back
+
+
+def _counted_back(member: Repeated, k: Dim) -> Any:
+    return member.at(member.count - 1 - k)
+
+
+def _without(
+    run: Recorder, members: Sequence[Any], n: int, *, from_behind: bool = False
+) -> list[Any]:
+    """What is left when n elements are dropped, beginning with the first member: those that it begins with,
+    or, where the members stand in reverse, those that it ends with.
+    """
+    left = [*members]
+    while n and left:
+        member = left[0]
+        if type(member) is not Repeated:
+            del left[0]
+            n -= 1
+        elif not run.truth(ge(member.count, 1)):
+            del left[0]
+        else:
+            at = member.at if member.alike or from_behind else _next(member)
+            left[0] = member.moved(member.count - 1, at)
+            n -= 1
+    return left
+
+
+def _next(member: Repeated) -> At:
+    """The elements but for the first."""
+    return lambda k: member.at(k + 1)
+
+
+def settled(several: Any) -> list[Any]:
+    """Every element by itself, as many as numbers for the sizes say."""
+    return [*_one_by_one(physical(several))]
+
+
+def _one_by_one(members: Iterable[Any]) -> Iterator[Any]:
+    for member in members:
+        if type(member) is Repeated:
+            yield from Lazy(member.run, member.count, member.at).all()
+        else:
+            yield member
+
+
+class RepeatingTuple(_Several, tuple[Any, ...]):
+    """A tuple whose members may stand for many."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return (*settled(self),) == other
+
+    def __hash__(self) -> int:
+        return hash((*settled(self),))
+
+
+class Repeating(_Several, list[Any]):
+    """A list whose members may stand for many.
+
+    `append`, `extend`, `insert` at the front, `pop` at either end, `reverse` and `copy` need not know how
+    many; all other methods ask for numbers, and find an ordinary list.
+    """
+
+    __slots__ = ()
+
+    def copy(self) -> Repeating:
+        return Repeating(physical(self))
+
+    def __iadd__(self, other: Any) -> Any:
+        self.extend(other)
+        return self
+
+    def extend(self, other: Any) -> None:
+        list.extend(self, physical(other) if isinstance(other, list | tuple) else other)
+
+    def insert(self, index: Any, value: Any) -> None:
+        if index != 0:
+            refill(self, settled(self))
+        list.insert(self, index, value)
+
+    def pop(self, index: Any = -1) -> Any:
+        if self and type(index) is int and index in (0, -1):
+            members = physical(self)
+            found = self[index]
+            run = next((m.run for m in members if type(m) is Repeated), None)
+            if run is not None:
+                step = 1 if index == 0 else -1
+                refill(self, _without(run, members[::step], 1, from_behind=index == -1)[::step])
+                return found
+        return _after_settling("pop")(self, index)
+
+    def reverse(self) -> None:
+        refill(self, (_backwards(m) for m in physical(self)[::-1]))
+
+
+def _after_settling(name: str) -> Callable[..., Any]:
+    method = getattr(list, name)
+
+    @functools.wraps(method)
+    def call(self: Repeating, *args: Any, **options: Any) -> Any:
+        refill(self, settled(self))
+        return method(self, *args, **options)
+
+    return call
+
+
+for _name in (
+    "remove index count sort clear __setitem__ __delitem__ __contains__ __eq__ __ne__ __lt__ __le__ __gt__ "
+    "__ge__ __mul__ __rmul__ __imul__ __repr__"
+).split():
+    setattr(Repeating, _name, _after_settling(_name))
+
+
+def refill(target: list[Any], members: Iterable[Any]) -> None:
+    """Gives a list other members, and the type that fits them: `Repeating` if one of them stands for many.
+
+    The type of an object may be changed to one of the same layout, as assigning to `__class__` does between
+    classes that are written in Python. Of a `list` Python refuses it, since an instance of a type of C might
+    be shared; a list is not.
+    """
+    members = [*members]
+    list.__setitem__(target, slice(None), members)
+    kind = Repeating if any(type(m) is Repeated for m in members) else list
+    if type(target) is not kind:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(kind))
+        before = type(target)
+        ctypes.c_void_p.from_address(id(target) + _TYPE_OFFSET).value = id(kind)
+        ctypes.pythonapi.Py_DecRef(ctypes.py_object(before))
+
+
+_TYPE_OFFSET = object.__basicsize__ - ctypes.sizeof(ctypes.c_void_p)
+"""Every object ends what all objects have with the address of its type."""
+
+
+SEVERAL = (Repeating, RepeatingTuple)
+_KINDS = frozenset[type](SEVERAL)
+
+
+def times(run: Recorder, members: Sequence[Any], count: Term) -> Any:
+    """`members * count`: nothing where the count is not positive."""
+    make = Repeating if isinstance(members, list) else RepeatingTuple
+    if not members or not run.truth(ge(count, 1)):
+        return members[:0]
+    if builtins.len(members) == 1:
+        return make([Repeated.times(run, count, members[0])])
+    return make([Repeated.of(run, builtins.len(members) * count, functools.partial(_in_turn, run, members))])
+
+
+def _in_turn(run: Recorder, members: Sequence[Any], k: Dim) -> Any:
+    """The member at place k, of all that follow each other again and again."""
+    places = builtins.range(builtins.len(members))
+    return members[next(i for i in places if run.truth(eq(k % builtins.len(members), i)))]
+
+
+def counted(
+    run: Recorder, op: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any], tuple[Dim, ...]]:
+    """The arguments of a call without members that stand for many.
+
+    For `cat`, `stack` and `pad_sequence`, of each how many there are; for all other operators, and for `cat`
+    of tensors of unknown rank, there are as many as numbers say.
+    """
+    if _KINDS.isdisjoint(map(type, args)) and _KINDS.isdisjoint(map(type, kwargs.values())):
+        return args, kwargs, ()
+    counts: tuple[Dim, ...] = ()
+    if op in ("cat", "stack") and args and type(args[0]) in SEVERAL:
+        members = physical(args[0])
+        if op == "cat":
+            at = args[1] if builtins.len(args) > 1 else kwargs.get("dim", 0)
+            members = tuple(_side_by_side(m, at) for m in members)
+        else:
+            members = tuple(map(_one_for_all, members))
+        of = [m.one if type(m) is Repeated else m for m in members]
+        if all(isinstance(one, torch.Tensor) and (op == "stack" or not _has_row(one)) for one in of):
+            members = tuple(m for m in members if type(m) is not Repeated or run.truth(ge(m.count, 1)))
+            counts = tuple(map(count_of, members))
+            args = ([m.one if type(m) is Repeated else m for m in members], *args[1:])
+    if op == "pad_sequence" and args and (longest := _padded(args[0])) is not None:
+        args, counts = (longest[0], *args[1:]), longest[1]
+    plain = tuple(settled(a) if type(a) in SEVERAL else a for a in args)
+    if op in _JOINING and args and type(args[0]) in SEVERAL:
+        _take_tensors(run, plain[0])
+    return plain, {k: settled(v) if type(v) in SEVERAL else v for k, v in kwargs.items()}, counts
+
+
+_JOINING = frozenset("cat stack hstack vstack dstack column_stack block_diag pad_sequence".split())
+"""Operators that take tensors, and nothing else, as the members of a list."""
+
+
+def _take_tensors(run: Recorder, members: Iterable[Any]) -> None:
+    """torch takes what stands for many members to be a tensor, and has not looked at them."""
+    for place, member in enumerate(members):
+        if not isinstance(member, torch.Tensor):
+            told = f"expected Tensor as element {place} in argument 0, but got {type(member).__name__}"
+            run.give_up(f"TypeError: {told}")
+
+
+def _padded(value: Any) -> tuple[list[Any], tuple[Dim, ...]] | None:
+    """The longest of sequences, of which one stands for all, and how many there are. Only their length may be
+    another from one to the next.
+    """
+    members = physical(value) if type(value) in SEVERAL else ()
+    if builtins.len(members) != 1 or type(members[0]) is not Repeated:
+        return None
+    (member,) = members
+    longest = member.most() if member.run.truth(ge(member.count, 1)) else None
+    if type(longest) is not SymbolicTensor or not isinstance(longest.value, Tensor) or _has_row(longest):
+        return None
+    first = member.at(0).value
+    alike = isinstance(first, Tensor) and first.rank == longest.value.rank > 0
+    return ([longest], (member.count,)) if alike and first.shape[1:] == longest.value.shape[1:] else None
+
+
+def _one_for_all(member: Any) -> Any:
+    """For many tensors of one shape, as many that are like the first; nothing is known of their elements."""
+    if type(member) is not Repeated or not member.same or not member.run.truth(ge(member.count, 1)):
+        return member
+    one = member.at(0)
+    if not isinstance(one.value, Tensor):
+        return member
+    return Repeated.times(member.run, member.count, _carried(one, one.value.shape))
+
+
+def _carried(like: SymbolicTensor, shape: tuple[Dim, ...]) -> SymbolicTensor:
+    """A tensor of this shape, in the place of many of which this is one."""
+    run, value = like.run, like.value
+    assert isinstance(value, Tensor)
+    made = Tensor(shape, value.dtype, elements=None if value.elements is None else UNTRACKED)
+    ref = run.new_value(made)
+    run.nodes.append(Node("carried", (("input", like.ref),), (ref.id,), here(run.names)))
+    return SymbolicTensor(run, made, ref, like.dtype)
+
+
+def _side_by_side(member: Any, dim: Any) -> Any:
+    """For many tensors of different sizes, one like all of them one behind the other, if they are of one size
+    but for that dim.
+    """
+    if type(member) is not Repeated or member.alike:
+        return member
+    run = member.run
+    if not run.truth(ge(member.count, 1)):
+        return member
+    longest, one = member.most(), member.at(0)
+    longest = one if longest is None else longest
+    if type(longest) is not SymbolicTensor or not isinstance(longest.value, Tensor) or _has_row(longest):
+        return member
+    first, whole = one.value, longest.value
+    if type(dim) is not int or not -whole.rank <= dim < whole.rank:
+        return member
+    at = dim % whole.rank
+    size_there = member.total(at)
+    if size_there is None:
+        both = [(*t.shape[:at], *t.shape[at + 1 :]) for t in (first, whole)]
+        if longest is one or both[0] != both[1]:
+            return member
+        size_there = run.generator.fresh("total", 0, member.count * whole.shape[at])
+    return _carried(longest, (*whole.shape[:at], size_there, *whole.shape[at + 1 :]))
+
+
+def _has_row(x: torch.Tensor) -> bool:
+    """Is its rank unknown?"""
+    value = x.value if isinstance(x, SymbolicTensor) else None
+    return isinstance(value, Tensor) and place_of(value.shape) is not None
+
+
+def joined(op: str, named: Mapping[str, Any], counts: tuple[Dim, ...], once: Tensor) -> Tensor:
+    """What `cat` or `stack` makes of tensors of which each stands `counts` times, from what it makes of them
+    once.
+    """
+    if op == "pad_sequence":
+        ((count,), at) = counts, 0 if named.get("batch_first") else 1
+        return structs.replace(once, shape=(*once.shape[:at], count, *once.shape[at + 1 :]))
+    tensors = [t for t in next(iter(named.values())) if isinstance(t, Tensor)]
+    at = named.get("dim", 0) % once.rank
+    parts = (t.shape[at] if op == "cat" and t.rank == once.rank else int(op == "stack") for t in tensors)
+    size_there = total(count * part for count, part in zip(counts, parts, strict=True))
+    layout = once.layout if once.layout is Layout.CONTIGUOUS else Layout.UNKNOWN
+    return structs.replace(once, shape=(*once.shape[:at], size_there, *once.shape[at + 1 :]), layout=layout)
+
+
+# --- what stands for Python's names ----------------------------------------------------------------------
+
+
+def symbolic_range(*args: Any) -> Any:
+    """`range` of sizes."""
+    run: Any = next((a.run for a in args if type(a) is Size), None)
+    if run is None or not 1 <= len(args) <= 3:
+        return builtins.range(*args)
+    start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1) if len(args) == 2 else args
+    low, high = dim_of(start), dim_of(stop)
+    by = _step(run, step, low, high)
+    if low is None or high is None or by == 0:
+        return builtins.range(*args)
+    downwards = isinstance(by, int) and by < 0
+    count = ceildiv(low - high, -by) if downwards else ceildiv(high - low, by)
+    return Lazy(run, count, lambda k: size(run, low + by * k))
+
+
+def counting_range(run: Recorder, frame: FrameType, *args: Any) -> Any:
+    """`range`, called in the frame, where loops over numbers may be summarised."""
+    found = symbolic_range(*args)
+    return Counted(run, found) if type(found) is builtins.range and is_gone_through(frame) else found
+
+
+def _step(run: Recorder, step: Any, low: Dim | None, high: Dim | None) -> Dim:
+    """The step of a range: a number, unless the range has a number of elements whatever the step may be, as
+    `range(0, n, n)` has one. Then the step is positive.
+    """
+    by = dim_of(step)
+    if isinstance(by, int) or by is None or low is None or high is None:
+        return int(step)
+    return by if isinstance(ceildiv(high - low, by), int) and run.truth(ge(by, 1)) else int(step)
+
+
+def symbolic_len(x: Any, /) -> Any:
+    """`len`, which of a symbolic sequence or a tensor is a size."""
+    found = lazy(x)
+    return builtins.len(x) if found is None else length(found)
+
+
+def symbolic_enumerate(iterable: Any, start: Any = 0) -> Any:
+    found = lazy(iterable)
+    if found is None:
+        return builtins.enumerate(iterable, start)
+    run, first = found.run, dim_of(operator.index(start) if type(start) is not Size else start)
+    assert first is not None
+    return Lazy(run, found.count, lambda k: (size(run, k + first), found.at(k)))
+
+
+def symbolic_zip(*iterables: Any, strict: bool = False) -> Any:
+    """As long as the shortest; strictly, all have to be of one length."""
+    found = [lazy(i) for i in iterables]
+    all_lazy = [f for f in found if f is not None]
+    if not found or len(all_lazy) < len(found):
+        return builtins.zip(*iterables, strict=strict)
+    first, *others = all_lazy
+    if strict and not first.run.truth(all_of(eq(first.count, other.count) for other in others)):
+        raise ValueError("zip() argument 2 is shorter or longer than argument 1")
+    count = first.count if strict else minimum(*(f.count for f in all_lazy))
+    return Lazy(first.run, count, lambda k: (*(f.at(k) for f in all_lazy),))
+
+
+def symbolic_reversed(x: Any, /) -> Any:
+    found = lazy(x)
+    return builtins.reversed(x) if found is None else reversed(found)
+
+
+def symbolic_list(x: Any = (), /) -> Any:
+    found = lazy(x)
+    if type(x) in (Repeating, RepeatingTuple):
+        return Repeating(physical(x))
+    if found is not None:  # beside other members a negative count would take some of those away
+        many = found.run.truth(ge(found.count, 0))
+        return Repeating([Repeated.of(found.run, found.count, found.at)] if many else [])
+    return [element for element in x] if _expression(x) else builtins.list(x)  # noqa: C416
+
+
+def symbolic_tuple(x: Any = (), /) -> Any:
+    members = symbolic_list(x)
+    return RepeatingTuple(physical(members)) if type(members) is Repeating else builtins.tuple(members)
+
+
+def symbolic_sum(x: Any, /, start: Any = 0) -> Any:
+    """`sum`, by a loop that can be summarised."""
+    if lazy(x) is None and not _expression(x):
+        return builtins.sum(x, start)
+    result = start
+    for element in x:
+        result = result + element
+    return result
+
+
+def _reduce(function: Any, iterable: Any, *initial: Any) -> Any:
+    """`functools.reduce`, by a loop that can be summarised."""
+    found = lazy(iterable)
+    if found is None or builtins.len(initial) > 1:
+        return _REDUCE(function, iterable, *initial)
+    if not initial:
+        if not found:
+            raise TypeError("reduce() of empty iterable with no initial value")
+        initial = (found.at(0),)
+        found = Lazy(found.run, found.count - 1, lambda k, of=found: of.at(k + 1))  # type: ignore[misc]
+    (result,) = initial
+    for element in found:
+        result = function(result, element)
+    return result
+
+
+_REDUCE = functools.reduce
+
+
+def symbolic_max(*args: Any, **kwargs: Any) -> Any:
+    """`max`, which of sizes that the data decide, one for each iteration, is one of them."""
+    if len(args) == 1 and not kwargs and (lazy(args[0]) is not None or _expression(args[0])):
+        members = physical(found) if type(found := symbolic_list(args[0])) is Repeating else ()
+        if len(members) == 1 and members[0].run.truth(ge(members[0].count, 1)):
+            greatest = members[0].most()
+            if type(greatest) in (builtins.int, Size):
+                return greatest
+        return builtins.max(found)
+    return builtins.max(*args, **kwargs)
+
+
+def _pad_sequence(sequences: Any, *args: Any, **kwargs: Any) -> Any:
+    """`torch.nn.utils.rnn.pad_sequence`, which makes a tuple of them."""
+    if type(sequences) not in SEVERAL:
+        return _PAD_SEQUENCE(sequences, *args, **kwargs)
+    bound = _PADDING.bind(sequences, *args, **kwargs)
+    bound.apply_defaults()
+    return torch._C._nn.pad_sequence(*bound.args)
+
+
+_PAD_SEQUENCE = torch.nn.utils.rnn.pad_sequence
+_PADDING = inspect.signature(_PAD_SEQUENCE)
+FUNCTIONS: Mapping[tuple[str, str], Callable[..., Any]] = {
+    ("torch.nn.utils.rnn", "pad_sequence"): _pad_sequence,
+    ("functools", "reduce"): _reduce,
+}
+"""By module and name, what stands for functions that insist on a number of elements."""
+
+
+def _expression(x: Any) -> bool:
+    """Is it a generator expression, `(f(y) for y in ys)`, over a symbolic sequence?"""
+    if type(x) is not GeneratorType or x.gi_code.co_name != "<genexpr>" or x.gi_frame is None:
+        return False
+    return getattr(x.gi_frame.f_locals.get(".0"), "symbolic", False) is True
+
+
+class Handle:
+    """The iterator of a `for` over a symbolic sequence.
+
+    It is all that the running program holds of the loop, so when it goes, the loop has been left.
+    """
+
+    symbolic = True
+
+    def __init__(self, loop: Any) -> None:
+        self.loop = loop
+
+    def __iter__(self) -> Handle:
+        return self
+
+    def __next__(self) -> Any:
+        return self.loop.step(self, sys._getframe(1))
+
+    def __del__(self) -> None:
+        self.loop.left()

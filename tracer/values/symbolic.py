@@ -1,0 +1,644 @@
+"""The tensor that a program is recorded with: it has a value of ours behind it and no data.
+
+`SymbolicTensor` is a `torch.Tensor` to whoever asks. Every call on it arrives in the run that records it,
+through a `TorchFunctionMode`; the few questions that are not operators (`x.shape`, `x.dtype`, `x.dim()`) are
+answered here.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import sys
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from types import FrameType
+from typing import Any
+
+import torch
+from msgspec import structs
+
+from ...constraints.contents.masks import whether_some
+from ...constraints.contents.traits import is_sparse
+from ...constraints.engine.lifting import are_equal, number_of_elements, opened, reached, spelt_out
+from ...constraints.engine.memory import extent
+from ...constraints.ir.language import UNTRACKED, Dynamic, Elements, Layout, Tensor, Value
+from ...constraints.ir.program import Ref
+from ...constraints.rules.common import contiguous_strides
+from ...constraints.rules.sizes import sym_is_contiguous
+from ...constraints.terms.dims import Dim
+from ...constraints.terms.formula import Formula, all_of, any_of, eq, ge, le, ne
+from ...constraints.terms.rows import place_of, rank_of
+from ..bytecode.spread import Spread, destination, is_written_out
+from ..recorder import Recorder
+from .numbers import Size, dim_of, size
+from .texts import is_key
+
+
+class Sizes(tuple[Any, ...]):
+    """A `torch.Size` that may hold Sizes. (torch's own asks for numbers in `numel`.)"""
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        return torch.Size
+
+    def numel(self) -> Any:
+        result: Any = 1
+        for n in self:
+            result = result * n
+        return result
+
+    def __getitem__(self, key: Any) -> Any:
+        found = tuple.__getitem__(self, key)
+        return Sizes(found) if type(key) is slice else found
+
+    def __eq__(self, other: object) -> bool:
+        return bool(_compared(self, other, eq, all_of, tuple.__eq__))
+
+    def __ne__(self, other: object) -> bool:
+        return bool(_compared(self, other, ne, any_of, tuple.__ne__))
+
+    __hash__ = tuple.__hash__
+
+    def __add__(self, other: Any) -> Sizes:
+        return Sizes(tuple.__add__(self, tuple(other)))
+
+    def __radd__(self, other: Any) -> Sizes:
+        return Sizes((*other, *self))
+
+    def __mul__(self, times: Any) -> Sizes:
+        return Sizes(tuple.__mul__(self, times))
+
+    def __reduce__(self) -> Any:
+        return Sizes, (tuple(self),)
+
+
+def _compared(
+    sizes: Sizes,
+    other: object,
+    compare: Callable[[Dim, Dim], Formula],
+    joined: Callable[[Iterable[Formula]], Formula],
+    plain: Callable[[Any, Any], Any],
+) -> Any:
+    """A comparison of sizes, as one question. Python would ask for one size after the other, of tuples of
+    different lengths as well.
+    """
+    if isinstance(other, tuple):
+        count, every = len(sizes), (*tuple(sizes), *other)
+        if count != len(other):
+            return compare is ne
+        run = next((part.run for part in every if type(part) is Size), None)
+        dims = [dim for part in every if (dim := dim_of(part)) is not None]
+        if run is not None and len(dims) == 2 * count:
+            return run.truth(joined(map(compare, dims[:count], dims[count:])))
+    return plain(sizes, other)
+
+
+class RowSizes(Sizes):
+    """The sizes of a tensor of unknown rank: each is found out when it is asked for."""
+
+    run: Recorder
+    value: Tensor
+
+    @staticmethod
+    def __new__(cls, run: Recorder, value: Tensor) -> RowSizes:
+        self = tuple.__new__(cls)
+        self.run, self.value = run, value
+        return self
+
+    def _all(self) -> Sizes:
+        value = spelt_out(self.run.generator, self.value)
+        return Sizes(size(self.run, d) for d in value.shape)
+
+    def _part(self, key: Any, leading: int, trailing: int) -> Any:
+        found = reached(self.run.generator, self.value, leading, trailing).shape[key]
+        return sizes_of(self.run, Tensor(found)) if isinstance(found, tuple) else size(self.run, found)
+
+    def __len__(self) -> int:
+        if self.run.spread is not None and is_written_out(sys._getframe(1)):
+            raise TypeError("Python asks for a hint, which it can do without")
+        return len(self._all())
+
+    def __bool__(self) -> bool:
+        return self.run.truth(ge(rank_of(self.value.shape), 1))
+
+    def __iter__(self) -> Iterator[Any]:
+        frame = sys._getframe(1)
+        return iter(self._written_out(frame) or self._all())
+
+    def _written_out(self, frame: FrameType) -> list[Any] | None:
+        """The sizes, those between the ends as one, where they go into one call that takes them so."""
+        site, spelt = (frame.f_code, frame.f_lasti), self.run.spelt_out
+        if spelt is None or site in spelt or self.run.spread is not None or not is_written_out(frame):
+            return None
+        if (into := destination(frame)) is None:
+            return None
+        call, alone = into
+        value = opened(self.run.generator, self.value)
+        if (place := place_of(value.shape)) is None:
+            return None
+        if alone:
+            self.run.require(ge(rank_of(value.shape), 1), "no sizes are no argument", TypeError)
+        sizes = [size(self.run, dim) for dim in value.shape]
+        self.run.spread = Spread(frame, site, call, sizes[place])
+        return sizes
+
+    def __contains__(self, size: Any) -> bool:
+        return size in self._all()
+
+    def __getitem__(self, key: Any) -> Any:
+        if type(key) is slice:
+            ends = (key.start or 0, key.stop)
+            if key.step is None and all(type(end) in (int, type(None)) for end in ends):
+                return self._part(key, max(0, *(e or 0 for e in ends)), max(0, *(-(e or 0) for e in ends)))
+            return self._all()[key]
+        index = operator.index(key)
+        return self._part(index, index + 1, 0) if index >= 0 else self._part(index, 0, -index)
+
+    def __eq__(self, other: object) -> bool:
+        return not self != other
+
+    def __ne__(self, other: object) -> bool:
+        if not isinstance(other, tuple):
+            return True
+        if isinstance(other, RowSizes):
+            same = are_equal(self.run.generator, self.value, other.value)
+            return self._all() != other._all() if same is None else not self.run.truth(same)
+        if not self.run.truth(eq(rank_of(self.value.shape), len(other))):
+            return True
+        return self._all() != other
+
+    def __hash__(self) -> int:
+        return hash(self._all())
+
+    def __add__(self, other: Any) -> Sizes:
+        joined = self._joined((), other)
+        return Sizes((*self._all(), *other)) if joined is None else joined
+
+    def __radd__(self, other: Any) -> Sizes:
+        joined = self._joined(other, ())
+        return Sizes((*other, *self._all())) if joined is None else joined
+
+    def _joined(self, before: Any, after: Any) -> Sizes | None:
+        """With others on either side; None where one of those is no size, or they have a row of their own."""
+        sizes = (before, after)
+        if any(type(part) is RowSizes for part in sizes):
+            return None
+        front, behind = ([d for d in map(dim_of, part) if d is not None] for part in sizes)
+        if len(front) < len(before) or len(behind) < len(after):
+            return None
+        return RowSizes(self.run, structs.replace(self.value, shape=(*front, *self.value.shape, *behind)))
+
+    def __mul__(self, times: Any) -> Sizes:
+        return Sizes(tuple(self._all()) * times)
+
+    def numel(self) -> Any:
+        return size(self.run, number_of_elements(self.run.generator, self.value))
+
+    def index(self, *args: Any) -> int:
+        return self._all().index(*args)
+
+    def count(self, value: Any) -> int:
+        return self._all().count(value)
+
+    def __reduce__(self) -> Any:
+        return Sizes, (tuple(self._all()),)
+
+
+class Memory:
+    """Memory of its own; a tensor that owns it begins where it does."""
+
+    def __init__(self, extent: Dim | None = None) -> None:
+        self.extent = extent
+        """How many elements it has room for; None where that is not known."""
+
+    @functools.cached_property
+    def tensors(self) -> list[weakref.ref[SymbolicTensor]]:
+        """What lies in it, where that is all of a memory."""
+        return []
+
+    def whole(self) -> Memory:
+        """The memory that it is, or is a part of."""
+        return self
+
+    def begin(self) -> tuple[Memory, Dim | None]:
+        """The memory, and the place in it, in elements, where a tensor begins; None where that is not known.
+        """
+        return self, 0
+
+    def written(self, other: SymbolicTensor, part: Value) -> Elements:
+        """What the elements of another tensor are after a tensor of this memory has become `part`."""
+        return UNTRACKED
+
+
+class Within(Memory):
+    """A part of memory, from an element on, that tensors of constants share."""
+
+    def __init__(self, source: Memory, start: Dim) -> None:
+        super().__init__()
+        self.source, self.start = source, start
+
+    def whole(self) -> Memory:
+        return self.source
+
+    def begin(self) -> tuple[Memory, Dim | None]:
+        return self.source, self.start
+
+
+class SymbolicTensor(torch.Tensor):
+    """A tensor without data: `value` is what is known of it, `ref` its id in the program."""
+
+    run: Recorder
+    value: Tensor | Dynamic
+    ref: Ref
+    owns: bool = False
+    """Whether it fills a memory of its own."""
+    _memory: Memory | None = None
+
+    @property
+    def memory(self) -> Memory:
+        """What it lies in; a new one until it is known for a view."""
+        if self._memory is None:
+            owned = extent(self.value) if self.owns and isinstance(self.value, Tensor) else None
+            self.memory = Memory(owned)
+        assert self._memory is not None
+        return self._memory
+
+    @memory.setter
+    def memory(self, memory: Memory) -> None:
+        self._memory = memory
+        memory.whole().tensors.append(weakref.ref(self))
+
+    def is_written(self) -> None:
+        """Something has been written into it: the elements of others that share its memory are no more what
+        they were.
+        """
+        if self._memory is None:
+            return
+        for found in self._memory.whole().tensors:
+            other = found()
+            if other is None or other is self or not isinstance(other.value, Tensor):
+                continue
+            if other.value.elements is not None:
+                left = self._memory.written(other, self.value)
+                other.value = structs.replace(other.value, elements=left)
+
+    @staticmethod
+    def __new__(cls, run: Recorder, value: Tensor | Dynamic, ref: Ref, dtype: torch.dtype) -> SymbolicTensor:
+        # Sizes that C++ code asks for behind Python's back are dispatched to Python, where they are symbolic.
+        self: SymbolicTensor = torch.Tensor._make_wrapper_subclass(
+            cls,
+            [1] * (len(value.shape) if isinstance(value, Tensor) else 0),
+            dtype=dtype,
+            device=run.device,
+            dispatch_sizes_strides_policy="sizes",
+        )
+        self.run, self.value, self.ref = run, value, ref
+        return self
+
+    # What programs ask most, answered without the way through torch's dispatcher and the mode.
+
+    @property
+    def shape(self) -> Sizes:  # type: ignore[override]
+        return shape(self.run, self)
+
+    @property
+    def ndim(self) -> Any:  # type: ignore[override]
+        return rank(self.run, self)
+
+    def dim(self) -> Any:
+        return rank(self.run, self)
+
+    def size(self, dim: int | None = None) -> Any:
+        return one_size(self.run, self, dim)
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Reached only outside the mode (in hooks of torch itself): the first tensor's run records it."""
+        return _run_of(args, kwargs).call(func, args, kwargs or {})
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
+        """What C++ code does to a tensor inside a function that no torch function was seen of."""
+        run = _run_of(args, kwargs)
+        name = func._schema.name
+        if name in ("aten::size", "aten::sym_size"):
+            return shape(run, args[0]) if len(args) == 1 else shape(run, args[0])[args[1]]
+        if name in ("aten::stride", "aten::sym_stride"):
+            return stride(run, args[0])
+        if name in ("aten::sym_numel", "aten::numel"):
+            return numel(run, args[0])
+        if name in ("aten::dim",):
+            return rank(run, args[0])
+        if name in ("aten::is_contiguous",):
+            return is_contiguous(run, args[0])
+        if name in ("aten::storage_offset", "aten::sym_storage_offset"):
+            return storage_offset(run, args[0])
+        return run.operator(name, args, kwargs or {})
+
+    def __iter__(self) -> Iterator[Any]:
+        """`a, b = x` says how many parts it takes, a `for` over many may be summarised."""
+        return self.run.iterate(self, sys._getframe(1))
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
+        return f"SymbolicTensor({self.value})"
+
+    def __format__(self, spec: str) -> str:
+        """A number is written as a number, a datum as its name."""
+        integral = not (self.dtype.is_floating_point or self.dtype.is_complex or self.dtype == torch.bool)
+        if not integral or not isinstance(self.value, Tensor) or self.value.rank:
+            return repr(self)
+        number, frame = item(self.run, self), sys._getframe(1)
+        if type(number) is Size and not is_key(frame):
+            self.run.writes(frame)
+        return str(number.term) if type(number) is Size else format(number, spec)
+
+    def __deepcopy__(self, memo: Any) -> SymbolicTensor:
+        return self
+
+
+def _run_of(args: Any, kwargs: Any) -> Recorder:
+    todo = [args, kwargs or {}]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, SymbolicTensor):
+            return item.run
+        if isinstance(item, list | tuple):
+            todo.extend(list.__iter__(item) if isinstance(item, list) else tuple.__iter__(item))
+        elif isinstance(item, dict):
+            todo.extend(item.values())
+    raise TypeError("no symbolic tensor among the arguments")
+
+
+def known(run: Recorder, x: SymbolicTensor) -> Tensor:
+    """The tensor's value; a value of which nothing is known ends the path."""
+    if isinstance(x.value, Tensor):
+        return x.value
+    return run.give_up("the shape of a value is needed of which nothing is known")
+
+
+def sizes_of(run: Recorder, value: Tensor) -> Sizes:
+    """The sizes of a tensor, as its program sees them."""
+    if run.domain.rows and place_of(value.shape) is not None:
+        value = opened(run.generator, value)
+        if place_of(value.shape) is not None:
+            return RowSizes(run, value)
+    return Sizes(size(run, d) for d in value.shape)
+
+
+def ranked(run: Recorder, x: SymbolicTensor) -> Tensor:
+    """The tensor's value with each of its sizes."""
+    value = known(run, x)
+    return spelt_out(run.generator, value) if run.domain.rows else value
+
+
+def shape(run: Recorder, x: SymbolicTensor) -> Sizes:
+    return sizes_of(run, known(run, x))
+
+
+def one_size(run: Recorder, x: SymbolicTensor, dim: int | None = None) -> Any:
+    sizes = shape(run, x)
+    if dim is None:
+        return sizes
+    try:
+        return sizes[dim]
+    except IndexError:
+        raise IndexError(f"dimension {dim} of a tensor of rank {len(sizes)}") from None
+
+
+def rank(run: Recorder, x: SymbolicTensor) -> Any:
+    return size(run, rank_of(known(run, x).shape))
+
+
+def elements(run: Recorder, x: SymbolicTensor) -> Dim:
+    """How many elements the tensor has."""
+    value = known(run, x)
+    return number_of_elements(run.generator, value) if run.domain.rows else value.numel
+
+
+def numel(run: Recorder, x: SymbolicTensor) -> Any:
+    return size(run, elements(run, x))
+
+
+def stride(run: Recorder, x: SymbolicTensor, dim: int | None = None) -> Any:
+    value = ranked(run, x)
+    if is_sparse(value):
+        run.give_up("a sparse tensor is asked for strides")
+    if value.layout is Layout.UNKNOWN:
+        run.generator.approximate("the strides of a value whose layout is not known are taken as contiguous")
+    found = value.layout if isinstance(value.layout, tuple) else contiguous_strides(value.shape)
+    strides = tuple(size(run, s) for s in found)
+    return strides if dim is None else strides[dim]
+
+
+def storage_offset(run: Recorder, x: SymbolicTensor) -> Any:
+    """Where the tensor begins in its memory, at whose begin every input does."""
+    _, start = x.memory.begin()
+    return run.give_up("it is not known where a view begins") if start is None else size(run, start)
+
+
+def is_contiguous(run: Recorder, x: SymbolicTensor, memory_format: Any = torch.contiguous_format) -> bool:
+    """Do the elements lie in this order, sizes of 1 aside?"""
+    if memory_format is torch.contiguous_format and known(run, x).layout is Layout.CONTIGUOUS:
+        return True
+    if is_sparse(known(run, x)):
+        run.give_up("a sparse tensor is asked for strides")
+    return run.truth(sym_is_contiguous(run.generator, ranked(run, x), str(memory_format)))
+
+
+def layout_of(run: Recorder, x: SymbolicTensor) -> torch.layout:
+    """`torch.strided`, or how a sparse tensor is stored."""
+    layout = known(run, x).layout
+    if layout is Layout.CSR:
+        return torch.sparse_csr
+    return torch.sparse_coo if layout in (Layout.COO, Layout.COALESCED) else torch.strided
+
+
+def is_coalesced(run: Recorder, x: SymbolicTensor) -> bool:
+    """Is each place stored once? Of one element, it is."""
+    value = known(run, x)
+    if not is_sparse(value):
+        run.give_up("a dense tensor is asked for what it stores")
+    return value.layout is Layout.COALESCED or run.truth(le(_stored(run, x, value), 1))
+
+
+def stored(run: Recorder, x: SymbolicTensor) -> Any:
+    """How many elements of a sparse tensor are stored."""
+    value = known(run, x)
+    if not is_sparse(value):
+        run.give_up("a dense tensor is asked for what it stores")
+    return size(run, _stored(run, x, value))
+
+
+def _stored(run: Recorder, x: SymbolicTensor, value: Tensor) -> Dim:
+    run.generator.contents.about(((value, x.ref.id),))
+    return run.generator.stored(value)
+
+
+def item(run: Recorder, x: SymbolicTensor) -> Any:
+    """The one element of a tensor: its number is data, if sizes do not decide it."""
+    value = known(run, x)
+    run.require(eq(elements(run, x), 1), "item() needs a tensor of one element")
+    if value.dtype == "bool":
+        return truth(run, x)
+    if value.dtype is not None and value.dtype.startswith(("int", "uint")):
+        run.generator.contents.about(((value, x.ref.id),))
+        return size(run, run.generator.element(value))
+    return run.datum(value.dtype)
+
+
+def as_int(run: Recorder, x: SymbolicTensor) -> int:
+    """`int(x)` where Python insists on a number."""
+    run.insists(sys._getframe(1))
+    return int(item(run, x))
+
+
+def index(run: Recorder, x: SymbolicTensor) -> int:
+    """The one element as an index. Raises TypeError as torch does, which C++ code that looks for integers
+    expects of every other tensor.
+    """
+    if x.dtype.is_floating_point or x.dtype.is_complex or numel(run, x) != 1:
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(item(run, x))
+
+
+def tolist(run: Recorder, x: SymbolicTensor) -> Any:
+    value = ranked(run, x)
+
+    def build(sizes: tuple[Dim, ...]) -> Any:
+        if not sizes:
+            return run.datum(value.dtype)
+        return [build(sizes[1:]) for _ in range(size(run, sizes[0]))]
+
+    return build(value.shape)
+
+
+def truth(run: Recorder, x: SymbolicTensor) -> bool:
+    run.require(eq(elements(run, x), 1), "the truth of a tensor needs one element")
+    value = known(run, x)
+    if value.elements is UNTRACKED:
+        return run.guess("a condition on elements that sizes decide is taken for one on data")
+    condition = whether_some(value)
+    return run.coin() if condition is None else run.truth(condition)
+
+
+def contains(run: Recorder, x: SymbolicTensor, element: Any) -> bool:
+    """`element in x`, which is `(x == element).any()`."""
+    run.operator("eq", (x, element), {})
+    return run.coin()
+
+
+def result_type(run: Recorder, *operands: Any) -> torch.dtype:
+    """The dtype that both are promoted to, of which torch knows without any element."""
+    with torch._C.DisableTorchFunctionSubclass():
+        return torch.result_type(*(0 if type(o) is Size else o for o in operands))
+
+
+def _plain(name: str) -> Callable[..., Any]:
+    """A question about the wrapper itself, which torch answers."""
+
+    def ask(run: Recorder, x: Any, *args: Any) -> Any:
+        with torch._C.DisableTorchFunctionSubclass():
+            found = getattr(torch.Tensor, name)
+            return found.__get__(x) if hasattr(found, "__get__") and not callable(found) else found(x, *args)
+
+    return ask
+
+
+def _same(run: Recorder, x: SymbolicTensor, *args: Any, **kwargs: Any) -> Any:
+    return x
+
+
+def _nothing(run: Recorder, x: SymbolicTensor, *args: Any, **kwargs: Any) -> None:
+    return None
+
+
+# Attributes (`x.shape`); those that are operators (`x.T`) are in OPERATOR_ATTRIBUTES.
+ATTRIBUTES: dict[str, Callable[..., Any]] = {
+    "shape": shape,
+    "ndim": rank,
+    "layout": layout_of,
+    "is_sparse": lambda run, x: layout_of(run, x) is torch.sparse_coo,
+    "is_sparse_csr": lambda run, x: layout_of(run, x) is torch.sparse_csr,
+    "grad": _nothing,
+    "grad_fn": _nothing,
+    "is_leaf": lambda run, x: True,
+    "itemsize": lambda run, x: x.dtype.itemsize,
+    "nbytes": lambda run, x: numel(run, x) * x.dtype.itemsize,
+    "names": lambda run, x: (None,) * len(shape(run, x)),
+    "_base": _nothing,
+}
+OPERATOR_ATTRIBUTES = {
+    "T": "T",
+    "mT": "mT",
+    "H": "H",
+    "mH": "mH",
+    "data": "detach",
+    "real": "real",
+    "imag": "imag",
+}
+
+ABOUT_DATA = frozenset("item tolist __bool__ is_nonzero __int__ __index__ __float__".split())
+"""Questions that only data can answer."""
+
+# Methods and functions that ask and compute nothing.
+QUESTIONS: dict[str, Callable[..., Any]] = {
+    "size": one_size,
+    "dim": rank,
+    "ndimension": rank,
+    "numel": numel,
+    "nelement": numel,
+    "stride": stride,
+    "storage_offset": storage_offset,
+    "is_contiguous": is_contiguous,
+    "is_floating_point": lambda run, x: x.dtype.is_floating_point,
+    "is_complex": lambda run, x: x.dtype.is_complex,
+    "is_signed": lambda run, x: x.dtype.is_signed,
+    "element_size": lambda run, x: x.dtype.itemsize,
+    "get_device": lambda run, x: -1,
+    "result_type": result_type,
+    "is_same_size": lambda run, x, y: shape(run, x) == shape(run, y),
+    "is_inference": lambda run, x: False,
+    "is_conj": lambda run, x: False,
+    "is_neg": lambda run, x: False,
+    "has_names": lambda run, x: False,
+    "is_pinned": lambda run, x: False,
+    "is_shared": lambda run, x: False,
+    "requires_grad_": _same,
+    "retain_grad": _nothing,
+    "share_memory_": _same,
+    "pin_memory": _same,
+    "register_hook": _nothing,
+    "register_post_accumulate_grad_hook": _nothing,
+    "item": item,
+    "tolist": tolist,
+    "__bool__": truth,
+    "is_nonzero": truth,
+    "is_coalesced": is_coalesced,
+    "_nnz": stored,
+    "__int__": as_int,
+    "__index__": index,
+    "__float__": lambda run, x: float(item(run, x)),
+    "__hash__": lambda run, x: id(x),
+    "__repr__": lambda run, x, **options: f"SymbolicTensor({x.value})",
+    "__format__": lambda run, x, spec: f"SymbolicTensor({x.value})",
+    "__deepcopy__": lambda run, x, memo: x,
+    "__len__": lambda run, x: int(shape(run, x)[0]),
+    "__contains__": contains,
+}
+
+PLAIN_ATTRIBUTES = frozenset(
+    """
+    dtype device requires_grad is_cuda is_cpu is_meta is_quantized is_nested
+    is_mkldnn is_xpu is_mps is_ipu is_xla is_vulkan is_maia is_mtia output_nr _version
+    _backward_hooks name retains_grad
+    """.split()
+)
+
+
+def answer(name: str) -> Callable[..., Any] | None:
+    """How an attribute is answered that is no operator; None for an operator."""
+    return ATTRIBUTES.get(name) or (_plain(name) if name in PLAIN_ATTRIBUTES else None)
+
+
+__all__ = ["ABOUT_DATA", "OPERATOR_ATTRIBUTES", "QUESTIONS", "Size", "Sizes", "SymbolicTensor", "answer"]

@@ -1,0 +1,154 @@
+"""Sizes in texts: does a text matter to what the program does?
+
+A size has a name in a text and no number, so `str(n) == "2"` is no question about sizes any more. Most texts
+are messages of errors and lines of logs, of which nothing depends. The bytecode says what becomes of one.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any, Final, Literal, Protocol
+
+from ..bytecode.codes import per_code
+from ..bytecode.handlers import JUMPS, is_looked_at, only_raises
+from ..bytecode.origins import is_inner
+
+_KEEPS = (
+    "STORE_",
+    "RETURN_",
+    "COMPARE_",
+    "CONTAINS_",
+    "IS_OP",
+    "POP_JUMP",
+    "JUMP_IF",
+    "YIELD_",
+)
+_LOGS = frozenset(
+    "warn warning warning_once warn_once info info_once debug error exception critical log print".split()
+)
+_ASSERTS = frozenset({"_assert", "_check"})
+"""Functions of torch's that raise an exception with a text, or do nothing with it."""
+_FOR_PEOPLE = frozenset("_pytest logging loguru rich tqdm warnings".split())
+"""Packages whose texts are for people to read: pytest writes one of what each `assert` compares."""
+
+
+def is_key(frame: FrameType) -> bool:
+    """Is the text that is being made in this frame looked up at once, and nothing else?"""
+    return _is_looked_up(frame.f_code, frame.f_lasti)
+
+
+@per_code
+def _is_looked_up(code: CodeType, offset: int) -> bool:
+    following = (i.opname for i in dis.get_instructions(code) if i.offset > offset)
+    return next((name for name in following if name not in _WRITING), "") == "BINARY_SUBSCR"
+
+
+_WRITING = frozenset({"LOAD_CONST", "FORMAT_VALUE", "BUILD_STRING"})
+
+
+def matters(frame: FrameType, outermost: CodeType) -> bool:
+    """May what the program does depend on the text that is being made in this frame, called from the one that
+    runs `outermost`? On that of an exception only what catches it may.
+    """
+    teller, name = _out_of_traceback(frame)
+    if _package(teller) in _FOR_PEOPLE or name.startswith("print"):
+        return False
+    becomes = _becomes(teller.f_code, teller.f_lasti)
+    if is_inner(teller.f_code.co_filename):
+        return becomes == "raised" and is_looked_at(teller, outermost)
+    return becomes == "kept" or (becomes == "raised" and is_looked_at(teller, outermost))
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__")).partition(".")[0]
+
+
+def _out_of_traceback(frame: FrameType) -> tuple[FrameType, str]:
+    """The frame that asks Python's `traceback` for a text, and the name of what it calls there; the frame
+    itself where it is no such text.
+    """
+    name = ""
+    while _package(frame) == "traceback" and frame.f_back is not None:
+        frame, name = frame.f_back, frame.f_code.co_name
+    return frame, name
+
+
+@per_code
+def _becomes(code: CodeType, offset: int) -> Literal["kept", "raised", "told"]:
+    """Does the text go into an exception that is raised, into a line of a log, or elsewhere?"""
+    for instruction in dis.get_instructions(code):
+        if instruction.offset < offset:
+            continue
+        if instruction.opname in ("RAISE_VARARGS", "STORE_FAST"):
+            return "raised" if only_raises(code, instruction.offset) else "kept"
+        if instruction.opname == "POP_TOP":
+            if not _LOGS.isdisjoint(code.co_names):
+                return "told"
+            return "raised" if _called(code, offset) in _ASSERTS else "kept"
+        if instruction.opname.startswith(_KEEPS):
+            return "kept"
+    return "kept"
+
+
+def _called(code: CodeType, offset: int) -> str:
+    """What the statement at this place begins with, where that is a name, or an attribute of one: for a call
+    the function.
+    """
+    name, is_open = "", True
+    for instruction in dis.get_instructions(code):
+        if instruction.offset >= offset:
+            break
+        what = instruction.opname
+        if what == "POP_TOP" or what.startswith(("STORE_", "RETURN_")) or instruction.opcode in JUMPS:
+            name, is_open = "", True
+        elif is_open and what.startswith("LOAD_") and (not name or what in _MEMBERS):
+            name = str(instruction.argval)
+        elif name:
+            is_open = False
+    return name
+
+
+_MEMBERS = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+
+
+class Writing(Protocol):
+    """The run that is being recorded, as a text knows it."""
+
+    def writes(self, frame: FrameType) -> None:
+        """In this frame a text is made or looked at that is not that of an eager run."""
+
+
+class Message(str):
+    """The text of a refusal. It is not torch's, so that it matters what the program does with it."""
+
+    _run: Writing
+
+    @classmethod
+    def of(cls, text: str, run: Writing) -> Message:
+        made = cls(text)
+        made._run = run
+        return made
+
+
+def _noticed(name: str) -> Callable[..., Any]:
+    method = getattr(str, name)
+
+    def look(self: Message, *args: Any, **kwargs: Any) -> Any:
+        self._run.writes(sys._getframe(1))
+        return method(self, *args, **kwargs)
+
+    return look
+
+
+_OF_THE_OBJECT: Final = frozenset(
+    "__class__ __delattr__ __dir__ __doc__ __getattribute__ __getnewargs__ __getstate__ __init__ "
+    "__init_subclass__ __new__ __reduce__ __reduce_ex__ __setattr__ __sizeof__ __subclasshook__ "
+    "maketrans".split()
+)
+"""Attributes of a `str` that do not look at its letters."""
+
+for _name in {*dir(str)} - _OF_THE_OBJECT:
+    setattr(Message, _name, _noticed(_name))

@@ -1,0 +1,303 @@
+"""`check`: the one question, from a target and a spec to a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Any
+
+from ...constraints.engine.generate import BadRules, Rules
+from ...constraints.ir.language import Fact
+from ...constraints.ir.spec import Spec
+from ...constraints.ir.spec_text import Inputs, SpecError, parse_spec, write_spec
+from ...constraints.ir.system import Domain, System
+from ...constraints.terms.formula import all_of
+from ...constraints.terms.rows import is_dim, is_relation
+from ...solver.decide import Decision, Oracle, decide
+from ...solver.explain import imposed
+from ...solver.facts.refine import simplify
+from ...solver.tactics.judge import Budget
+from ..remote.recorded import Recorded
+from ..report import findings
+from ..report.report import Accepts, Report, Verdict
+from .clock import Clock, Progress
+from .replay import Failed
+from .rule_packages import packaged_rule
+from .sources import Source, source_of
+from .suspicions import suspected
+from .target import Target, TargetError, resolve
+from .trial import Trial, Witnesses, show
+
+
+def check(
+    target: Any,
+    inputs: Inputs | None = None,
+    assume: str | Iterable[str] = (),
+    *,
+    budget_s: float = 30.0,
+    replay: bool = True,
+    rules: Rules | None = None,
+    repairs: bool = False,
+    suspect: Collection[str] = (),
+    second_solver: str | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """For which of the declared inputs does the target run?
+
+    - `target`: an `nn.Module`, a function, an `fx.GraphModule`, an `ExportedProgram`, the path of a `.pt2`,
+      or a text that names one of these: `file.py:Name`, `package.module:Name`.
+    - `inputs`: a spec, such as `"x: float32[b, 3, h, w]; n: int"`. Where it is left out, the jaxtyping
+      annotations of the target serve, and of a traced program the inputs that it was traced with.
+    - `assume`: conditions on the symbols, such as `"h % 32 == 0"`.
+    - `budget_s`: seconds for tracing and solving. What is not answered by then is `unknown`.
+    - `replay`: try the examples on the real program before they are shown.
+    - `rules`: the rules of the operators; `default_rules + {"mylib::op": rule}` adds one. Where it is left
+      out, the default rules serve, and those that installed packages bring for operators of their own.
+    - `repairs`: look for changes of the program after which a finding is gone, for some seconds more. Only
+      Python programs are changed; each change is tried on the program itself, and taken back.
+    - `suspect`: codes of suspicions to look for besides the usual ones, or `"all"` among them.
+    - `second_solver`: another solver, `"cvc5"`, that is asked all on which the verdict rests. Where it
+      contradicts, the verdict is `unknown`; `Report.second_opinion` has what it says.
+
+    Raises SpecError where the spec or an assumption cannot be used, TargetError where the target cannot.
+    """
+    found = examine(
+        target, inputs, assume, budget_s=budget_s, replay=replay, rules=rules, progress=progress,
+        second_solver=second_solver,
+    )  # fmt: skip
+    report = suspected(found.report, found.system, suspect)
+    if not repairs or found.target.kind != "python":
+        return report
+    from ..repairs import repaired
+
+    rules = default_rules() if rules is None else rules
+    return repaired(report, found.target.value, found.spec, found.system, rules)
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A check with what it was made from, for those who ask further."""
+
+    report: Report
+    target: Target
+    spec: Spec
+    system: System
+
+
+def examine(
+    target: Any,
+    inputs: Inputs | None = None,
+    assume: str | Iterable[str] = (),
+    *,
+    budget_s: float = 30.0,
+    replay: bool = True,
+    rules: Rules | None = None,
+    progress: Progress | None = None,
+    trying: Callable[[Source], Source] | None = None,
+    ways: float | None = None,
+    second_solver: str | None = None,
+) -> Examined:
+    """What `check` does, with the program and its constraints; `trying` makes what examples are tried on.
+
+    Up to so many `ways` through a Python program are paths; where there are more, those of calls are merged.
+    """
+    if second_solver is not None:
+        from .second_solver import named, reviewed
+
+        named(second_solver)
+    clock = Clock(progress or _silent, budget_s)
+    rules = default_rules() if rules is None else rules
+    asked = question(target, inputs, assume, clock, replay=replay, rules=rules, ways=ways)
+    found, source, spec, oracle, system, changed = (
+        asked.target, asked.source, asked.spec, asked.oracle, asked.system, asked.changed,
+    )  # fmt: skip
+    with clock.step("solve"):
+        decision = decide(system, Budget(clock.left))
+        decision.told()
+    trial = Trial(trying(source) if trying else source, system, decision) if replay else None
+    with clock.step("replay"):
+        report = _report(found.name, spec, system, decision, rules, changed, oracle, trial)
+    if second_solver is not None:
+        with clock.step("second opinion"):
+            report = reviewed(report, system, decision, second_solver, clock.left)
+    tried = len(trial.outcomes) if trial else 0
+    report = replace(report, stats={**_stats(clock, system, decision, oracle), "replays": tried})
+    return Examined(report, found, spec, system)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A target read and traced, so that all that is left is to decide."""
+
+    target: Target
+    source: Source
+    spec: Spec
+    """The declared inputs; of those of unknown rank as much is declared as the program asks for."""
+    oracle: Oracle
+    system: System
+    changed: list[str]
+    """The attributes that a run assigns."""
+
+    @property
+    def recorded(self) -> Recorded:
+        """What can be sent elsewhere to be decided."""
+        return Recorded(self.source.spec, self.system, tuple(self.changed))
+
+
+def question(
+    target: Any,
+    inputs: Inputs | None,
+    assume: str | Iterable[str],
+    clock: Clock,
+    rules: Rules,
+    *,
+    replay: bool = True,
+    ways: float | None = None,
+) -> Question:
+    """The part of a check that needs the program itself, and `source_of` with `ways`. Raises what `check`
+    raises.
+    """
+    with clock.step("load"):
+        spec = None if inputs is None else parse_spec(inputs, assume)
+        found = resolve(target, [str(d.path[0]) for d in spec.inputs] if spec else ())
+        source = source_of(found, spec, assume, ways=ways)
+    with clock.turn(), clock.step("trace"):
+        oracle = Oracle(source.spec.domain, Budget(clock.left))
+        _has_inputs(source.spec, oracle)
+        try:
+            system, changed = source.system(default_rules() if rules is None else rules, oracle, clock)
+        except BadRules as error:
+            raise TargetError(str(error), error.hint) from error
+    if replay and all(path.end.how == "gave-up" for path in system.paths):
+        _works_at_all(found, source, oracle)
+    return Question(
+        found, source, replace(source.spec, domain=system.domain), oracle, system, changed
+    )
+
+
+def recorded(
+    target: Any,
+    inputs: Inputs | None = None,
+    assume: str | Iterable[str] = (),
+    *,
+    budget_s: float = 30.0,
+    rules: Rules | None = None,
+    progress: Progress | None = None,
+) -> Recorded:
+    """The program and its constraints, traced as `check` traces it, without a decision. Raises what `check`
+    raises.
+    """
+    clock = Clock(progress or _silent, budget_s)
+    return question(target, inputs, assume, clock, default_rules() if rules is None else rules).recorded
+
+
+def _silent(step: str) -> None:
+    pass
+
+
+def default_rules() -> Rules:
+    from ...constraints.rules import default_rules
+
+    return default_rules.or_else(packaged_rule)
+
+
+def _has_inputs(spec: Spec, oracle: Oracle) -> None:
+    """Raises SpecError where the assumptions leave no input at all."""
+    given = spec.domain.assumptions
+    if oracle.judge.satisfiable(given, spec.domain.symbols) == "unsat":
+        core = oracle.judge.core(given)
+        raise SpecError(
+            f"no input meets the assumptions: {all_of(core)}",
+            hint="a symbol is at least 1 unless an assumption states another lower bound",
+        )
+
+
+def _works_at_all(target: Target, source: Source, oracle: Oracle) -> None:
+    """Raises TargetError where the program itself fails, for a reason that is no matter of sizes."""
+    example = oracle.example(source.spec.domain.assumptions)
+    outcome = None if example is None else source.run(example, True)
+    if isinstance(outcome, Failed) and outcome.raised:
+        raise TargetError(
+            f"{target.name} fails, and not for the sake of sizes: {outcome.reason}",
+            f"it was run with {show(example or {})}",
+            outcome.origin,
+        )
+
+
+# ---- the report
+
+
+def _report(
+    name: str,
+    spec: Spec,
+    system: System,
+    decision: Decision,
+    rules: Rules,
+    changed: list[str],
+    oracle: Oracle,
+    trial: Trial | None,
+) -> Report:
+    """The decision in the user's words. An example that fails to do what was claimed makes it unknown."""
+    inside, outside = decision.inside, decision.outside
+    verdict = Verdict(decision.verdict)
+    exact = verdict is not Verdict.UNKNOWN and decision.exact
+    domain = spec.domain
+    sure = None if exact or decision.certain == decision.accepted else decision.certain
+    accepts = Accepts(decision.accepted, all_of(domain.declared), domain.symbols, exact, sure)
+    facts = {name: decision.facts.get(name) or _declared(domain, name) for name in domain.symbols}
+    if trial is not None:
+        inside = inside if inside is None or trial.confirms(inside, True) else None
+        outside = outside if outside is None or trial.confirms(outside, False) else None
+        if verdict is not Verdict.UNKNOWN and not trial.mistakes:
+            trial.sample(accepts, facts)
+            trial.ends()
+    witnesses = Witnesses(spec, decision, outside, oracle, trial)
+    told = findings.findings(
+        system, decision, rules, changed, lambda parts: simplify(oracle.judge, domain, parts), witnesses.show
+    )
+    mistakes = tuple(trial.mistakes) if trial else ()
+    if mistakes:
+        verdict, accepts = Verdict.UNKNOWN, replace(accepts, formula=True, exact=False, sure=False)
+        facts = {name: _declared(domain, name) for name in domain.symbols}
+    refined = verdict is Verdict.REFINED
+    imposing = imposed(oracle.judge, domain, decision.accepted, decision.residual) if refined else ()
+    return Report(
+        name,
+        write_spec(spec),
+        verdict,
+        accepts,
+        {n: f for n, f in facts.items() if n in decision.facts or not (is_dim(n) or is_relation(n))},
+        (*mistakes, *told, *(trial.remarks if trial else ())),
+        findings.shapes(system),
+        findings.outputs(system),
+        findings.branches(system),
+        inside,
+        outside,
+        trial.how if trial else "",
+        ways=findings.ways(system, inside),
+        parts=findings.parts(system, imposing),
+    )
+
+
+def _declared(domain: Domain, name: str) -> Fact:
+    """What the assumptions say of a symbol, where no more is known."""
+    low, high = domain.ranges.get(name, (-inf, inf))
+    return Fact(None if low == -inf else int(low), None if high == inf else int(high), exact=False)
+
+
+def _stats(clock: Clock, system: System, decision: Decision, oracle: Oracle) -> dict[str, float]:
+    spent = [decision.stats, oracle.judge.stats]
+    return {
+        **{
+            step: clock.spent.get(step, 0.0)
+            for step in ("load_s", "trace_s", "generate_s", "solve_s", "replay_s")
+        },
+        "total_s": clock.elapsed,
+        "paths": len(system.paths),
+        "nodes": sum(len(p.program.nodes) for p in system.paths),
+        "constraints": sum(len(p.constraints) for p in system.paths),
+        "questions": sum(s.questions for s in spent),
+        "z3_queries": sum(s.z3_queries for s in spent),
+        "z3_units": sum(s.z3_units for s in spent),
+    }

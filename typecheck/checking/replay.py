@@ -1,0 +1,404 @@
+"""Runs the real program at concrete sizes, to see whether a witness is one.
+
+Fake tensors come first: they cost nothing. Where they need data, do not know an operator, or accept what was
+said to be refused (some of torch's fake kernels check less than the real ones), real tensors of zeros and of
+ones on the CPU decide, as long as they are of moderate size. So they do where fake tensors do not see all
+that matters (`unseen.py`): no fake kernel looks at an index. Everything is left as it was.
+
+A graph without a Python program behind it (a `.pt2`) is replayed by the rules of its operators at concrete
+sizes, where nothing is left for the solver.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from math import prod
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from msgspec import structs
+
+from ...constraints.ir.claims import listening
+from ...constraints.ir.language import Number, Tensor, Value
+from ...constraints.ir.program import Origin
+from ...constraints.ir.spec import Declared, Spec
+from ...constraints.ir.system import Domain, Path, System
+from ...constraints.terms.dims import Term, evaluate
+from ...constraints.terms.rows import sizes
+from ...tracer.host.alone import alone
+from .unseen import Source, Unseen, made, unseen
+
+if TYPE_CHECKING:
+    from ...tracer.recording.held import Held
+
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What runs on real kernels may cost. All but the last are counted, and the same from run to run: what is
+    beyond them is not tried, and the verdict stands. What the clock breaks off leaves it `unknown`.
+    """
+
+    inputs: int = 4_000_000
+    """Elements of all inputs together."""
+    weights: int = 200_000_000
+    """Elements of all parameters and buffers, which are copied for each run."""
+    made: int = 4_000_000
+    """Elements of all tensors that a run makes, as recorded, where fake tensors do not see all."""
+    total: int = 100_000_000
+    """Elements copied and made by all such runs together: 400 megabytes of float32."""
+    calls: int = 100_000
+    """Calls of torch's functions in a run."""
+    seconds: float = 20.0
+    """A run that takes longer is broken off, and what it would have shown is not known."""
+
+
+LIMITS: Final = Limits()
+
+FAKE = "on the program itself, with fake tensors"
+REAL = "on the program itself, with tensors of zeros"
+RULES = "by the rules of its operators at these sizes, without the solver"
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """The program returned."""
+
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The program raised what it raises for the sake of sizes."""
+
+    how: str
+    reason: str
+    exception: str
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Whether the program runs at these sizes could not be found out."""
+
+    reason: str
+    raised: bool = False
+    """The program raised this, and it is no matter of sizes: a defect of the program."""
+    origin: Origin = field(default_factory=Origin)
+    final: bool = False
+    """No other run at these sizes says more: it took too long, or the data decide."""
+    late: bool = False
+    """The clock has broken it off, so that another time, or another machine, may say more."""
+
+
+Outcome: TypeAlias = "Ran | Refused | Failed"
+
+
+class Fill(Enum):
+    """What the floats of the inputs are. In order: it decides which of them are chosen by sorting."""
+
+    ZEROS = auto()
+    ONES = auto()
+    RISING = auto()
+    FALLING = auto()
+
+
+class Replayer:
+    """Replays assignments on one target."""
+
+    def __init__(self, target: Callable[..., Any], spec: Spec, limits: Limits = LIMITS) -> None:
+        self.target, self.spec, self.limits = target, spec, limits
+        self._system: System | None = None
+        self._unseen = Unseen()
+        self._left = limits.total
+        self._known: Held | None = None
+
+    def see(self, system: System) -> None:
+        """Real kernels are asked from now on where the system says that fake ones do not see all."""
+        self._system, self._unseen = system, unseen(system)
+
+    @alone
+    def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
+        """What the program does at these sizes; `accepted` is what is expected of it.
+
+        Fake tensors are believed where they agree with that and see all that matters. Otherwise real ones
+        have the last word, and they alone say that the program raises what is no refusal: it may be fake
+        tensors that cannot do something.
+        """
+        if self._unseen and self._afford(values):
+            real = self._real(values, accepted)
+            if not isinstance(real, Failed) or real.raised or real.final:
+                return real
+        fake = self._attempt(values, FAKE, Fill.ZEROS)
+        if isinstance(fake, Ran if accepted else Refused):
+            return fake
+        if not self._moderate(values):
+            if isinstance(fake, Ran):
+                return Failed("fake tensors check less, and real ones would be too large")
+            return replace(fake, raised=False) if isinstance(fake, Failed) else fake
+        real = self._real(values, accepted)
+        if not isinstance(real, Failed) or (real.raised and not isinstance(fake, Refused)):
+            return real
+        return replace(fake, raised=False) if isinstance(fake, Failed) else fake
+
+    def _real(self, values: Mapping[str, int], accepted: bool) -> Outcome:
+        """What the program does on real kernels: what is expected, for some data, or what the last did."""
+        for fill in Fill if self._unseen and not accepted else (Fill.ZEROS, Fill.ONES):
+            real = self._attempt(values, REAL, fill)
+            if isinstance(real, Ran if accepted else Refused) or (isinstance(real, Failed) and real.final):
+                return real
+        if isinstance(real, Failed):
+            if not accepted and _NO_KERNEL in real.reason:
+                exception, _, reason = real.reason.partition(": ")
+                return Refused(REAL, reason, exception, real.origin)
+            return real
+        return self._by_data(real) or real
+
+    def _by_data(self, real: Ran | Refused) -> Failed | None:
+        """Why a run against what is claimed of the sizes may be the doing of the data, if so.
+
+        Indices that the data choose may be valid for those that were tried, and not for others; those that
+        are computed from integers of the inputs are invalid for some integers whatever the sizes.
+        """
+        if isinstance(real, Ran) and Source.CHOSEN in self._unseen.indices:
+            return Failed("the data choose the indices, and those that were tried are valid", final=True)
+        if isinstance(real, Refused) and Source.GIVEN in self._unseen.indices and _is_of_index(real):
+            told = f"indices are computed from integers of the inputs, which are zeros: {real.reason}"
+            return Failed(told, origin=real.origin, final=True)
+        return None
+
+    def _afford(self, values: Mapping[str, int]) -> bool:
+        """May the program run on real kernels, whatever fake ones say? If so, that is taken off what is left.
+        """
+        if self._system is None or not self._moderate(values):
+            return False
+        elements = made(self._system, values)
+        cost = elements + sum(tensor.numel() for tensor in self.held().tensors.values())
+        if elements > self.limits.made or cost > self._left:
+            return False
+        self._left -= cost
+        return True
+
+    def _moderate(self, values: Mapping[str, int]) -> bool:
+        shapes = [d.type.shape for d in self.spec.inputs if isinstance(d.type, Tensor)]
+        elements = sum(prod(sizes(shape, values)) for shape in shapes)
+        weights = self.held().tensors.values()
+        return (
+            elements <= self.limits.inputs
+            and sum(w.numel() for w in weights if not _is_uninitialized(w)) <= self.limits.weights
+            and all(w.device.type == "cpu" for w in weights)
+        )
+
+    def _attempt(self, values: Mapping[str, int], how: str, fill: Fill) -> Outcome:
+        """One run, which leaves everything as it was. What real tensors are written into is a copy: kernels
+        write into running means without a word. Among fake tensors it is an alias, for a call with only real
+        ones among its operands (`self.count += 1`) really runs.
+        """
+        from ...tracer.recording.surroundings import surroundings_kept
+        from ...tracer.recording.writes import Undone
+
+        held = self.held()
+        with surroundings_kept(), held.lent(copied=how == REAL) as aliases, Undone(aliases):
+            return _outcome(self.target, self.spec, values, how, fill, self.limits)
+
+    def held(self) -> Held:
+        """What the program holds, looked up anew where it has been changed."""
+        from ...tracer.recording.held import Held
+
+        if self._known is None or not self._known.is_current():
+            self._known = Held(self.target)
+        return self._known
+
+
+def at(spec: Spec, values: Mapping[str, int]) -> Spec:
+    """The spec at concrete sizes, with nothing left to assume."""
+    return Spec(tuple(replace(d, type=_at(d.type, values)) for d in spec.inputs), Domain())
+
+
+def by_rules(path: Path) -> Outcome:
+    """What the rules say of a graph whose inputs have concrete sizes: each requirement is true or false."""
+    for constraint in path.constraints:
+        if constraint.kind == "model" and constraint.formula is not True:
+            if constraint.formula is not False:
+                return Failed(f"{constraint.formula} is open at concrete sizes: {constraint.reason}")
+            return Refused(RULES, constraint.reason, "", path.program.nodes[constraint.node].origin)
+    if inexact := [note for note in path.notes if note.inexact]:
+        return Failed(inexact[0].reason)
+    return Refused(RULES, path.end.reason, "", path.end.origin) if path.end.how == "raised" else Ran(RULES)
+
+
+def _at(value: Value, values: Mapping[str, int]) -> Value:
+    """A value at concrete sizes."""
+    if isinstance(value, Tensor):
+        layout = value.layout
+        return structs.replace(
+            value,
+            shape=sizes(value.shape, values),
+            layout=tuple(evaluate(d, values) for d in layout) if isinstance(layout, tuple) else layout,
+        )
+    if isinstance(value, tuple):
+        return tuple(_at(v, values) for v in value)
+    return evaluate(value, values) if isinstance(value, Term) else value
+
+
+# ---- one run
+
+
+def _outcome(
+    target: Callable[..., Any], spec: Spec, values: Mapping[str, int], how: str, fill: Fill, limits: Limits
+) -> Outcome:
+    from ...tracer.bytecode.origins import REFUSALS, ModuleNames, is_miscall, of_error
+    from ...tracer.host.deadline import BrokenOff, until
+    from ...tracer.host.model_state import submodules
+    from ...tracer.patches.caches import forgetting
+    from ...tracer.patches.named_axes import refusals
+    from ...tracer.patches.stand_ins import sources_of
+    from ...tracer.recording.claims import checked
+    from ...tracer.recording.record import bind
+    from ...tracer.recording.surroundings import seed
+
+    modules = submodules(target)
+    device = _device(target)
+    refused: tuple[type[Exception], ...] = (*REFUSALS, *refusals())
+    try:
+        with (
+            forgetting(sources_of(target, modules)),
+            _fake_mode() if how == FAKE else until(limits.calls, limits.seconds),
+            _uncompiled(),
+            listening(checked(values)),
+        ):
+            seed(fill.value)
+            bound = bind(target, spec.inputs, lambda declared: _build(declared, values, fill, device))
+            target(*bound.args, **bound.kwargs)
+    except BrokenOff as end:
+        return Failed(end.reason, final=True, late=end.late)
+    except refused as error:
+        told = f"{type(error).__name__}: {error}"
+        if _is_other(error):
+            return Failed(told, isinstance(error, RecursionError), of_error(error, ModuleNames(target)))
+        return Refused(how, str(error).strip(), type(error).__name__, of_error(error, ModuleNames(target)))
+    except Exception as error:  # noqa: BLE001 (the user's program may raise anything; it is told)
+        if is_miscall(error):
+            return Refused(how, str(error), type(error).__name__, of_error(error, ModuleNames(target)))
+        return Failed(f"{type(error).__name__}: {error}", True, of_error(error, ModuleNames(target)))
+    return Ran(how)
+
+
+def _build(declared: Declared, values: Mapping[str, int], fill: Fill, device: Any) -> Any:
+    """The input at concrete sizes; integers are zeros, which are indices wherever any are."""
+    import torch
+
+    value = declared.type
+    if isinstance(value, Tensor):
+        dtype, shape = getattr(torch, value.dtype or "float32"), sizes(value.shape, values)
+        if not (dtype.is_floating_point or dtype is torch.bool):
+            return torch.zeros(shape, dtype=dtype, device=device)
+        if dtype is torch.bool or fill in (Fill.ZEROS, Fill.ONES):
+            return torch.full(shape, int(fill is not Fill.ZEROS), dtype=dtype, device=device)
+        rising = torch.arange(prod(shape), device=device).reshape(shape)
+        return (rising if fill is Fill.RISING else -rising).to(dtype)
+    if isinstance(value, Number):
+        return 0.5 if value.kind == "float" else int(fill is not Fill.ZEROS)
+    return _at(value, values)
+
+
+def _device(target: Any) -> Any:
+    import torch
+
+    if isinstance(target, torch.nn.Module):
+        for tensor in (*target.parameters(), *target.buffers()):
+            return tensor.device
+    return torch.device("cpu")
+
+
+OTHERS = (
+    "allocate", "out of memory", "not implemented for", "fake tensor", "faketensor", "tensor subclasses",
+    "data pointer",
+)
+"""Words of an error that was raised for another reason than sizes."""
+
+_CARRIED = "to have same metadata"
+"""What torch says of a loop whose body returns another shape than it was given."""
+
+
+_NO_KERNEL: Final = "not implemented for '"
+"""What torch says of a dtype that an operator does not take. Fake tensors take all."""
+
+
+def _is_of_index(real: Refused) -> bool:
+    """Is it an index that was refused?"""
+    return real.exception == "IndexError" or "index" in real.reason.lower()
+
+
+def _is_uninitialized(tensor: Any) -> bool:
+    """Is it a parameter whose shape its module does not know yet?"""
+    from torch.nn.parameter import is_lazy
+
+    return is_lazy(tensor)
+
+
+def _is_other(error: Exception) -> bool:
+    """Was it raised for another reason than sizes: missing data, a missing kernel, missing memory?"""
+    import torch
+    from torch._subclasses import fake_tensor
+
+    if type(error).__module__ == "torch._dynamo.exc":  # a higher-order operator's functions, compiled
+        return type(error).__name__ != "TorchRuntimeError" and _CARRIED not in str(error)
+    others = (
+        torch.linalg.LinAlgError,  # type: ignore[attr-defined]
+        NotImplementedError,
+        RecursionError,
+        fake_tensor.DataDependentOutputException,
+        fake_tensor.DynamicOutputShapeException,
+        fake_tensor.UnsupportedFakeTensorException,
+        fake_tensor.UnsupportedOperatorException,
+    )
+    return isinstance(error, others) or any(word in str(error).lower() for word in OTHERS)
+
+
+@contextlib.contextmanager
+def _fake_mode() -> Iterator[None]:
+    """Fake tensors all around; the traceback that torch logs for each refusal is kept quiet."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    log = logging.getLogger(FakeTensorMode.__module__)
+    level = log.level
+    log.setLevel(logging.CRITICAL + 1)
+    try:
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            yield
+    finally:
+        log.setLevel(level)
+
+
+@contextlib.contextmanager
+def _uncompiled() -> Iterator[None]:
+    """What `torch.compile` made runs as it was written. Where nothing is compiled dynamo is not imported.
+
+    A higher-order operator compiles its functions whatever the program asks for, and checks them thereby.
+    """
+    import torch
+
+    if "torch._dynamo" not in sys.modules:
+        yield
+        return
+    from torch._higher_order_ops import utils
+
+    from ...tracer.patches.higher_order import uncompiled
+
+    compile_and_call = utils._hop_compile_and_call
+
+    def compiled(*args: Any, **kwargs: Any) -> Any:
+        with torch.compiler.set_stance("default"):
+            return compile_and_call(*args, **kwargs)  # type: ignore[no-untyped-call]
+
+    utils._hop_compile_and_call = compiled
+    try:
+        with uncompiled():
+            yield
+    finally:
+        utils._hop_compile_and_call = compile_and_call

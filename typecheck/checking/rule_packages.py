@@ -1,0 +1,59 @@
+"""Rules that installed packages bring for operators of their own.
+
+A package announces them by an entry point of the group `anyshape.rules`, named as the namespace of its
+operators:
+
+    [project.entry-points."anyshape.rules"]
+    mylib = "mylib.shapes:RULES"
+
+where `RULES` has a rule for each `"mylib::operator"`. A package is imported when a program first calls an
+operator of its namespace, and never before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from ...constraints.engine.generate import BadRules, Rule
+
+GROUP = "anyshape.rules"
+
+
+def packaged_rule(operator: str) -> Rule | None:
+    """The rule that an installed package has for `namespace::operator`, if there is one.
+
+    Raises BadRules where the package of that namespace does not keep to what its entry point promises.
+    """
+    namespace, separator, _ = operator.partition("::")
+    return _rules_of(namespace).get(operator) if separator else None
+
+
+@cache
+def _rules_of(namespace: str) -> Mapping[str, Rule]:
+    from importlib.metadata import entry_points
+
+    announced = tuple(entry_points(group=GROUP, name=namespace))
+    if not announced:
+        return {}
+    told = " and ".join(sorted(f"{point.value} of {_package(point)}" for point in announced))
+    if len(announced) > 1:
+        raise BadRules(f"two packages have rules for {namespace}: {told}", "uninstall one of them")
+    hint = f"the package has to be mended or uninstalled; it is the entry point {namespace!r} in {GROUP!r}"
+    try:
+        table = announced[0].load()
+    except Exception as error:  # somebody else's code may raise anything
+        raise BadRules(f"{told} cannot be loaded: {type(error).__name__}: {error}", hint) from error
+    if not isinstance(table, Mapping):
+        raise BadRules(f"{told} is {type(table).__name__}, not a table of rules", hint)
+    for name, rule in table.items():
+        if not isinstance(name, str) or not name.startswith(f"{namespace}::"):
+            raise BadRules(f"{told} has a rule for {name!r}, not for an operator of {namespace}", hint)
+        if not callable(rule):
+            raise BadRules(f"{told} has no function as the rule of {name}", hint)
+    return {name: rule if isinstance(rule, Rule) else Rule.of(rule) for name, rule in table.items()}
+
+
+def _package(point: object) -> str:
+    package = getattr(point, "dist", None)
+    return package.name if package is not None else "an unknown package"

@@ -1,0 +1,139 @@
+"""Where the constraint system of a target comes from, and how the target is run at concrete sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from ...constraints.engine.generate import Rules
+from ...constraints.ir.claims import listening
+from ...constraints.ir.spec import Spec
+from ...constraints.ir.spec_text import parse_spec, write_spec
+from ...constraints.ir.system import Path, System
+from ...solver.decide import Oracle
+from ...tracer.readers.archive import ArchiveError
+from ...tracer.readers.exported import GraphError
+from ...tracer.readers.graph import Traced
+from ...tracer.readers.graph import system as graph_system
+from .clock import Clock
+from .replay import Failed, Outcome, Replayer, at, by_rules
+from .target import Target, TargetError, is_graph_module
+
+
+class Source(Protocol):
+    """A target with its spec: gives the constraint system, and runs the program at concrete sizes."""
+
+    spec: Spec
+
+    def system(self, rules: Rules, oracle: Oracle, clock: Clock) -> tuple[System, list[str]]:
+        """All that the program asks of its inputs, and the attributes that a run of it assigns."""
+
+    def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
+        """What the program does at these sizes; `accepted` is what is expected."""
+
+
+class PythonSource:
+    """A Python program, recorded as it runs."""
+
+    def __init__(self, target: Target, spec: Spec, ways: float | None) -> None:
+        self.target, self.spec, self.ways = target.value, spec, ways
+        self._replayer = Replayer(self.target, spec)
+
+    def system(self, rules: Rules, oracle: Oracle, clock: Clock) -> tuple[System, list[str]]:
+        from ...tracer.readers.fx import listen
+        from ...tracer.recording.record import TargetError as DoesNotFit
+        from ...tracer.recording.record import record
+
+        def tell(paths: int) -> None:
+            clock.progress(f"trace, {paths} paths" if paths > 1 else "trace")
+
+        try:
+            with listening(listen):
+                system, changed = record(
+                    self.target,
+                    self.spec,
+                    rules,
+                    oracle,
+                    budget_s=clock.left,
+                    ways=self.ways,
+                    progress=tell,
+                    held=self._replayer.held(),
+                )
+        except DoesNotFit as error:
+            raise TargetError(str(error)) from None
+        self._replayer.see(system)
+        return system, changed
+
+    def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
+        return self._replayer.run(values, accepted)
+
+
+class TracedSource:
+    """A traced program, live or saved: its graph is all that there is."""
+
+    def __init__(self, target: Target, spec: Spec | None, assume: str | Iterable[str]) -> None:
+        self.traced = _read(target)
+        if spec is None and assume:
+            spec = parse_spec(write_spec(self.traced.spec), assume)
+        self.spec = spec or self.traced.spec
+
+    def system(self, rules: Rules, oracle: Oracle, clock: Clock) -> tuple[System, list[str]]:
+        self.rules = rules
+        with clock.step("generate"):
+            self._system = graph_system(self.traced, rules, self.spec)
+        return self._system, []
+
+    def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
+        path = self.at(values)
+        return path if isinstance(path, Failed) else by_rules(path)
+
+    def at(self, values: Mapping[str, int]) -> Path | Failed:
+        """The graph at these sizes, with what the rules say there."""
+        spec = at(self.spec, values)
+        same = spec == self.spec  # it has no symbols
+        try:
+            (path,) = (self._system if same else graph_system(self.traced, self.rules, spec)).paths
+        except ZeroDivisionError:
+            return Failed("the trace has a size that is divided by zero there")
+        return path
+
+
+def _read(target: Target) -> Traced:
+    """The program of an archive, read without torch, or of an `ExportedProgram`."""
+    if isinstance(target.value, Traced):
+        return target.value
+    try:
+        if target.kind == "pt2":
+            from ...tracer.readers import pt2
+
+            return pt2.read(target.value)
+        from ...tracer.readers import export
+
+        return export.read(target.value)
+    except OSError as error:
+        raise TargetError(f"{target.name} cannot be read: {error.strerror}") from None
+    except (ArchiveError, GraphError) as error:
+        raise TargetError(str(error)) from None
+
+
+def source_of(
+    target: Target, spec: Spec | None, assume: str | Iterable[str], *, ways: float | None = None
+) -> Source:
+    """What is asked. Up to so many `ways` through a Python program are told apart."""
+    if target.kind == "recorded":
+        from ..remote.recorded import RecordedSource
+
+        return RecordedSource(target.value, spec, assume)
+    if target.kind != "python":
+        return TracedSource(target, spec, assume)
+    if spec is None:
+        from .annotations import spec_of
+
+        spec = parse_spec(spec_of(target.value), assume)
+    if is_graph_module(target.value):
+        from ...tracer.readers.fx import is_annotated, quiet, told
+
+        plain = quiet if not is_annotated(target.value) else told
+        target = replace(target, value=plain(target.value))
+    return PythonSource(target, spec, ways)

@@ -1,0 +1,240 @@
+"""Suspicions: what runs, and is probably not meant. Each is a function from a checked program to findings.
+
+Those that correct programs hardly ever raise are on (`codes.py` says which); the others are asked for by
+name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+from ...constraints.ir.language import Dynamic, Tensor, tensors
+from ...constraints.ir.program import Node, Origin, refs
+from ...constraints.ir.system import Path, System
+from ...constraints.terms.dims import Dim, Symbol, Term, coefficients, lone_atom, symbols
+from ..report.codes import ON, SUSPICIONS, Code
+from ..report.findings import main_path, make
+from ..report.report import Finding, Report
+from .target import TargetError
+
+ALL: Final = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A report, and the way through the program that its shapes follow."""
+
+    report: Report
+    path: Path
+
+    def operands(self, node: Node) -> list[tuple[int, Tensor]]:
+        """The tensors that a call takes, with their ids."""
+        found = dict.fromkeys(r.id for r in refs(tuple(argument for _, argument in node.args)))
+        values = self.path.values
+        return [(id, value) for id in found if isinstance(value := values[id], Tensor)]
+
+    def maker(self, id: int) -> str:
+        """The operator of the call that gave a value."""
+        return next((node.op for node in self.path.program.nodes if id in node.results), "")
+
+    @property
+    def batch(self) -> str:
+        """The symbol of the batch, as far as its name and place tell: the first size of the first tensor."""
+        for given in self.path.program.inputs:
+            if isinstance(given.type, Tensor) and given.type.shape and not given.parameter:
+                name = _name(given.type.shape[0])
+                return name if name.lower() in _BATCHES else ""
+        return ""
+
+
+_BATCHES: Final = frozenset({"b", "batch", "batch_size", "bs", "bsz", "n", "batches", "samples"})
+
+Suspicion: TypeAlias = Callable[[Subject], Iterator[Finding]]
+
+
+def wanted(names: Collection[str]) -> frozenset[Code]:
+    """The suspicions that are on: the usual ones, and those named, or all. Raises TargetError for others."""
+    codes = {code.value: code for code in SUSPICIONS}
+    for name in names:
+        if name != ALL and name not in codes:
+            raise TargetError(f"{name!r} is no suspicion", f"there are {', '.join(codes)}, and {ALL}")
+    return frozenset(SUSPICIONS if ALL in names else {*ON, *(codes[name] for name in names)})
+
+
+def suspected(report: Report, system: System, names: Collection[str] = ()) -> Report:
+    """The report with what looks as if it was not meant."""
+    path = main_path(system)
+    if path is None:
+        return report
+    subject, on = Subject(report, path), wanted(names)
+    found = [f for code, suspicion in TABLE.items() if code in on for f in suspicion(subject)]
+    return replace(report, findings=(*report.findings, *dict.fromkeys(found)))
+
+
+def _name(dim: Dim) -> str:
+    atom = lone_atom(dim)
+    return atom.name if isinstance(atom, Symbol) else ""
+
+
+# ---- broadcasting
+
+
+_ARITHMETIC: Final = frozenset({"add", "sub", "mul", "div", "rsub", "true_divide"})
+_MEANT: Final = frozenset({"unsqueeze", "getitem", "view", "reshape", "expand", "outer"})
+"""Who makes a column by these means to broadcast it."""
+
+
+def row_column(subject: Subject) -> Iterator[Finding]:
+    """[n, 1] with [n] gives [n, n]"""
+    for node in subject.path.program.nodes:
+        if node.op.rstrip("_") not in _ARITHMETIC:
+            continue
+        operands = subject.operands(node)
+        for id, column in operands:
+            for _, row in operands:
+                outer = column.rank == 2 and row.rank == 1 and column.shape == (row.shape[0], 1)
+                floats = all("float" in (t.dtype or "") for t in (row, column))
+                if outer and floats and isinstance(row.shape[0], Term) and subject.maker(id) not in _MEANT:
+                    n = row.shape[0]
+                    message = f"a column {column} and a row {row} broadcast to [{n}, {n}]"
+                    yield replace(make(Code.ROW_COLUMN, message, node.origin), op=node.op)
+
+
+_LOSSES: Final = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"})
+
+
+def loss_broadcast(subject: Subject) -> Iterator[Finding]:
+    """[b, 1] and [b]: the loss compares each of one with each of the other."""
+    nodes = subject.path.program.nodes
+    for before, node in pairwise(nodes):
+        if node.op not in _LOSSES or before.op != "broadcast_tensors" or before.origin != node.origin:
+            continue
+        shapes = [value for _, value in subject.operands(before)]
+        if len({value.shape for value in shapes}) > 1:
+            message = f"{node.op} broadcasts {' and '.join(map(str, shapes))}"
+            yield replace(make(Code.LOSS_BROADCAST, message, node.origin), op=node.op)
+
+
+# ---- symbols
+
+
+def swapped_sizes(subject: Subject) -> Iterator[Finding]:
+    """Two sizes of one input are declared apart, and only equal ones get through."""
+    report = subject.report
+    for given in subject.path.program.inputs:
+        if given.parameter or not isinstance(given.type, Tensor):
+            continue
+        names = [name for dim in given.type.shape if (name := _name(dim)) in report.dims]
+        for place, name in enumerate(names):
+            equals = report.dims[name].equals
+            other = _name(equals) if equals is not None else ""
+            if other in names[:place]:
+                message = f"{given.name} is declared with {other} and {name}, and they have to be equal"
+                yield make(Code.SWAPPED_SIZES, message, _imposing(report, name))
+
+
+def fixed_symbol(subject: Subject) -> Iterator[Finding]:
+    """A symbol that has one value left, of those that were declared."""
+    report = subject.report
+    for name, fact in report.dims.items():
+        if fact.divisor == 0 and fact.exact and _declared_wider(report, name, fact.remainder):
+            message = f"{name} is declared as a symbol, and only runs as {fact.remainder}"
+            yield make(Code.FIXED_SYMBOL, message, _imposing(report, name))
+
+
+def _declared_wider(report: Report, name: str, value: int) -> bool:
+    """Do the assumptions leave the symbol another value, everything else as in the example?"""
+    example = dict(report.runs_at or {})
+    others = (value - 1, value + 1, 2 * value)
+    return any(report.accepts.declared(**example | {name: other}) for other in others) if example else False
+
+
+def _imposing(report: Report, name: str) -> Origin:
+    """The line that imposes what is said of the symbol."""
+    for part in report.parts:
+        if name in part.condition.replace("(", " ").replace(")", " ").split() and part.imposed:
+            return part.imposed[0].origin
+    return Origin()
+
+
+# ---- the batch
+
+
+def batch_softmax(subject: Subject) -> Iterator[Finding]:
+    """softmax over dim 0 of [b, …]: the samples compete."""
+    batch = subject.batch
+    for node in subject.path.program.nodes:
+        dim = dict(node.args).get("dim")
+        if node.op in ("softmax", "log_softmax", "softmin") and isinstance(dim, int) and batch:
+            for _, value in subject.operands(node):
+                if value.rank > 1 and dim in (0, -value.rank) and _name(value.shape[0]) == batch:
+                    message = f"{node.op} over dimension 0 of {value}, which is the batch"
+                    yield replace(make(Code.BATCH_SOFTMAX, message, node.origin), op=node.op)
+
+
+def mixed_batch(subject: Subject) -> Iterator[Finding]:
+    """[b, …] viewed so that samples share a row: the first size is no multiple of b any more."""
+    batch = subject.batch
+    for node in subject.path.program.nodes:
+        operands = subject.operands(node)
+        if node.op not in ("view", "reshape", "flatten") or not operands or not batch:
+            continue
+        (_, before), *_ = operands
+        for result in (t for r in node.results for t in tensors(subject.path.values[r])):
+            there = any(batch in symbols(dim) for dim in result.shape)
+            first = before.rank > 0 and _name(before.shape[0]) == batch
+            if first and there and not _is_multiple(result.shape[0], batch):
+                message = f"{before} becomes {result}: samples of the batch share a row"
+                yield replace(make(Code.MIXED_BATCH, message, node.origin), op=node.op)
+
+
+def _is_multiple(dim: Dim, name: str) -> bool:
+    """Has every term of the dim the symbol as a factor?"""
+    parts = coefficients(dim)
+    return all(any(isinstance(a, Symbol) and a.name == name for a in mono) for mono, _ in parts)
+
+
+# ---- branches, precision
+
+
+def idle_branch(subject: Subject) -> Iterator[Finding]:
+    """A branch on sizes that goes one way for all that is declared."""
+    for branch in subject.report.branches:
+        if branch.outcome == "eliminated" and branch.condition not in ("True", "False", ""):
+            way = "always" if branch.taken else "never"
+            yield make(Code.IDLE_BRANCH, f"{branch.condition} is {way} so", branch.origin)
+
+
+def lost_precision(subject: Subject) -> Iterator[Finding]:
+    """An operator after which shapes are not known, or not exactly, and how many calls that concerns."""
+    nodes = subject.path.program.nodes
+    for note in subject.path.notes:
+        if not 0 <= note.node < len(nodes):
+            continue
+        reached = {*nodes[note.node].results}
+        concerned = unknown = 0
+        for node in nodes[note.node + 1 :]:
+            if any(r.id in reached for r in refs(tuple(a for _, a in node.args))):
+                reached.update(node.results)
+                concerned += 1
+                unknown += any(isinstance(subject.path.values[r], Dynamic) for r in node.results)
+        what = f"{unknown} of them of unknown shape" if unknown else "with shapes that may not be exact"
+        message = f"{concerned} calls depend on the result of {nodes[note.node].op}, {what}"
+        yield replace(
+            make(Code.LOST_PRECISION, message, nodes[note.node].origin), op=nodes[note.node].op
+        )
+
+
+TABLE: Final[Mapping[Code, Suspicion]] = {
+    Code.ROW_COLUMN: row_column,
+    Code.LOSS_BROADCAST: loss_broadcast,
+    Code.SWAPPED_SIZES: swapped_sizes,
+    Code.FIXED_SYMBOL: fixed_symbol,
+    Code.BATCH_SOFTMAX: batch_softmax,
+    Code.MIXED_BATCH: mixed_batch,
+    Code.IDLE_BRANCH: idle_branch,
+    Code.LOST_PRECISION: lost_precision,
+}

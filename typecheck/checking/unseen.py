@@ -1,0 +1,169 @@
+"""What of a program fake tensors do not see: the elements of index tensors, and refusals that it catches.
+
+Where a program indexes with tensors that it has computed, or goes on where an operator was said to refuse,
+its examples run on real kernels, too. This is read off the recorded program, in one pass over its nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Flag, auto
+from math import prod
+from typing import Final
+
+from ...constraints.contents.indices import INDICES
+from ...constraints.ir.language import Tensor, Value
+from ...constraints.ir.program import Node, Program, refs
+from ...constraints.ir.system import Path, System
+from ...constraints.terms.dims import Dim, Term, UnknownSymbol, evaluate, symbols
+from ...constraints.terms.formula import free_symbols, holds
+
+
+class Source(Flag):
+    """What the elements of a tensor come from."""
+
+    NOTHING = 0
+    COMPUTED = auto()
+    """The program has made or changed them, and not only moved them."""
+    CHOSEN = auto()
+    """The data choose them, among values that the sizes may bound: floats of an input, random numbers."""
+    GIVEN = auto()
+    """They depend on integers of an input."""
+
+
+MOVING: Final = frozenset(
+    """
+    getitem slice select narrow view reshape expand expand_as unsqueeze squeeze permute transpose t flatten
+    unflatten detach clone contiguous alias view_as reshape_as movedim chunk split unbind
+    """.split()
+)
+"""Operators that leave the elements as they are."""
+SHAPES: Final = frozenset(
+    """
+    zeros_like ones_like full_like empty_like new_zeros new_ones new_full new_empty arange linspace size
+    """.split()
+)
+"""Operators that read nothing of their operands but shapes and dtypes."""
+RANDOM: Final = frozenset(
+    """
+    rand randn randint randperm rand_like randn_like randint_like multinomial bernoulli normal poisson
+    """.split()
+)
+_TABLES: Final = ("embedding", "aten_embedding", "_embedding", "one_hot")
+"""How the operators are called that take what is indexed and the index in either order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """What real kernels see of a program, and fake ones do not."""
+
+    indices: Source = Source.NOTHING
+    """What the indices come from that the program has computed."""
+    caught: bool = False
+    """Does it go on where an operator was said to refuse?"""
+    sizes: tuple[int, ...] = ()
+    """Numbers that such an index goes into: the rows of a table."""
+    symbols: frozenset[str] = frozenset()
+    """The sizes that these indices, what they go into, and what is caught speak of."""
+
+    def __bool__(self) -> bool:
+        return self.caught or Source.COMPUTED in self.indices
+
+
+def unseen(system: System) -> Unseen:
+    """What fake tensors do not see of a program, on any of its paths."""
+    indices, dims = Source.NOTHING, set[Dim]()
+    for path in system.paths:
+        for source, spoken_of in _indices(path):
+            if Source.COMPUTED in source:
+                indices |= source
+                dims.update(spoken_of)
+    conditions = (c for path in system.paths for c in path.conditions)
+    caught = {c.formula for c in conditions if c.caught and c.formula is not None}
+    names = frozenset[str]().union(*map(symbols, dims), *map(free_symbols, caught))
+    return Unseen(indices, bool(caught), (*sorted(d for d in dims if isinstance(d, int)),), names)
+
+
+def _indices(path: Path) -> Iterator[tuple[Source, tuple[Dim, ...]]]:
+    """What each index comes from, and the sizes of it and of what it goes into."""
+    asked = [(n, [*_index_operands(n, path.values)]) for n in path.program.nodes if n.op in INDICES]
+    sources = _sources(path.program, {id for _, operands in asked for id, _ in operands})
+    for node, operands in asked:
+        into = _indexed(node, path.values)
+        for id, index in operands:
+            own = (d for d in index.shape if isinstance(d, Term))
+            yield sources.get(id, Source.NOTHING), (*into, *own)
+
+
+def _sources(program: Program, wanted: set[int]) -> dict[int, Source]:
+    """What the wanted values come from, and all that they are made of."""
+    makers: list[tuple[Node, set[int]]] = []
+    for node in reversed(program.nodes):
+        if not wanted.isdisjoint(node.results):
+            made_of = () if node.op in SHAPES else (r.id for _, argument in node.args for r in refs(argument))
+            makers.append((node, {*made_of}))
+            wanted |= makers[-1][1]
+    sources = {i.id: _of_input(i.type, i.parameter) for i in program.inputs if i.id in wanted}
+    for node, reads in reversed(makers):
+        found = Source.NOTHING if node.op in MOVING else Source.COMPUTED
+        for id in reads:
+            found |= sources.get(id, Source.NOTHING)
+        if node.op in RANDOM:
+            found |= Source.CHOSEN
+        sources.update(dict.fromkeys(node.results, found))
+    return sources
+
+
+def _of_input(value: Value, parameter: bool) -> Source:
+    if parameter or not isinstance(value, Tensor):
+        return Source.NOTHING
+    whole = value.dtype is not None and value.dtype.startswith(("int", "uint", "bool"))
+    return Source.GIVEN if whole else Source.CHOSEN
+
+
+def _index_operands(node: Node, values: Mapping[int, Value]) -> Iterator[tuple[int, Tensor]]:
+    """The operands that are integers, but for what is indexed. A mask is never out of range."""
+    for place, (_, argument) in enumerate(node.args):
+        if place > 0 or node.op.startswith(_TABLES):
+            for ref in refs(argument):
+                value = values.get(ref.id)
+                if isinstance(value, Tensor) and _is_whole(value):
+                    yield ref.id, value
+
+
+def _is_whole(tensor: Tensor) -> bool:
+    return (tensor.dtype or "int").startswith(("int", "uint"))
+
+
+def _indexed(node: Node, values: Mapping[int, Value]) -> tuple[Dim, ...]:
+    """The shape of what is indexed: the first operand, or of a table the one that holds no integers."""
+    table = node.op.startswith(_TABLES)
+    operands = (values.get(ref.id) for _, argument in node.args for ref in refs(argument))
+    found = (v for v in operands if isinstance(v, Tensor) and not (table and _is_whole(v)))
+    return next((v.shape for v in found), ())
+
+
+def made(system: System, sizes: Mapping[str, int]) -> int:
+    """How many elements the tensors have that a run makes at these sizes, as far as these say so. A size that
+    nothing is known of is 2.
+    """
+    for path in system.paths:
+        try:
+            taken = holds(path.premise, sizes)
+        except (ZeroDivisionError, KeyError):
+            taken = False
+        if taken:
+            return sum(_elements(v, sizes) for v in path.values.values() if isinstance(v, Tensor))
+    return 0
+
+
+def _elements(tensor: Tensor, sizes: Mapping[str, int]) -> int:
+    return prod(_size(dim, sizes) for dim in tensor.shape)
+
+
+def _size(dim: Dim, sizes: Mapping[str, int]) -> int:
+    try:
+        return max(evaluate(dim, sizes), 0)
+    except (UnknownSymbol, ZeroDivisionError):
+        return 2

@@ -1,0 +1,234 @@
+"""`anyshape check [TARGET]`: for which of the declared inputs does a program run, or each of a project?"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from ...constraints.ir.spec_text import SpecError
+from ..checking.clock import Progress
+from ..checking.reading import Reading
+from ..checking.target import TargetError
+from ..project import baseline as baselines
+from ..project.baseline import Baseline
+from ..project.cache import Cache, default_folder
+from ..project.config import ConfigError, Job, Project, find
+from ..project.jobs import Answer, answer
+from ..project.suppression import suppressed
+from ..render.formats import WRITERS, written
+from ..report.codes import SUSPICIONS
+from ..report.report import Report
+from .common import BAD_INPUT, EXIT_CODES, TARGETS, Commands, add_target, command, running_for
+from .errors import told
+from .submit import add_server, awaited, client_of, packed, submitted
+from .terminal import coloured, width
+
+_EPILOG: Final = f"""\
+{TARGETS}
+Without TARGET, all targets of the nearest pyproject.toml are checked:
+  [[tool.anyshape.targets]]
+  target = "models/unet.py:UNet"
+  inputs = "x: float32[b, 3, h, w]"
+  assume = ["h % 64 == 0", "w % 64 == 0"]
+
+Results are kept on disk, and found again as long as the program, its inputs and all packages are the same.
+
+With --server the program is traced here and decided by a service, which gets what `anyshape submit` sends: no
+weights, and with --no-source no text of any line (nor are repairs looked for then).
+
+Exit codes: 0 proved, or nothing but what is suppressed; 1 refined or refuted; 2 bad usage or input;
+3 unknown; 130 interrupted.
+"""
+
+
+def add(commands: Commands) -> None:
+    parser = command(commands, "check", "for which of the declared inputs does a program run?", _EPILOG)
+    add_options(parser)
+    parser.set_defaults(run=run)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What to check, and how the report is to leave."""
+    add_target(parser, optional=True)
+    parser.add_argument("--format", choices=("text", *WRITERS), default="text", help="of the report (text)")
+    parser.add_argument("--output", "-o", metavar="FILE", type=Path, help="write the report into a file")
+    parser.add_argument("--shapes", action="store_true", help="show the shape of every intermediate value")
+    parser.add_argument(
+        "--explain",
+        choices=("short", "full"),
+        default="short",
+        help="the steps to a finding that change sizes, or all (short)",
+    )
+    names = [*(code.value for code in SUSPICIONS), "all"]
+    help = f"look for what runs and is not meant: {', '.join(names)}"
+    parser.add_argument(
+        "--suspect", action="append", choices=names, metavar="CODE", default=[], help=help
+    )
+    parser.add_argument(
+        "--second-solver", choices=("cvc5",), help="ask another solver, too, and tell whether it agrees"
+    )
+    forms = ("constraints", "smt2")
+    parser.add_argument("--dump", choices=forms, help="print the constraint system, and decide nothing")
+    parser.add_argument("--no-run", action="store_true", help="try no examples or repairs on the program")
+    parser.add_argument("--no-cache", action="store_true", help="neither use nor keep results on disk")
+    parser.add_argument("--baseline", metavar="FILE", type=Path, help="findings that are known already")
+    parser.add_argument("--write-baseline", action="store_true", help="note all findings as known")
+    add_server(parser)
+    parser.set_defaults(budget=None)
+
+
+def run(options: argparse.Namespace, read: set[str] | None = None) -> int:
+    """Checks and reports; adds to `read` the user's files that the answer depends on."""
+    if options.server is None and (options.token_file is not None or options.no_source):
+        raise ConfigError("--token-file and --no-source are for a service", "name it by --server URL")
+    if options.dump:
+        return _dump(options)
+    project = find()
+    jobs = _jobs(options, project)
+    output = options.output and options.output.absolute()
+    known = _baseline(options, project)
+    whole = options.target is None
+    folder: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
+    if whole and project is not None:
+        folder = contextlib.chdir(project.root)
+    with _answering(options) as answering, folder:
+        reports, failed = _checked(jobs, answering, set() if read is None else read)
+        if options.write_baseline:
+            return _write(known, suppressed(reports, project, all=False)) or failed
+        shown = suppressed(reports, project, known, all=whole or project is None or not project.jobs)
+        text = _shown(shown, options, whole)
+    _put(text, output)
+    return failed or max((_exit_code(report) for report in shown), key=_SEVERITY.index)
+
+
+def _dump(options: argparse.Namespace) -> int:
+    """The system of the one target that is named."""
+    if options.target is None:
+        raise ConfigError("--dump needs to know of what", "name a TARGET")
+    if options.server is not None:
+        raise ConfigError("--dump asks no service", "leave out --server")
+    budget = 30.0 if options.budget is None else options.budget
+    with running_for(budget) as tell:
+        from .dumping import dump
+
+        text = dump(
+            options.target, options.inputs, options.assume, options.dump, budget_s=budget, progress=tell
+        )
+    _put(text, options.output)
+    return 0
+
+
+_SEVERITY: Final = (0, 3, 1, BAD_INPUT)
+"""Exit codes, the one that says most about a project last."""
+
+
+def _exit_code(report: Report) -> int:
+    return 0 if report.passes else EXIT_CODES[report.verdict]
+
+
+def _jobs(options: argparse.Namespace, project: Project | None) -> Sequence[Job]:
+    """What is asked for on the command line, else what the project lists."""
+    if options.target is None:
+        if options.inputs or options.assume:
+            raise ConfigError("--input and --assume are of one TARGET, and none is named")
+        if project is None or not project.jobs:
+            raise ConfigError("there is nothing to check", "name a TARGET, or list targets in pyproject.toml")
+        return [_with_options(job, options) for job in project.jobs]
+    configured = project.job(options.target) if project and project.root == Path.cwd().resolve() else None
+    if configured is not None and options.inputs is None and not options.assume:
+        return [_with_options(configured, options)]
+    inputs = None if options.inputs is None else tuple(options.inputs)
+    return [_with_options(Job(options.target, inputs, tuple(options.assume)), options)]
+
+
+def _with_options(job: Job, options: argparse.Namespace) -> Job:
+    budget = job.budget_s if options.budget is None else options.budget
+    suspect = tuple(dict.fromkeys((*job.suspect, *options.suspect)))
+    second = options.second_solver or job.second_solver
+    replay = job.replay and not options.no_run
+    return Job(job.target, job.inputs, job.assume, budget, replay, suspect, second)
+
+
+def _baseline(options: argparse.Namespace, project: Project | None) -> Baseline | None:
+    path = options.baseline.absolute() if options.baseline else project.baseline if project else None
+    if options.write_baseline:
+        if path is None:
+            raise ConfigError("--write-baseline needs to know where", "say --baseline FILE as well")
+        return baselines.read(path) if path.exists() else Baseline(path)
+    return None if path is None else baselines.read(path)
+
+
+def _write(known: Baseline | None, reports: Sequence[Report]) -> int:
+    assert known is not None
+    renewed = known.renewed(reports)
+    renewed.write()
+    count = renewed.left.total()
+    print(f"{count} {'finding' if count == 1 else 'findings'} known in {renewed.path}")
+    return 0
+
+
+Answering: TypeAlias = Callable[[Job, Progress], Answer]
+"""What answers a job, telling what it is at. Raises what `check` raises."""
+
+
+@contextlib.contextmanager
+def _answering(options: argparse.Namespace) -> Iterator[Answering]:
+    """This process, with what it keeps on disk, or the service that is named."""
+    if options.server is None:
+        cache = None if options.no_cache else Cache(default_folder())
+        yield lambda job, tell: answer(job, cache, tell)
+        return
+    with client_of(options) as client:
+
+        def ask(job: Job, tell: Progress) -> Answer:
+            with Reading() as reading:
+                sent = packed(job, tell, source=not options.no_source)
+            report = awaited(client, submitted(client, job, sent), tell)
+            return Answer(sent.repaired(report) if job.replay else report, reading.files)
+
+        yield ask
+
+
+def _checked(jobs: Sequence[Job], answering: Answering, read: set[str]) -> tuple[list[Report], int]:
+    """The reports, and the exit code for what could not be checked. One bad target does not stop the others.
+
+    Raises SpecError and TargetError where there is but one.
+    """
+    reports, failed = [], 0
+    for job in jobs:
+        try:
+            with running_for(job.budget_s) as tell:
+                found = answering(job, tell)
+            read.update(found.files)
+            reports.append(found.report)
+        except (SpecError, TargetError) as error:
+            if len(jobs) == 1:
+                raise
+            print(f"{job.target}:\n{told(error)}", file=sys.stderr)
+            failed = BAD_INPUT
+    return reports, failed
+
+
+def _shown(reports: Sequence[Report], options: argparse.Namespace, project: bool) -> str:
+    if options.format != "text":
+        return written(options.format, reports, project=project)
+    from ..render.text import overview, to_text
+
+    colour = options.output is None and coloured(sys.stdout)
+    full = options.explain == "full"
+    texts = [to_text(r, width=width(), colour=colour, shapes=options.shapes, full=full) for r in reports]
+    return "\n".join((*texts, overview(reports, colour=colour)) if project else texts)
+
+
+def _put(text: str, output: Path | None) -> None:
+    if output is None:
+        print(text, end="")
+        return
+    try:
+        output.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise ConfigError(f"{output} cannot be written: {error.strerror}") from None

@@ -1,0 +1,123 @@
+"""`anyshape check-many LIST`: checks a whole list of programs, several at a time."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ..project.config import ConfigError, Job
+from ..render.formats import WRITERS, written
+from ..report.report import Report
+from .common import BAD_INPUT, EXIT_CODES, Commands, command, seconds
+
+if TYPE_CHECKING:
+    from ..project.many import Ended
+
+_EPILOG: Final = """\
+LIST is a file with a target on each line, and after tabs its inputs and its assumptions:
+  models/unet.py:UNet<tab>x: float32[b, 3, h, w]<tab>h % 64 == 0 and w % 64 == 0
+or TOML with [[tool.anyshape.targets]], as in a pyproject.toml. Every target is traced and decided in a
+process of its own, with the time and the memory that it is given; one that breaks is tried again once.
+Results are kept on disk and found again, as those of `anyshape check` are.
+
+With --executor ray the processes are those of a Ray cluster: that of --ray-address or RAY_ADDRESS, or one
+that is started for the occasion. The current folder goes to the nodes, where anyshape has to be installed.
+
+Exit codes: 0 all proved, 1 some refined or refuted, 2 some could not be checked, 3 some unknown,
+130 interrupted.
+"""
+_SEVERITY: Final = (0, 3, 1, BAD_INPUT)
+
+
+def add(commands: Commands) -> None:
+    parser = command(commands, "check-many", "check a whole list of programs", _EPILOG)
+    parser.add_argument("list", metavar="LIST", type=Path, help="a file of targets")
+    parser.add_argument("--jobs", "-j", type=int, metavar="N", default=os.cpu_count() or 2, help="at a time")
+    parser.add_argument("--executor", choices=("local", "ray"), default="local", help="where (local)")
+    parser.add_argument("--ray-address", metavar="ADDRESS", default="", help="of a cluster that is there")
+    parser.add_argument("--budget", type=seconds, metavar="S", help="seconds for each (30)")
+    parser.add_argument("--memory-mb", type=int, metavar="MB", default=8192, help="for each (8192)")
+    parser.add_argument("--grace", type=seconds, metavar="S", default=60.0, help="for loading each (60)")
+    parser.add_argument("--no-cache", action="store_true", help="neither use nor keep results on disk")
+    parser.add_argument("--format", choices=("text", *WRITERS), default="text", help="of the reports (text)")
+    parser.add_argument("--output", "-o", metavar="FILE", type=Path, help="write the reports into a file")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from ..project.many import check_many, listed
+
+    jobs = [_with_budget(job, options.budget) for job in listed(options.list)]
+    if options.jobs < 1:
+        raise ConfigError(f"--jobs is {options.jobs}, and at least 1 is needed")
+    make = _executor(options)
+    executors = [make() for _ in range(min(options.jobs, len(jobs)))]
+    ended = check_many(jobs, executors, options.memory_mb, options.grace, not options.no_cache)
+    found = _shown(ended, len(jobs))
+    reports = [one.report for one in found if one.report is not None]
+    if options.format != "text" or options.output is not None:
+        _write(reports, options)
+    codes = [BAD_INPUT if one.report is None else _code(one.report) for one in found]
+    return max(codes, key=_SEVERITY.index)
+
+
+def _with_budget(job: Job, budget: float | None) -> Job:
+    return job if budget is None else replace(job, budget_s=budget)
+
+
+def _code(report: Report) -> int:
+    return 0 if report.passes else EXIT_CODES[report.verdict]
+
+
+def _executor(options: argparse.Namespace) -> Callable[[], Any]:
+    from ..service.work.workers import Worker
+
+    if options.executor == "local":
+        return partial(Worker, targets=True)
+    try:
+        from ..service.work.ray_executor import RayExecutor, connect
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"there is no module {error.name!r}", "pip install 'anyshape[ray]'") from None
+    connect(options.ray_address, runtime_env={"working_dir": os.getcwd()})
+    return partial(RayExecutor, targets=True)
+
+
+def _shown(ended: Iterable[Ended], count: int) -> list[Ended]:
+    """All that came of it, in the order of the list; a line each on stderr as they end, under a bar."""
+    from tqdm import tqdm
+
+    found: list[Ended] = []
+    with tqdm(total=count, file=sys.stderr, disable=not sys.stderr.isatty(), leave=False, unit="") as bar:
+        for one in ended:
+            word = "failed" if one.report is None else one.report.verdict.value
+            told = f": {one.problem}" if one.problem else ""
+            told += " (kept)" if one.report is not None and one.report.stats.get("cached") else ""
+            bar.write(f"{word.ljust(8)} {one.job.target}{told}", file=sys.stderr)
+            bar.update()
+            found.append(one)
+    counts = dict.fromkeys(("proved", "refined", "refuted", "unknown", "failed"), 0)
+    for one in found:
+        counts["failed" if one.report is None else one.report.verdict.value] += 1
+    told = ", ".join(f"{number} {word}" for word, number in counts.items() if number)
+    print(f"{count} programs: {told}", file=sys.stderr)
+    return sorted(found, key=lambda one: one.index)
+
+
+def _write(reports: Sequence[Report], options: argparse.Namespace) -> None:
+    if options.format == "text":
+        text = "\n".join(report.to_text() for report in reports)
+    else:
+        text = written(options.format, reports, project=True)
+    if options.output is None:
+        print(text, end="")
+        return
+    try:
+        options.output.write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise ConfigError(f"{options.output} cannot be written: {error.strerror}") from None

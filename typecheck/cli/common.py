@@ -1,0 +1,85 @@
+"""What subcommands share: the target and its inputs, the budget, exit codes, and how a run is watched."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+from ..report.report import Verdict
+from .terminal import progress
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+"""Where a subcommand adds its parser. The parser's default `run` is a function from the options to an exit
+code, which prints its result to stdout and raises SpecError or TargetError for what the user should mend.
+"""
+
+EXIT_CODES: Final[Mapping[Verdict, int]] = {
+    Verdict.PROVED: 0,
+    Verdict.REFINED: 1,
+    Verdict.REFUTED: 1,
+    Verdict.UNKNOWN: 3,
+}
+BAD_INPUT: Final = 2
+INTERRUPTED: Final = 130
+
+TARGETS: Final = """\
+TARGET is file.py:Name, package.module:Name or a saved .pt2. Name is a class that is built without arguments,
+a model, a function, or a function without arguments that makes one of these.
+
+A spec names an input, its dtype and its sizes, which may be terms; float32 is meant if the dtype is left out:
+  --input "x: float32[b, 3, 4*h, w]" --input "n: int" --input "flag=True"
+An assumption narrows the inputs: --assume "h % 32 == 0" --assume "2 <= b <= 64"
+"""
+"""The part of a help text that says what to write for a target and its inputs."""
+
+
+def command(commands: Commands, name: str, question: str, epilog: str) -> argparse.ArgumentParser:
+    """The parser of a new subcommand, with the options that each of them has."""
+    parser = commands.add_parser(
+        name,
+        help=question,
+        description=f"{question[0].upper()}{question[1:]}",
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    return parser
+
+
+def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
+    """TARGET, its inputs and assumptions, and the seconds that the answer may take."""
+    help = "file.py:Name, package.module:Name or FILE.pt2"
+    parser.add_argument("target", metavar="TARGET", nargs="?" if optional else None, help=help)
+    parser.add_argument(
+        "--input", "-i", action="append", metavar="SPEC", dest="inputs", help='"x: float32[b, 3, h, w]"'
+    )
+    parser.add_argument("--assume", "-a", action="append", metavar="TEXT", default=[], help='"h %% 32 == 0"')
+    parser.add_argument("--budget", type=seconds, default=30.0, metavar="S", help="seconds (30)")
+
+
+def seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a number of seconds above zero, got {text!r}")
+    return number
+
+
+def running(options: argparse.Namespace) -> contextlib.AbstractContextManager[Callable[[str], Any]]:
+    """As `running_for`, for the budget among the options."""
+    return running_for(options.budget)
+
+
+@contextlib.contextmanager
+def running_for(budget: float) -> Iterator[Callable[[str], Any]]:
+    """While the user's program runs: what it prints goes to stderr, and a bar tells what is being done."""
+    # A torch without numpy says so at import, which is of no concern here.
+    warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
+    with progress(budget) as tell, contextlib.redirect_stdout(sys.stderr):
+        yield tell

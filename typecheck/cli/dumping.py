@@ -1,0 +1,40 @@
+"""The constraint system of a target as text, for people and for other solvers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from ...constraints.engine.generate import Rules
+from ...constraints.ir.spec_text import Inputs
+from ...solver.smtlib import NotExact, as_smt2, as_text
+from ..checking.api import default_rules, question
+from ..checking.clock import Clock, Progress
+from ..checking.target import TargetError
+
+Form = Literal["constraints", "smt2"]
+
+
+def dump(
+    target: Any,
+    inputs: Inputs | None = None,
+    assume: str | Iterable[str] = (),
+    form: Form = "constraints",
+    *,
+    budget_s: float = 30.0,
+    rules: Rules | None = None,
+    progress: Progress | None = None,
+) -> str:
+    """The constraint system of a target: `constraints` to be read, `smt2` as two questions in SMT-LIB 2.
+
+    Raises what `check` raises, and TargetError where `smt2` could not say all that there is.
+    """
+    clock = Clock(progress or (lambda step: None), budget_s)
+    system = question(target, inputs, assume, clock, rules or default_rules(), replay=False).system
+    if form == "constraints":
+        return as_text(system)
+    try:
+        return as_smt2(system)
+    except NotExact as reason:
+        hint = "--dump constraints has what is known"
+        raise TargetError(f"there is no exact system: {reason}", hint) from None

@@ -1,0 +1,54 @@
+"""`anyshape migrate TARGET`: which types fit a program that has few or none?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from itertools import islice
+from typing import Any, Final
+
+from ..report.report import Verdict
+from .common import TARGETS, Commands, add_target, command, running
+
+_EPILOG: Final = f"""\
+{TARGETS}
+A torch.fx.GraphModule is a target, too, with the types that its nodes have (TensorType, Dyn, a text). Where
+no --input is given, annotations serve.
+
+Exit codes: 0 there is a static migration, 1 there is none, 2 bad usage or input, 3 it is not known,
+130 interrupted.
+"""
+
+
+def add(commands: Commands) -> None:
+    parser = command(commands, "migrate", "which types fit a program that has few or none?", _EPILOG)
+    add_target(parser)
+    parser.add_argument("--maximal", type=int, metavar="N", default=0, help="list the first N migrations")
+    parser.add_argument("--source", action="store_true", help="print the program with all its types")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="of the answer (text)")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    with running(options) as tell:
+        from ..gradual.migrating import migrate
+
+        found = migrate(
+            options.target, options.inputs, options.assume, budget_s=options.budget, progress=tell
+        )
+        some = [*islice(found.maximal(), options.maximal)] if found.static else []
+        count = found.count() if options.maximal and found.static else None
+        source = found.source if options.source and found.static else ""
+    if options.format == "json":
+        data: dict[str, Any] = found.to_json()
+        data |= {"maximal": [dict(one.sizes) for one in some], "count": None if count is None else str(count)}
+        print(json.dumps(data | ({"source": source} if source else {}), indent=2))
+    else:
+        print(found.to_text(), end="")
+        if count is not None:
+            print("\n".join((f"\n{count} maximal", *(f"  {one}" for one in some))))
+        if source:
+            print(f"\n{source}", end="")
+    sys.stdout.flush()
+    return 0 if found.static else 1 if found.report.verdict is Verdict.REFUTED else 3

@@ -1,0 +1,58 @@
+"""`anyshape serve`: runs the service."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any, Final
+
+from ..project.config import ConfigError
+from .common import Commands, command
+
+_EPILOG: Final = """\
+With no options the service listens at http://127.0.0.1:8765/, keeps what it knows in ./anyshape-service and
+asks for no token. Each setting is also an environment variable (ANYSHAPE_SERVICE_PORT=8100) or a line of a
+file in TOML (--config); docs/service.md lists them all.
+
+Exit codes: 0 ended as told, 2 bad usage or settings.
+"""
+_EXTRA: Final = "the service needs more packages: pip install 'anyshape[service]'"
+
+
+def add(commands: Commands) -> None:
+    parser = command(commands, "serve", "run the service that models are sent to", _EPILOG)
+    add_store(parser)
+    parser.add_argument("--host", help="address to listen at (127.0.0.1)")
+    parser.add_argument("--port", type=int, help="port to listen at (8765); 0 for any")
+    parser.add_argument("--workers", type=int, metavar="N", help="checks at a time (processors less one)")
+    parser.add_argument("--executor", choices=("local", "ray"), help="where checks run (local)")
+    parser.add_argument("--insecure", action="store_true", default=None, help="serve others without tokens")
+    parser.add_argument("--log-format", choices=("json", "text"), help="of the log on stderr (json)")
+    parser.set_defaults(run=run)
+
+
+def add_store(parser: argparse.ArgumentParser) -> None:
+    """Where the settings and the database are."""
+    parser.add_argument("--config", metavar="FILE", type=Path, help="settings as TOML")
+    parser.add_argument("--data", metavar="FOLDER", type=Path, help="of the database (anyshape-service)")
+    parser.add_argument("--database", metavar="URL", help="PostgreSQL instead: postgresql+psycopg://…")
+
+
+def settings_of(options: argparse.Namespace) -> Any:
+    """The settings that the options ask for. Raises ConfigError."""
+    try:
+        from ..service.ops.settings import Settings, load
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"there is no module {error.name!r}", _EXTRA) from None
+    given = {name: value for name, value in vars(options).items() if name in Settings.model_fields}
+    return load(options.config, **given)
+
+
+def run(options: argparse.Namespace) -> int:
+    settings = settings_of(options)
+    try:
+        from ..service.serving import serve
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"there is no module {error.name!r}", _EXTRA) from None
+    serve(settings)
+    return 0

@@ -1,0 +1,1 @@
+"""Which sizes an export is to take, and what further traces show of it."""

@@ -1,0 +1,124 @@
+"""Which sizes an exported program can take, and which of them the checks of its trace refuse.
+
+torch guards a program against everything that it had to decide while it traced. Whether the graph is wrong
+for the sizes that are refused, or right, and the guard only says what the tracer could not know, is a
+question to the graph: its operators are checked like any other program, under the sizes of the inputs alone.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from torch.export import ExportedProgram
+
+from ....constraints.engine.generate import Rules
+from ....constraints.ir.language import Dynamic, Number, Tensor
+from ....constraints.ir.program import Origin, Ref
+from ....constraints.ir.spec import InputPath, Spec
+from ....constraints.ir.system import Domain, Path
+from ....constraints.terms.dims import Dim, Term
+from ....constraints.terms.formula import Formula, conjuncts
+from ....solver.decide import decide
+from ....solver.tactics.judge import Budget
+from ....tracer.readers import export
+from ....tracer.readers.expressions import NotRead, guard
+from ....tracer.readers.graph import ASSERTIONS, flat, retype
+from ....tracer.readers.graph import system as graph_system
+from ..tracing.tracing import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """What is asked of the sizes, by whom, and where."""
+
+    formula: Formula
+    reason: str
+    origin: Origin = Origin()  # noqa: RUF009 - frozen
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a program asks of the sizes of its inputs."""
+
+    graph: tuple[Requirement, ...]
+    """What its operators need and its graph asserts, and the structure of its inputs: sizes that are one
+    symbol, or numbers.
+    """
+    checks: tuple[Requirement, ...] = ()
+    """What the trace has put in front: guards and ranges."""
+    unread: tuple[str, ...] = ()
+    """Guards that formulas cannot say, as Python."""
+    certain: bool = True
+    """False where an operator's law is not known, or an assertion of the graph: it may need more."""
+
+
+def needs(trace: Trace, spec: Spec, given: Sequence[Formula], rules: Rules, seconds: float) -> Needs:
+    """What the program needs where the given formulas hold.
+
+    Raises SpecError where the spec does not fit the program, GraphError where its graph is damaged.
+    """
+    domain = Domain(spec.domain.symbols, tuple(dict.fromkeys((*spec.domain.assumptions, *given))))
+    narrowed = Spec(spec.inputs, domain)
+    program = trace.program
+    whole = retype(export.read(program), narrowed)
+    bare = retype(export.read(_without_checks(program)), narrowed)
+    lines: dict[Formula, Requirement] = {}
+    for text, origin in trace.lines.items():
+        if (formula := formula_of(text, narrowed)) is not None:
+            lines[formula] = Requirement(formula, f"torch guards {text}", origin)
+    structure = {limit.formula for limit in bare.limits}
+    system = graph_system(bare, rules)
+    decision = decide(system, Budget(seconds))
+    asked = [Requirement(r.needs, r.reason, r.origin) for r in (*decision.trace, *decision.residual)]
+    if decision.verdict == "refuted":
+        asked = [Requirement(False, "its operators run for no sizes")]
+    checks = [Requirement(f, c.reason) for c in whole.limits for f in conjuncts(c.formula)]
+    return Needs(
+        tuple(_told(r, lines) for r in asked),
+        tuple(_told(r, lines) for r in checks if r.formula not in structure),
+        tuple(program._guards_code) if whole.lost else whole.unread,
+        decision.verdict != "unknown" and decision.exact and _legible(system.paths[0]),
+    )
+
+
+def _without_checks(program: ExportedProgram) -> ExportedProgram:
+    bare = copy.copy(program)
+    bare._guards_code = []
+    bare._range_constraints = {}
+    return bare
+
+
+def _told(requirement: Requirement, lines: Mapping[Formula, Requirement]) -> Requirement:
+    """With the line at which torch decided it, where no other is known."""
+    return requirement if requirement.origin.file else lines.get(requirement.formula, requirement)
+
+
+def formula_of(text: str, spec: Spec) -> Formula | None:
+    """A guard as a formula over the symbols of the spec."""
+    declared = {flat(d.path): d.type for d in spec.inputs}
+
+    def source(path: InputPath, axis: int | None) -> Dim:
+        value = declared.get(flat(path))
+        found = value.shape[axis] if isinstance(value, Tensor) and axis is not None else value
+        if isinstance(found, int | Term) and not isinstance(found, bool):
+            return found
+        raise NotRead("a guard on something that is no size")
+
+    try:
+        return guard(text, source, dict.fromkeys(spec.domain.symbols, (0, inf)))
+    except (NotRead, IndexError):
+        return None
+
+
+def _legible(path: Path) -> bool:
+    """Is each assertion of the graph one that the rules have understood?"""
+    return not any(
+        isinstance(path.values[argument.id], Number | Dynamic)
+        for node in path.program.nodes
+        if node.op in ASSERTIONS
+        for _, argument in node.args[:1]
+        if isinstance(argument, Ref)
+    )

@@ -1,0 +1,70 @@
+"""Ways through a model, of which a graph holds one, and loops, which it may hold whatever their length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+from typing import Any, Final
+
+from ....constraints.engine.generate import Rules
+from ....constraints.ir.language import tensors
+from ....constraints.ir.program import Node
+from ....constraints.ir.system import Path
+from ....constraints.terms.dims import modulo, sym, symbols
+from ....constraints.terms.formula import Formula, conjuncts, eq, free_symbols
+from ....solver.decide import Oracle
+from ....solver.facts.refine import simplify
+from ....solver.tactics.judge import Budget
+from ....tracer.recording.record import record
+from .wanted import Wanted
+
+WAYS: Final = 128
+"""Through a model, up to which they are told apart."""
+EVEN: Final = (1024, 64, 16)
+"""Of what sizes are multiples that go the usual way, as a rule."""
+SECONDS: Final = 20.0
+"""What it may take to follow one way."""
+
+
+def ways_apart(
+    model: Callable[..., Any], wanted: Wanted, rules: Rules, sizes: Mapping[str, int]
+) -> tuple[Formula, ...]:
+    """Ways of which there are too many to tell all apart: those of these sizes, and of sizes that are
+    multiples of a power of two.
+    """
+    known = (*wanted.domain, *wanted.accepted)
+    even = ([eq(modulo(sym(name), step), 0) for name in wanted.spec.domain.symbols] for step in EVEN)
+    usual = chain.from_iterable(wanted.some((*known, *multiples)) for multiples in even)
+    found = (_way_of(model, wanted, rules, at) for at in (*usual, sizes))
+    return tuple(dict.fromkeys(way for way in found if way is not None))
+
+
+def _way_of(
+    model: Callable[..., Any], wanted: Wanted, rules: Rules, sizes: Mapping[str, int]
+) -> Formula | None:
+    """The sizes that take the way through the model that these sizes take."""
+    spec = wanted.spec
+    oracle = Oracle(spec.domain, Budget(SECONDS))
+    system, _ = record(model, spec, rules, oracle, budget_s=SECONDS, along=sizes)
+    (path,) = system.paths
+    names = {*spec.domain.symbols}
+    of_sizes = [part for part in conjuncts(path.premise) if free_symbols(part) <= names]
+    returned = path.end.how == "returned"
+    return simplify(wanted.judge, spec.domain, of_sizes) if returned else None
+
+
+def may_scan(path: Path) -> bool:
+    """Does it loop over a size, and could each iteration be the same graph? Not where the data decide sizes
+    anew in each.
+    """
+    decided, nodes = {name for name, _ in path.unbacked}, path.program.nodes
+
+    def sizes(some: Iterable[Node]) -> set[str]:
+        values = (path.values[id] for node in some for id in node.results)
+        shapes = (tensor.shape for value in values for tensor in tensors(value))
+        return decided & {name for shape in shapes for dim in shape for name in symbols(dim)}
+
+    loops = path.program.iterations
+    return bool(loops) and all(
+        not decided or sizes(nodes[loop.start : loop.stop]) <= sizes(nodes[: loop.start]) for loop in loops
+    )

@@ -1,0 +1,1 @@
+"""Example inputs that a trace starts from."""

@@ -1,0 +1,1 @@
+"""Changes and comparisons of exported graphs."""

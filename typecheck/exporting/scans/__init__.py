@@ -1,0 +1,1 @@
+"""Loops over sizes that become scans."""

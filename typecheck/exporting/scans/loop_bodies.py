@@ -1,0 +1,295 @@
+"""The bodies of Python's loops as functions of their own, so that something else than Python can run them.
+
+`for step in x: h = cell(step, h)` becomes
+
+    def body(element, step, h):
+        step = element
+        h = cell(step, h)
+        return step, h
+    step, h = LOOP(body, x, ("step", "h"), ("h",), lambda: step, lambda: h)
+
+where LOOP gets the names that the body speaks of, those that are read elsewhere, and their values, as far as
+they have any. `[f(step) for step in x]` becomes `GATHER(lambda step: f(step), x)`. Only the code of functions
+changes, while it is asked for; their lines stay what they are.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import contextlib
+import dis
+import functools
+import linecache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from types import CodeType, FunctionType, MethodType
+from typing import Any, Final
+
+import torch
+
+from ....tracer.host.patches import Setting
+
+LOOP: Final = "_anyshape_loop"
+GATHER: Final = "_anyshape_gather"
+"""The names that stand for what runs a loop, and a list comprehension, among the globals of the functions."""
+_BODY, _ELEMENT = "_anyshape_body", "_anyshape_element"
+_STATEMENTS: Final = (
+    ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.If, ast.For, ast.Pass, ast.Assert, ast.Raise,
+    ast.With, ast.Continue,
+)  # fmt: skip
+"""What a body may be made of: no `break` or `return`, and no new names of another kind."""
+_OTHER: Final = (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
+_CHANGING: Final = frozenset("append extend insert add update setdefault pop popitem remove clear".split())
+"""Methods of Python's containers."""
+_BOUND: Final = (staticmethod, classmethod, MethodType)
+_FOR: Final = dis.opmap["FOR_ITER"]
+_FUTURES: Final = reduce(or_, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names))
+
+
+@contextlib.contextmanager
+def loops_run_by(run: Callable[..., Any], gather: Callable[..., Any], target: Any) -> Iterator[None]:
+    """While this lasts the loops of a program's functions are run by `run`, and their list comprehensions by
+    `gather`, as far as that is possible.
+    """
+    scopes: dict[int, dict[str, Any]] = {}
+    settings: list[Setting] = []
+    for function in functions_of(target):
+        new = _with_bodies(function.__code__)
+        if new is not None:
+            scopes[id(function.__globals__)] = function.__globals__
+            settings.append(Setting(function, "__code__", new, "its loops are run otherwise"))
+    for scope in scopes.values():
+        settings.append(Setting(scope, LOOP, run, "what runs the loops of a program"))
+        settings.append(Setting(scope, GATHER, gather, "what runs the comprehensions of a program"))
+    with contextlib.ExitStack() as stack:
+        for setting in settings:
+            stack.enter_context(setting.in_force())
+        yield
+
+
+def functions_of(target: Any) -> Iterator[FunctionType]:
+    """The functions of a program, and those that stand beside them."""
+    found = own_functions(target)
+    scopes = {id(f.__globals__): f.__globals__ for f in found}
+    beside = [*_plain(value for scope in scopes.values() for value in [*scope.values()])]
+    yield from dict.fromkeys((*found, *beside))
+
+
+def own_functions(target: Any) -> list[FunctionType]:
+    """The target itself, the methods of its modules, functions that these hold, and what those enclose."""
+    modules = [*target.modules()] if isinstance(target, torch.nn.Module) else []
+    kinds = dict.fromkeys(kind for module in modules for kind in type(module).__mro__)
+    own = [kind for kind in kinds if kind.__module__.partition(".")[0] not in ("torch", "builtins")]
+    held = [value for module in modules for value in vars(module).values()]
+    found = dict.fromkeys(_plain([target, *held, *(m for kind in own for m in vars(kind).values())]))
+    todo = [*found]
+    while todo:
+        enclosed = [f for f in _plain(_enclosed(todo.pop())) if f not in found]
+        found.update(dict.fromkeys(enclosed))
+        todo += enclosed
+    return [*found]
+
+
+def _plain(members: Iterable[Any]) -> Iterator[FunctionType]:
+    """The functions behind these, without what has been wrapped around them, but for torch's own."""
+    for member in members:
+        function = member.__func__ if isinstance(member, _BOUND) else member
+        while isinstance(function, FunctionType):
+            if function.__module__ and function.__module__.partition(".")[0] != "torch":
+                yield function
+            function = getattr(function, "__wrapped__", None)
+
+
+def _enclosed(function: FunctionType) -> Iterator[Any]:
+    """The values of the names that a function has from the functions around it."""
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # the name has no value yet
+            yield cell.cell_contents
+
+
+# ---- the code of a function
+
+
+@functools.cache
+def _with_bodies(code: CodeType) -> CodeType | None:
+    """The code with its loops in functions of their own; None where there is none that can be."""
+    if not _has_loop(code):
+        return None
+    try:
+        tree = ast.parse("".join(linecache.getlines(code.co_filename)))
+    except SyntaxError:
+        return None
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    said = code.co_name, code.co_firstlineno
+    found = [node for node in functions if (node.name, _first_line(node)) == said]
+    if len(found) != 1:
+        return None
+    writer = _Writer(found[0], code)
+    found[0].body = [line for statement in found[0].body for line in writer.written(statement)]
+    gathers = _Gathers()
+    found[0].body = [gathers.visit(statement) for statement in found[0].body]
+    if not writer.count + gathers.count:
+        return None
+    whole = compile(
+        ast.fix_missing_locations(tree), code.co_filename, "exec", code.co_flags & _FUTURES, dont_inherit=True
+    )
+    for new in _codes(whole):
+        if (new.co_qualname, new.co_firstlineno) == (code.co_qualname, code.co_firstlineno):
+            return new if new.co_freevars == code.co_freevars else None
+    return None
+
+
+def _has_loop(code: CodeType) -> bool:
+    inner = [c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == "<listcomp>"]
+    return bool(inner) or _FOR in code.co_code[::2]
+
+
+def _first_line(function: ast.FunctionDef) -> int:
+    return min([function.lineno, *(node.lineno for node in function.decorator_list)])
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from _codes(constant)
+
+
+@dataclass
+class _Writer:
+    """Writes the loops of one function."""
+
+    function: ast.FunctionDef
+    code: CodeType
+    count: int = 0
+
+    def written(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The statement, with loops in it in their other form."""
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            return [statement]
+        names = self._names(statement) if isinstance(statement, ast.For) else None
+        loop = statement if names is None else _copied(statement)
+        for field, value in ast.iter_fields(loop):
+            if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
+                setattr(loop, field, [line for inner in value for line in self.written(inner)])
+        if names is None or not isinstance(loop, ast.For):
+            return [loop]
+        self.count += 1
+        read = sorted(names & _loaded(self.function, statement))
+        return self._as_function(loop, sorted(names), read)
+
+    def _names(self, loop: ast.For) -> frozenset[str] | None:
+        """The local names that the loop speaks of; None where its body cannot be a function."""
+        nodes = [node for part in (loop.target, *loop.body) for node in ast.walk(part)]
+        said = [node for node in nodes if isinstance(node, ast.Name)]
+        local = {*self.code.co_varnames, *self.code.co_cellvars}
+        stored = {name.id for name in said if not isinstance(name.ctx, ast.Load)}
+        possible = (
+            not loop.orelse
+            and all(isinstance(n, _STATEMENTS) for n in nodes if isinstance(n, ast.stmt))
+            and all(isinstance(n, ast.Name | ast.Tuple | ast.Store) for n in ast.walk(loop.target))
+            and not any(isinstance(n, _OTHER) or (isinstance(n, ast.With) and _binds(n)) for n in nodes)
+            and not any(isinstance(n.ctx, ast.Del) or n.id in ("super", "__class__", "locals") for n in said)
+            and stored <= local  # no globals
+            and stored.isdisjoint(self.code.co_cellvars)  # which other functions see, too
+            and {*map(_root, filter(_changes, nodes))} <= local
+        )
+        return frozenset(name.id for name in said if name.id in local) if possible else None
+
+    def _as_function(self, loop: ast.For, names: Sequence[str], read: Sequence[str]) -> list[ast.stmt]:
+        values = ", ".join(names) + ","
+        given = "".join(f", lambda: {name}" for name in names)
+        text = (
+            f"def {_BODY}({_ELEMENT}, {values}):\n    pass\n    return ({values})\n"
+            f"({values}) = {LOOP}({_BODY}, None, {(*names,)}, {(*read,)}{given})\n"
+        )
+        body, result = ast.parse(text).body
+        assert isinstance(body, ast.FunctionDef) and isinstance(result, ast.Assign)
+        assert isinstance(result.value, ast.Call)
+        for node in (*ast.walk(body), *ast.walk(result)):
+            ast.copy_location(node, loop)
+        element = ast.Assign([loop.target], ast.Name(_ELEMENT, ast.Load()))
+        back = body.body[-1]
+        assert isinstance(back, ast.Return)
+        lines = [_Continues(back).visit(line) for line in loop.body]
+        body.body = [ast.copy_location(element, loop), *lines, back]
+        result.value.args[1] = loop.iter
+        return [body, result]
+
+
+class _Continues(ast.NodeTransformer):
+    """To go on with the next iteration is to return from a body that is a function."""
+
+    def __init__(self, back: ast.Return) -> None:
+        self.back = back
+
+    def visit_Continue(self, node: ast.Continue) -> ast.stmt:
+        return ast.copy_location(ast.Return(self.back.value), node)
+
+    def visit_For(self, node: ast.For) -> ast.stmt:
+        return node  # its own
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
+        return node
+
+
+def _changes(node: ast.AST) -> bool:
+    """Does it, as far as can be seen, change what a name stands for? `a.b = …`, `a[i] = …`, `a.append(…)`"""
+    if isinstance(node, ast.Attribute | ast.Subscript):
+        return not isinstance(node.ctx, ast.Load)
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGING
+
+
+def _root(node: ast.AST) -> str:
+    """The name that it begins with; nothing where there is none."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+class _Gathers(ast.NodeTransformer):
+    """List comprehensions over one thing, without a condition."""
+
+    count = 0
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
+        self.generic_visit(node)
+        (first, *others) = node.generators
+        inner = [part for part in ast.walk(node.elt) if isinstance(part, _OTHER)]
+        if others or first.ifs or first.is_async or inner or not isinstance(first.target, ast.Name):
+            return node
+        self.count += 1
+        call = ast.parse(f"{GATHER}(lambda {first.target.id}: None, None)", mode="eval").body
+        assert isinstance(call, ast.Call) and isinstance(call.args[0], ast.Lambda)
+        for part in ast.walk(call):
+            ast.copy_location(part, node)
+        call.args[0].body, call.args[1] = node.elt, first.iter
+        return call
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
+        return node
+
+
+def _copied(loop: ast.stmt) -> ast.stmt:
+    """The statement, of which the lists of statements can be replaced."""
+    return type(loop)(**{**dict(ast.iter_fields(loop)), **{a: getattr(loop, a) for a in loop._attributes}})
+
+
+def _binds(block: ast.With) -> bool:
+    return any(item.optional_vars is not None for item in block.items)
+
+
+def _loaded(function: ast.FunctionDef, loop: ast.stmt) -> frozenset[str]:
+    """The names that the function reads outside of the loop."""
+    found: set[str] = set()
+    todo: list[ast.AST] = [*function.body]
+    while todo:
+        node = todo.pop()
+        if node is not loop:
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                found.add(node.id)
+            todo += ast.iter_child_nodes(node)
+    return frozenset(found)

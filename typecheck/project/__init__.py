@@ -1,0 +1,1 @@
+"""Many checks of one project: its settings, what is known already, and what has changed."""

@@ -1,0 +1,46 @@
+"""Checks jobs one after the other, from the cache where it has the answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..checking.clock import Progress
+from ..checking.reading import Reading
+from ..report.report import Report
+from .cache import Cache, Question, worth_keeping
+from .config import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The report of a job, and the user's files that it was made from."""
+
+    report: Report
+    files: tuple[str, ...]
+
+
+def answer(job: Job, cache: Cache | None, tell: Progress | None = None) -> Answer:
+    """What is kept of this job, or a new check of it, which is kept. Raises what `check` raises.
+
+    torch is imported for a new check only.
+    """
+    asked = Question(job)
+    if cache is not None and (kept := cache.get(asked)) is not None:
+        return Answer(kept.report, kept.files)
+    from ..checking.api import check
+
+    with Reading() as reading:
+        report = check(
+            job.target,
+            job.inputs,
+            job.assume,
+            budget_s=job.budget_s,
+            replay=job.replay,
+            repairs=job.replay,
+            suspect=job.suspect,
+            second_solver=job.second_solver,
+            progress=tell,
+        )
+    if cache is not None and reading.unchanged and worth_keeping(report):
+        cache.put(asked, report, reading.files)
+    return Answer(report, reading.files)

@@ -1,0 +1,1 @@
+"""Checks that a service answers: what is sent, and the clients."""

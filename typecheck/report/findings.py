@@ -1,0 +1,435 @@
+"""From a decision to findings: what the solver knows, in the words and at the lines of the user's program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Final, TypeAlias
+
+from ...constraints.engine.generate import RULE_DEFECT, Rules
+from ...constraints.ir.language import Dyn, Dynamic, Note, Number, Slice, Tensor, Value
+from ...constraints.ir.opnames import is_in_place
+from ...constraints.ir.program import Argument, Node, Origin, Program, Ref, parts_of, refs
+from ...constraints.ir.system import Path, System
+from ...constraints.terms.formula import Formula, all_of, any_of, conjuncts, free_symbols, holds
+from ...solver.decide import Core, Decision, Open, Requirement
+from ...solver.explain import Flow, Imposed, shape_of
+from .codes import Code, Severity
+from .per_rank import merged
+from .report import Branch, Finding, Link, Operand, Output, Part, Shape
+
+MAX_WAYS = 32
+DEFECT = "the recorder failed"
+"""How the reason begins where a path ended by a defect of the recorder or of a rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Requirements of one line of the program, and what they say together."""
+
+    requirements: tuple[Requirement, ...]
+    condition: Formula
+
+
+Witness: TypeAlias = "tuple[Mapping[str, int] | None, str]"
+"""Sizes that show a finding, and what the program raised there."""
+
+
+def findings(
+    system: System,
+    decision: Decision,
+    rules: Rules,
+    changed: Sequence[str],
+    summary: Callable[[Sequence[Formula]], Formula],
+    witness: Callable[[Group], Witness],
+) -> tuple[Finding, ...]:
+    """Everything worth telling, each once: what the verdict rests on first, then what is not exact.
+
+    `summary` says the conjunction of formulas shorter; `witness` shows a group of requirements broken.
+    """
+    others = (
+        *(_open(system, reason) for reason in decision.reasons),
+        *(_trace_limit(requirement) for requirement in decision.trace),
+        *_of_notes(system),
+        *_revealed(system),
+        *_of_data(decision),
+        *_of_changes(changed),
+    )
+    explained = _Explained(system, rules)
+    if decision.verdict == "refuted":
+        cores = dict.fromkeys(core for core in decision.cores if core.requirements)
+        shown = [_conflict(explained, core, witness) for core in cores]
+    else:
+        shown = [_condition(explained, group, witness) for group in _by_line(decision.residual, summary)]
+    return (*shown, *dict.fromkeys(others))
+
+
+def make(code: Code, message: str, origin: Origin | None = None) -> Finding:
+    """A finding of the severity that its code has."""
+    return Finding(code, message, code.severity, origin or Origin())
+
+
+def _of_data(decision: Decision) -> Iterator[Finding]:
+    """What is raised for some data, once for each line that raises it."""
+    for line in {(one.origin.file, one.origin.line): one for one in reversed(decision.on_data)}.values():
+        yield make(Code.DATA, f"for some data it raises {line.reason}", line.origin)
+
+
+def _of_changes(changed: Sequence[str]) -> Iterator[Finding]:
+    if changed:
+        more = f" and {len(changed) - 8} more" if len(changed) > 8 else ""
+        yield make(
+            Code.CHANGED_STATE, f"a run assigns {', '.join(changed[:8])}{more}; put back after the check"
+        )
+
+
+def _by_line(
+    requirements: Sequence[Requirement], summary: Callable[[Sequence[Formula]], Formula]
+) -> list[Group]:
+    """Requirements of one line, asked again in each turn of a loop, are one matter to the user."""
+    lines: dict[tuple[str, int, bool], list[Requirement]] = {}
+    for r in requirements:
+        lines.setdefault((r.origin.file, r.origin.line, r.constraint is None), []).append(r)
+    return [Group(tuple(group), summary([r.needs for r in group])) for group in lines.values()]
+
+
+def _condition(explained: _Explained, group: Group, witness: Callable[[Group], Witness]) -> Finding:
+    """What a line requires of the inputs, where it does not require the impossible."""
+    system, first = explained.system, group.requirements[0]
+    code = Code.RAISES if first.constraint is None else Code.CONDITION
+    values, evidence = witness(group)
+    return Finding(
+        code,
+        first.reason,
+        code.severity,
+        first.origin,
+        _op(system, first),
+        str(group.condition),
+        len(group.requirements),
+        explained.chain([r for r in group.requirements if r.node == first.node and r.path == first.path]),
+        (),
+        values,
+        evidence,
+        _shown(system, first),
+    )
+
+
+def _conflict(explained: _Explained, core: Core, witness: Callable[[Group], Witness]) -> Finding:
+    """A minimal set of requirements that no input meets together, told at the last of them."""
+    system = explained.system
+    *before, last = core.requirements
+    # What this line asks on one way through the program and on another is one matter.
+    others = [r for r in before if r.origin != last.origin]
+    alone = last.needs is False or (before and not others)
+    message = last.reason
+    if others:
+        message += "; no input meets this and what other lines require"
+    if core.assumptions:
+        message += f" (given {all_of(core.assumptions)})"
+    values, evidence = witness(Group((last,), last.needs))
+    return Finding(
+        Code.RAISES if last.constraint is None else Code.SHAPE_MISMATCH,
+        message,
+        Severity.ERROR,
+        last.origin,
+        _op(system, last),
+        "" if alone else str(last.needs),
+        1,
+        explained.chain(core.requirements),
+        tuple(
+            Link(_op(system, r), f"{r.needs}: {r.reason}", r.origin, _shown(system, r)) for r in others
+        ),
+        values,
+        evidence,
+        _shown(system, last),
+    )
+
+
+def parts(system: System, found: Iterable[Imposed]) -> tuple[Part, ...]:
+    """Which lines impose each part of the condition."""
+    return tuple(
+        Part(
+            str(part.condition),
+            tuple(Link(_op(system, r), str(r.needs), r.origin, _shown(system, r)) for r in part.requirements),
+            part.refused,
+        )
+        for part in found
+    )
+
+
+def _open(system: System, reason: Open) -> Finding:
+    """Why the verdict is unknown."""
+    if reason.reason.startswith(DEFECT):
+        return make(Code.INTERNAL_ERROR, f"{reason.reason}; please report it", reason.origin)
+    if reason.reason.startswith(RULE_DEFECT):
+        return make(Code.INTERNAL_ERROR, f"{reason.reason}; report it to its authors", reason.origin)
+    notes = system.paths[reason.path].notes if system.paths else ()
+    note = next((note for note in notes if note.inexact and note.reason == reason.reason), None)
+    if note is None:
+        return make(Code.INCOMPLETE, reason.reason, reason.origin)
+    return make(Code(note.code), _told(note, system), reason.origin)
+
+
+def _trace_limit(requirement: Requirement) -> Finding:
+    return replace(
+        make(Code.TRACE_LIMIT, requirement.reason, requirement.origin), condition=str(requirement.needs)
+    )
+
+
+def _of_notes(system: System) -> Iterator[Finding]:
+    for path in system.paths:
+        for note in path.notes:
+            origin = path.program.nodes[note.node].origin if note.node >= 0 else Origin()
+            yield make(Code(note.code), _told(note, system), origin)
+
+
+_ERRS: Final[Mapping[str, str]] = {
+    "accept": "accepted that torch refuses",
+    "refuse": "refused that torch accepts",
+    "both": "accepted that torch refuses, or refused that it accepts",
+}
+
+
+def _told(note: Note, system: System) -> str:
+    """The reason of a note; of an approximation with what it may do wrongly, and where."""
+    if note.code != "approximate":
+        return note.reason
+    known = note.where is not True and free_symbols(note.where) <= {*system.domain.symbols}
+    return f"{note.reason}: sizes{f' with {note.where}' if known else ''} may be {_ERRS[note.may]}"
+
+
+def _revealed(system: System) -> Iterator[Finding]:
+    """The shapes that the program asks to be told, on every path that gets there."""
+    for path in system.paths:
+        for node in path.program.nodes:
+            if node.op == "reveal_shape":
+                (_, argument), = node.args
+                yield make(Code.REVEALED, f"the value is {readable(_value(argument, path))}", node.origin)
+
+
+def _op(system: System, requirement: Requirement) -> str:
+    if requirement.constraint is None:
+        return "raise"
+    return system.paths[requirement.path].program.nodes[requirement.node].op
+
+
+def _shown(system: System, requirement: Requirement) -> int | None:
+    """The call in the list of shapes, which follows the main path."""
+    on_main_path = system.paths[requirement.path] is main_path(system)
+    return requirement.node if on_main_path and requirement.constraint is not None else None
+
+
+# ---- where sizes come from
+
+
+class _Explained:
+    """The chains of calls that lead to findings."""
+
+    def __init__(self, system: System, rules: Rules) -> None:
+        self.system, self.rules = system, rules
+        self._flows: dict[int, Flow] = {}
+
+    def chain(self, requirements: Sequence[Requirement]) -> tuple[Link, ...]:
+        """The calls that gave the sizes in a conflict, those that hand them on among them, nearest last."""
+        index = requirements[-1].path
+        path = self.system.paths[index]
+        if index not in self._flows:
+            self._flows[index] = Flow(path, self.rules, self.system.domain)
+        shown = path is main_path(self.system)
+        names = {given.id: given for given in path.program.inputs}
+        links = []
+        for step in self._flows[index].chain([r for r in requirements if r.path == index]):
+            result = shape_of(path, step)
+            if step.node is None:
+                given = names[step.value]
+                op = f"{'parameter' if given.parameter else 'input'} {given.name}"
+                links.append(Link(op, result, Origin(), None, step.passed, step.axes))
+            else:
+                node = path.program.nodes[step.node]
+                place = step.node if shown else None
+                links.append(Link(node.op, result, node.origin, place, step.passed, step.axes))
+        return tuple(links)
+
+
+# ---- shapes and branches
+
+
+def ways(system: System, usual: Mapping[str, int] | None = None) -> tuple[Formula, ...]:
+    """The sizes that take each way through the program that returns, where there are several; not all of them
+    if there are very many: that of the usual sizes is first, then those on which the least is called. Paths
+    on which the same calls are made are one way. Where the data decide as well, sizes may take several.
+    """
+    names = {*system.domain.symbols}
+
+    def unusual(path: Path) -> tuple[bool, int]:
+        sizes = usual or {}
+        takes = free_symbols(path.premise) <= sizes.keys() and holds(path.premise, sizes)
+        return not takes, len(path.program.nodes)
+
+    found: dict[object, list[Formula]] = {}
+    returned = [path for path in system.paths if path.end.how == "returned"]
+    if len(returned) < 2:
+        return ()
+    for path in sorted(returned, key=unusual):
+        of_sizes = (part for part in conjuncts(path.premise) if free_symbols(part) <= names)
+        found.setdefault(_calls(path), []).append(all_of(of_sizes))
+    told = tuple(dict.fromkeys(any_of(premises) for premises in found.values()))[:MAX_WAYS]
+    return told if len(told) > 1 else ()
+
+
+def _calls(path: Path) -> object:
+    """The calls of a path with their arguments; a path with a number among them of which nothing is known is
+    like no other.
+
+    A copy made to be contiguous holds what it is made of, so it is no call where nothing is written into.
+    """
+    nodes = path.program.nodes
+    copies = () if any(map(_writes, nodes)) else ("contiguous",)
+    fresh, names = count(), dict[int, int]()
+
+    def numbered(id: int) -> int:
+        if id not in names:
+            names[id] = next(fresh)  # not how many names there are: a copy has that of what it is made of
+        return names[id]
+
+    def named(argument: Argument) -> object:
+        if type(argument) is Ref:
+            return Ref, numbered(argument.id)
+        if type(argument) is tuple or type(argument) is Slice:
+            return type(argument), *[named(part) for part in parts_of(argument)]
+        return object() if type(argument) is Number or argument is Dyn else argument
+
+    calls = []
+    for node in nodes:
+        if node.op in copies and isinstance(given := node.args[0][1], Ref):
+            names[node.results[0]] = numbered(given.id)
+            continue
+        arguments = [(name, named(argument)) for name, argument in node.args]
+        calls.append((node.op, *arguments, *map(numbered, node.results), node.given))
+    return tuple(calls), tuple((name, named(output)) for name, output in path.program.outputs)
+
+
+def _writes(node: Node) -> bool:
+    return is_in_place(node.op) or node.op == "setitem" or any(name == "out" for name, _ in node.args)
+
+
+def main_path(system: System) -> Path | None:
+    """The first path that returned, else the first."""
+    return next((p for p in system.paths if p.end.how == "returned"), next(iter(system.paths), None))
+
+
+def shapes(system: System) -> tuple[Shape, ...]:
+    """The results of every call along the main path."""
+    path = main_path(system)
+    if path is None:
+        return ()
+    flow = _Flow(path)
+    return tuple(
+        Shape(
+            index,
+            node.op,
+            tuple(readable(path.values[r]) for r in node.results),
+            node.origin,
+            flow.operands(tuple(argument for _, argument in node.args)),
+        )
+        for index, node in enumerate(path.program.nodes)
+        if node.results
+    )
+
+
+class _Flow:
+    """Which call or input made each value of a path."""
+
+    def __init__(self, path: Path) -> None:
+        self.values = path.values
+        self.maker = {r: index for index, node in enumerate(path.program.nodes) for r in node.results}
+        self.inputs = {i.id: i.name for i in path.program.inputs if not i.parameter}
+
+    def operands(self, argument: Argument) -> tuple[Operand, ...]:
+        """What an argument refers to, each value once; parameters are left out."""
+        found = dict.fromkeys(ref.id for ref in refs(argument))
+        return tuple(
+            Operand(readable(self.values[id]), self.maker.get(id), self.inputs.get(id, ""))
+            for id in found
+            if id in self.maker or id in self.inputs
+        )
+
+
+def outputs(system: System) -> tuple[Output, ...]:
+    """What the program returns, on every path on which it does; told once where the paths agree. A path that
+    is refused at all of its sizes is told where there is no other.
+    """
+    ended = [p for p in system.paths if p.end.how == "returned"]
+    returned = [p for p in ended if all(c.formula is not False for c in p.constraints)] or ended
+    main = main_path(system)
+    operands = dict(_operands(main))
+    if len({tuple(_outputs(p.program, p)) for p in returned}) <= 1:
+        first = _outputs(returned[0].program, returned[0]) if returned else ()
+        return tuple(Output(name, value, "", operands.get(name, ())) for name, value in first)
+    if not system.domain.rows:
+        return tuple(
+            Output(name, value, _when(p), operands.get(name, ()) if p is main else ())
+            for p in returned
+            for name, value in _outputs(p.program, p)
+        )
+    ways = merged([(p.premise, _results(p)) for p in returned], system.domain)
+    on_data = "some data" if any(p.on_data for p in returned) else ""
+    return tuple(
+        Output(name, readable(value), when, () if at else operands.get(name, ()))
+        for at, way in enumerate(ways)
+        for when in (way.when(system.domain) or on_data,)
+        for name, value in way.results
+    )
+
+
+def _results(path: Path) -> tuple[tuple[str, Value], ...]:
+    return tuple((name, _value(argument, path)) for name, argument in path.program.outputs)
+
+
+def _operands(path: Path | None) -> Iterator[tuple[str, tuple[Operand, ...]]]:
+    if path is not None:
+        flow = _Flow(path)
+        for name, argument in path.program.outputs:
+            yield name, flow.operands(argument)
+
+
+def _when(path: Path) -> str:
+    return str(path.premise) if path.premise is not True else "some data" if path.on_data else ""
+
+
+def _outputs(program: Program, path: Path) -> Iterator[tuple[str, str]]:
+    for name, argument in program.outputs:
+        yield name, readable(_value(argument, path))
+
+
+def _value(argument: Argument, path: Path) -> Value:
+    if isinstance(argument, Ref):
+        return path.values[argument.id]
+    if isinstance(argument, tuple):
+        return tuple(_value(part, path) for part in argument)
+    return argument
+
+
+def readable(value: Value) -> str:
+    """A value as people write it."""
+    if isinstance(value, Dynamic):
+        return "?"
+    if isinstance(value, Number):
+        return value.kind
+    if isinstance(value, tuple):
+        return f"({', '.join(map(readable, value))})"
+    return str(value) if not isinstance(value, Tensor) or value.dtype else f"tensor{value}"
+
+
+def branches(system: System) -> tuple[Branch, ...]:
+    """Each branch once, in the order in which the paths met them."""
+    found: dict[Branch, None] = {}
+    for path in system.paths:
+        for c in (*path.conditions, *path.turns):
+            condition = "" if c.formula is None else str(c.formula)
+            if c.forced:
+                found[Branch(c.origin, condition, "eliminated", c.taken)] = None
+            else:
+                found[Branch(c.origin, condition, "explored")] = None
+    return tuple(found)

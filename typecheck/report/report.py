@@ -1,0 +1,317 @@
+"""What a check found, as plain values: a verdict, the accepted set, facts, findings and symbolic shapes.
+
+Everything here is frozen and has a JSON form: `Report.from_json(report.to_json()) == report`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Literal
+
+from ...constraints.ir.language import Fact
+from ...constraints.ir.program import Origin
+from ...constraints.terms.formula import Formula, all_of, holds
+from ...constraints.terms.rows import axioms
+from .codes import Code, Severity
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+    from ..dim_specs.dynamic_shapes import DynamicShapes
+
+
+class Verdict(StrEnum):
+    """For which of the declared inputs the program runs."""
+
+    PROVED = "proved"
+    """For each of them."""
+    REFINED = "refined"
+    """For those that `Report.accepts` describes, which are some, not all."""
+    REFUTED = "refuted"
+    """For none."""
+    UNKNOWN = "unknown"
+    """It is not known; the findings say which part of the program, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepts:
+    """The inputs for which the program runs, as a condition on the symbols of the input spec."""
+
+    formula: Formula
+    """Over the inputs in the domain; `str` prints it, and `parse_formula` reads it back."""
+    domain: Formula
+    """What was declared: the bounds of the symbols and the assumptions."""
+    symbols: tuple[str, ...]
+    """The symbols of the input spec, in order of appearance."""
+    exact: bool = True
+    """False where the condition is not known in full: with the verdict `unknown`, or if something on which it
+    rests is approximate.
+    """
+    sure: Formula | None = None
+    """The part of the condition that is proved whatever is not exact; None where that is all of it."""
+
+    @property
+    def certain(self) -> Accepts:
+        """The inputs of which it is proved that the program runs for them, whatever is not exact."""
+        return replace(self, formula=self.formula if self.sure is None else self.sure, exact=True, sure=None)
+
+    def holds(self, **values: int) -> bool:
+        """Is the input of these sizes declared and accepted? Every symbol needs a value.
+
+        Raises TypeError where a symbol has no value or a value no symbol.
+        """
+        return self._holds(all_of((self.domain, *axioms(self.symbols), self.formula)), values)
+
+    def declared(self, **values: int) -> bool:
+        """Is the input of these sizes declared, whether it is accepted or not?"""
+        return self._holds(all_of((self.domain, *axioms(self.symbols))), values)
+
+    def _holds(self, formula: Formula, values: Mapping[str, int]) -> bool:
+        if missing := [name for name in self.symbols if name not in values]:
+            raise TypeError(f"no value for {', '.join(missing)}")
+        if unknown := [name for name in values if name not in self.symbols]:
+            raise TypeError(f"no symbol {', '.join(unknown)}; the symbols are {', '.join(self.symbols)}")
+        try:
+            return holds(formula, values)
+        except ZeroDivisionError:  # a partial term is asked where it has no value: nothing runs there
+            return False
+
+    def __str__(self) -> str:
+        return str(self.formula)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A call on the way to a finding: its operator, what it gave, and where it stands."""
+
+    op: str
+    result: str
+    origin: Origin
+    node: int | None = None
+    """The call in `Report.shapes`, where it is one of these."""
+    passed: bool = False
+    """Is it left out where the story is told short: does it hand the sizes in question on as they are?"""
+    axes: tuple[int, ...] = ()
+    """The axes of the result whose sizes are in question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A change after which the finding is gone: tried on the program, proved, and replayed."""
+
+    message: str
+    """`change 400 to 256 (in_features of fc1)`."""
+    origin: Origin
+    """The line to change; `old` is its text from `start` to `stop`. Without a line it is told in words."""
+    old: str = ""
+    new: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that the user should know."""
+
+    code: Code
+    message: str
+    severity: Severity
+    origin: Origin = field(default_factory=Origin)
+    """The line of the program that it is about."""
+    op: str = ""
+    """The operator whose call it is about."""
+    condition: str = ""
+    """What this line requires, over the symbols of the input spec, where it requires something."""
+    count: int = 1
+    """How many requirements of this line it stands for; the message is that of the first."""
+    chain: tuple[Link, ...] = ()
+    """Where the sizes in question come from: inputs and parameters, then calls, nearest last."""
+    conflict: tuple[Link, ...] = ()
+    """Other requirements that contradict this one, each needed for that: `result` is what it requires."""
+    witness: Mapping[str, int] | None = None
+    """Sizes that show it, replayed if `Report.replayed` says so."""
+    evidence: str = ""
+    """What the replay of the witness raised."""
+    node: int | None = None
+    """The call in `Report.shapes` that it is about, where it is one of these."""
+    repairs: tuple[Repair, ...] = ()
+    """Changes after which it is gone, the most likely first."""
+    suppressed: Literal["", "source", "project", "baseline"] = ""
+    """Who has said that this finding is known and not to be shown, if anyone has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tensor or size that a call takes, and where it comes from."""
+
+    value: str
+    """What it is, with symbolic sizes."""
+    node: int | None = None
+    """The call in `Report.shapes` that made it; None for an input of the program."""
+    name: str = ""
+    """The name of the input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The results of one call, with symbolic sizes."""
+
+    node: int
+    op: str
+    results: tuple[str, ...]
+    origin: Origin
+    operands: tuple[Operand, ...] = ()
+    """Without parameters and literals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A result of the program. `when` is the condition on sizes under which this is it, where not always."""
+
+    name: str
+    value: str
+    when: str = ""
+    operands: tuple[Operand, ...] = ()
+    """Where its tensors come from, if `Report.shapes` has the calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A branch of the program on sizes, or on data: `condition` is empty then.
+
+    `eliminated`: the declared inputs all go the way that `taken` says. `explored`: both ways were looked at.
+    """
+
+    origin: Origin
+    condition: str
+    outcome: Literal["eliminated", "explored"]
+    taken: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the condition of a refined report: `Accepts.formula` is the conjunction of them."""
+
+    condition: str
+    imposed: tuple[Link, ...]
+    """The calls that impose it, no more than it takes: `result` is what each of them requires."""
+    refused: Mapping[str, int] | None = None
+    """Sizes that meet all other parts, and not this one, where there are any."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecondOpinion:
+    """What another solver says of all on which the verdict rests."""
+
+    solver: str
+    """Its name and version."""
+    outcome: Literal["agreed", "not-decided", "disagreed"]
+    asked: int
+    """How many questions it was asked."""
+    reason: str = ""
+    """What it leaves open, or contradicts."""
+    query: str = ""
+    """The path of a file with the question that this is about, in SMT-LIB 2; of a service's report the
+    question itself.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The answer to: for which of these inputs does the program run?"""
+
+    target: str
+    inputs: tuple[str, ...]
+    """The input spec, one line per input."""
+    verdict: Verdict
+    accepts: Accepts
+    dims: Mapping[str, Fact]
+    """What is known of each symbol, over the accepted inputs."""
+    findings: tuple[Finding, ...] = ()
+    shapes: tuple[Shape, ...] = ()
+    """The shape of every intermediate value, along the first way through the program that returns."""
+    outputs: tuple[Output, ...] = ()
+    branches: tuple[Branch, ...] = ()
+    runs_at: Mapping[str, int] | None = None
+    """An example of accepted sizes."""
+    fails_at: Mapping[str, int] | None = None
+    """An example of declared sizes that are refused."""
+    replayed: str = ""
+    """How the examples were tried; empty where they were not."""
+    stats: Mapping[str, float] = field(default_factory=dict)
+    """Seconds of each step (`trace_s`, `generate_s`, `solve_s`, `replay_s`), and counts."""
+    ways: tuple[Formula, ...] = ()
+    """The sizes that take each way through the program that returns, where there is more than one."""
+    parts: tuple[Part, ...] = ()
+    """Which lines impose each part of the condition, with the verdict `refined`."""
+    second_opinion: SecondOpinion | None = None
+    """What another solver says, where one was asked."""
+
+    @property
+    def dynamic_shapes(self) -> DynamicShapes | None:
+        """What `torch.export` can be told of the accepted sizes; None where there are none. It is worked out
+        at each access, in some milliseconds to seconds.
+        """
+        from ..dim_specs.dynamic_shapes import of_report
+
+        return of_report(self)
+
+    @property
+    def supposed(self) -> Formula:
+        """The sizes to work with: where no condition is known, those that are certain, if any are."""
+        accepts = self.accepts
+        certain = accepts.certain.formula
+        vague = self.verdict is Verdict.UNKNOWN and accepts.formula is True
+        return certain if vague and certain is not False else accepts.formula
+
+    @property
+    def passes(self) -> bool:
+        """Is it proved, or has somebody said of everything that speaks against it that it is known?"""
+        idle = Code.UNUSED_SUPPRESSION
+        against = [f for f in self.findings if f.severity is not Severity.NOTE and f.code is not idle]
+        known = bool(against) and all(f.suppressed for f in against)
+        return self.verdict is Verdict.PROVED or known
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as plain data for `json.dump`."""
+        from ..render.json import to_json
+
+        return to_json(self)
+
+    @staticmethod
+    def from_json(data: Any) -> Report:
+        """The inverse of `to_json`. Raises ValueError on anything else."""
+        from ..render.json import from_json
+
+        return from_json(data)
+
+    def graph(self) -> nx.MultiDiGraph[Any]:
+        """The calls as a graph of networkx, annotated with symbolic shapes, lines and findings."""
+        from ..render.graph import to_graph
+
+        return to_graph(self)
+
+    def to_text(
+        self, *, width: int = 100, colour: bool = False, shapes: bool = False, full: bool = False
+    ) -> str:
+        """The report for people; `shapes` adds the table of all intermediate shapes, `full` the calls on the
+        way to a finding that only hand sizes on.
+        """
+        from ..render.text import to_text
+
+        return to_text(self, width=width, colour=colour, shapes=shapes, full=full)
+
+    def to_html(self) -> str:
+        """The report as a page of its own that needs no network, with the graph of the program to explore."""
+        from ..render.html import to_html
+
+        return to_html([self])
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: without a script, and as an excerpt where there are very many calls."""
+        from ..render.html import summary
+
+        return summary(self)
+
+    def __str__(self) -> str:
+        return self.to_text()

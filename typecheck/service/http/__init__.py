@@ -1,0 +1,1 @@
+"""Requests: routes, schemas, tokens, limits, uploads and pages."""

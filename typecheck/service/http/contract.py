@@ -1,0 +1,63 @@
+"""What routes have in common: who asks, the token in the document, and the answers that it tells of."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import Depends, Form, Request
+from fastapi import Path as InPath
+from fastapi.security import HTTPBearer
+
+from ...render.formats import WRITERS
+from .auth import Who
+from .core import Service
+from .schemas import Check, Problem
+
+ReportForm = Literal["json", "text", "html", "sarif", "junit", "github", "dot"]
+MEDIA: Final = {
+    "json": "application/json",
+    "text": "text/plain; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+    "sarif": "application/sarif+json",
+    "junit": "application/xml",
+    "github": "text/plain; charset=utf-8",
+    "dot": "text/vnd.graphviz; charset=utf-8",
+}
+assert {*MEDIA} == {"text", *WRITERS}
+
+
+def _who(request: Request) -> Who:
+    who: Who = request.state.who
+    return who
+
+
+def _service(request: Request) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+Serving = Annotated[Service, Depends(_service)]
+Asking = Annotated[Who, Depends(_who)]
+Id = Annotated[str, InPath(pattern="^[0-9a-f]{20}$", description="of a check")]
+Lines = Annotated[list[str] | None, Form(max_length=200)]
+_PROBLEM: Final = Problem.model_json_schema()
+PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
+    status: {"description": told, "content": {"application/problem+json": {"schema": _PROBLEM}}}
+    for status, told in (
+        (400, "no body that can be read"),
+        (401, "no valid token"), (403, "not for this token, or not from this page"), (404, "no such check"),
+        (409, "there is no such answer, or not yet"), (413, "too large"), (421, "another service's name"),
+        (422, "what was asked cannot be used"), (429, "too much at a time; Retry-After says for how long"),
+        (503, "the store is away or full"),
+    )
+}  # fmt: skip
+REPORTS: Final = PROBLEMS | {
+    200: {"description": "the report", "content": {media.partition(";")[0]: {} for media in MEDIA.values()}},
+    304: {"description": "it is the report of If-None-Match"},
+}
+EVENTS: Final = PROBLEMS | {200: {"description": "events", "content": {"text/event-stream": {}}}}
+KNOWN: Final = PROBLEMS | {200: {"model": Check, "description": "it has an answer already"}}
+
+
+BEARER: Final = [Depends(HTTPBearer(auto_error=False, description="`anyshape token create NAME`"))]
+"""So that the document says it; the gate has asked for the token before."""

@@ -1,0 +1,142 @@
+"""What requests and answers look like: with `app.py`, the contract that OpenAPI publishes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, Field
+
+from ..queue.store import Entry
+from ..queue.tables import State
+from .auth import PRIORITIES
+
+Priority = Literal["low", "normal", "high"]
+StateName = Literal["queued", "running", "done", "failed", "cancelled"]
+FormName = Literal["pt2", "recorded", "program", "pair"]
+VerdictName = Literal["proved", "refined", "refuted", "unknown"]
+NO_NUL: Final = r"^[^\x00]*$"
+"""PostgreSQL keeps no text with that character in it."""
+_PRIORITY_NAMES: dict[int, Priority] = {-1: "low", 0: "normal", 1: "high"}
+assert {name: number for number, name in _PRIORITY_NAMES.items()} == PRIORITIES
+
+
+class Problem(BaseModel):
+    """Why there is no answer (RFC 9457, with a hint on what to do)."""
+
+    status: int
+    detail: str
+    hint: str = ""
+
+
+class Asked(BaseModel):
+    """The question about a model."""
+
+    kind: str = Field(description="`check`, or what else there is to ask")
+    inputs: list[str] | None = Field(description="lines of the spec; null: those that the model came with")
+    assume: list[str]
+    budget_s: float
+    replay: bool
+    suspect: list[str] = Field([], description="suspicions to look for besides the usual ones")
+    finite: int | None = Field(None, description="of refine: bound of unbounded symbols")
+    second_solver: str | None = Field(None, description="another solver that the verdict is put to")
+
+
+class Failure(BaseModel):
+    """Why a check has no report."""
+
+    kind: Literal["input", "crash"] = Field(description="what was sent cannot be used; or the check broke")
+    problem: str
+    hint: str = ""
+
+
+class Check(BaseModel):
+    """A check that was asked for."""
+
+    id: str
+    name: str
+    state: StateName
+    verdict: VerdictName | None = None
+    step: str = Field("", description="what it is at while it runs")
+    waiting: int | None = Field(None, description="checks that come before it in the queue")
+    model: str = Field(description="digest of the program")
+    form: FormName = Field(description="`recorded` was traced for its inputs; `pair` is of a comparison")
+    asked: Asked
+    priority: Priority
+    created: float = Field(description="seconds since 1970")
+    started: float | None = None
+    finished: float | None = None
+    failure: Failure | None = None
+    comparison: dict[str, Any] | None = Field(None, description="of a comparison: what it found")
+
+
+class Checks(BaseModel):
+    """A page of a list, latest first."""
+
+    checks: list[Check]
+    next: str | None = Field(None, description="`before` of the next page, where there is one")
+
+
+class Variant(BaseModel):
+    """Another question about a model that was sent before. What is left out stays as it was."""
+
+    kind: Literal["check", "refine", "branches", "migrate"] = "check"
+    inputs: list[str] | None = Field(None, max_length=200)
+    assume: list[str] | None = Field(None, max_length=200)
+    budget_s: float | None = Field(None, gt=0)
+    finite: int | None = Field(None, ge=1, le=1 << 40, description="of refine: bound of unbounded symbols")
+    name: str | None = Field(None, min_length=1, max_length=200, pattern=NO_NUL)
+    priority: Priority | None = Field(None, description="left out: normal, as far as the token allows")
+
+
+class Comparison(BaseModel):
+    """Two checks that are done."""
+
+    first: str = Field(pattern="^[0-9a-f]{20}$", description="id of a check")
+    second: str = Field(pattern="^[0-9a-f]{20}$", description="id of a check")
+
+
+class Spec(BaseModel):
+    """What `torch.export` can be told of the accepted sizes."""
+
+    json_: dict[str, Any] = Field(alias="json", description="the spec, and what was given up")
+    python: str = Field(description="the same as Python to paste")
+    inner_sizes: dict[str, Any] = Field({}, description="of refine: facts of each size inside the program")
+
+
+class Migration(BaseModel):
+    """Which types fit the program. A type is a text such as `float32[b, 2, h//2]`."""
+
+    static: dict[str, Any] | None = Field(description="`sizes` and `types` of one; null where none is known")
+    principal: dict[str, str] = Field(description="the type of each value that all static migrations share")
+    types: dict[str, str] = Field(description="the type of each value, sizes as terms over the symbols")
+
+
+class Health(BaseModel):
+    """Is the service well?"""
+
+    status: Literal["ok", "not ready"]
+    problems: list[str] = []
+
+
+def check_of(entry: Entry, waiting: int | None = None, comparison: dict[str, Any] | None = None) -> Check:
+    """What is told of a job."""
+    job, work, state = entry.job, entry.work, entry.state
+    question = json.loads(work.question)
+    return Check(
+        id=job.id,
+        name=job.name,
+        state=state.value,
+        verdict=work.verdict or None if state is State.DONE else None,  # type: ignore[arg-type]
+        step=work.step if state is State.RUNNING else "",
+        waiting=waiting,
+        model=work.model,
+        form=entry.form,  # type: ignore[arg-type]
+        asked=Asked(**{key: question[key] for key in Asked.model_fields if key in question}),
+        priority=_PRIORITY_NAMES[work.priority],
+        created=job.created,
+        started=work.started,
+        finished=work.finished,
+        failure=None if entry.problem is None else Failure(**entry.problem),  # type: ignore[arg-type]
+        comparison=comparison,
+    )

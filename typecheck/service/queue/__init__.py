@@ -1,0 +1,1 @@
+"""Jobs in the database: the tables, the queue, and its events."""

@@ -1,0 +1,1 @@
+"""What workers do: the questions, the processes that answer them, and who starts these."""

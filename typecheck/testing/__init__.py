@@ -1,0 +1,1 @@
+"""Shapes as claims of a test."""

@@ -1,0 +1,161 @@
+"""`assert_shapes`: a claim on shapes as a line of a test, and what is told where it does not hold."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import os
+import re
+import sys
+import textwrap
+from collections.abc import Iterable, Mapping
+from types import FrameType, ModuleType
+from typing import Any, Final
+
+from ...constraints.engine.generate import Rules
+from ...constraints.ir.language import Number, Tensor, Value
+from ...constraints.ir.spec_text import Inputs, parse_spec
+from ...constraints.terms.dims import Term, evaluate
+from ..checking.target import resolve
+from ..project.suppression import suppressed
+from ..render.text import place
+from ..report.report import Report
+
+
+class ShapesError(AssertionError):
+    """Some declared input does not run, or is not known to. The message has the findings."""
+
+    def __init__(self, message: str, report: Report) -> None:
+        self.report = report
+        super().__init__(message)
+
+
+def assert_shapes(
+    model: Any,
+    inputs: Inputs | None = None,
+    assume: str | Iterable[str] = (),
+    *,
+    budget_s: float = 30.0,
+    rules: Rules | None = None,
+) -> Report:
+    """Passes if every declared input runs, and all that speaks against it is suppressed by a comment.
+
+    The arguments are those of `check`. Returns the report. Raises ShapesError, with the findings and, where
+    sizes are known that show it, a test that fails for them; SpecError and TargetError as `check` does.
+    """
+    __tracebackhide__ = True  # pytest shows the line of the test
+    from ..checking.api import check
+
+    found = check(model, inputs, assume, budget_s=budget_s, rules=rules, repairs=True)
+    (report,) = suppressed([found], all=False)
+    if not report.passes:
+        message = report.to_text()
+        if (code := failing_test(report, model, sys._getframe(1))) is not None:
+            message += f"\nA test that shows it:\n\n{textwrap.indent(code, '    ')}"
+        raise ShapesError(message, report)
+    return report
+
+
+# ---- the test that shows it
+
+
+def failing_test(report: Report, model: Any, caller: FrameType) -> str | None:
+    """The test that has called `assert_shapes`, up to that call, which is replaced by a run that fails.
+
+    None where no sizes are known that fail, the model is no Python program, or the call no statement of a
+    function.
+    """
+    shown = next((f for f in report.findings if f.witness and f.evidence and not f.suppressed), None)
+    witness, test = report.fails_at if shown is None else shown.witness, _Test.of(caller)
+    named = isinstance(model, str | os.PathLike)
+    if witness is None or test is None or named or resolve(model).kind != "python":
+        return None
+    made = f"{test.model}()" if isinstance(model, type) else test.model
+    called = f"({made})" if not re.fullmatch(r"[\w.]+(\(.*\))?", made, re.DOTALL) else made
+    line = f"{called}({_arguments(model, report, witness)})"
+    if shown is not None:
+        line += f"  # {place(shown.origin)}: {shown.message}"
+    needs_torch = not isinstance(caller.f_globals.get("torch"), ModuleType) and "torch." in line
+    return test.written(witness, [*(["import torch"] if needs_torch else []), line])
+
+
+class _Test:
+    """The source of a function, up to a statement of it."""
+
+    def __init__(self, name: str, lines: list[str], indent: str, model: str) -> None:
+        self.name, self.lines, self.indent, self.model = name, lines, indent, model
+
+    @staticmethod
+    def of(frame: FrameType) -> _Test | None:
+        code = frame.f_code
+        source = linecache.getlines(code.co_filename, frame.f_globals)
+        try:
+            tree = ast.parse("".join(source))
+        except SyntaxError:
+            return None
+        for function in ast.walk(tree):
+            if isinstance(function, ast.FunctionDef) and _starts(function) == code.co_firstlineno:
+                for statement in function.body:
+                    first, last = statement.lineno, statement.end_lineno or statement.lineno
+                    call = _call(statement, frame)
+                    if first <= frame.f_lineno <= last and call is not None:
+                        lines = [line.rstrip("\n") for line in source[code.co_firstlineno - 1 : first - 1]]
+                        return _Test(function.name, lines, " " * statement.col_offset, call)
+        return None
+
+    def written(self, witness: Mapping[str, int], statements: list[str]) -> str:
+        sizes = "_".join(f"{name}{value}" for name, value in witness.items())
+        name = re.sub(r"\W", "_", f"{self.name}_at_{sizes}" if sizes else f"{self.name}_fails")
+        head = [re.sub(rf"\bdef {self.name}\b", f"def {name}", line, count=1) for line in self.lines]
+        body = [f"{self.indent}{line}" for line in statements]
+        return textwrap.dedent("\n".join((*head, *body))) + "\n"
+
+
+def _starts(function: ast.FunctionDef) -> int:
+    return min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
+
+
+def _call(statement: ast.stmt, frame: FrameType) -> str | None:
+    """The text of the first argument of the call that the frame is in, if it stands in the statement."""
+    positions = [*frame.f_code.co_positions()][frame.f_lasti // 2]
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Call) and positions == (
+            node.lineno, node.end_lineno, node.col_offset, node.end_col_offset,
+        ):  # fmt: skip
+            named = {keyword.arg: keyword.value for keyword in node.keywords}
+            given = node.args[0] if node.args else named.get("model")
+            return None if given is None or isinstance(given, ast.Starred) else ast.unparse(given)
+    return None
+
+
+class _Code(str):
+    """A text that stands in the repr of lists and dicts as it is."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _arguments(model: Any, report: Report, sizes: Mapping[str, int]) -> str:
+    """The arguments at concrete sizes, as they are written in a call."""
+    from ...tracer.recording.record import bind
+
+    spec = parse_spec(report.inputs)
+    target = model() if isinstance(model, type) else model
+    bound = bind(target, spec.inputs, lambda declared: _Code(_value(declared.type, sizes)))
+    return ", ".join((*map(repr, bound.args), *(f"{name}={value!r}" for name, value in bound.kwargs.items())))
+
+
+_NUMBERS: Final = {"bool": "False", "int": "0", "float": "0.5", "complex": "0j"}
+
+
+def _value(value: Value, sizes: Mapping[str, int]) -> str:
+    """An input at concrete sizes as Python; tensors are of zeros, which are indices where there are any."""
+    if isinstance(value, Tensor):
+        shape = ", ".join(str(evaluate(dim, sizes)) for dim in value.shape)
+        dtype = "" if value.dtype in (None, "float32") else f", dtype=torch.{value.dtype}"
+        return f"torch.zeros({shape}{dtype})" if shape else f"torch.zeros((){dtype})"
+    if isinstance(value, Number):
+        return _NUMBERS[value.kind]
+    if isinstance(value, tuple):
+        return f"({''.join(f'{_value(part, sizes)}, ' for part in value)})"
+    return repr(evaluate(value, sizes) if isinstance(value, Term) else value)
