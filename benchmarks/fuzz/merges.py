@@ -1,4 +1,4 @@
-"""Modules whose calls branch on sizes, so often that the checker merges their paths (`summaries/merging.py`)."""
+"""Modules whose calls branch on sizes, so often that the checker merges their paths."""
 
 from __future__ import annotations
 
