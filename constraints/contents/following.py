@@ -14,6 +14,7 @@ from . import subscripts
 from .dtypes import INTEGRAL
 from .functions import AtLeast
 from .laws.calls import CASTS, Call, Named
+from .laws.images import stepped
 from .laws.several import SEVERAL
 from .laws.transfers import LAWS, followed
 from .masks import MADE, given_tensors, one_dim, truths
@@ -91,7 +92,8 @@ def _by_law(call: Call, sources: list[Tensor]) -> Elements:
         return ANY_CHOICE if by_data else UNTRACKED
     if call.op not in OF_DATA and any(t.elements is UNTRACKED for t in _kept_from(call, sources)):
         return UNTRACKED
-    found = followed(call, law(call), call.result)
+    image = stepped(call)
+    found = followed(call, law(call) if image is None else image, call.result)
     if by_data and call.op not in OF_DATA and isinstance(found, Span | Pieces):
         return replace(found, by_data=True)
     return found

@@ -89,18 +89,41 @@ def _of_outer(term: Dim, live: Sequence[Index], at_least: AtLeast) -> Corners | 
         return None
     rest = term - factor * lone(atom)
     varying = [place for place, arg in enumerate(atom.args) if symbols(arg) & names]
-    if len(varying) != 1:
-        return None
-    (at,) = varying
-    found = _corners(atom.args[at], live, at_least)
+    at = varying[0]
+    one = len(varying) == 1
+    found = _corners(atom.args[at], live, at_least) if one else _of_distance(atom, live, at_least)
     if found is None:
         return None
 
     def outer(inner: Dim) -> Dim:
-        return factor * _apply(atom.op, (*atom.args[:at], inner, *atom.args[at + 1 :])) + rest
+        value = _apply(atom.op, (*atom.args[:at], inner, *atom.args[at + 1 :])) if one else inner
+        return factor * value + rest
 
     lows, highs = (tuple(map(outer, side)) for side in found)
     return (lows, highs) if factor > 0 else (highs, lows)
+
+
+def _of_distance(atom: Apply, live: Sequence[Index], at_least: AtLeast) -> Corners | None:
+    """Of `|t|` with a sum t of indices, which leaves out no integer between its ends a and b: the greatest is
+    that of -a and b, and the least that of a, -b and 0.
+    """
+    if atom.op != "max" or len(atom.args) != 2 or atom.args[0] + atom.args[1] != 0:
+        return None
+    inner, steps = atom.args[0], {i.name: i.dense for i in live}
+    varying = [
+        (mono, c)
+        for mono, c in (inner.terms if isinstance(inner, Term) else ())
+        if any(steps.keys() & atom.symbols for atom in mono)
+    ]
+    if not all(steps.values()) or any(
+        abs(c) != 1 or len(mono) > 1 or not isinstance(mono[0], Symbol) for mono, c in varying
+    ):
+        return None
+    found = _corners(inner, live, at_least)
+    if found is None:
+        return None
+    low, high = minimum(*found[0]), maximum(*found[1])
+    return (maximum(low, -high, 0),), (maximum(high, -low),)
 
 
 def _apply(op: str, args: tuple[Dim, ...]) -> Dim:

@@ -6,16 +6,18 @@ A mask that the program itself makes of constants is one: `torch.ones(b, t).bool
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from msgspec import structs
 
-from ..ir.language import Affine, Elements, Span, Tensor, Truths, product
+from ..ir.language import Affine, Comparison, Elements, Span, Tensor, Truths, product
 from ..terms.dims import Dim, Term, ceildiv
 from ..terms.formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
 from .cycles import is_run
 from .dtypes import INTEGRAL
 from .laws.calls import Call
+from .laws.images import placed
 from .laws.transfers import LAWS, followed
 from .values import extremes, pieces_of
 
@@ -24,6 +26,7 @@ KEPT = frozenset(
     "to _to_copy type bool clone contiguous detach alias expand expand_as unsqueeze squeeze view reshape "
     "flatten transpose permute getitem slice select narrow repeat".split()
 )
+IN_PLACE = frozenset("to _to_copy type bool clone contiguous detach alias".split())
 PARTS = frozenset("getitem slice select narrow".split())
 COMPARISONS: Mapping[str, Callable[[Dim, Dim], Formula]] = {
     "eq": eq,
@@ -83,14 +86,17 @@ def truths(call: Call) -> Truths | None:
         return _truths_of(structs.replace(result, elements=followed(call, LAWS[op](call), result)))
     if op in KEPT and len(tensors) == 1:
         found = _truths_of(tensors[0])
-        return None if found is None or (op in PARTS and found.some != found.every) else found
+        if found is None or (op in PARTS and found.some != found.every):
+            return None
+        return found if op in IN_PLACE else replace(found, within=None, compares=None)
     if op in COMPARISONS:
         return _compared(op, named["input"], named["other"])
     if op in NEGATIONS:
         found = _truths_of(named["input"])
         if found is None:
             return None
-        return Truths(negate(found.every), negate(found.some), _complement(found.within))
+        opposite = found.compares and replace(found.compares, below=not found.compares.below)
+        return Truths(negate(found.every), negate(found.some), _complement(found.within), opposite)
     if op in CONNECTIVES:
         return _joined(CONNECTIVES[op], *(_truths_of(named[name]) for name in ("input", "other")))
     if op in ("all", "any") and len(tensors) == 1 and result.rank == 0:
@@ -116,9 +122,18 @@ def _compared(op: str, left: Any, right: Any) -> Truths | None:
         return _equal(op, left, b, span) if decided else None
     within = _crossing(op, left.elements, b)
     low, high = COMPARISONS[op](span.low, b), COMPARISONS[op](span.high, b)
-    found = Truths(low, high, within) if op in ("lt", "le") else Truths(high, low, within)
+    some, every = (low, high) if op in ("lt", "le") else (high, low)
+    found = Truths(some, every, within, _comparison(op, left, b))
     certain = found.every is True or found.some is False
     return found if decided or certain else None
+
+
+def _comparison(op: str, left: Tensor, number: Dim) -> Comparison | None:
+    """Of a number at each place: `x <= b` is `x < b + 1`, and `x > b` is `x >= b + 1`."""
+    piece = placed(pieces_of(left.elements, left.shape))
+    if piece is None or piece.over != 1 or piece.doubt is not False or not isinstance(number, int):
+        return None
+    return Comparison(piece, number + (op in ("le", "gt")), op in ("lt", "le"))
 
 
 def _equal(op: str, left: Tensor, number: Dim, span: Span) -> Truths | None:

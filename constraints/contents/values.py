@@ -10,6 +10,7 @@ from ..ir.language import (
     UNTRACKED,
     Affine,
     Elements,
+    Image,
     Index,
     Piece,
     Pieces,
@@ -24,6 +25,7 @@ from ..terms.dims import Dim, Symbol, lone, maximum, minimum, substitute
 from ..terms.formula import Formula, all_of, any_of, ge, le, negate
 from .cycles import is_run, modulo
 from .dtypes import DIGITS, INTEGRAL, LARGE, SMALL, SPARE, limits, wide
+from .enclosures import image
 from .functions import UNKNOWN, AtLeast, along, corners, gathered, number, settled
 
 ANY_CHOICE: Final = Pieces((UNKNOWN,), by_data=True)
@@ -68,6 +70,10 @@ def pieces_of(elements: Elements, shape: Shape) -> Pieces | None:
             return constant(numerator, denominator, roundings)
         case Pieces():
             return elements
+        case Image(low=low, high=high, steps=steps) if any(op == "long" for op, _ in steps):
+            ends = image(low, high, steps)
+            if ends is not None:
+                return pieces_of(Span(int(ends[0]), int(ends[1]), attained=False), shape)
     return None
 
 

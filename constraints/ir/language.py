@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from fractions import Fraction
 from typing import Any, Final, Literal, NoReturn, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -80,6 +81,8 @@ class Truths:
     some: Formula
     every: Formula
     within: tuple[int, Dim | None, Dim | None] | None = None
+    compares: Comparison | None = None
+    """What the elements say, each of a number at its own place, if that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +138,28 @@ class Pieces:
     and_data: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`x < bound` where `below`, else `x >= bound`, of the x that a piece has at the same place."""
+
+    piece: Piece
+    bound: int
+    below: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """Elements that functions which do not fall make, one after the other, of what a piece has at the same
+    place. That lies between two fractions, both included.
+    """
+
+    piece: Piece
+    low: Fraction
+    high: Fraction
+    steps: tuple[tuple[str, float], ...]
+    """The functions, each with the number that is its other argument, or with 0."""
+
+
 class Untracked(Enum):
     """Elements that sizes decide in a way that is not followed."""
 
@@ -142,7 +167,9 @@ class Untracked(Enum):
 
 
 UNTRACKED: Final = Untracked.UNTRACKED
-Elements: TypeAlias = "Affine | Span | Subscripts | Ratio | Pieces | Truths | Untracked | None"
+Elements: TypeAlias = (
+    "Affine | Span | Subscripts | Ratio | Pieces | Truths | Image | Untracked | None"
+)
 """What is known of the elements of an index tensor; None for elements that are the user's data."""
 
 

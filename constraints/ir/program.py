@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass
+from fractions import Fraction
 from itertools import count
 from typing import Any, Final, TypeAlias
 
@@ -18,10 +19,12 @@ from ..terms.syntax import parse_dim
 from .language import (
     UNTRACKED,
     Affine,
+    Comparison,
     Dots,
     Dyn,
     Dynamic,
     Ellipses,
+    Image,
     Index,
     Layout,
     Number,
@@ -211,8 +214,13 @@ def pack(value: Any) -> Any:
         case Pieces(pieces, by_data, roundings, slack, and_data):
             packed = [_packed_piece(piece) for piece in pieces]
             return {"pieces": [packed, by_data, roundings, slack, and_data]}
-        case Truths(some, every, within):
-            return {"truths": [pack(some), pack(every), pack(within)]}
+        case Truths(some, every, within, compares):
+            body = [pack(some), pack(every), pack(within)]
+            if compares is not None:
+                body += [[_packed_piece(compares.piece), compares.bound, compares.below]]
+            return {"truths": body}
+        case Image(piece, low, high, steps):
+            return {"image": [_packed_piece(piece), str(low), str(high), [list(step) for step in steps]]}
         case Untracked():
             return {"untracked": True}
         case Compare(op, term):
@@ -263,7 +271,11 @@ def unpack(data: Any) -> Any:
                 tuple(map(_piece, body[0])), truth(body[1]), integer(body[2]), *map(truth, body[3:5])
             )
         case "truths":
-            return Truths(formula_of(body[0]), formula_of(body[1]), _within(body[2]))
+            compares = [Comparison(_piece(p), integer(n), truth(b)) for p, n, b in body[3:4]]
+            return Truths(formula_of(body[0]), formula_of(body[1]), _within(body[2]), *compares)
+        case "image":
+            low, high = (Fraction(text(end)) for end in body[1:3])
+            return Image(_piece(body[0]), low, high, tuple((text(op), float(n)) for op, n in body[3]))
         case "untracked":
             return UNTRACKED
         case "compare":
@@ -333,7 +345,8 @@ def _tensor(body: Any) -> Tensor:
     layout, dtype, elements = body["layout"], body["dtype"], unpack(body.get("elements"))
     shape = tuple(map(_dim, body["shape"]))
     strides = Layout(layout) if isinstance(layout, str) else tuple(map(_dim, layout))
-    if not isinstance(elements, Affine | Span | Subscripts | Ratio | Pieces | Truths | Untracked | None):
+    kinds = Affine | Span | Subscripts | Ratio | Pieces | Truths | Image | Untracked | None
+    if not isinstance(elements, kinds):
         raise IllFormed(f"elements of a tensor were expected, not {elements!r}")
     if isinstance(strides, tuple) and len(strides) != len(shape):
         raise IllFormed(f"{len(shape)} sizes have {len(strides)} strides")

@@ -17,6 +17,7 @@ from msgspec import structs
 from ...constraints.engine.generate import Rules, generate
 from ...constraints.ir.language import (
     Affine,
+    Image,
     Layout,
     Piece,
     Pieces,
@@ -197,8 +198,11 @@ def _value_at(value: Any, values: Mapping[str, int]) -> Any:
                 given=_value_at(given, values),
                 doubt=_value_at(value.doubt, values),
             )
-        case Truths(some, every, within):
-            return Truths(*(_value_at(part, values) for part in (some, every, within)))
+        case Truths(some, every, within, compares):
+            parts = (_value_at(part, values) for part in (some, every, within))
+            return Truths(*parts, compares and replace(compares, piece=_value_at(compares.piece, values)))
+        case Image(piece):
+            return replace(value, piece=_value_at(piece, values))
     return value
 
 

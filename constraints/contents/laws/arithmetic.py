@@ -29,9 +29,12 @@ from ..functions import (
 )
 from ..values import constant, is_float, of, pieces_of, scaled
 from .calls import CASTS, Call, Law, Named, of_number
+from .images import chosen_where
 
 MOST_STEPS: Final = 12
 """Powers of a number that are told apart, at most."""
+FAR: Final = 1 << 60
+"""Numbers from which on, once floats have been rounded, products are not followed: they might be infinite."""
 
 
 def _arithmetic(
@@ -113,7 +116,8 @@ def times(call: Call) -> Elements | Pieces:
     if a is None or b is None or a.slack or b.slack:
         return UNTRACKED
     def by(least: int, factor: Piece) -> int:
-        return least * abs(_one_number(factor) or 0)
+        most = least * abs(_one_number(factor) or 0)
+        return most if most < FAR else 0
 
     found = combined(a, b, lambda p, q: (number(p) * number(q), p.over * q.over), by)
     if found is None:
@@ -159,7 +163,7 @@ def _true_quotient(call: Call) -> Elements | Pieces:
             return None
         return number(p) * q.over, p.over * divisor
 
-    found = combined(a, b, quotient)
+    found = combined(a, b, quotient, _cut_by)
     return UNTRACKED if found is None else _rounded(found)
 
 
@@ -306,8 +310,9 @@ def absolute(call: Call) -> Elements | Pieces:
         ends = corners(number(piece), piece.indices, call.at_least)
         if ends is None or piece.over != 1:
             return None
-        if not piece.indices:
-            return replace(piece, term=maximum(number(piece), -number(piece)))
+        distance = replace(piece, term=maximum(number(piece), -number(piece)))
+        if not piece.indices or corners(number(distance), piece.indices, call.at_least):
+            return distance
         low, high = minimum(*ends[0]), maximum(*ends[1])
         least, most = maximum(low, -high, 0), maximum(high, -low)
         return replace(two_ends(piece, least, most), attained=is_run(piece))
@@ -407,7 +412,7 @@ def where_chosen(call: Call) -> Elements | Pieces:
         (name,) = sized
         found = call.operand(name)
         return UNTRACKED if found is None else beside_data(found, attained=False)
-    a, b = call.operand("input"), call.operand("other")
+    a, b = (chosen_where(call, name, name == "input") for name in ("input", "other"))
     if a is None or b is None or not isinstance(condition, Tensor) or a.slack or b.slack:
         return UNTRACKED
     on_data = condition.elements is None

@@ -37,6 +37,7 @@ from .arithmetic import (
 )
 from .bits import flipped, joined, masked, shifted_left, shifted_right
 from .calls import CASTS, Call, Law
+from .images import FUNCTIONS, made_of
 from .makers import (
     arange,
     bucket,
@@ -145,6 +146,7 @@ LAWS: Mapping[str, Law] = {
     "trunc": truncated,
     "round": nearest,
     **dict.fromkeys(CASTS, cast),
+    **dict.fromkeys(FUNCTIONS, made_of),
     # places
     **dict.fromkeys("clone contiguous detach alias lift_fresh_copy cpu".split(), kept),
     **dict.fromkeys("expand expand_as broadcast_to".split(), expanded),

@@ -1,0 +1,184 @@
+"""Functions of positions that do not fall, as floats have them: `log`, `sqrt`, and what is made of these.
+
+The element at each place is followed back to the integer that it is made of there, so that what a mask says
+of that integer bounds the element where `where` takes it: T5's `where(x < 8, x, 8 + log(x / 8) * …)` takes
+the logarithm of x >= 8 only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, Final
+
+from ...ir.language import UNTRACKED, Affine, Comparison, Elements, Image, Piece, Pieces, Tensor, Truths
+from ...terms.dims import Apply, Dim, maximum, minimum
+from ..dtypes import SMALL
+from ..enclosures import FUNCTIONS
+from ..functions import corners, number, renamed
+from ..values import pieces_of
+from .calls import CASTS, Call
+
+__all__ = ["FUNCTIONS", "chosen_where", "made_of", "placed", "stepped"]
+
+FLOATS: Final = ("float32", "float64")
+SIZES: Final = 1 << 63
+"""No size, and no element of int64, is as great."""
+GREATEST: Final = 1 << 90
+"""Numbers up to which floats are followed."""
+LEAST: Final = 1e-30
+"""Factors and divisors of floats are greater."""
+EXTREMES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("min", "minimum"), "minimum"),
+    **dict.fromkeys(("max", "maximum"), "maximum"),
+}
+CLAMPS: Final = frozenset("clamp clamp_min clamp_max".split())
+
+
+def placed(pieces: Pieces | None) -> Piece | None:
+    """The one piece that says of every place what the element there is."""
+    if pieces is None or pieces.slack or pieces.by_data or pieces.and_data or len(pieces.pieces) != 1:
+        return None
+    (piece,) = pieces.pieces
+    there = piece.term is not None and piece.given is True and not piece.fixed
+    return renamed(piece) if there and all(i.ordered and i.axis is not None for i in piece.indices) else None
+
+
+def made_of(call: Call) -> Elements:
+    """A function of floats, or of integers, that sizes decide."""
+    before = _start(call)
+    if before is None or call.result.dtype not in FLOATS:
+        return UNTRACKED
+    return replace(before, steps=(*before.steps, (call.op, 0.0)))
+
+
+def _start(call: Call) -> Image | None:
+    """The input as an image. What is in doubt is greater than the least end; floats that were rounded once
+    differ from what they stand for by less than an interval is wider than it need be.
+    """
+    if isinstance(call.input.elements, Image):
+        return call.input.elements
+    pieces = call.pieces
+    piece = placed(pieces)
+    if pieces is None or piece is None or pieces.roundings > 1 or not isinstance(piece.over, int):
+        return None
+    ends, most = corners(number(piece), piece.indices, call.at_least), _magnitude(number(piece))
+    if ends is None or most > GREATEST or not 1 <= piece.over <= SMALL:
+        return None
+    least = next((n for n in (1, 0) if all(call.at_least(low, n) for low in ends[0])), -most)
+    if piece.doubt is not False and (least < 0 or piece.least < SMALL):
+        return None
+    return Image(replace(piece, doubt=False, least=0), Fraction(least, piece.over), Fraction(most), ())
+
+
+def _magnitude(term: Dim) -> int:
+    """What the absolute value of a term is no greater than, for sizes that are."""
+    if isinstance(term, int):
+        return abs(term)
+    total = 0
+    for mono, factor in term.terms:
+        most = abs(factor)
+        for atom in mono:
+            most *= max(map(_magnitude, atom.args)) + 1 if isinstance(atom, Apply) else SIZES
+        total += most
+    return total
+
+
+def stepped(call: Call) -> Elements:
+    """What a call makes of an image; None where no operand is one. It does not fall, and its other operand is
+    a number, or nothing is known of the result.
+    """
+    second = call.named.get("dim") if call.op in ("min", "max") else call.named.get("other")
+    operands: list[Any] = [call.named.get("input"), second]
+    images = [isinstance(v, Tensor) and isinstance(v.elements, Image) for v in operands]
+    reduces = call.op in EXTREMES and not isinstance(second, Tensor)
+    if not any(images) or reduces or call.op not in STEPPING:
+        return None
+    before, other = operands if images[0] else operands[::-1]
+    cast = call.op in CASTS
+    if all(images) or before.shape != call.result.shape or (before.dtype != call.result.dtype and not cast):
+        return UNTRACKED
+    steps = _cast(before.dtype, call.result.dtype) if cast else _steps(call, other, images[0])
+    if steps is None:
+        return UNTRACKED
+    return replace(before.elements, steps=(*before.elements.steps, *steps))
+
+
+ROUNDINGS: Final = frozenset("ceil floor round trunc".split())
+STEPPING: Final = CASTS | CLAMPS | EXTREMES.keys() | ROUNDINGS | frozenset("add sub rsub mul div".split())
+
+
+def _cast(before: str, after: str) -> list[tuple[str, float]] | None:
+    if before == after:
+        return []
+    return [("long", 0.0)] if before in FLOATS and after == "int64" else None
+
+
+def _steps(call: Call, other: Any, first: bool) -> list[tuple[str, float]] | None:
+    op, named, whole = call.op, call.named, call.result.dtype == "int64"
+    if call.result.dtype not in FLOATS and not whole:
+        return None
+    if op in CLAMPS:
+        bounds = [("maximum", _number(named.get("min"))), ("minimum", _number(named.get("max")))]
+        asked = [named.get(name) is not None for name in ("min", "max")]
+        held = [b for b, given in zip(bounds, asked, strict=True) if given]
+        return None if any(n is None for _, n in held) else held  # type: ignore[return-value]
+    if op in ROUNDINGS:
+        return None if named.get("decimals") else [(op, 0.0)]
+    n, alpha = _number(other), named.get("alpha", 1)
+    if n is None or alpha != 1 or named.get("rounding_mode") is not None:
+        return None
+    if op in EXTREMES:
+        return [(EXTREMES[op], n)]
+    match op:
+        case "add":
+            return [(op, n)]
+        case "sub" if first:
+            return [("add", -n)]
+        case "mul" if n > LEAST:
+            return [(op, n)]
+        case "div" if n > LEAST and first and not whole:
+            return [(op, n)]
+    return None
+
+
+def _number(value: Any) -> float | None:
+    """A number, or what all elements of a tensor are."""
+    if isinstance(value, Tensor) and isinstance(value.elements, Affine) and not value.elements.steps:
+        value = value.elements.start
+    return float(value) if isinstance(value, int | float) and abs(value) < SIZES else None
+
+
+def chosen_where(call: Call, name: str, wanted: bool) -> Pieces | None:
+    """An operand of `where` at the places where the condition is as wanted."""
+    condition, value, there = call.named.get("condition"), call.named.get(name), call.operand(name)
+    match condition, value:
+        case Tensor(shape, _, _, Truths(_, _, None, Comparison() as asked)), Tensor() if (
+            shape == value.shape == call.result.shape
+        ):
+            below = asked.below == wanted
+            if isinstance(value.elements, Image):
+                return pieces_of(_restricted(value.elements, asked, below), value.shape)
+            piece = placed(there)
+            if there is not None and piece is not None and piece.over == 1 and _is_of(piece, asked):
+                x = number(piece)
+                term = minimum(x, asked.bound - 1) if below else maximum(x, asked.bound)
+                return replace(there, pieces=(replace(piece, term=term, attained=False),))
+    return there
+
+
+def _is_of(piece: Piece, asked: Comparison) -> bool:
+    return (piece.term, piece.indices) == (asked.piece.term, asked.piece.indices)
+
+
+def _restricted(found: Image, asked: Comparison, below: bool) -> Image:
+    """The image where the number that it is made of is below the bound, or is not."""
+    if not _is_of(found.piece, asked):
+        return found
+    low, high = found.low, found.high
+    if below:
+        high = min(high, Fraction(asked.bound - 1) / int(found.piece.over))
+    else:
+        low = max(low, Fraction(asked.bound) / int(found.piece.over))
+    return replace(found, low=min(low, high), high=max(low, high))
