@@ -90,7 +90,8 @@ def _by_law(call: Call, sources: list[Tensor]) -> Elements:
         if sources and all(t.dtype == "bool" and is_data(t) for t in sources):
             return None
         return ANY_CHOICE if by_data else UNTRACKED
-    if call.op not in OF_DATA and any(t.elements is UNTRACKED for t in _kept_from(call, sources)):
+    own = call.op in OF_DATA or call.op == "clamp"
+    if not own and any(t.elements is UNTRACKED for t in _kept_from(call, sources)):
         return UNTRACKED
     image = stepped(call)
     found = followed(call, law(call) if image is None else image, call.result)

@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 import torch
 
+from anyshape.constraints.contents.enclosures import FUNCTIONS, image
 from anyshape.constraints.contents.functions import corners
 from anyshape.constraints.contents.laws import transfers
 from anyshape.constraints.contents.values import between, of, pieces_of
 from anyshape.constraints.engine.generate import Generator
-from anyshape.constraints.ir.language import UNTRACKED, Dyn, Slice, Tensor, Truths
+from anyshape.constraints.ir.language import UNTRACKED, Dyn, Image, Slice, Tensor, Truths
 from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules import default_rules
 from anyshape.constraints.terms.dims import Dim, evaluate, substitute, sym
@@ -178,6 +179,12 @@ STEPS = [
     Step("arange", lambda t: (0, 600 * N, 3), lambda t, n, m: torch.arange(0, 600 * n, 3)),
     Step("arange", lambda t: (0, 1000 * N), lambda t, n, m: torch.arange(0, 1000 * n)),
     unary("diff", lambda t: t.diff()),
+    *(unary(op, lambda t, op=op: getattr(torch, op)(t)) for op in FUNCTIONS),
+    unary("div", lambda t: t / 2.7, 2.7),
+    unary("sub", lambda t: t - 0.3, 0.3),
+    unary("clamp", lambda t: t.clamp(-3, 9), -3, 9),
+    unary("clamp_min", lambda t: t.clamp_min(1), 1),
+    Step("where", lambda t: _where_large(t), lambda t, n, m: torch.where(t < 2, t, _large(t))),
     unary("eq", lambda t: t == 0, 0),
 ]  # fmt: skip
 """Steps that torch refuses, for the rank or the dtype, end a chain before them."""
@@ -194,6 +201,19 @@ def _halves(t: Any) -> tuple[Any, ...]:
     _, positions = GENERATOR.call("arange", (N,), {})
     _, mask = GENERATOR.call("gt", (positions, 1), {})
     return mask, t, 0
+
+
+def _large(t: torch.Tensor) -> torch.Tensor:
+    return torch.log(t.float() / 2).mul(3.0).long()
+
+
+def _where_large(t: Any) -> tuple[Any, ...]:
+    """As T5 has it: a logarithm where the number is not small."""
+    value = t
+    for op, args in [("float", ()), ("div", (2,)), ("log", ()), ("mul", (3.0,)), ("long", ())]:
+        _, value = GENERATOR.call(op, (value, *args), {})
+    _, mask = GENERATOR.call("lt", (t, 2), {})
+    return mask, t, value
 
 
 DOMAIN = Domain(("n", "m"), (ge(N, 1), ge(M, 1)))
@@ -263,6 +283,12 @@ def held(value: Tensor, numbers: dict[tuple[int, int], Any], steps: Sequence[Ste
             if real.numel() and said != [bool(real.any()), bool(real.all())]:
                 raise Mismatch(f"{names(steps)} at {at}: {elements} of {real}")
         return "exact"
+    if isinstance(elements, Image):
+        ends = image(elements.low, elements.high, elements.steps)
+        for real in numbers.values():
+            if ends and real.numel() and not ends[0] <= float(real.min()) <= float(real.max()) <= ends[1]:
+                raise Mismatch(f"{names(steps)}: {real}, not within {ends}")
+        return "bounded"
     pieces = pieces_of(elements, value.shape)
     if elements is UNTRACKED or pieces is None:
         return "unknown"

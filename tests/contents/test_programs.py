@@ -7,8 +7,9 @@ that rise and such that fall, so that any element is the greatest for some of th
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import torch
@@ -302,6 +303,73 @@ OPEN: list[Callable[[Tensor, Tensor], Any]] = [
     lambda rel, x: rel[arange(n(x)).view(torch.int32).long()],
     lambda rel, x: torch.zeros(2049 + n(x), 2)[arange(2049 + n(x)).half().long()],
 ]
+
+
+def bucket(at: Tensor, bidirectional: bool, buckets: int, distance: int) -> Tensor:
+    """T5's relative positions."""
+    found = torch.zeros_like(at)
+    if bidirectional:
+        buckets //= 2
+        found += (at > 0).to(torch.long) * buckets
+        at = torch.abs(at)
+    else:
+        at = -torch.min(at, torch.zeros_like(at))
+    exact = buckets // 2
+    is_small = at < exact
+    far = exact + (
+        torch.log(at.float() / exact) / math.log(distance / exact) * (buckets - exact)
+    ).to(torch.long)
+    far = torch.min(far, torch.full_like(far, buckets - 1))
+    return found + torch.where(is_small, at, far)
+
+
+def t5(bidirectional: bool, rows: int, buckets: int = 32, distance: int = 128) -> Callable[..., Any]:
+    def biases(rel: Tensor, x: Tensor) -> Tensor:
+        at = arange(n(x))[None, :] - arange(n(rel))[:, None]
+        return F.embedding(bucket(at, bidirectional, buckets, distance), torch.zeros(rows, 2))
+
+    return biases
+
+
+def floats(x: Tensor) -> Tensor:
+    return arange(n(x)).float()
+
+
+ENCLOSED: list[tuple[Callable[[Tensor, Tensor], Any], bool]] = [
+    (t5(True, 32), True),
+    (t5(False, 32), True),
+    (t5(True, 320, 320, 800), True),
+    (t5(False, 24, 24, 100), True),
+    (t5(True, 31), False),
+    (t5(True, 20), False),
+    (t5(False, 31), False),
+    (t5(False, 16), False),
+    (lambda rel, x: torch.zeros(10, 2)[(floats(x) + 1).log2().long().clamp(max=9)], True),
+    (lambda rel, x: torch.zeros(8, 2)[(floats(x) + 1).log2().long().clamp(max=9)], False),
+    (lambda rel, x: torch.zeros(10, 2)[floats(x).log1p().ceil().long().clamp(0, 9)], True),
+    (lambda rel, x: torch.zeros(8, 2)[floats(x).sqrt().long().clamp(max=7)], True),
+    (lambda rel, x: torch.zeros(8, 2)[floats(x).sqrt().long().clamp(max=8)], False),
+    (lambda rel, x: torch.zeros(6, 2)[(floats(x).tanh() * 4.5).long()], True),
+    (lambda rel, x: torch.zeros(4, 2)[(floats(x).tanh() * 4.5).long()], False),
+    (lambda rel, x: torch.zeros(8, 2)[(floats(x).sigmoid() * 7.5).long()], True),
+    (lambda rel, x: torch.zeros(4, 2)[(floats(x).exp().log() / 3).long().clamp(max=4)], False),
+    (lambda rel, x: torch.zeros(9, 2)[(floats(x).sin() * 9).long().clamp(0, 8)], True),
+    (lambda rel, x: torch.zeros(9, 2)[(floats(x).sin() * 12).long().clamp(0, 9)], False),
+    (lambda rel, x: torch.zeros(9, 2)[floats(x).log().long().clamp(max=8)], False),
+    (lambda rel, x: torch.zeros(9, 2)[(arange(n(x)) - n(rel)).abs().clamp(max=8)], True),
+]  # fmt: skip
+"""Whether functions of floats are proved to stay within a table."""
+LONG: Final = [1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 64, 90, 91, 127, 128, 129, 200, 300]
+
+
+@pytest.mark.parametrize("target, proved", ENCLOSED)
+def test_functions_of_positions_stay_within_bounds(target: Callable[..., Any], proved: bool) -> None:
+    report = check(target, INPUTS, replay=False)
+    assert (report.verdict == "proved") == report.accepts.exact == proved, report.to_text()
+    ran = {sizes: runs(target, *sizes, torch.float32) for sizes in itertools.product([1, 20, 300], LONG)}
+    assert all(ran.values()) == proved
+    certain = report.accepts.certain
+    assert all(fits for (rows, count), fits in ran.items() if certain.holds(R=rows, q=count))
 
 
 def runs(target: Callable[..., Any], rows: int, count: int, kind: torch.dtype) -> bool:

@@ -15,12 +15,9 @@ from typing import Any, Final
 from ...ir.language import UNTRACKED, Affine, Comparison, Elements, Image, Piece, Pieces, Tensor, Truths
 from ...terms.dims import Apply, Dim, maximum, minimum
 from ..dtypes import SMALL
-from ..enclosures import FUNCTIONS
 from ..functions import corners, number, renamed
 from ..values import pieces_of
 from .calls import CASTS, Call
-
-__all__ = ["FUNCTIONS", "chosen_where", "made_of", "placed", "stepped"]
 
 FLOATS: Final = ("float32", "float64")
 SIZES: Final = 1 << 63

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from ...ir.language import UNTRACKED, Affine, Elements, Pieces, Tensor
 from ...terms.dims import maximum, minimum
 from ..dtypes import WHOLE
+from ..enclosures import FUNCTIONS
 from ..values import fitted, pieces_of, stored
 from .arithmetic import (
     absolute,
@@ -37,7 +38,7 @@ from .arithmetic import (
 )
 from .bits import flipped, joined, masked, shifted_left, shifted_right
 from .calls import CASTS, Call, Law
-from .images import FUNCTIONS, made_of
+from .images import made_of
 from .makers import (
     arange,
     bucket,
