@@ -49,8 +49,14 @@ EXACT: Final[Mapping[str, Function]] = {
     "maximum": max,
 }
 """What is not rounded."""
+
+
+def _of_one(law: Callable[[float], float]) -> Function:
+    return lambda x, n: law(x)
+
+
 STEPS: Final[Mapping[str, Function]] = {
-    **{op: (lambda x, n, law=law: law(x)) for op, law in FUNCTIONS.items()},
+    **{op: _of_one(law) for op, law in FUNCTIONS.items()},
     **ARITHMETIC,
     **EXACT,
 }

@@ -215,10 +215,8 @@ def pack(value: Any) -> Any:
             packed = [_packed_piece(piece) for piece in pieces]
             return {"pieces": [packed, by_data, roundings, slack, and_data]}
         case Truths(some, every, within, compares):
-            body = [pack(some), pack(every), pack(within)]
-            if compares is not None:
-                body += [[_packed_piece(compares.piece), compares.bound, compares.below]]
-            return {"truths": body}
+            beside = [] if compares is None else [[_packed_piece(compares.piece), compares.bound, compares.below]]
+            return {"truths": [pack(some), pack(every), pack(within), *beside]}
         case Image(piece, low, high, steps):
             return {"image": [_packed_piece(piece), str(low), str(high), [list(step) for step in steps]]}
         case Untracked():

@@ -99,7 +99,8 @@ def stepped(call: Call) -> Elements:
     steps = _cast(before.dtype, call.result.dtype) if cast else _steps(call, other, images[0])
     if steps is None:
         return UNTRACKED
-    return replace(before.elements, steps=(*before.elements.steps, *steps))
+    found: Image = before.elements
+    return replace(found, steps=(*found.steps, *steps))
 
 
 ROUNDINGS: Final = frozenset("ceil floor round trunc".split())
@@ -171,11 +172,12 @@ def _is_of(piece: Piece, asked: Comparison) -> bool:
 
 def _restricted(found: Image, asked: Comparison, below: bool) -> Image:
     """The image where the number that it is made of is below the bound, or is not."""
-    if not _is_of(found.piece, asked):
+    over = found.piece.over
+    if not isinstance(over, int) or not _is_of(found.piece, asked):
         return found
     low, high = found.low, found.high
     if below:
-        high = min(high, Fraction(asked.bound - 1) / int(found.piece.over))
+        high = min(high, Fraction(asked.bound - 1, over))
     else:
-        low = max(low, Fraction(asked.bound) / int(found.piece.over))
+        low = max(low, Fraction(asked.bound, over))
     return replace(found, low=min(low, high), high=max(low, high))
