@@ -215,7 +215,9 @@ def pack(value: Any) -> Any:
             packed = [_packed_piece(piece) for piece in pieces]
             return {"pieces": [packed, by_data, roundings, slack, and_data]}
         case Truths(some, every, within, compares):
-            beside = [] if compares is None else [[_packed_piece(compares.piece), compares.bound, compares.below]]
+            beside = [
+                [_packed_piece(c.piece), c.bound, c.below] for c in (compares,) if c is not None
+            ]
             return {"truths": [pack(some), pack(every), pack(within), *beside]}
         case Image(piece, low, high, steps):
             return {"image": [_packed_piece(piece), str(low), str(high), [list(step) for step in steps]]}

@@ -345,9 +345,9 @@ def clamped_between(call: Call) -> Elements | Pieces:
                 either = _extreme(law, either, call.operand(name))
         return either or UNTRACKED
     pieces = call.pieces
-    if pieces is None and call.result.dtype in INTEGRAL:
-        if isinstance(low, int | Term) and isinstance(high, int | Term):
-            return Span(minimum(low, high), high, attained=False)
+    whole = pieces is None and call.result.dtype in INTEGRAL
+    if whole and isinstance(low, int | Term) and isinstance(high, int | Term):
+        return Span(minimum(low, high), high, attained=False)
     bounds = [None if b is None else of_number(b) for b in (low, high)]
     if pieces is None or any(b is not None and n is None for b, n in zip((low, high), bounds, strict=True)):
         return UNTRACKED
