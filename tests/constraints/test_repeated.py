@@ -129,10 +129,15 @@ def test_what_is_learnt_in_between_counts() -> None:
     assert generator.call("big", (Tensor((H,)),), {})[1] == Number("int")
 
 
-def test_masks_count_by_identity() -> None:
+def test_masks_count_by_reference() -> None:
     generator = calling()
     x, mask, other = Tensor((H,)), Tensor((H,), "bool"), Tensor((H,), "bool")
-    first, again, second = (generator.call("getitem", (x, m), {})[1] for m in (mask, mask, other))
+
+    def chosen(mask: Tensor, ref: int) -> Value:
+        generator.contents.about(((x, 0), (mask, ref)))
+        return generator.call("getitem", (x, mask), {})[1]
+
+    first, again, second = chosen(mask, 1), chosen(mask, 1), chosen(other, 2)
     assert first == again != second
 
 

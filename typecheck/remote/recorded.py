@@ -199,8 +199,9 @@ def _value_at(value: Any, values: Mapping[str, int]) -> Any:
                 doubt=_value_at(value.doubt, values),
             )
         case Truths(some, every, within, compares):
-            parts = (_value_at(part, values) for part in (some, every, within))
-            return Truths(*parts, compares and replace(compares, piece=_value_at(compares.piece, values)))
+            some, every, within = (_value_at(part, values) for part in (some, every, within))
+            compares = compares and replace(compares, piece=_value_at(compares.piece, values))
+            return Truths(some, every, within, compares)
         case Image(piece):
             return replace(value, piece=_value_at(piece, values))
     return value
