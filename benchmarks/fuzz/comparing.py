@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Literal, TypeAlias
 from unittest import mock
 
@@ -14,6 +16,10 @@ from anyshape.constraints.terms import dims
 from anyshape.constraints.terms.formula import holds
 from anyshape.constraints.terms.formula_text import parse_formula
 from anyshape.constraints.terms.syntax import DimSyntaxError, parse_dim
+from anyshape.solver.tactics import judge
+from anyshape.tracer.recording import record
+from anyshape.tracer.summaries import merging
+from anyshape.typecheck.checking import clock
 from anyshape.typecheck.checking.api import check
 from anyshape.typecheck.checking.target import TargetError
 from anyshape.typecheck.report.codes import Code
@@ -87,7 +93,8 @@ def general(text: str) -> str:
 def checked(program: Program, budget_s: float, replay: bool = True) -> Checked:
     """Checks the program. Whatever else than a report comes of it is told, too.
 
-    The budget is in seconds of this process, so that what is decided does not depend on what else runs.
+    The budget is in seconds of this process, so that what is decided does not depend on what else runs. Z3
+    itself is bounded by the clock: it tells by this whether somebody has interrupted it.
     """
     try:
         target = program.build()()
@@ -99,7 +106,10 @@ def checked(program: Program, budget_s: float, replay: bool = True) -> Checked:
         def of_process() -> float:
             return begun + time.process_time()
 
-        with mock.patch.object(time, "monotonic", of_process):
+        with ExitStack() as patched:
+            for module in (judge, record, merging, clock):
+                clocked = SimpleNamespace(monotonic=of_process)
+                patched.enter_context(mock.patch.object(module, "time", clocked))
             return Checked(check(target, program.spec, program.assume, budget_s=budget_s, replay=replay))
     except TargetError as error:
         return Checked(raised=f"TargetError: {error}", target_error=True)

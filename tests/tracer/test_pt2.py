@@ -415,7 +415,7 @@ def test_a_size_that_data_decides_does_not_leak_from_the_trace() -> None:
 def test_an_archive_is_checked_without_torch_and_z3() -> None:
     program = f"""
 import sys
-from anyshape.tracer import pt2, graph
+from anyshape.tracer.readers import pt2, graph
 traced = pt2.read({str(FIXTURES / "unet.pt2")!r})
 assert not [m for m in ("torch", "z3", "sympy", "numpy", "pickle") if m in sys.modules], "reading"
 from anyshape.constraints.rules import default_rules

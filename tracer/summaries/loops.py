@@ -847,7 +847,7 @@ def _asking() -> FrameType | None:
     return frame
 
 
-_COMPARING: Final = {__name__, numbers.__name__, f"{__package__}.record"}
+_COMPARING: Final = {__name__, numbers.__name__, f"{_PACKAGE}tracer.recording.record"}
 """What runs when the program compares sizes."""
 
 
