@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from .testing.asserting import ShapesError, assert_shapes
 
 _HOMES = {
-    "..constraints.language": "Fact",
-    "..constraints.program": "Origin",
-    "..constraints.spec_text": "SpecError parse_spec",
+    "..constraints.ir.language": "Fact",
+    "..constraints.ir.program": "Origin",
+    "..constraints.ir.spec_text": "SpecError parse_spec",
     ".checking.api": "check",
     ".checking.inference": "Inferred Relation infer",
     ".checking.inline": "assert_shape reveal_shape",

@@ -20,7 +20,9 @@ from .laws.transfers import LAWS, followed
 from .masks import MADE, given_tensors, one_dim, truths
 from .values import ANY_CHOICE, of
 
-DRAWN = frozenset("rand randn normal rand_like randn_like empty empty_like new_empty".split())
+MEMORY = frozenset("empty empty_like new_empty".split())
+"""What makes elements that nobody has written, so that sizes do not decide them either."""
+DRAWN = frozenset("rand randn normal rand_like randn_like".split())
 """What makes floats that nobody chose, and that are no indices unless they are cut to integers."""
 SHAPED_AS = frozenset("expand_as view_as reshape_as type_as".split())
 """What takes a shape, or a dtype, of its other argument, and nothing else."""
@@ -67,6 +69,8 @@ def with_elements(
         )
         left = _by_law(call, sources) if merged else _of_data(call, sources)
         return structs.replace(result, elements=left)
+    if not sources and op in MEMORY:
+        return structs.replace(result, elements=None)
     if not sources and op in DRAWN:
         found: Elements = ANY_CHOICE if "rand" in op or op == "normal" else UNTRACKED
         return structs.replace(result, elements=found)

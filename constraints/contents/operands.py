@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ..ir.language import Affine, Context, Piece, Proportion, Quotient, Span, Tensor, product
-from ..terms.dims import Dim, Term
+from ..terms.dims import Dim, Term, substitute
 from ..terms.formula import Formula, all_of, any_of, eq, ge, le, ne, negate
 from .cycles import is_run
 from .dtypes import INTEGRAL, WHOLE, width
@@ -58,11 +58,12 @@ negative of what an unsigned one holds will do.
 """
 POSITIVE: Final[Mapping[str, str]] = {"exponential": "lambd", "cauchy": "sigma", "log_normal": "std"}
 """Operator -> a number that is greater than 0."""
+BAGS: Final = frozenset("embedding_bag _embedding_bag".split())
 CHECKED: Final[Mapping[str, tuple[str, ...]]] = {
     "multinomial": ("input",),
     "searchsorted": ("sorter",),
     **dict.fromkeys("ctc_loss _ctc_loss".split(), ("input_lengths", "target_lengths")),
-    **dict.fromkeys("embedding_bag _embedding_bag".split(), ("offsets",)),
+    **dict.fromkeys(BAGS, ("offsets",)),
     "segment_reduce": ("lengths", "offsets"),
     "_pack_padded_sequence": ("lengths",),
     "masked_scatter": ("mask",),
@@ -159,13 +160,23 @@ def _doubt(c: Context, op: str, operand: Any) -> None:
 
 
 def _is_fine(op: str, operand: Tensor) -> bool:
-    """Numbers that are all positive are probabilities; a diagonal of ones has an inverse."""
+    """Numbers that are all positive are probabilities, and bags begin at the first index."""
     known = operand.elements
     if op == "multinomial":
         if isinstance(known, Affine):
             return not known.steps and isinstance(known.start, int) and known.start > 0
         return bool(getattr(known, "by_data", False))
+    if op in BAGS:
+        pieces = pieces_of(of(operand), operand.shape)
+        return pieces is not None and len(pieces.pieces) == 1 and _begins_at_zero(pieces.pieces[0])
     return False
+
+
+def _begins_at_zero(piece: Piece) -> bool:
+    """Whether elements are 0 at the first place of their one axis, and in order."""
+    in_order = all(index.ordered and index.axis == -1 for index in piece.indices) and not piece.fixed
+    first = dict.fromkeys((index.name for index in piece.indices), 0)
+    return piece.term is not None and in_order and piece.over == 1 and substitute(piece.term, first) == 0
 
 
 def _require_between(c: Context, op: str, operand: Any, low: int | None, high: int | None) -> None:
