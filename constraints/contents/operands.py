@@ -180,6 +180,10 @@ def _begins_at_zero(piece: Piece) -> bool:
 
 
 def _require_between(c: Context, op: str, operand: Any, low: int | None, high: int | None) -> None:
+    limits = f"{low} or more" if high is None else f"from {low} to {high}"
+    if isinstance(operand, float):
+        fits = (low is None or operand >= low) and (high is None or operand <= high)
+        return c.require(fits, f"{op} takes numbers of {limits}")
     for piece, ends, nowhere in _parts(c, op, operand, operand):
         inside = all_of(
             (
@@ -187,7 +191,6 @@ def _require_between(c: Context, op: str, operand: Any, low: int | None, high: i
                 *(le(end, high * piece.over) for end in ends[1] if high is not None),
             )
         )
-        limits = f"{low} or more" if high is None else f"from {low} to {high}"
         _require(c, any_of((inside, *nowhere)), piece.attained, f"{op} takes elements of {limits}", operand)
 
 

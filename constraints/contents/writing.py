@@ -68,7 +68,7 @@ def _old_or_new(base: Tensor, value: Any, at_least: AtLeast) -> Elements:
     if not is_given(value):
         new = pieces_of(of(value), value.shape) if isinstance(value, Tensor) else of_number(value)
         parts.append(_held(new, base, at_least))
-    if base.dtype == "bool" or not all(parts):
+    if base.dtype not in INTEGRAL or not all(parts):
         return UNTRACKED
     mixed = union([spread(part) for part in parts if part is not None], attained=False)
     if not isinstance(mixed, Pieces):

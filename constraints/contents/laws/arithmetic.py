@@ -198,6 +198,9 @@ def remainder(call: Call) -> Elements | Pieces:
         if not isinstance(divisor, int | Term) or not call.at_least(divisor, 1):
             return None
         return Span(0, divisor - 1, call.is_free(call.input), by_data=True)
+    match of(call.input), divisor:
+        case Affine(int() as one, ()), int() as by if by > 0:  # of floats, too
+            return Affine(one % by)
     a, b = call.operand("input"), call.operand("other")
     if a is None or b is None or is_rounded(a) or is_rounded(b) or call.result.dtype not in INTEGRAL:
         return UNTRACKED
