@@ -99,11 +99,11 @@ def truths(call: Call) -> Truths | None:
         return Truths(negate(found.every), negate(found.some), _complement(found.within), opposite)
     if op in CONNECTIVES:
         return _joined(CONNECTIVES[op], *(_truths_of(named[name]) for name in ("input", "other")))
-    if op in ("all", "any") and len(tensors) == 1 and result.rank == 0:
+    if op in ("all", "any", "_is_all_true", "_is_any_true") and len(tensors) == 1 and result.rank == 0:
         found, count = _truths_of(tensors[0]), product(tensors[0].shape)
         if found is not None:
             every, some = any_of((found.every, eq(count, 0))), all_of((found.some, ge(count, 1)))
-            return Truths(every, every) if op == "all" else Truths(some, some)
+            return Truths(every, every) if op in ("all", "_is_all_true") else Truths(some, some)
     return None
 
 

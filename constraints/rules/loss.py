@@ -371,6 +371,8 @@ def nll_loss_nd(
     if not input.shape:
         c.refuse("nll_loss takes an input of rank 1 or more", ValueError)
     _one_batch(c, input, target, "nll_loss")
+    if input.rank == target.rank == 1:
+        c.require(eq(target.shape[0], 1), f"nll_loss of one sample takes one class, not {target}", ValueError)
     return nll_loss(c, input, target, weight, None, ignore_index, None, reduction)
 
 
