@@ -12,7 +12,10 @@ SEED, PROGRAMS, PARTS = 2026, 300, 6
 EFFORT = Effort(points=8, budget_s=1.5, replay=False)
 """Without replays, which would turn a wrong proof into `unknown`."""
 
-OPEN = {"memory 2026/74": "refuted, though it runs: `torch.where(…, out=v)` for a view of what was written"}
+OPEN = {
+    "memory 2026/74": "refuted, though it runs: `torch.where(…, out=v)` for a view of what was written",
+    "modules 2026/152": "refined, though it never runs: `torch.rand` has no kernel for integers",
+}
 """Programs about which the checker is wrong as yet, with what it says."""
 
 
