@@ -17,8 +17,6 @@ ASSIGNMENTS = 200
 
 # Entries with a finding `approximate`, though the accepted set is right, each with what is not followed.
 APPROXIMATE = {
-    "hf_t5_encoder": "buckets of relative positions go through a logarithm before they are indices",
-    "hf_t5": "buckets of relative positions go through a logarithm before they are indices",
     "diffusers_autoencoder_kl": "a view of a tensor whose layout depends on the kernel",
 }
 

@@ -41,7 +41,7 @@ UNDECIDED = {
     name: why
     for why, names in {
         CONTENTS: """
-            hf_t5_encoder hf_tapas hf_encodec x_t5_bias cv_centernet_resnet18_voc pyg_attentive_fp
+            hf_tapas hf_encodec x_t5_bias cv_centernet_resnet18_voc pyg_attentive_fp
             pyg_graph_unet
         """,
         LAYOUT: "timm_tiny_vit_5m_224",
