@@ -75,13 +75,13 @@ class Servant(Generic[Task, Answer]):
 
     def _start(self) -> None:
         ours, theirs = FORK.Pipe()
-        gc.freeze()
         process = FORK.Process(target=self._serve, args=(ours, theirs), daemon=True)
         process.start()
         theirs.close()
         self._process, self._pipe, self._done = process, ours, 0
 
     def _serve(self, ours: Connection, pipe: Connection) -> None:
+        gc.freeze()  # a collection would copy the pages that the two processes share
         ours.close()
         silence = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silence, sys.stdout.fileno())

@@ -60,7 +60,6 @@ def preload(rows: Sequence[Row]) -> dict[str, str]:
             import_module(INSIDE.get(package, package))
         except (ImportError, OSError) as error:
             missing[package] = f"{type(error).__name__}: {error}"
-    gc.freeze()
     return missing
 
 
@@ -114,6 +113,7 @@ def _failed(row: Row, why: str) -> Result:
 
 def _inside(row: Row, limits: Limits, work: Callable[[Row], Result], results: Connection) -> None:
     """The life of a worker. Whatever it fails with is its result."""
+    gc.freeze()  # a collection would copy the pages that all workers share
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, sys.stdout.fileno())
     os.dup2(silence, sys.stderr.fileno())

@@ -11,9 +11,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def collector_at_rest() -> Iterator[None]:
-    """No automatic collection inside; afterwards as before. Serves as a decorator, too.
+    """Turns automatic collection off inside, and back on afterwards where it was on. Serves as a decorator, too.
 
-    What was made inside counts as old from then on, so that the next collection does not look through it.
+    What was made inside counts as old from then on, so that the next collection does not look through it: it is
+    frozen and unfrozen, neither of which visits an object. A program that freezes objects itself keeps them frozen.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -21,7 +22,17 @@ def collector_at_rest() -> Iterator[None]:
         yield
     finally:
         if enabled:
-            if not gc.get_freeze_count():  # what a program has frozen itself stays frozen
+            if not _program_freezes():
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
+
+
+_freezes = False
+
+
+def _program_freezes() -> bool:
+    """Returns whether the program has been seen to freeze objects. Counting them visits each, so it ends there."""
+    global _freezes
+    _freezes = _freezes or gc.get_freeze_count() > 0
+    return _freezes
