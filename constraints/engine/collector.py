@@ -11,10 +11,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def collector_at_rest() -> Iterator[None]:
-    """Turns automatic collection off inside, and back on afterwards where it was on. Serves as a decorator, too.
+    """Turns automatic collection off inside, and back on afterwards where it was on. Also a decorator.
 
-    What was made inside counts as old from then on, so that the next collection does not look through it: it is
-    frozen and unfrozen, neither of which visits an object. A program that freezes objects itself keeps them frozen.
+    What was made inside counts as old from then on, so that the next collection does not look through it:
+    it is frozen and unfrozen, neither of which visits an object. What a program freezes stays frozen.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -32,7 +32,7 @@ _freezes = False
 
 
 def _program_freezes() -> bool:
-    """Returns whether the program has been seen to freeze objects. Counting them visits each, so it ends there."""
+    """Returns whether the program freezes objects. Counting visits each of them, so it ends at the first."""
     global _freezes
     _freezes = _freezes or gc.get_freeze_count() > 0
     return _freezes
