@@ -61,8 +61,8 @@ def _comparison(op: Operator, term: Term, index: str, low: Dim, high: Dim) -> Fo
 
 
 def affine(term: Term, index: str) -> tuple[Dim, Dim] | None:
-    """Returns a and c with term = a*index + c, neither of which contains the index; None where there are
-    none.
+    """Returns a and c with term = a*index + c, where the index occurs in neither; None where no such dims
+    exist.
     """
     for mono, _ in term.terms:
         times = sum(index in atom.symbols for atom in mono)
