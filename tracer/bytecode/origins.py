@@ -198,8 +198,8 @@ _TEXTS_OF_PYTHON: Final = re.compile(
 
 
 def is_by_sizes(error: Exception) -> bool:
-    """Returns whether a program on this path raises the error in an eager run, too, though its type is none
-    of `REFUSALS`.
+    """Returns whether a program on this path raises the error in an eager run, too, though its type is not
+    among `REFUSALS`.
 
     So it is where the program's own code says `raise`, where torch's tensors lack the attribute, too, and
     where Python values are in place of tensors.
@@ -215,7 +215,7 @@ def is_by_sizes(error: Exception) -> bool:
 
 
 def is_defect(error: BaseException) -> bool:
-    """Returns whether the exception is a defect of this package, though its type is that of a refusal.
+    """Returns whether the exception, whose type is that of a refusal, is not caused by the program's sizes.
 
     Rules refuse by an exception of their own, so any other exception from rules, dims or solver is a defect
     of theirs. A recursion that is too deep implies nothing about sizes, nor does an error of torch's that a
