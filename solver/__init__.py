@@ -1,1 +1,1 @@
-"""Whether the constraints hold, and what follows from them."""
+"""Decides whether the constraints hold, and derives their consequences."""

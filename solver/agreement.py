@@ -1,4 +1,4 @@
-"""Whether another solver agrees: it is asked all questions, then the parts of those that it leaves open.
+"""Checks whether another solver agrees: it gets all questions, then the parts of those that it leaves open.
 
 A conclusion needs few of its assumptions, and cvc5 is a decision procedure where symbols are not multiplied:
 so each question is first asked with fewer of them.
@@ -18,25 +18,25 @@ from .second_opinion import Question, Questions
 from .smtlib import as_script
 
 PARTS: Final = 200
-"""Into more parts no question is split: each has all that is assumed before it."""
+"""A question is split into at most this many parts; each contains all assumptions that precede it."""
 Outcome: TypeAlias = Literal["agreed", "not-decided", "disagreed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What another solver says of a verdict."""
+    """The other solver's judgement of a verdict."""
 
     outcome: Outcome
     asked: int = 0
-    """How many questions it was asked."""
+    """How many questions the solver was asked."""
     reason: str = ""
-    """What it contradicts, or leaves open."""
+    """The claim that the solver contradicts or leaves open; empty where it agrees with all."""
     script: str = ""
-    """The question that this is about."""
+    """The SMT-LIB text of that claim's question."""
 
 
 def opinion(questions: Questions, seconds: float) -> Opinion:
-    """What cvc5 makes of the questions; whatever takes longer than these seconds is not decided."""
+    """Returns cvc5's judgement of the questions; any that takes longer than these seconds is not decided."""
     asking = _Asking(time.monotonic() + seconds)
     left = asking.ask(questions.asked, cvc5_backend.FEW)
     if asking.contradicted is None and left:
@@ -52,7 +52,7 @@ def opinion(questions: Questions, seconds: float) -> Opinion:
 
 
 def _parts(question: Question) -> list[Question]:
-    """The parts of a question, or itself where there are none to speak of, or too many."""
+    """Returns the parts of a question, or the question itself where it has at most one part, or too many."""
     parts = [*islice(question.parts(), PARTS + 1)]
     return parts if 2 <= len(parts) <= PARTS else [question]
 
@@ -68,7 +68,8 @@ class _Asking:
     def ask(
         self, questions: Sequence[Question], units: int, *, all_or_none: bool = False
     ) -> list[Question]:
-        """The questions whose answer is not found, with few assumptions first and then in full."""
+        """Returns the questions that get no answer, each tried with few assumptions first and then in full.
+        """
         left = [(question, [*question.relaxed]) for question in questions]
         while any(relaxed for _, relaxed in left):
             replies = iter(self._replies([relaxed[0] for _, relaxed in left if relaxed], units))
@@ -89,8 +90,10 @@ class _Asking:
 
 
 def _contradicts(question: Question, reply: Reply) -> bool:
-    """Whether the reply refutes the claim. Values that do not satisfy what was asked by Python's arithmetic
-    refute nothing: a division by zero may be anything to a solver, and there are no rows of some ranks.
+    """Returns whether the reply refutes the claim.
+
+    Values that do not satisfy the question by Python's arithmetic refute nothing: a division by zero may be
+    anything to a solver, and no rows of some ranks exist.
     """
     if question.expected == "sat":
         return reply.answer == "unsat"

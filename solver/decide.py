@@ -1,13 +1,13 @@
 """The verdict on a constraint system, and the oracle that answers the recorder's questions.
 
-The accepted set is the conjunction of `premise => requirement` over all paths. Requirements that the
-fast path proves from the domain and the requirements before them are dropped at once; what is left is
-the residual. Where something is not known (an operator without a rule, a path that the recorder gave
-up, a size that the data decides) the sizes concerned form an *open* region: a verdict other than
-`refuted` needs that none of them is left.
+The accepted set is the conjunction of `premise => requirement` over all paths. Requirements that the fast
+path proves from the domain and the requirements before them are dropped at once; the others are the residual.
+Where knowledge is missing (an operator without a rule, a path that the recorder gave up, a size that the data
+decides) the sizes concerned form an *open* region: a verdict other than `refuted` needs a proof that the
+region is empty.
 
 Two sets enclose the accepted set, S <= accepted <= P. The sizes in S are certainly accepted: they meet all
-requirements, and come to no approximation that may accept too much. The sizes outside of P are certainly
+requirements, and reach no approximation that may accept too much. The sizes outside of P are certainly
 refused: by a requirement that is exact, whatever the data. `proved` says that S is the whole domain,
 `refuted` that P is empty, and the accepted set is exact where S and P are one.
 """
@@ -32,53 +32,53 @@ from .theory.bounds import Known
 Verdict: TypeAlias = Literal["proved", "refined", "refuted", "unknown"]
 MAX_CORES = 16
 LONG = 8
-"""Rows of more dims are no examples that people would try."""
+"""Examples avoid rows of more dims than this, which people would hardly try."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What one node, or one `raise` of the program, asks of the sizes that reach it."""
+    """A condition on the sizes that reach one node, or one `raise` of the program."""
 
     premise: Formula
-    """The sizes that reach it, as far as the branches before it say."""
+    """The sizes that reach the node, as far as the preceding branches determine them."""
     formula: Formula
     reason: str
     origin: Origin
     path: int
     constraint: Constraint | None = None
-    """None for the program's own `raise`."""
+    """The node's constraint; None for the program's own `raise`."""
     needs: Formula = True
-    """What it asks of the inputs: `premise => formula`, with the sizes that data decides eliminated:
-    the inputs for which some data are accepted.
+    """The condition on the inputs: `premise => formula`, with the sizes that data decides eliminated. It
+    holds of the inputs for which some data are accepted.
     """
     doubt: Formula = False
-    """The sizes at which torch may accept what this refuses: an approximation comes before it, or a branch on
-    data of which another side runs there.
+    """The sizes at which torch may accept what this requirement refuses, since an approximation precedes it,
+    or a branch on data whose other side runs there.
     """
 
     some_data: bool = False
-    """Whether only some data get there, and others run."""
+    """Whether only some data reach the node, and others run."""
 
     @property
     def surely(self) -> Requirement:
-        """What of it is certain."""
+        """Returns the certain part of the requirement: it holds at the sizes in doubt."""
         return self if self.doubt is False else replace(self, needs=any_of((self.needs, self.doubt)))
 
     @property
     def by_data(self) -> bool:
-        """Whether some data may meet it at sizes that it refuses."""
+        """Returns whether some data may satisfy the requirement at sizes that it refuses."""
         return self.constraint is not None and self.constraint.by_data
 
     @property
     def node(self) -> int:
-        """The node in its path's program, -1 for a `raise`."""
+        """Returns the index of the node in its path's program, -1 for a `raise`."""
         return self.constraint.node if self.constraint else -1
 
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """Requirements, and assumptions of the domain, that contradict each other, no longer if any one is
-    dropped.
+    """Requirements, and assumptions of the domain, that contradict each other; without any one of them they
+    do not.
     """
 
     requirements: tuple[Requirement, ...]
@@ -87,7 +87,7 @@ class Core:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Sizes of which it is not known whether they are accepted, and why."""
+    """Sizes that are not known to be accepted or refused, and the reason."""
 
     region: Formula
     reason: str
@@ -97,7 +97,7 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class OnData:
-    """What the program raises for some data, at sizes at which it runs for others."""
+    """An error that the program raises for some data, at sizes at which it runs for other data."""
 
     reason: str
     origin: Origin
@@ -105,91 +105,97 @@ class OnData:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The accepted set in few words, and sizes outside of it."""
+    """The accepted set as a short formula, and sizes outside of it."""
 
     accepted: Formula
     summary: refine.Summary
     certain: Formula
-    """The part of it that is proved whatever is not exact."""
+    """The part of the accepted set that is proved in spite of approximations."""
     outside: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The verdict with all that was found on the way."""
+    """The verdict with everything found on the way."""
 
     verdict: Verdict
     domain: Domain
     judge: Judge = field(repr=False)
     told: Callable[[], Told] = field(repr=False)
-    """Looks for few words and good examples, which takes as long as finding the verdict, and is done once."""
+    """Computes a short formula and good examples, which takes as long as finding the verdict and is done
+    once.
+    """
     residual: tuple[Requirement, ...] = ()
     """Requirements that the domain alone does not guarantee, in program order."""
     cores: tuple[Core, ...] = ()
     inside: Mapping[str, int] | None = None
     trace: tuple[Requirement, ...] = ()
-    """What the trace asks of sizes beyond the domain, the model itself perhaps not: kept apart."""
+    """Requirements of the trace on sizes beyond the domain, which the model itself may not have; kept apart.
+    """
     exact: bool = True
-    """False where an approximation may have made the accepted set other than it is."""
+    """False where an approximation may have changed the accepted set."""
     reasons: tuple[Open, ...] = ()
-    """Why the verdict is unknown."""
+    """The reasons why the verdict is unknown."""
     on_data: tuple[OnData, ...] = ()
-    """What the program raises for some data, whatever the sizes."""
+    """Errors that the program raises for some data, whatever the sizes."""
 
     @property
     def accepted(self) -> Formula:
-        """Exactly the accepted sizes within the domain, if `exact`; with verdict `unknown` all accepted sizes
-        satisfy it.
+        """Returns the accepted sizes within the domain, exactly if `exact`.
+
+        With verdict `unknown` all accepted sizes satisfy the formula.
         """
         return self.told().accepted
 
     @property
     def certain(self) -> Formula:
-        """The sizes within the domain that are certainly accepted; all that are, if `exact`."""
+        """Returns the sizes within the domain that are certainly accepted; if `exact`, all accepted ones."""
         return self.told().certain
 
     @property
     def possible(self) -> Formula:
-        """What holds of all accepted sizes; others within the domain are certainly refused."""
+        """Returns a formula that all accepted sizes satisfy; other sizes within the domain are certainly
+        refused.
+        """
         return all_of(r.surely.needs for r in self.residual)
 
     @property
     def summary(self) -> refine.Summary:
-        """The accepted set as facts and relations, whose text is one line."""
+        """Returns the accepted set as facts and relations, whose text is one line."""
         return self.told().summary
 
     @property
     def outside(self) -> Mapping[str, int] | None:
-        """Sizes in the domain that are refused, as near to `inside` as may be."""
+        """Returns sizes in the domain that are refused, as near to `inside` as possible."""
         return self.told().outside
 
     @property
     def stats(self) -> Stats:
-        """What was spent so far."""
+        """Returns the effort spent so far."""
         return self.judge.stats
 
     @property
     def facts(self) -> Mapping[str, Fact]:
-        """What the accepted set says of each symbol of the domain."""
+        """Returns a fact about each symbol of the domain, implied by the accepted set."""
         return self.summary.facts
 
     def holds(self, values: Mapping[str, int]) -> bool:
-        """Is the assignment in the domain and in the accepted set?"""
+        """Returns whether the assignment is in the domain and in the accepted set."""
         return examples.satisfies((*self.domain.assumptions, self.accepted), values)
 
     def violated(self, values: Mapping[str, int]) -> tuple[Requirement, ...]:
-        """The requirements that an assignment does not meet."""
+        """Returns the requirements that an assignment does not meet."""
         return tuple(r for r in self.residual if not examples.satisfies((r.needs,), values))
 
 
 EFFORT: Final = 600_000
-"""Z3's resource units for a question of the recorder's. A branch that is left open is taken both ways, and
-may be decided yet by all that a path requires.
+"""Z3's resource units for a question of the recorder's. A branch that is left open is followed on both sides,
+and may still be decided by all requirements of a path.
 """
 
 
 class Oracle:
-    """Answers the recorder's questions about sizes. What is given comes on top of the domain."""
+    """Answers the recorder's questions about sizes. The given conditions are added to the domain."""
 
     def __init__(self, domain: Domain, budget: Budget | None = None) -> None:
         self.domain = domain
@@ -197,7 +203,9 @@ class Oracle:
         self._consistent: dict[tuple[Formula, ...], tuple[Formula, ...]] = {}
 
     def decide(self, formula: Formula, given: Sequence[Formula] = ()) -> Answer:
-        """Does the formula hold for all assignments that satisfy what is given, for none, or for some?"""
+        """Returns whether the formula holds for all assignments that satisfy the given conditions, for none,
+        or for some.
+        """
         return self.judge.ask(formula, self._given(given), EFFORT)
 
     def example(
@@ -207,10 +215,11 @@ class Oracle:
         *,
         forgiving: bool = False,
     ) -> dict[str, int] | None:
-        """A small assignment that satisfies what is given; None where there is none or none was found.
+        """Returns a small assignment that satisfies the given conditions; None where none was found or
+        exists.
 
-        `prefer` says of an assignment whether it would be welcome; one is taken that is, if one is at hand.
-        `forgiving` leaves out what contradicts the rest, as `decide` does.
+        `prefer` tests whether an assignment is welcome; a welcome one is returned if one is at hand. With
+        `forgiving`, conditions that contradict the others are ignored, as in `decide`.
         """
         asked = self._given(given) if forgiving else (*self.domain.assumptions, *given)
         if self.judge.satisfiable(asked, self.domain.symbols) != "sat":
@@ -223,9 +232,11 @@ class Oracle:
         return found
 
     def _given(self, given: Sequence[Formula]) -> tuple[Formula, ...]:
-        """The domain and what is given, but for requirements that contradict what stands before them.
+        """Returns the domain and the given conditions, without requirements that contradict those before
+        them.
 
-        After a refusal the recorder goes on as if the requirement held; where it cannot hold it says nothing.
+        After a refusal the recorder continues as if the requirement held; where it cannot hold, it is no
+        assumption.
         """
         key = (*self.domain.assumptions, *given)
         if not self.judge.contradicts(key):
@@ -240,7 +251,7 @@ class Oracle:
 
 
 def decide(system: System, budget: Budget | None = None) -> Decision:
-    """The verdict on a system."""
+    """Returns the verdict on a system."""
     judge = Judge(budget)
     try:
         decision = _Deciding(system.domain, judge, _Reading(system, judge)).decision()
@@ -254,7 +265,9 @@ def decide(system: System, budget: Budget | None = None) -> Decision:
 
 
 def requirements(system: System, judge: Judge) -> tuple[Requirement, ...] | None:
-    """All that a system requires of its inputs, without a verdict; None where it is not known in full."""
+    """Returns all requirements of a system on its inputs, without a verdict; None where they are not known in
+    full.
+    """
     try:
         reading = _Reading(system, judge)
     except RecursionError:  # sizes are nested too deeply
@@ -264,7 +277,8 @@ def requirements(system: System, judge: Judge) -> tuple[Requirement, ...] | None
 
 
 def _within_bounds(system: System, decision: Decision) -> Decision:
-    """What holds of all ranks that are looked at is not known of others."""
+    """Returns the decision, with verdict `unknown` if only some ranks were examined, since others may differ.
+    """
     bounds = [note for path in system.paths for note in path.notes if note.code == "bounded-rank"]
     if not bounds or decision.verdict not in ("proved", "refuted"):
         return decision
@@ -273,14 +287,14 @@ def _within_bounds(system: System, decision: Decision) -> Decision:
 
 
 class _Reading:
-    """The paths of a system as requirements on its inputs, most of them dropped on the way."""
+    """Reads the paths of a system as requirements on its inputs, and drops those that hold anyway."""
 
     def __init__(self, system: System, judge: Judge) -> None:
         self.requirements: list[Requirement] = []
         self.trace: list[Requirement] = []
         self.open: list[Open] = []
         self.doubts: list[Open] = []
-        """Sizes that come to an approximation that may accept too much."""
+        """Sizes that reach an approximation that may accept too much."""
         self.on_data: list[OnData] = []
         self._judge = judge
         self._domain = system.domain
@@ -319,12 +333,13 @@ class _Reading:
                 self.doubts.append(Open(region, note.reason, origin, index))
 
     def _where(self, note: Note) -> Formula:
-        """The sizes of inputs at which an approximation is not exact."""
+        """Returns the sizes of inputs at which an approximation is not exact."""
         return note.where if free_symbols(note.where) <= {*self._domain.symbols} else True
 
     def _may_refuse(self, path: Path) -> tuple[tuple[int, Formula], ...]:
-        """From which node on more may be required than torch does, and at which sizes: shapes after it may
-        come from it, through Python as well as through the program.
+        """Returns the nodes after which more may be required than torch does, each with the sizes concerned.
+
+        Later shapes may depend on such a node, through Python as well as through the program.
         """
         return tuple((note.node, self._where(note)) for note in path.notes if note.may_refuse)
 
@@ -354,8 +369,8 @@ class _Reading:
             walk.assume(formula)
 
     def _needs(self, walk: _Walk, requirement: Requirement) -> Formula:
-        """What a requirement on sizes that data decide asks of the inputs; what depends on the data
-        is undecided.
+        """Returns the condition on the inputs that a requirement on sizes that data decide imposes. Regions
+        where the data matter are recorded as undecided.
 
         Some data u fail where `exists u: known(u) and premise and not formula`; all do where no u is left.
         With a branch on data before it, other data may take another path.
@@ -373,8 +388,10 @@ class _Reading:
         return needs
 
     def _settle(self, system: System) -> None:
-        """Sizes at which something fails for some data are refused, if something fails for all other data as
-        well. Else it depends on what fails what they are.
+        """Decides the regions where a requirement fails for some data.
+
+        Their sizes are refused if a requirement fails for all other data as well. Otherwise the kind of each
+        undecided requirement determines how its sizes are treated.
         """
         if not self._undecided:
             return
@@ -395,7 +412,7 @@ class _Reading:
         self.requirements.sort(key=lambda r: (r.path, r.constraint is None, r.node))
 
     def _fails_always(self, region: Formula, runs: Mapping[Formula, frozenset[Formula]]) -> bool:
-        """Whether no data get through the program at any of these sizes."""
+        """Returns whether no data get through the program at any of these sizes."""
         contrary = frozenset(map(negate, conjuncts(region)))
         given = (*self._domain.assumptions, region)
         return all(
@@ -404,9 +421,8 @@ class _Reading:
         )
 
     def _runs(self, path: Path) -> tuple[Formula, ...]:
-        """The sizes that take the path to its end with some data, and perhaps more; none where it raises.
-
-        Of branches on data any way will do.
+        """Returns sizes, at least all those, that follow the path to its end with some data; none where it
+        raises. For branches on data any outcome counts.
         """
         doubtful = min((node for node, _ in self._may_refuse(path)), default=_ALL)
         if path.end.how == "raised" and doubtful == _ALL:
@@ -419,8 +435,8 @@ class _Reading:
         return (_premise(c for c in path.conditions if not _speaks_of(c, names)) if found is None else found,)
 
     def _by_data(self, path: Path) -> bool:
-        """Whether the data alone make the path raise: after some branch on data whatever comes raises, and
-        the other side of it does not, or was not looked at.
+        """Returns whether the data alone make the path raise: after some branch on data every continuation
+        raises, and the other side of it does not, or was not examined.
         """
         decisions = _decisions(path)
         return any(
@@ -431,7 +447,7 @@ class _Reading:
         )
 
     def _raises(self, first: tuple[tuple[Formula | None, bool], ...]) -> bool:
-        """Whether all paths that begin so raise, and there are any."""
+        """Returns whether paths with this beginning exist and all of them raise."""
         ends = [raised for way, raised in self._ways if way[: len(first)] == first]
         return bool(ends) and all(ends)
 
@@ -464,8 +480,10 @@ _ALL = 1 << 62
 
 
 class _Undecided(NamedTuple):
-    """Sizes at which a requirement fails for some data, and what they are if it does not for all: `open`;
-    `refused`, though not certainly; or accepted, and what the data alone decide is `remarked`.
+    """Sizes at which a requirement fails for some data, and their treatment unless it fails for all data.
+
+    They are `open`; `refused`, though not certainly; or accepted, while the failure that only data decide is
+    `remarked`.
     """
 
     region: Formula
@@ -475,17 +493,17 @@ class _Undecided(NamedTuple):
 
 @dataclass(slots=True)
 class _Walk:
-    """Where a path has got to: what is known of the sizes that are still on it."""
+    """A position on a path, with the knowledge about the sizes that get there."""
 
     index: int
     path: Path
     known: Known
-    """The domain, the branches taken and the requirements so far, as far as they speak of inputs alone."""
+    """The domain, the branches taken and the requirements so far, where they mention inputs only."""
     may_refuse: tuple[tuple[int, Formula], ...]
-    """Nodes from which on more may be required than torch does, each with the sizes at which that may be."""
+    """Nodes after which more may be required than torch does, each with the sizes concerned."""
     premise: Formula = True
     reached: Formula = True
-    """The premise without what it says of sizes that data decide."""
+    """The premise without its conditions on sizes that data decide."""
     forked: bool = False
     """Whether the data have decided a branch."""
     unbacked: dict[str, Formula] = field(default_factory=dict)
@@ -495,7 +513,10 @@ class _Walk:
         self.unbacked = dict(self.path.unbacked)
 
     def enter(self, condition: Condition) -> None:
-        """A branch. What was forced follows from the rest, or from nothing that need be true."""
+        """Adds a branch decision.
+
+        A forced one follows from the rest, or rests on something that need not be true.
+        """
         self.forked |= condition.formula is None and not condition.forced
         if condition.formula is None or condition.forced:
             return
@@ -508,7 +529,7 @@ class _Walk:
             self._said_of_data.append(taken)
 
     def assume(self, formula: Formula) -> None:
-        """A requirement holds of what goes on, unless nothing would."""
+        """Adds a requirement, which holds from here on, unless no sizes would remain."""
         if not self.unbacked.keys().isdisjoint(free_symbols(formula)):
             self._said_of_data.append(formula)
             return
@@ -518,13 +539,13 @@ class _Walk:
             self.known = trial
 
     def with_data(self) -> Known:
-        """What is known, of sizes that data decide as well."""
+        """Returns the knowledge about sizes, those that data decide included."""
         known = self.known.copy()
         known.learn(*self.unbacked.values(), *self._said_of_data)
         return known
 
     def doubt(self, node: int) -> Formula:
-        """The sizes at which what is required at a node may be more than torch requires."""
+        """Returns the sizes at which the requirement of a node may be stronger than torch's."""
         return any_of(where for first, where in self.may_refuse if first <= node)
 
     def guard(self, formula: Formula) -> Formula:
@@ -540,7 +561,7 @@ def _premise(conditions: Iterable[Condition]) -> Formula:
 
 
 def _decisions(path: Path) -> tuple[tuple[Formula | None, bool], ...]:
-    """The branches at which another path parts from this one; None stands for a branch on data."""
+    """Returns the branch decisions at which another path leaves this one; None is a branch on data."""
     return tuple((c.formula, c.taken) for c in path.conditions if not c.forced)
 
 
@@ -549,7 +570,7 @@ def _speaks_of(condition: Condition, names: Sequence[str]) -> bool:
 
 
 def _on_data_sizes(path: Path) -> bool:
-    """Does the path's premise speak of sizes that data decide?"""
+    """Returns whether the path's premise mentions sizes that data decide."""
     return not {n for n, _ in path.unbacked}.isdisjoint(free_symbols(_premise(path.conditions)))
 
 
@@ -558,20 +579,20 @@ def _origin(path: Path, node: int) -> Origin:
 
 
 def _possible(values: dict[str, int] | None) -> dict[str, int] | None:
-    """An assignment, where there are rows that are as it says, and none of them is long."""
+    """Returns the assignment, if rows exist that agree with it and none of them is long; else None."""
     long = values and any(n > LONG for name, n in values.items() if is_rank(name))
     return values if values and not long and is_possible(values) else None
 
 
 def _unsure(requirement: Requirement) -> Open:
-    """The sizes that a requirement refuses, though not certainly."""
+    """Returns the sizes that a requirement refuses, though not certainly."""
     whose = "only some data are asked" if requirement.some_data else "an approximation may ask too much"
     region = negate(requirement.needs)
     return Open(region, f"{whose}: {requirement.reason}", requirement.origin, requirement.path)
 
 
 class _Deciding:
-    """From requirements to a decision."""
+    """Computes a decision from requirements."""
 
     def __init__(self, domain: Domain, judge: Judge, reading: _Reading) -> None:
         self.domain = domain
@@ -610,8 +631,10 @@ class _Deciding:
     def _certain(
         self, needs: Sequence[Formula], reasons: Sequence[Open], doubts: Sequence[Open]
     ) -> dict[str, int] | None:
-        """Accepted sizes: that the known requirements hold of some does not make these accepted. Where an
-        approximation leaves none that are certain, sizes that may well be.
+        """Returns accepted sizes. Sizes that meet the known requirements need not be accepted: they must also
+        lie outside open regions.
+
+        Where an approximation leaves no certain ones, sizes that are probably accepted are returned.
         """
         for regions in ((*reasons, *doubts), reasons):
             closed = [negate(r.region) for r in regions]
@@ -620,7 +643,7 @@ class _Deciding:
         return None
 
     def _short(self, needs: Sequence[Formula], inside: dict[str, int]) -> dict[str, int]:
-        """Sizes that meet the requirements, as these do, with rows of few dims, where there are rows."""
+        """Returns sizes that meet the requirements, as these do, with rows of few dims if there are rows."""
         ranks = [rank(name) for name in self.domain.rows]
         for most in (2, 3, 4) if ranks else ():
             if all(inside[str(long)] <= most for long in ranks):
@@ -631,8 +654,8 @@ class _Deciding:
         return inside
 
     def _outside(self) -> tuple[dict[str, int] | None, bool, list[Requirement]]:
-        """Sizes in the domain that a requirement refuses, and whether it certainly does; and the requirements
-        of which it is not known.
+        """Returns sizes in the domain that a requirement refuses, whether it certainly does, and the
+        undecided requirements.
         """
         undecided = []
         certain = [(r, r.surely.needs) for r in self.residual if r.doubt is not True]
@@ -646,7 +669,7 @@ class _Deciding:
         return None, False, undecided
 
     def _reachable(self, needs: Sequence[Formula], regions: Iterable[Open]) -> Iterator[Open]:
-        """Regions in which sizes are left."""
+        """Yields the regions that are not proved to be empty."""
         for region in regions:
             if self.judge.satisfiable((*self.assumptions, *needs, region.region)) != "unsat":
                 yield region
@@ -654,7 +677,7 @@ class _Deciding:
     def _polished(
         self, inside: dict[str, int], reasons: Sequence[Open], doubts: Sequence[Open]
     ) -> dict[str, int]:
-        """Sizes that people would try, within the regions in which these lie."""
+        """Returns sizes that people would try, within the regions in which these lie."""
         closed = [negate(r.region) for r in (*reasons, *doubts)]
         also = [f for f in closed if examples.satisfies((f,), inside)]
         formulas = (*self.assumptions, *(r.needs for r in self.residual), *also)
@@ -662,14 +685,15 @@ class _Deciding:
         return _possible(found) or inside
 
     def _near(self, inside: Mapping[str, int]) -> dict[str, int] | None:
-        """Refused sizes that differ from the accepted ones in one symbol."""
+        """Returns refused sizes that differ from the accepted ones in one symbol."""
         refused = negate(all_of(r.needs for r in self.residual))
         known = self.judge.known(self.assumptions)
         return _possible(examples.neighbour(inside, self.assumptions, refused, known, self.domain.symbols))
 
     def _refuted(self) -> Decision:
-        """No sizes are left. What requirements are not certain of does not count for that, nor what some data
-        meet.
+        """Returns the decision where no sizes are left.
+
+        Parts of requirements that are not certain do not count, nor requirements that some data meet.
         """
         surely = [r.surely for r in self.residual if r.doubt is not True and not r.by_data]
         cores = self._cores(surely)
@@ -688,7 +712,7 @@ class _Deciding:
         return self._decision("unknown", (Open(True, reason, origin),), cores=suspects, outside=witness)
 
     def _cores(self, requirements: list[Requirement]) -> tuple[Core, ...]:
-        """Disjoint minimal cores: those of one requirement first, then what the rest contradicts."""
+        """Returns disjoint minimal cores: first those of one requirement, then those among the others."""
         found: list[Core] = []
         left: list[Requirement] = []
         for requirement in requirements:
@@ -722,8 +746,10 @@ class _Deciding:
         left: bool = False,
         open_: Sequence[Open] = (),
     ) -> Decision:
-        """`left`: there are sizes, as far as is known, that all requirements accept. Those in regions that
-        are `open_` are not certainly accepted.
+        """Builds a decision.
+
+        `left` means that, as far as is known, all requirements accept some sizes. Those in regions that are
+        `open_` are not certainly accepted.
         """
         exact = not open_ and all(r.doubt is False for r in self.residual)
         exact |= verdict == "refuted"
@@ -750,7 +776,9 @@ class _Deciding:
         )
 
     def _in_words(self, needs: Sequence[Formula], exact: bool | None) -> tuple[Formula, refine.Summary]:
-        """What the needs are together in few words, with facts if `exact` says whether these are."""
+        """Returns the conjunction of the needs as a short formula, with facts if `exact` is not None: it says
+        whether they are exact.
+        """
         try:
             accepted = refine.simplify(self.judge, self.domain, needs)
             if exact is None:

@@ -1,8 +1,9 @@
-"""Why sizes conflict: the sizes that a requirement speaks of, followed back to where each comes from; and
-which lines impose a condition.
+"""Explains conflicts between sizes: follows the sizes that a requirement mentions back to their sources, and
+finds the lines that impose a condition.
 
 A size flows from operand to result where the rule says so: the rule is applied again with a fresh symbol in
-place of the operand's size, and whatever changes depends on it. So nothing has to be known of operators here.
+place of the operand's size, and every size that changes depends on it. So this module needs no knowledge
+about operators.
 """
 
 from __future__ import annotations
@@ -29,12 +30,14 @@ Place: TypeAlias = "tuple[int, int]"
 """A size of a path's values: the id of the value, and the axis."""
 
 MAX_CALLS: Final = 200
-"""How many calls are followed back."""
+"""At most this many calls are followed back."""
 SHORT: Final = 6
-"""How many steps the short chain has at most."""
+"""The short chain has at most this many steps."""
 MAX_PARTS: Final = 8
 MAX_REQUIREMENTS: Final = 32
-"""Parts of a condition that are traced to their lines, and requirements among which they are looked for."""
+"""The largest number of parts of a condition that are traced to their lines, and of requirements searched for
+each.
+"""
 _PROBE: Final = "size_in_question__"
 
 
@@ -43,18 +46,19 @@ class Step:
     """A value on the way to a conflict."""
 
     value: int
-    """Its id in the program."""
+    """The id of the value in the program."""
     node: int | None
-    """The call that gave it; None for an input or a parameter."""
+    """The call that returned the value; None for an input or a parameter."""
     axes: tuple[int, ...]
     """The axes whose sizes matter."""
     passed: bool
-    """Is it left out of the short chain: does it hand the sizes on as they are, or is there no room for it?
+    """Whether the short chain leaves the step out, because it passes the sizes on unchanged or for lack of
+    room.
     """
 
 
 class Flow:
-    """Which sizes of a path's values depend on which, found as it is asked for."""
+    """The dependencies between the sizes of a path's values, computed on demand."""
 
     def __init__(self, path: Path, rules: Rules, domain: Domain) -> None:
         self.path, self.rules = path, rules
@@ -65,8 +69,7 @@ class Flow:
         self._effects: dict[int, dict[Place, set[Place]]] = {}
 
     def chain(self, requirements: Iterable[Requirement]) -> tuple[Step, ...]:
-        """The steps that lead to the requirements, in the order of the program: inputs and parameters first.
-        """
+        """Returns the steps that lead to the requirements, in program order: inputs and parameters first."""
         import networkx as nx  # which takes a while to import, and most checks find nothing
 
         graph: nx.DiGraph[Any] = nx.DiGraph()
@@ -93,7 +96,8 @@ class Flow:
         )
 
     def _follow(self, graph: nx.DiGraph[Any], todo: list[Place]) -> None:
-        """Adds all that the sizes depend on, with an edge from the source to what it flows into."""
+        """Adds all sizes that these depend on, with an edge from each source to the size that it flows into.
+        """
         graph.add_nodes_from(todo)
         while todo:
             place = todo.pop()
@@ -107,7 +111,8 @@ class Flow:
                     graph.add_edge(source, place)
 
     def _is_made(self, graph: nx.DiGraph[Any], place: Place) -> bool:
-        """Does the size come about here, or move to another axis?"""
+        """Returns whether the call computes the size or moves it to another axis, rather than passing it on.
+        """
         size, axis, rank = self._size(place), place[1], self._rank(place[0])
         for source in graph.predecessors(place):
             same_axis = source[1] == axis or self._rank(source[0]) - source[1] == rank - axis
@@ -116,7 +121,7 @@ class Flow:
         return True
 
     def _nearest(self, graph: nx.DiGraph[Any], concerned: Mapping[Place, None]) -> set[int]:
-        """The values on a shortest way from where it comes from to each of the sizes that are concerned."""
+        """Returns the values on a shortest path from its source to each of the sizes concerned."""
         import networkx as nx
 
         kept: set[int] = set()
@@ -147,7 +152,8 @@ class Flow:
                 yield id, axis
 
     def _concerned(self, constraint: Constraint) -> list[Place]:
-        """The operands' sizes that the requirement speaks of; all of them where it is not about sizes."""
+        """Returns the operands' sizes that the requirement mentions; all of them where it is not about sizes.
+        """
         index = constraint.node
         _, plain = self._again(index, None)
         wanted = {c.formula for c in plain if c.reason == constraint.reason} | {constraint.formula}
@@ -155,7 +161,9 @@ class Flow:
         return found or [*self._operands(index)]
 
     def _declared(self, formula: Formula) -> list[Place]:
-        """The sizes of inputs that a formula speaks of: what a program asks itself comes by no call."""
+        """Returns the sizes of inputs that a formula mentions, since a check by the program itself is no
+        call.
+        """
         names = free_symbols(formula)
         return [
             (given.id, axis)
@@ -166,13 +174,13 @@ class Flow:
         ]
 
     def _requires(self, index: int, place: Place) -> Iterator[Formula]:
-        """What the call requires of a size, with the size as it is put in."""
+        """Yields the requirements of the call on a size, with the actual size put in."""
         for constraint in self._again(index, place)[1]:
             if _PROBE in free_symbols(constraint.formula):
                 yield rewrite(constraint.formula, {_PROBE: self._size(place)})
 
     def _effect(self, index: int) -> dict[Place, set[Place]]:
-        """To each size of the operands, the sizes of the results that depend on it."""
+        """Returns, for each size of the operands, the sizes of the results that depend on it."""
         if index not in self._effects:
             results = self._nodes[index].results
             plain = self._results(index, None)
@@ -191,7 +199,7 @@ class Flow:
         return self._again(index, place)[0]
 
     def _again(self, index: int, place: Place | None) -> tuple[list[Value], list[Constraint]]:
-        """The results and requirements of a call, made again with the probe for one of its sizes."""
+        """Returns the results and requirements of a call, repeated with the probe for one of its sizes."""
         node = self._nodes[index]
         positional: list[Any] = []
         named: dict[str, Any] = {}
@@ -221,7 +229,7 @@ class Flow:
 
 
 def _differences(before: Value, after: Value) -> Iterator[int]:
-    """The axes at which two results differ."""
+    """Yields the axes at which two results differ."""
     if isinstance(before, Tensor) and isinstance(after, Tensor) and before.rank == after.rank:
         for axis, (one, other) in enumerate(zip(before.shape, after.shape, strict=True)):
             if one != other:
@@ -229,7 +237,7 @@ def _differences(before: Value, after: Value) -> Iterator[int]:
 
 
 def shape_of(path: Path, step: Step) -> str:
-    """The value of a step with its sizes."""
+    """Returns the text of a step's value with its sizes."""
     return ", ".join(map(str, tensors(path.values[step.value])))
 
 
@@ -238,21 +246,21 @@ def shape_of(path: Path, step: Step) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Imposed:
-    """A part of the accepted set, and the requirements that impose it: no fewer of them do."""
+    """A part of the accepted set, and a minimal set of requirements that impose it."""
 
     condition: Formula
     requirements: tuple[Requirement, ...]
     refused: Mapping[str, int] | None
-    """Sizes that meet every other part and not this one, where there are any."""
+    """Sizes that satisfy every other part but not this one; None where there are none."""
 
 
 def imposed(
     judge: Judge, domain: Domain, accepted: Formula, residual: Sequence[Requirement]
 ) -> Iterator[Imposed]:
-    """Each part of the condition with the requirements that it follows from, where there are not very many.
+    """Yields each part of the condition with the requirements that imply it, where there are not very many.
 
     A part p follows from requirements R where domain, R and not p contradict each other; a minimal core of
-    these holds just the requirements that are needed.
+    these contains exactly the requirements that are needed.
     """
     by_needs = {r.needs: r for r in reversed(residual)}
     parts = [*conjuncts(accepted)]

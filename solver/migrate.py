@@ -1,4 +1,4 @@
-"""Gradual questions to a constraint system: its solutions one by one, how many, and what they share.
+"""Gradual questions to a constraint system: its solutions one by one, their number, and their common type.
 
 A solution gives every size of the inputs, and so every value of the program, a number: a static migration of
 the program. Since nothing can be added to a type without Dyn, the static migrations are the maximal ones.
@@ -24,14 +24,14 @@ from .tactics.judge import Judge, components
 from .theory.periodic import solutions as periodic
 
 MANY = 10_000
-"""Solutions that are counted one by one, at most."""
+"""At most this many solutions are counted one by one."""
 
 
 class Solutions:
-    """The assignments to the symbols that satisfy formulas, in a stable order, each when it is asked for.
+    """The assignments to the symbols that satisfy formulas, in a stable order, computed on demand.
 
     They come by their sum, those of one sum in lexicographic order: from small to large, and each of them
-    after finitely many. `complete` is False where the solver could not tell whether there are more.
+    after finitely many. `complete` is False where the solver could not decide whether there are more.
     """
 
     def __init__(self, judge: Judge, names: Sequence[str], formulas: Sequence[Formula]) -> None:
@@ -50,7 +50,8 @@ class Solutions:
             least = self._least(sum_of, (ge(sum_of, least + 1),))
 
     def _of(self, given: tuple[Formula, ...], chosen: dict[str, int]) -> Iterator[dict[str, int]]:
-        """The solutions in lexicographic order: for each value of the next symbol those of the rest."""
+        """Yields the solutions in lexicographic order: for each value of the next symbol those of the rest.
+        """
         if len(chosen) == len(self.names):
             yield chosen
             return
@@ -61,7 +62,9 @@ class Solutions:
             value = self._least(sym(name), (*given, ge(sym(name), value + 1)))
 
     def _least(self, term: Term, given: tuple[Formula, ...]) -> int | None:
-        """The least value of a term, by bisection between what is known of it and what examples show."""
+        """Returns the least value of a term, by bisection between its known bounds and the values of
+        examples.
+        """
         if not self._some(given):
             return None
         best = self._value(term)
@@ -92,7 +95,7 @@ class Solutions:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many solutions there are: `number` of them, at least so many where it is not `exact`."""
+    """The number of solutions, or a lower bound of it where it is not `exact`."""
 
     number: int | float
     exact: bool = True
@@ -104,7 +107,10 @@ class Count:
 
 
 def count(judge: Judge, names: Sequence[str], formulas: Sequence[Formula], limit: int = MANY) -> Count:
-    """How many assignments satisfy the formulas. Parts that share no symbol are counted on their own."""
+    """Returns how many assignments satisfy the formulas.
+
+    Parts that share no symbol are counted separately.
+    """
     if judge.satisfiable(formulas, names) != "sat":
         return Count(0, judge.satisfiable(formulas, names) == "unsat")
     result = Count(1)
@@ -133,7 +139,7 @@ def _count(judge: Judge, names: tuple[str, ...], part: tuple[Formula, ...], limi
 
 
 def constant(judge: Judge, formulas: Sequence[Formula], dim: Dim) -> int | None:
-    """The one value that a dim has where the formulas, which hold together, hold; None if it has several."""
+    """Returns the value of a dim if the formulas, which are satisfiable, allow just one; else None."""
     if isinstance(dim, int):
         return dim
     if judge.satisfiable(formulas, sorted(symbols(dim))) != "sat":
@@ -143,9 +149,9 @@ def constant(judge: Judge, formulas: Sequence[Formula], dim: Dim) -> int | None:
 
 
 def shared(judge: Judge, formulas: Sequence[Formula], type: Type, known: dict[Dim, DimType]) -> Type:
-    """The most precise type that a value has in all solutions: sizes that differ among them are Dyn.
+    """Returns the most precise type that a value has in all solutions: sizes that differ among them are Dyn.
 
-    `known` remembers the sizes that were asked for.
+    `known` caches the sizes.
     """
 
     def size(dim: Dim) -> DimType:
@@ -159,15 +165,15 @@ def shared(judge: Judge, formulas: Sequence[Formula], type: Type, known: dict[Di
 
 
 def most_ranks(judge: Judge, domain: Domain, formulas: Sequence[Formula]) -> list[int | None]:
-    """The largest rank of each row where the formulas hold; None where there is none."""
+    """Returns the largest rank of each row where the formulas hold; None for a row without a bound."""
     return [fact(judge, formulas, rank(row)).max for row in domain.rows]
 
 
 def spelt(judge: Judge, formulas: Sequence[Formula], domain: Domain, value: Value) -> Type:
-    """The type of a value where the formulas hold, the rows in it spelt out as far as they are known.
+    """Returns the type of a value where the formulas hold, with its rows expanded as far as they are known.
 
-    A row whose rank is the same in all solutions has that many dims; of another as many are told, from the
-    end first, as it has in each solution.
+    A row whose rank is the same in all solutions has that many dims. Of any other row, those dims are given,
+    the last ones first, that it has in every solution.
     """
     if isinstance(value, tuple):
         return Several(tuple(spelt(judge, formulas, domain, part) for part in value))
@@ -191,7 +197,7 @@ def spelt(judge: Judge, formulas: Sequence[Formula], domain: Domain, value: Valu
 
 
 def _dim(domain: Domain, row: Row, index: int, number: int | None) -> DimType:
-    """A dim of a row, counted from its start or its end; Dyn where it has no name."""
+    """Returns a dim of a row, counted from its start or its end; Dyn where no symbol denotes it."""
     if len(row) > 1:
         return Dyn
     (part,) = row
@@ -204,7 +210,9 @@ def _dim(domain: Domain, row: Row, index: int, number: int | None) -> DimType:
 
 
 def replacements(facts: Mapping[str, Fact]) -> dict[str, Dim]:
-    """From what is known of symbols: those that have one value, and those that equal a term over others."""
+    """Returns the symbols that facts determine: those that have one value, and those that equal a term over
+    others.
+    """
     fixed: dict[str, Dim] = {name: known.remainder for name, known in facts.items() if known.divisor == 0}
     equal = {name: known.equals for name, known in facts.items() if known.equals is not None}
     return fixed | {name: substitute(term, fixed) for name, term in equal.items() if name not in fixed}

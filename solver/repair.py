@@ -1,9 +1,10 @@
-"""Which numbers make a program right: its literals are soft, and as few of them change as can, by as little.
+"""Finds numbers that make a program right: its literals may change, as few of them and by as little as
+possible.
 
-A program with a symbol in the place of a literal asks something of the sizes of its inputs and of the symbol.
-Wanted is a value of the symbol for which all inputs are accepted: exists k, for all s: needs(k, s). It is
-found by examples that refute it: a value that suits the examples so far is put to the solver, which proves it
-or finds sizes that it does not suit, one more example. So what comes out is proved.
+With a symbol in place of a literal, the program's requirements concern the sizes of its inputs and the
+symbol. The goal is a value of the symbol for which all inputs are accepted: exists k, for all s: needs(k, s).
+It is found by examples that refute it: a value that suits the examples so far is put to the solver, which
+proves it or finds sizes that it does not suit, one more example. So every result is proved.
 """
 
 from __future__ import annotations
@@ -17,15 +18,16 @@ from ..constraints.terms.formula import Formula, all_of, any_of, ne, negate, rew
 from .tactics.judge import Judge
 
 ROUNDS: Final = 24
-"""How many values are put to the solver."""
+"""At most this many values are put to the solver."""
 
 
 def fillings(
     needs: Sequence[Formula], domain: Domain, holes: Mapping[str, int], judge: Judge
 ) -> Iterator[dict[str, int]]:
-    """Values of the holes for which every input of the domain meets all needs, the smallest change first.
+    """Yields values of the holes for which every input of the domain meets all needs, the smallest change
+    first.
 
-    `holes` has the symbols with the values that they have in the program; `domain` speaks of inputs alone.
+    `holes` maps the symbols to their values in the program; `domain` is about inputs alone.
     """
     from .backends.z3_backend import nearest
 

@@ -1,14 +1,14 @@
-"""What another solver is asked before a verdict is told to be agreed.
+"""The questions for another solver, whose answers decide whether a verdict is reported as agreed.
 
-The questions are made of the system alone: each requirement as its rule has said it, under the branches
-before it, whatever the fast path has made of it. Let D be the declared inputs, A the condition that the
+The questions are made of the system alone: each requirement as its rule stated it, under the branches before
+it, without the simplifications of the fast path. Let D be the declared inputs, A the condition that the
 report prints and R what all paths require. Then the verdict and the condition are right if
 
-- each branch that was taken to have one outcome has that outcome for all of D that comes so far,
-- the paths together take all of D,
+- each branch that was assumed to have one outcome has that outcome for all of D that reaches it,
+- the paths together cover all of D,
 - D and A imply R (`proved`, where A is true, and `refined`),
 - D and R imply A (`refined`),
-- D contradicts the requirements of a core, each of which R implies (`refuted`),
+- D contradicts the requirements of a core, and R implies each of them (`refuted`),
 - the examples are in D, inside and outside of A.
 
 What holds along a path is a chain: `first and (second or (third and ...))`, as deep as the path is long.
@@ -47,13 +47,15 @@ Link: TypeAlias = tuple[Literal["and", "or"], Formula]
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """`links` from left to right: `and` the formula with all that follows, or `or` it; `last` ends them."""
+    """A nested formula: `links`, from left to right, are joined by `and` or `or` with everything after them,
+    and `last` is the innermost part.
+    """
 
     links: tuple[Link, ...]
     last: bool
 
     def holds(self, values: Mapping[str, int]) -> bool:
-        """Whether it is true of these values."""
+        """Returns whether the chain is true for these values."""
         for how, formula in self.links:
             true = holds(formula, values)
             if true == (how == "or"):
@@ -63,29 +65,30 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Formulas and chains that have to be satisfiable, or must not be, if the verdict is right."""
+    """Formulas and chains that must be satisfiable, or unsatisfiable, if the verdict is right."""
 
     claim: str
-    """What follows from the answer that is expected."""
+    """The conclusion that the expected answer supports."""
     expected: Literal["sat", "unsat"]
     formulas: tuple[Formula, ...]
     chains: tuple[Chain, ...] = ()
     parts: Callable[[], Iterable[Question]] = tuple
-    """Questions that have the expected answer together, where it is not found as a whole."""
+    """Questions whose expected answers together imply that of this one, for when it is not found as a whole.
+    """
     enough: tuple[Formula, ...] | None = None
-    """Formulas that follow from what is asked, and are likely to be as contradictory."""
+    """Formulas that follow from the question, and are likely to be contradictory if it is."""
     linear: bool = False
-    """Whether comparisons that multiply symbols, or divide by them, may be true or false as they like."""
+    """Whether comparisons that multiply symbols, or divide by them, are left free to be true or false."""
 
     @property
     def names(self) -> list[str]:
-        """The symbols that it speaks of."""
+        """Returns the symbols that the question mentions."""
         formulas = [*self.formulas, *(formula for chain in self.chains for _, formula in chain.links)]
         return sorted(frozenset[str]().union(*map(free_symbols, formulas)))
 
     @property
     def relaxed(self) -> tuple[Question, ...]:
-        """The question with less to go by, the easiest first: where one of these is unsatisfiable, so is the
+        """Returns weaker versions of the question, the easiest first: if one is unsatisfiable, so is the
         question.
         """
         if self.expected == "sat":
@@ -96,11 +99,13 @@ class Question:
 
     @property
     def is_linear(self) -> bool:
-        """Whether no symbols are multiplied in it, and none are divided by."""
+        """Returns whether the question multiplies no symbols and divides by none."""
         return all(map(is_linear, (*self.formulas, *(f for chain in self.chains for _, f in chain.links))))
 
     def holds(self, values: Mapping[str, int]) -> bool:
-        """Whether these values satisfy all that is asked, by Python's arithmetic, and are those of rows."""
+        """Returns whether these values satisfy the question, by Python's arithmetic, and are possible for
+        rows.
+        """
         try:
             true = all(holds(f, values) for f in self.formulas) and all(c.holds(values) for c in self.chains)
         except ZeroDivisionError:
@@ -110,7 +115,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """All that is asked, and why that is not everything on which the verdict rests, if it is not."""
+    """All questions, and the reason, if any, why the verdict rests on more than their answers."""
 
     asked: tuple[Question, ...]
     uncovered: str = ""
@@ -125,7 +130,9 @@ def questions(
     inside: Mapping[str, int] | None,
     outside: Mapping[str, int] | None,
 ) -> Questions:
-    """What has to be so if this verdict on a system is right, and the accepted set is as it says."""
+    """Returns the questions whose expected answers show that this verdict on a system, and its accepted set,
+    are right.
+    """
     declared = system.domain.assumptions
     asked = [*_branches(system), *_cover(system, accepted)]
     uncovered = _uncovered(system, verdict)
@@ -143,7 +150,7 @@ def questions(
 
 
 def is_linear(formula: Formula) -> bool:
-    """Whether no symbols are multiplied in it, and none are divided by."""
+    """Returns whether the formula multiplies no symbols and divides by none."""
     match formula:
         case And(parts) | Or(parts):
             return all(map(is_linear, parts))
@@ -171,7 +178,7 @@ def _is_linear_apply(atom: Apply) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A branch of a path or a requirement, in the order in which the program comes to them."""
+    """A branch of a path or a requirement, in program order."""
 
     kind: Kind
     formula: Formula
@@ -181,7 +188,10 @@ class Step:
 
 
 def _steps(path: Path) -> Iterator[Step]:
-    """The path from its start. What is known of sizes that data decide is known from the start."""
+    """Yields the steps of a path from its start.
+
+    Conditions on sizes that data decide are known from the start.
+    """
     for name, known in path.unbacked:
         yield Step("taken", known, f"what is known of {name}", Origin())
     conditions = [*sorted((c for c in path.conditions if c.formula is not None), key=lambda c: c.after)]
@@ -209,7 +219,7 @@ def _premise(steps: Sequence[Step]) -> tuple[Formula, ...]:
 
 
 def _branches(system: System) -> Iterator[Question]:
-    """Of each path: what was forced follows from the domain and all that comes before it."""
+    """Yields a question for each forced branch of each path: the domain and all steps before imply it."""
     declared = system.domain.assumptions
     for path in system.paths:
         steps = [*_steps(path)]
@@ -229,17 +239,17 @@ def _each_branch(declared: tuple[Formula, ...], steps: Sequence[Step]) -> Iterat
 
 
 def _given(step: Step) -> Link:
-    """What follows is asked where the step's formula holds."""
+    """Returns the link that asks for the rest where the step's formula holds."""
     return "and", step.formula
 
 
 def _unless(step: Step) -> Link:
-    """What is asked is so where the step's formula does not hold, whatever follows."""
+    """Returns the link that makes the rest true where the step's formula does not hold."""
     return "or", negate(step.formula)
 
 
 def _cover(system: System, accepted: Formula) -> Iterator[Question]:
-    """The paths take all of the domain; of what was not looked at nothing is accepted."""
+    """Yields the question whether the paths cover the domain; sizes that no path covers are not accepted."""
     missed = []
     for path in system.paths:
         premise = all_of(_premise([s for s in _steps(path) if s.reason == "a branch"]))
@@ -251,8 +261,8 @@ def _cover(system: System, accepted: Formula) -> Iterator[Question]:
 
 
 def _sufficient(system: System, accepted: Formula) -> Iterator[Question]:
-    """Of each path: what is accepted meets all that is required, and nothing accepted ends in a raise, or
-    where not all is known.
+    """Yields questions for each path: accepted sizes meet all its requirements, and none of them ends in a
+    raise, or where knowledge is missing.
     """
     given = (*system.domain.assumptions, accepted)
     for path in system.paths:
@@ -277,7 +287,10 @@ def _each_requirement(
 
 
 def _necessary(system: System, accepted: Formula, residual: Sequence[Requirement]) -> Question:
-    """What meets all requirements of all paths is accepted. As a rule the residual ones are enough."""
+    """Returns the question whether all sizes that meet the requirements of all paths are accepted.
+
+    Usually the residual requirements suffice.
+    """
     chains = []
     for path in system.paths:
         steps = [s for s in _steps(path) if s.kind != "forced"]
@@ -298,7 +311,8 @@ def _necessary(system: System, accepted: Formula, residual: Sequence[Requirement
 
 
 def _contradiction(system: System, core: Core) -> Iterator[Question]:
-    """No declared input meets the requirements of a core, each of which a path has."""
+    """Yields the questions whether a core's requirements contradict each other, and whether paths have them.
+    """
     declared = system.domain.assumptions
     needs = tuple(requirement.needs for requirement in core.requirements)
     yield Question("the requirements of a core contradict each other", "unsat", (*declared, *needs))
@@ -309,7 +323,8 @@ def _contradiction(system: System, core: Core) -> Iterator[Question]:
 
 
 def _stated(system: System, requirements: Sequence[Requirement]) -> list[Formula]:
-    """What the paths themselves say of requirements; true of one that its path does not have."""
+    """Returns the requirements as the paths themselves state them; True for one that its path does not have.
+    """
     found: dict[tuple[int, int], Formula] = {}
     for index in {requirement.path for requirement in requirements}:
         path, premise = system.paths[index], list[Formula]()
@@ -329,7 +344,7 @@ _ON_DATA: Final = "sizes that the data decide"
 
 
 def _uncovered(system: System, verdict: str) -> str:
-    """Why the questions do not say all on which a verdict rests; empty where they do."""
+    """Returns the reason why a verdict rests on more than the questions; empty where it does not."""
     if verdict != "refuted" and _raises_on_data(system):
         return "errors that the data decide"
     if verdict != "proved" and any(path.unbacked for path in system.paths):
@@ -340,7 +355,7 @@ def _uncovered(system: System, verdict: str) -> str:
 
 
 def _raises_on_data(system: System) -> bool:
-    """Whether the data may have to do with where a path raises."""
+    """Returns whether the data may influence where a path raises."""
     return any(
         path.end.how == "raised" and (path.on_data or not _is_on_inputs(path)) for path in system.paths
     )

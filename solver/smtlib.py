@@ -2,10 +2,10 @@
 
 The SMT-LIB file asks two questions: is a declared input accepted, is a declared input refused? The answers
 are the verdict: `sat unsat` is proved, `sat sat` refined, `unsat sat` refuted. Nothing in it comes from our
-own solver: each requirement stands there as its rule has said it, under the branches before it.
+own solver: it contains each requirement as its rule stated it, under the branches before it.
 
-SMT-LIB's `div` and `mod` have a remainder that is never negative. For a divisor k > 0 that is Python's
-⌊p/k⌋; for k < 0, ⌊p/k⌋ = ⌊(-p)/(-k)⌋.
+SMT-LIB's `div` and `mod` have a remainder that is never negative. For a divisor k > 0 that is Python's ⌊p/k⌋;
+for k < 0, ⌊p/k⌋ = ⌊(-p)/(-k)⌋.
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ from .second_opinion import Question, is_linear
 
 SIMPLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 VERDICTS: Final = {("sat", "unsat"): "proved", ("sat", "sat"): "refined", ("unsat", "sat"): "refuted"}
-"""What the two answers say."""
+"""The verdict for each pair of answers."""
 
 
 class NotExact(ValueError):
-    """A system of which not everything is known, so that no file says it."""
+    """Raised for a system that is not known in full, so that no file can express it."""
 
 
 def as_text(system: System) -> str:
-    """The system for people: what is declared, and for each path its branches and requirements in order."""
+    """Returns the system as text for people: the declarations, and for each path its branches and
+    requirements in order.
+    """
     return "\n".join(_lines(system)) + "\n"
 
 
@@ -61,7 +63,7 @@ def _condition(condition: Condition) -> Iterator[str]:
 
 
 def as_smt2(system: System) -> str:
-    """The system in SMT-LIB 2. Raises NotExact where it says less than all, with the reason."""
+    """Returns the system in SMT-LIB 2. Raises NotExact, with the reason, where it is not known in full."""
     requirements = [*_requirements(system)]
     writer = _Writer()
     asserted = [(writer.formula(f), comment) for f, comment in requirements]
@@ -79,7 +81,7 @@ def as_smt2(system: System) -> str:
 
 
 def as_script(question: Question) -> str:
-    """One question in SMT-LIB 2, with the values of all symbols if there are some."""
+    """Returns one question in SMT-LIB 2, with a request for the values of all symbols if there are any."""
     writer, names = _Writer(question.linear), question.names
     asserted = [writer.formula(formula) for formula in question.formulas]
     defined = []
@@ -103,7 +105,7 @@ def as_script(question: Question) -> str:
 
 
 def _requirements(system: System) -> Iterator[tuple[Formula, str]]:
-    """Each requirement of each path, for the inputs that take it, with where it comes from."""
+    """Yields each requirement of each path, for the inputs that follow it, with its origin."""
     if system.incomplete:
         raise NotExact(system.incomplete)
     for path in system.paths:
@@ -119,7 +121,7 @@ def _requirements(system: System) -> Iterator[tuple[Formula, str]]:
 
 
 def _open(path: Path) -> str:
-    """Why not everything is known of a path."""
+    """Returns the reason why a path is not known in full; empty where it is."""
     if path.end.how == "gave-up":
         return path.end.reason
     if path.unbacked or path.on_data:
@@ -141,7 +143,9 @@ class _Writer:
     def __init__(self, linear: bool = False) -> None:
         self._linear = linear
         self.left_open: dict[Formula, str] = {}
-        """Names of comparisons that are not linear, which may be true or false; negations are negations."""
+        """Names of nonlinear comparisons, which may be true or false; a comparison and its negation get
+        opposite truths.
+        """
         self.roots: list[str] = []
         self.definitions: list[str] = []
         self._root_of: dict[Dim, str] = {}
@@ -190,7 +194,7 @@ class _Writer:
         return quotient if atom.op == "//" else f"(- {p} (* {k} {quotient}))"
 
     def _root(self, p: Dim) -> str:
-        """The r with r*r <= p < (r + 1)*(r + 1); 0 for p < 0."""
+        """Returns the name of the r with r*r <= p < (r + 1)*(r + 1); 0 for p < 0."""
         if p not in self._root_of:
             text = self.dim(p)
             r = f"root!{len(self.roots)}"

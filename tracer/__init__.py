@@ -1,1 +1,1 @@
-"""Where programs come from: recorded models, exported programs and saved archives."""
+"""Sources of programs: recorded models, exported programs and saved archives."""

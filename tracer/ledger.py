@@ -1,7 +1,8 @@
-"""What a run has written down, and what it knows: the program, its branches and constraints, up to here.
+"""The ledger of a run: the program recorded so far, its branches and constraints, and the facts that are
+known.
 
-A run that looks ahead (`loops.py`) marks where it stands, goes on, and takes back what it has written, what
-it has learnt, or both.
+A run that looks ahead (`loops.py`) marks its position, goes on, and then takes back the records, the facts,
+or both.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Said = TypeVar("Said", Constraint, Note)
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How much has been written down of each kind."""
+    """The number of records of each kind."""
 
     nodes: int
     inputs: int
@@ -38,7 +39,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A position, and what was known there."""
+    """A position, and the facts known there."""
 
     position: Position
     given: tuple[Formula, ...]
@@ -46,7 +47,7 @@ class Mark:
 
 
 class Ledger:
-    """What a run has written down, and what it knows of sizes."""
+    """The records of a run, and its knowledge about sizes."""
 
     def __init__(self, domain: Domain, oracle: Oracle, generator: Generator) -> None:
         self.domain, self.oracle, self.generator = domain, oracle, generator
@@ -56,8 +57,8 @@ class Ledger:
         self.conditions: list[Condition] = []
         self.iterations: list[Iteration] = []
         self.real: dict[int, tuple[torch.Tensor, Tensor, Ref]] = {}
-        """Parameters, buffers and constants that the program has used, by identity: kept alive, so that each
-        id stays its own.
+        """Parameters, buffers and constants that the program has used, by identity: kept alive, so that no
+        other object gets the same identity.
         """
         self.settled: dict[Formula, bool] = {}
         """Conditions that have been decided on this path."""
@@ -83,14 +84,14 @@ class Ledger:
         return ref
 
     def index(self, name: str) -> str:
-        """A symbol for the iterations of a loop, named after its variable."""
+        """Returns a new symbol for the iterations of a loop, named after its variable."""
         while name in self._indices or name in self.domain.symbols or name[-1:].isdigit():
             name += "_"  # sizes that data decide end in digits
         self._indices.add(name)
         return name
 
     def branch(self, condition: Condition) -> None:
-        """A branch is taken here."""
+        """Records a branch decision."""
         self.conditions.append(replace(condition, after=len(self.generator.said.constraints)))
         if condition.formula is not None:
             self._settle(condition.formula, condition.taken)
@@ -101,14 +102,16 @@ class Ledger:
                 self.generator.learn(told)  # no news to the oracle, but sizes are written by it
 
     def require_instead(self, constraint: Constraint, formula: Formula) -> None:
-        """What a node requires, said otherwise."""
+        """Records a node's requirement in another form."""
         self.generator.node = constraint.node
         self.generator.require(formula, constraint.reason, constraint.error)
 
     # ---- knowing
 
     def known(self) -> tuple[Formula, ...]:
-        """What holds here: the domain, the branches taken, and what the calls so far required."""
+        """Returns the facts that hold here: the domain, the branches taken, and the requirements of the calls
+        so far.
+        """
         constraints = self.generator.said.constraints
         fresh = constraints[self._seen_constraints :]
         self._given.extend(c.formula for c in fresh if c.formula is not False)
@@ -116,7 +119,7 @@ class Ledger:
         return (*self._given, *self.generator.said.unbacked.values())
 
     def declare(self, domain: Domain) -> None:
-        """From here on the domain is this one, which says more than the one before."""
+        """Replaces the domain by one that states more."""
         self.known()
         before = frozenset(self.domain.assumptions)
         self._given += [known for known in domain.assumptions if known not in before]
@@ -124,7 +127,7 @@ class Ledger:
         self.generator.declare(domain)
 
     def judged(self, formula: Formula, more: Sequence[Formula] = ()) -> Answer:
-        """What is known of the formula here, and given some more."""
+        """Returns the truth of the formula under the facts that hold here, and `more`."""
         formula = self.generator.equations.simplify_formula(formula)
         if isinstance(formula, bool):
             return Answer.ALWAYS if formula else Answer.NEVER
@@ -134,15 +137,15 @@ class Ledger:
         return self.judged(formula) is Answer.ALWAYS
 
     def simplified(self, dim: Dim) -> Dim:
-        """The dim, rewritten by what is known to be equal."""
+        """Returns the dim, rewritten by known equations."""
         return self.generator.equations.simplify(dim)
 
     def equal(self, a: Dim, b: Dim) -> bool:
-        """Are the two certainly equal?"""
+        """Returns whether the two dims are certainly equal."""
         return a == b or self.certain(eq(a, b))
 
     def assume(self, formula: Formula) -> None:
-        """From here on the formula holds, until what is known here is forgotten."""
+        """Adds a formula to the facts, until they are taken back."""
         for part in conjuncts(formula):
             self._settle(part, True)
         self._learn(formula)
@@ -176,7 +179,7 @@ class Ledger:
         return Mark(self.position, tuple(self._given), dict(self.settled))
 
     def erase(self, mark: Mark) -> None:
-        """Takes back what was written down of the program since the mark."""
+        """Takes back the nodes recorded since the mark."""
         at, said = mark.position, self.generator.said
         del self.nodes[at.nodes :], self.inputs[at.inputs :], self.iterations[at.iterations :]
         del said.notes[at.notes :]
@@ -189,7 +192,7 @@ class Ledger:
         self.real = {key: known for key, known in self.real.items() if known[2].id < at.values}
 
     def forget(self, mark: Mark) -> None:
-        """Takes back what was required, branched on and learnt since the mark."""
+        """Takes back the requirements, branches and facts recorded since the mark."""
         del self.generator.said.constraints[mark.position.constraints :]
         del self.conditions[mark.position.conditions :]
         self._given, self.settled = [*mark.given], dict(mark.settled)
@@ -197,7 +200,7 @@ class Ledger:
         self.learn_anew()
 
     def start_again(self, mark: Mark) -> None:
-        """Takes back everything since the mark but the branches that this path has taken."""
+        """Takes back everything since the mark, except the branch decisions of this path."""
         taken = [c for c in self.conditions[mark.position.conditions :] if not c.forced]
         self.erase(mark)
         self.forget(mark)
@@ -205,28 +208,28 @@ class Ledger:
             self.branch(condition)
 
     def learn_anew(self) -> None:
-        """Learns all that is known again, after some of it was taken back."""
+        """Derives all facts again, after some were taken back."""
         self.generator.forget()
         for known in self.known():
             self.generator.learn(known)
 
     def data_since(self, position: Position) -> tuple[str, ...]:
-        """The sizes that the data has decided since then."""
+        """Returns the sizes that the data has decided since then."""
         return (*[*self.generator.said.unbacked][position.unbacked :],)
 
     def calls_since(self, mark: Mark) -> tuple[str, ...]:
-        """The operators of the calls that are given tensors: one that is given numbers alone is no node."""
+        """Returns the operators of the calls since the mark. A call with numbers only is no node."""
         nodes = self.nodes[mark.position.nodes :]
         return tuple(node.op for node in nodes if any([*refs(argument)] for _, argument in node.args))
 
     def said_since(self, mark: Mark) -> tuple[list[tuple[int, Constraint]], list[Condition]]:
-        """The constraints since the mark, each with its place, and the branches."""
+        """Returns the constraints since the mark, each with its position, and the branches."""
         first = mark.position.constraints
         constraints = enumerate(self.generator.said.constraints[first:], first)
         return [*constraints], self.conditions[mark.position.conditions :]
 
     def drop_unused(self, start: Position, stop: Position, used: set[int]) -> None:
-        """Drops the nodes between two positions whose results no later node uses, nor anything else."""
+        """Removes the nodes between two positions whose results neither later nodes nor `used` refer to."""
         later = self.nodes[stop.nodes :]
         used = used | {r.id for node in later for _, argument in node.args for r in refs(argument)}
         between = self.nodes[start.nodes : stop.nodes]
@@ -243,5 +246,5 @@ class Ledger:
 
 
 def _moved(said: list[Said], first: int, back: int) -> list[Said]:
-    """What is said of nodes from `first` on, which now stand further in front."""
+    """Returns the records with the indices of nodes from `first` on reduced by `back`."""
     return [replace(one, node=one.node - back) if one.node >= first else one for one in said]

@@ -1,7 +1,7 @@
-"""The recording as its parts see it: what sizes, tensors, loops and calls ask of the run that they belong to.
+"""The interface of a recording for its parts: sizes, tensors, loops and calls use it to reach their run.
 
-`record.Recording` is the one implementation. Its parts import this class in its place, so that none of them
-imports what is made of them.
+`record.Recording` is the one implementation. Its parts import this class instead, so that none of them
+imports the module that combines them.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ class Recorder(Ledger, ABC):
     device: torch.device
     """The device of the model's parameters, the CPU if it has none."""
     kernels: str
-    """The type of the device whose kernels run the program; of a model without data the CPU."""
+    """The type of the device whose kernels run the program; the CPU for a model without data."""
     names: ModuleNames
     loops: Any
-    """The loops under way, a `loops.Loops`."""
+    """The active loops, a `loops.Loops`."""
     calls: Any
-    """The calls of modules under way, a `merging.Calls`."""
+    """The active calls of modules, a `merging.Calls`."""
     until: float
     """No new branch is taken after this time of the monotonic clock."""
     turns: list[Condition]
-    """The branches in calls whose ways are merged."""
+    """The branches in calls whose paths are merged."""
     guessed: list[int]
-    """The nodes of branches which sizes decide in a way that is not followed."""
+    """The nodes of branches that sizes decide, but whose outcome is not tracked."""
     spelt_out: Any
-    """The sites at which shapes of unknown length are spelt out, though they are written out in a call."""
+    """The sites where star arguments are written one by one."""
     spread: Spread | None
-    """The shape on its way into such a call."""
+    """The star arguments on their way into a call."""
 
     @abstractmethod
     def run(self) -> Path:
@@ -72,7 +72,7 @@ class Recorder(Ledger, ABC):
 
     @abstractmethod
     def divisor(self, term: Term) -> Dim:
-        """Returns the size that others are divided by: its value, where that is found out."""
+        """Returns a size that divides others: as a number, if its value is determined."""
 
     @abstractmethod
     def hash(self, size: Any, frame: FrameType) -> int:
@@ -88,7 +88,7 @@ class Recorder(Ledger, ABC):
 
     @abstractmethod
     def guess(self, reason: str) -> bool:
-        """Returns the outcome of a branch that sizes decide in a way that is not followed."""
+        """Returns the outcome of a branch that sizes decide, but whose outcome is not tracked."""
 
     @abstractmethod
     def datum(self, dtype: str | None) -> Any:
@@ -128,7 +128,7 @@ class Recorder(Ledger, ABC):
 
     @abstractmethod
     def varies(self, dim: Dim) -> bool:
-        """Whether the dim stands for many numbers at once: for those of all iterations of a loop."""
+        """Returns whether the dim represents many numbers at once, those of all iterations of a loop."""
 
     @abstractmethod
     def between(self, dim: Dim) -> tuple[int | None, int | None] | None:

@@ -1,9 +1,9 @@
-"""What a program claims of a shape in a line of its own: `b h w`, `b, 3, _`, `2*n ...`.
+"""The notation in which a program asserts a shape in a line of its own: `b h w`, `b, 3, _`, `2*n ...`.
 
     claim = size*                       separated by blanks, or by commas; brackets around it are allowed
     size  = "_" | "?" | "..." | dim     `_` and `?` are any size, `...` any number of sizes, once at most
 
-The names are those of the input spec. A name that is new stands for the size that it is first written at.
+The names are those of the input spec. A new name is bound to the size where it is first written.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ from .language import Shape
 from .spec_text import SpecError
 
 Listener: TypeAlias = Callable[[str, Any, str], None]
-"""`listener(kind, value, text)` is told of claims while a program runs; kinds are `assert` and `reveal`."""
+"""`listener(kind, value, text)` is called for each claim while a program runs; the kinds are `assert` and
+`reveal`.
+"""
 
 LISTENER: Final[ContextVar[Listener | None]] = ContextVar("listener", default=None)
 
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Claims that are made inside are told to the listener; elsewhere a claim does nothing."""
+    """Passes the claims made inside the block to the listener. Elsewhere a claim does nothing."""
     token = LISTENER.set(listener)
     try:
         yield
@@ -39,7 +41,10 @@ def listening(listener: Listener) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The sizes of a shape, None for one that may be any; where it is `open`, others between the two."""
+    """The sizes of a shape, where None is any size.
+
+    In an `open` claim, further sizes may lie between the two parts.
+    """
 
     text: str
     lead: tuple[Dim | None, ...]
@@ -49,7 +54,7 @@ class Claim:
 
 @lru_cache(maxsize=1024)
 def parse_claim(text: str) -> Claim:
-    """The claim that a text makes. Raises SpecError."""
+    """Returns the claim that a text makes. Raises SpecError."""
     inner = text.strip()
     if inner.startswith("[") and inner.endswith("]"):
         inner = inner[1:-1]
@@ -73,9 +78,10 @@ def _size(word: str, text: str) -> Dim | None:
 
 
 def claimed(claim: Claim, shape: Shape, known: dict[str, Dim]) -> Formula:
-    """When the claim is true of a shape. `known` has the names' sizes; new names are added to it.
+    """Returns the condition that the claim is true of a shape. `known` has the sizes of names; new names are
+    added to it.
 
-    Raises SpecError where a name stands in a term before it stands alone.
+    Raises SpecError where a name occurs in a term before it occurs alone.
     """
     count = len(claim.lead) + len(claim.trail)
     if len(shape) < count or (len(shape) > count and not claim.open):

@@ -15,7 +15,8 @@ CATEGORY = MappingProxyType(
 
 
 def category(dtype: str) -> int:
-    """0 bool, 1 integral, 2 floating, 3 complex. A dtype outside the table (quantised, 8-bit floats) counts
-    as floating.
+    """Returns 0 for bool, 1 for integral, 2 for floating, 3 for complex.
+
+    A dtype outside the table (quantised, 8-bit floats) counts as floating.
     """
     return CATEGORY.get(dtype, 2)

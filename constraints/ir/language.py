@@ -1,4 +1,6 @@
-"""All that a rule may say: the values it reads and returns, and what it may tell its context."""
+"""The language of rules: the values that a rule reads and returns, and the questions and requirements that it
+may put to its context.
+"""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,14 +19,14 @@ Shape: TypeAlias = tuple[Dim, ...]
 
 
 class Layout(Enum):
-    """How a tensor lies in memory, where its strides need not be spelt out."""
+    """The position of a tensor's elements in memory, where its strides need not be written out."""
 
     CONTIGUOUS = "contiguous"
     UNKNOWN = "unknown"
     COO = "sparse_coo"
-    """Sparse: elements and their places, several of which may be one."""
+    """Sparse: elements with their indices; the same index may occur several times."""
     COALESCED = "coalesced sparse_coo"
-    """Likewise, in order and each place once."""
+    """As `COO`, but ordered, each index once."""
     CSR = "sparse_csr"
     """Sparse: elements row by row, with their columns."""
 
@@ -41,8 +43,10 @@ class Affine:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Elements between two sizes; both occur where `attained` says so, and there are any. Sizes decide the
-    elements, or the data, in which case both occur for some data. Of a `dense` span all between occur, too.
+    """Elements between two sizes, or between bounds that the data choose.
+
+    Where `attained`, both bounds occur if there are any elements; where the data decide the elements, both
+    occur for some data. In a `dense` span all integers between the bounds occur, too.
     """
 
     low: Dim
@@ -54,8 +58,8 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Subscripts:
-    """Places in a shape, which the data decide: number i along the last axis is an index of dim i, to which
-    so much has been added.
+    """Indices into a shape, which the data decide: number i along the last axis is an index of dim i, shifted
+    by the offset given for that dim.
     """
 
     shape: Shape
@@ -64,7 +68,8 @@ class Subscripts:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """Elements that are all the same fraction of sizes, as floats tell it that were rounded so many times."""
+    """Elements that all equal the same fraction of sizes, computed in floats that were rounded so many times.
+    """
 
     numerator: Dim
     denominator: int
@@ -73,26 +78,27 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Truths:
-    """Truths that sizes decide: whether some are true, and whether all are, where there are any. `within`
-    says, where that is known, that exactly those are true from a first place on along an axis, counted from
-    the end, up to before a last: `(axis, first, last)`, with None for no bound.
+    """Booleans that sizes decide: whether some are true, and whether all are, provided there are any.
+
+    `within`, where known, is `(axis, first, last)`: exactly the elements from index `first` up to before
+    index `last` along the axis, counted from the end, are true. None means no bound.
     """
 
     some: Formula
     every: Formula
     within: tuple[int, Dim | None, Dim | None] | None = None
     compares: Comparison | None = None
-    """What the elements say, each of a number at its own place, if that is known."""
+    """The comparison that each element makes of a number at its own index, if that is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """A number that runs from 0 to `size - 1` in the term of some elements.
+    """A variable that runs from 0 to `size - 1` in the term of some elements.
 
-    `axis`, counted from the end, is the one along which the elements differ by it, None where they lie in an
-    order that is not known. Of `ordered` indices of one axis the last runs fastest; any other takes all of
-    its values along the axis, in an order that is not known. One that is not `dense` takes its first and its
-    last value, and perhaps not all between.
+    `axis`, counted from the end, is the one along which the elements vary with it; None where their order is
+    not known. Of several `ordered` indices of one axis the last runs fastest. An index that is not ordered
+    takes all of its values along the axis, in an unknown order. An index that is not `dense` takes its first
+    and its last value, and perhaps not all between.
     """
 
     name: str
@@ -104,13 +110,13 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Elements that have the value `term / over` at each value of some indices, for the sizes that `given`
-    names.
+    """Elements that have the value `term / over` at each value of some indices, at the sizes that satisfy
+    `given`.
 
-    `term` is None for elements of which nothing is known, but that sizes decide them. All values occur, or,
-    unless `attained`, some of them. `fixed` has axes at one place of which alone these elements lie. At the
-    sizes in `doubt` floats have been rounded: of numbers there that are at least `least`, or at most
-    `-least`, it is known that they still are, and no more. Smaller ones are what the piece says.
+    `term` is None for elements about which only one thing is known, that sizes decide them. All values occur
+    if `attained`, else some of them. `fixed` names axes; these elements lie at a single index of each. At the
+    sizes in `doubt` floats have been rounded: numbers there that are at least `least`, or at most `-least`,
+    still are, and nothing else is known of them. Smaller numbers are exact.
     """
 
     term: Dim | None
@@ -125,10 +131,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Elements that are those of several pieces together. The data choose among them where `by_data` says so,
-    each for some data. `roundings` counts the floats that have been rounded on the way; with `slack`, what
-    they stand for may lie by less than 1 beside what the pieces say. `and_data`: there may be elements
-    besides that the user gives.
+    """Elements that several pieces describe together.
+
+    With `by_data`, the data choose among the pieces, each for some data. `roundings` counts the float
+    operations that have rounded; with `slack`, the exact values may differ from the pieces by less than 1.
+    With `and_data`, there may be further elements that the user gives.
     """
 
     pieces: tuple[Piece, ...]
@@ -140,7 +147,7 @@ class Pieces:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`x < bound` where `below`, else `x >= bound`, of the x that a piece has at the same place."""
+    """`x < bound` where `below`, else `x >= bound`, for the element x of a piece at the same index."""
 
     piece: Piece
     bound: int
@@ -149,8 +156,9 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """Elements that functions which do not fall make, one after the other, of what a piece has at the same
-    place. That lies between two fractions, both included.
+    """Elements that a chain of non-decreasing functions makes from the elements of a piece at the same index.
+
+    The elements of the piece lie between two fractions, both included.
     """
 
     piece: Piece
@@ -161,7 +169,7 @@ class Image:
 
 
 class Untracked(Enum):
-    """Elements that sizes decide in a way that is not followed."""
+    """Elements that sizes decide, but whose values are not tracked."""
 
     UNTRACKED = "untracked"
 
@@ -170,15 +178,14 @@ UNTRACKED: Final = Untracked.UNTRACKED
 Elements: TypeAlias = (
     "Affine | Span | Subscripts | Ratio | Pieces | Truths | Image | Untracked | None"
 )
-"""What is known of the elements of an index tensor; None for elements that are the user's data."""
+"""Knowledge about the elements of an index tensor; None for elements that are the user's data."""
 
 
 class Tensor(Struct, frozen=True):
-    """A tensor as far as shapes go.
+    """The type of a tensor: its shape, dtype and layout.
 
-    `dtype` is torch's name without the prefix (`float32`), None where it is not known. `layout` is the
-    strides, in elements, or the word that says them shorter; sizes of a tensor whose layout is a tuple and
-    the tuple agree in length.
+    `dtype` is torch's name without the prefix (`float32`), None where it is not known. `layout` is the tuple
+    of strides, in elements, one for each size, or a name for them.
     """
 
     shape: Shape
@@ -187,7 +194,7 @@ class Tensor(Struct, frozen=True):
     elements: Elements = None
 
     def __hash__(self) -> int:
-        """Of the shape alone, which is quick: few tensors differ in the rest only."""
+        """Returns the hash of the shape alone, which is quick: few tensors differ in the rest only."""
         return hash(self.shape)
 
     @property
@@ -203,12 +210,12 @@ class Tensor(Struct, frozen=True):
 
 
 def _size_text(dim: Dim) -> str:
-    """A size of a shape; a row with a star: `*x` for all of it, `*x[1:]` for a part."""
+    """Returns the text of a size of a shape; a row has a star: `*x` for all of it, `*x[1:]` for a part."""
     return str(dim) if row_of(dim) is None else "*" + str(dim).replace("[:]", "")
 
 
 class Dynamic:
-    """Nothing is known: the type consistent with every other."""
+    """The unknown type, consistent with every other."""
 
     __slots__ = ()
 
@@ -224,7 +231,7 @@ Dyn: Final = Dynamic()
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number that is not a size and whose value is not known: the `float` that `x.item()` gives."""
+    """A number that is not a size and whose value is not known: the `float` that `x.item()` returns."""
 
     kind: Literal["bool", "int", "float", "complex"]
 
@@ -272,18 +279,18 @@ class Ellipses:
 Dots: Final = Ellipses()
 
 Plain: TypeAlias = "Dim | Formula | float | complex | str | Number | Dynamic | Slice | Ellipses | None"
-"""A value that is no tensor and has no parts."""
+"""A value that is neither a tensor nor composed of others."""
 
 Value: TypeAlias = "Tensor | tuple[Value, ...] | Plain"
-"""What a rule gets and returns. A list arrives as a tuple; a dtype as its name; a condition on sizes as a
-formula.
+"""An argument or a result of a rule. A list arrives as a tuple; a dtype as its name; a condition on sizes as
+a formula.
 """
 
 
 Direction: TypeAlias = Literal["accept", "refuse", "both"]
-"""What an approximation may do wrongly. One that may `accept` leaves out a refusal of torch's; its result is
-right, or one of those that it allows for. One that may `refuse` requires more than torch does. Where it is
-not certain which, it may do `both`.
+"""The errors that an approximation may make. With `accept` it may omit a refusal of torch's; its result is
+right, or one of those that it allows for. With `refuse` it may require more than torch does. With `both`,
+either is possible.
 """
 
 
@@ -299,8 +306,9 @@ class Refused(Exception):
 
 
 class Context(Protocol):
-    """What a rule may tell and ask. It never solves: `at_least` knows intervals of the declared domain, no
-    more.
+    """The services that a rule may use.
+
+    It never solves: `at_least` knows intervals of the declared domain and nothing else.
     """
 
     def require(
@@ -311,95 +319,106 @@ class Context(Protocol):
         *,
         by_data: bool = False,
     ) -> None:
-        """The call runs only where the formula holds; elsewhere torch raises an exception of this type:
-        `Exception` where more than the sizes decides which. With `by_data`, it runs with all data only there.
+        """Requires the formula: where it is false, torch raises an exception of this type.
 
-        What is required first is what torch looks at first: a call that fails in several ways raises the
-        exception of the first.
+        The type is `Exception` where more than the sizes decides it. With `by_data`, the call may also
+        succeed elsewhere for some data. Requirements are stated in the order of torch's own checks: a call
+        that violates several raises the exception of the first.
         """
 
     def refuse(self, reason: str, error: type[Exception] = RuntimeError) -> NoReturn:
-        """The call never runs: torch raises an exception of this type. Raises Refused."""
+        """Refuses the call for all sizes: torch raises an exception of this type. Raises Refused."""
 
     def approximate(self, reason: str, may: Direction = "both", where: Formula = True) -> None:
-        """The rule's result or requirement is not exact, at the sizes `where` a formula holds, for the reason
-        given. `may` is its direction.
+        """Marks the rule's result or requirement as inexact, at the sizes `where` a formula holds, for the
+        reason given. `may` is its direction.
         """
 
     def fresh(
         self, hint: str, low: Dim | None, high: Dim | None, also: Callable[[Term], Formula] | None = None
     ) -> Term:
-        """A size that the data decides, between the bounds (both included), of which more may be known."""
+        """Returns a size that the data decides, between the bounds (both included).
+
+        `also` may state more about it.
+        """
 
     def trues(self, mask: Tensor) -> Dim:
-        """How many elements of a mask are true, which the data decides; of one mask always the same."""
+        """Returns how many elements of a mask are true, which the data decides; the same for every call on
+        one mask.
+        """
 
     def stored(self, tensor: Tensor) -> Dim:
-        """How many elements of a sparse tensor are stored, of one tensor always the same."""
+        """Returns how many elements of a sparse tensor are stored; the same for every call on one tensor."""
 
     def unchecked(self, formula: Formula) -> None:
-        """Where the formula holds, torch does not look whether the indices of the call are in range."""
+        """Declares that torch does not check the range of the call's indices where the formula holds."""
 
     def layouts(self, tensor: Tensor) -> Sequence[tuple[Situation, Tensor]] | None:
-        """The tensor, whose layout is not known for all sizes at once, in cases of which always one holds,
-        with its layout in each; None where that is not found out. Where it has no elements, or is not made,
-        no case need hold.
+        """Returns the tensor in several cases, with its layout in each; None where they cannot be found.
+
+        It is for a tensor whose layout is not known for all sizes at once. One of the cases always holds,
+        except where the tensor has no elements, or is not created.
         """
 
     def memory_of(self, tensor: Tensor) -> tuple[Dim, Dim] | None:
-        """How many elements the memory of the tensor has room for, and where in it the tensor begins; None
-        where that is not known.
+        """Returns how many elements the memory of the tensor can hold, and where in it the tensor begins;
+        None where that is not known.
         """
 
     def is_data(self, dim: Dim) -> bool:
-        """Do the data decide the size?"""
+        """Returns whether the data decide the size."""
 
     def at_least(self, dim: Dim, bound: int) -> bool:
-        """Is dim >= bound for every input in the declared domain? False also where intervals cannot tell."""
+        """Returns whether dim >= bound for every input in the declared domain.
+
+        False also where intervals cannot decide it.
+        """
 
     def certain(self, formula: Formula) -> bool:
-        """Does the formula hold by what is known? False also where intervals cannot tell."""
+        """Returns whether the known facts imply the formula. False also where intervals cannot decide it."""
 
     def number(self, dim: Dim) -> int:
-        """How many results the call has, as a number, where that depends on sizes."""
+        """Returns how many results the call has, as a number, where that depends on sizes."""
 
     def choose(self, formula: Formula, reason: str) -> bool:
-        """Does the formula hold? For what has to be known before there is a result, such as the rank of it.
+        """Returns whether the formula holds, for questions that the result depends on, such as its rank.
+
+        The recorder may follow both answers on separate paths.
         """
 
 
 class Situation(Context, Protocol):
-    """A case that some sizes make, where others are known to be greater."""
+    """A context restricted to some of the sizes, where sizes may have larger lower bounds."""
 
     @property
     def condition(self) -> Formula:
-        """Where it is the case."""
+        """The condition that describes this case."""
 
     def here(self, value: Any) -> Any:
-        """A value as it is in this case."""
+        """Returns a value as it is in this case."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A formula that must hold for a node to run, and why."""
+    """A formula that must hold for a node to run, and the reason."""
 
     formula: Formula
     reason: str
     node: int
     kind: Literal["model", "trace"] = "model"
     by_data: bool = False
-    """Whether some data fit elsewhere, too: numbers that are drawn at random, places of the greatest."""
+    """Whether some data also fit where the formula is false: random numbers, positions of a maximum."""
     error: type[Exception] = field(default=RuntimeError, compare=False)
-    """What torch raises where it does not hold."""
+    """The exception that torch raises where the formula is false."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What is known of one dim: `min <= dim <= max`, None standing for no bound, and `dim % divisor ==
+    """Knowledge about one dim: `min <= dim <= max`, where None means no bound, and `dim % divisor ==
     remainder`.
 
     A dim with one value has divisor 0 and that value as remainder. Where `exact` is true, the bounds are
-    attained, the divisor is the greatest, and all that stands here is proved.
+    attained, the divisor is the greatest, and every field is proved.
     """
 
     min: int | None
@@ -407,21 +426,25 @@ class Fact:
     divisor: int = 1
     remainder: int = 0
     equals: Dim | None = None
-    """Another term that the dim always equals."""
+    """Another term that always equals the dim."""
     values: tuple[tuple[int | None, int | None], ...] | None = None
-    """The values as intervals, in steps of `divisor`; None where they are not such intervals, or not known.
+    """The values as intervals, in steps of `divisor`; None where they do not form such intervals, or are not
+    known.
     """
     exact: bool = True
     residues: tuple[int, tuple[int, ...]] | None = None
-    """`(m, rs)`: the values are all integers from min to max that are one of rs modulo m; None where that
-    says no more than the rest, or is not so.
+    """`(m, rs)`: the values are all integers from min to max that are congruent to one of rs modulo m. None
+    where this adds nothing to the other fields, or is false.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What is not exact at a node: `approximate` or `no-rule`. Or, at no node, a limit that nobody has found
-    out: `trace-limit` of a trace, which formulas cannot say, `bounded-rank` of what is looked at.
+    """A limit of the analysis.
+
+    At a node, it is an inexact rule (`approximate`) or a missing one (`no-rule`). At no node, it is a limit
+    of the whole run: `trace-limit`, a fact of the trace that formulas cannot express, or `bounded-rank`, a
+    bound on the ranks examined.
     """
 
     code: Literal["approximate", "no-rule", "trace-limit", "bounded-rank"]
@@ -438,24 +461,25 @@ class Note:
 
     @property
     def may_accept(self) -> bool:
-        """Whether sizes may be accepted that torch refuses."""
+        """Returns whether sizes may be accepted that torch refuses."""
         return self.code == "approximate" and self.may != "refuse"
 
     @property
     def may_refuse(self) -> bool:
-        """Whether sizes may be refused that torch accepts."""
+        """Returns whether sizes may be refused that torch accepts."""
         return self.code == "approximate" and self.may != "accept"
 
 
 @dataclass(slots=True)
 class Generated:
-    """What the rules said of a program: a value per result, constraints and notes in program order."""
+    """The output of the rules for a program: a value per result, and constraints and notes in program order.
+    """
 
     values: dict[int, Value] = field(default_factory=dict)
     constraints: list[Constraint] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     unbacked: dict[str, Formula] = field(default_factory=dict)
-    """Sizes that the data decides, by name, with what is known of each."""
+    """Sizes that the data decides, by name, with the known condition on each."""
 
 
 def product(dims: Shape | list[Dim]) -> Dim:

@@ -7,14 +7,14 @@
                 | Plain(name)              a number or a truth: `int`, `bool`, `float`
                 | Several(t, ..., t)       a tuple
 
-A type stands for a set of static ones, those without Dyn: it is *more precise* than another where its set
-lies within the other's, and *consistent* with it where the two sets meet. The symbols of terms are constants
-here, each different from all others: what may be said of their values is for the solver.
+A type denotes a set of static ones, those without Dyn: it is *more precise* than another where its set lies
+within the other's, and *consistent* with it where the two sets meet. The symbols of terms are constants here,
+each different from all others: only the solver reasons about their values.
 
-torch's own `Dyn` is both the dim and the type; a tensor of which nothing is known is `Rowed((), (), 0)`.
+torch's own `Dyn` is both the dim and the type; an unknown tensor is `Rowed((), (), 0)`.
 
-With rows the order is no lattice: `[2, ...]` and `[..., 2]` have two greatest lower bounds, `[2]` and
-`[2, ..., 2]`. So `meet` and `join` give all of them; without rows there is one at most.
+With rows the order is no lattice: `[2, ...]` and `[..., 2]` have two greatest lower bounds, `[2]` and `[2,
+..., 2]`. So `meet` and `join` return all of them; without rows there is one at most.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Rowed:
-    """A tensor of `least` or more dims, of which the first are `lead` and the last `trail`.
+    """A tensor of `least` or more dims; the first ones are `lead` and the last ones `trail`.
 
-    Built by `rowed`, so that equal types are equal objects: neither ends, towards the row, in a Dyn.
+    Built by `rowed`, so that equal types are equal objects: neither end has a Dyn next to the row.
     """
 
     lead: tuple[DimType, ...]
@@ -59,7 +59,7 @@ class Rowed:
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """A value that is no tensor, by the name of its Python type."""
+    """A value other than a tensor, by the name of its Python type."""
 
     name: str
 
@@ -89,7 +89,7 @@ def rowed(lead: Iterable[DimType], trail: Iterable[DimType], least: int = 0) -> 
 
 
 def is_static(type: Type) -> bool:
-    """Is nothing in it Dyn?"""
+    """Returns whether the type contains no Dyn."""
     match type:
         case Ranked(dims):
             return Dyn not in dims
@@ -113,7 +113,10 @@ def _dims_join(a: DimType, b: DimType) -> DimType:
 
 
 def is_more_precise(a: Type, b: Type) -> bool:
-    """Is every static type that a stands for one that b stands for? The order is reflexive and transitive."""
+    """Returns whether every static type in the set of a is in that of b.
+
+    The order is reflexive and transitive.
+    """
     if b is Dyn or a == b:
         return True
     match a, b:
@@ -133,14 +136,15 @@ def _covers(general: DimType, dim: DimType) -> bool:
 
 
 def _begins(dims: tuple[DimType, ...], wanted: tuple[DimType, ...]) -> bool:
-    """Do the dims, of which there may be more that are not known, begin as wanted?"""
+    """Returns whether the dims, which unknown ones may follow, begin as wanted."""
     padded = (*dims, *[Dyn] * (len(wanted) - len(dims)))
     return all(map(_covers, wanted, padded))
 
 
 def is_consistent(a: Type, b: Type) -> bool:
-    """Is there a static type that both stand for? Reflexive and symmetric, and not transitive: Dyn is
-    consistent with `[2]` and with `[3]`.
+    """Returns whether the sets of the two types share a static type.
+
+    The relation is reflexive and symmetric, but not transitive: Dyn is consistent with `[2]` and with `[3]`.
     """
     return bool(meet(a, b))
 
@@ -149,9 +153,9 @@ def is_consistent(a: Type, b: Type) -> bool:
 
 
 def meet(a: Type, b: Type) -> tuple[Type, ...]:
-    """The greatest lower bounds: what is more precise than both is more precise than one of them.
+    """Returns the greatest lower bounds: any type more precise than both is more precise than one of them.
 
-    None where the two are not consistent. More than one only of types with rows.
+    Empty where the two are not consistent. Only types with rows have more than one.
     """
     if a is Dyn or b is Dyn:
         return (b if a is Dyn else a,)
@@ -175,7 +179,10 @@ def _all_dims(dims: tuple[DimType, ...], others: tuple[DimType, ...]) -> tuple[R
 
 
 def _of_rank(dims: tuple[DimType, ...], row: Rowed) -> tuple[Ranked, ...]:
-    """The dims with what the row knows of the first and of the last. The two may overlap."""
+    """Returns the dims, made more precise by the first and last dims of the row's type.
+
+    The two ends may overlap.
+    """
     rank = len(dims)
     after = (*row.lead, *[Dyn] * (rank - len(row.lead)))
     before = (*[Dyn] * (rank - len(row.trail)), *row.trail)
@@ -183,7 +190,10 @@ def _of_rank(dims: tuple[DimType, ...], row: Rowed) -> tuple[Ranked, ...]:
 
 
 def _of_rows(a: Rowed, b: Rowed) -> Iterable[Type]:
-    """Where the lead of one and the trail of the other may overlap, each such rank is a bound of its own."""
+    """Returns the lower bounds of two types with rows.
+
+    Where the lead of one may overlap the trail of the other, each such rank is a bound of its own.
+    """
     least = max(a.least, b.least)
     apart = max(len(a.lead), len(b.lead)) + max(len(a.trail), len(b.trail))
     for rank in range(least, apart):
@@ -201,9 +211,10 @@ def _padded(*rows: tuple[DimType, ...]) -> list[tuple[DimType, ...]]:
 
 
 def join(a: Type, b: Type) -> tuple[Type, ...]:
-    """The least upper bounds: what both are more precise than, one of them is more precise than.
+    """Returns the least upper bounds: for any type less precise than both, one of them is more precise than
+    it.
 
-    More than one only of tensors of different ranks, or with rows.
+    Only tensors of different ranks, or with rows, have more than one.
     """
     match a, b:
         case Ranked(dims), Ranked(others) if len(dims) == len(others):
@@ -216,7 +227,9 @@ def join(a: Type, b: Type) -> tuple[Type, ...]:
 
 
 def _splits(a: Ranked | Rowed, b: Ranked | Rowed) -> Iterable[Rowed]:
-    """Of as many dims as both have, the first few taken from the front and the others from the back."""
+    """Returns upper bounds of as many dims as both have, the first few taken from the front, the rest from
+    the back.
+    """
     least = min(_least(a), _least(b))
     for count in range(least + 1):
         lead = map(_dims_join, _first(a, count), _first(b, count))
@@ -244,12 +257,14 @@ def _minimal(types: list[Rowed]) -> tuple[Rowed, ...]:
 
 
 def least_upper(types: Iterable[Type]) -> Type:
-    """One type that all are more precise than: of several least ones that which knows the first dims."""
+    """Returns one type that all are more precise than; of several least ones, the one that knows the first
+    dims.
+    """
     return _folded(types, lambda a, b: max(join(a, b), key=_knows))
 
 
 def greatest_lower(types: Iterable[Type]) -> Type | None:
-    """The one greatest lower bound of all; None where there is none, or more than one."""
+    """Returns the only greatest lower bound of all types; None where there are none, or several."""
     bounds: tuple[Type, ...] = (Dyn,)
     for type in types:
         found = dict.fromkeys(m for n in bounds for m in meet(n, type))

@@ -1,5 +1,4 @@
-"""Every spelling of an operator -> its one canonical name, and of its arguments -> the names that rules give
-them.
+"""Maps every spelling of an operator to its canonical name, and argument names to those that rules use.
 
 Methods, functions, `torch.nn.functional`, dunders and ATen overloads differ in prefixes (`aten.`,
 `torch.Tensor.`), overload suffixes (`.default`, `.Tensor`) and synonyms; the canonical name is ATen's, bare.
@@ -128,7 +127,7 @@ ATEN_ONLY = MappingProxyType(
         "unique_consecutive": "_unique_consecutive",
     }
 )
-"""Operators of ATen that take or return something else than Python's function of the same name."""
+"""Operators of ATen whose arguments or results differ from Python's function of the same name."""
 
 SIZES = MappingProxyType(
     {
@@ -148,7 +147,9 @@ SIZES = MappingProxyType(
 
 @lru_cache(maxsize=1 << 12)
 def canonical(spelling: str) -> str:
-    """`torch.ops.aten.add.Tensor` -> `add`; names outside ATen keep their namespace (`mylib::op`)."""
+    """Returns the canonical name: `add` for `torch.ops.aten.add.Tensor`. Names outside ATen keep their
+    namespace (`mylib::op`).
+    """
     name = spelling.removeprefix("torch.ops.")
     for prefix in ATEN:
         if name.startswith(prefix):
@@ -164,12 +165,16 @@ def canonical(spelling: str) -> str:
 
 
 def is_in_place(name: str) -> bool:
-    """Does an operator of this name write into its first argument? `add_` does, `__and__` does not."""
+    """Returns whether an operator of this name writes into its first argument: `add_` does, `__and__` does
+    not.
+    """
     return name.endswith("_") and not name.endswith("__")
 
 
 def _without_alias(name: str) -> str:
-    """An in-place operator has the synonyms of the one that it is derived from: `multiply_` is `mul_`."""
+    """Returns the canonical name of an in-place operator, from the synonyms of its base: `multiply_` is
+    `mul_`.
+    """
     inplace = is_in_place(name) and name not in ALIASES and name[:-1] in ALIASES
     return ALIASES[name[:-1]] + "_" if inplace else ALIASES.get(name, name)
 
@@ -190,7 +195,7 @@ SYNONYMS = MappingProxyType(
 IGNORED = frozenset(
     "device generator inplace layout memory_format names non_blocking out pin_memory requires_grad".split()
 )
-"""Parameters that say nothing about shapes; a rule that does read one names it."""
+"""Parameters that do not affect shapes; a rule that does read one names it."""
 
 _SECTIONS = "sections=indices_or_sections indices=indices_or_sections"
 _OF_A = """as_strided broadcast_in_dim collapse collapse_view conj convert_element_type copy_strided copy_to
@@ -238,10 +243,10 @@ PARAMETERS = MappingProxyType(
         for op in ops.split()
     }
 )
-"""Operator -> the names that its overloads give parameters otherwise than its rule does."""
+"""For each operator, the parameters that its overloads name differently from its rule."""
 
 
 def parameters(op: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Arguments by name, as an overload of the operator says it -> by the names of the operator's rule."""
+    """Returns the arguments by the names of the operator's rule, given those by the names of an overload."""
     names = PARAMETERS.get(op)
     return arguments if names is None else {names.get(key, key): value for key, value in arguments.items()}

@@ -67,7 +67,7 @@ class Origin:
     """Characters before the code in its line."""
     start: int = 0
     stop: int = 0
-    """The call is `code[start:stop]`, as far as it stands on this line; stop is 0 where that is not known."""
+    """The call is `code[start:stop]`, as far as it is on this line; stop is 0 where that is not known."""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}" if self.file else self.module or "?"
@@ -95,10 +95,10 @@ class Node(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """Nodes `start` to `stop - 1` stand for every iteration of a loop from `first` to `count - 1`.
+    """Nodes `start` to `stop - 1` represent every iteration of a loop from `first` to `count - 1`.
 
-    Their values speak of the iteration by the symbol `index`. What an iteration takes over from the one
-    before it comes from nodes `carried`, whose argument is what the first of them is given.
+    Their values depend on the iteration through the symbol `index`. The nodes `carried` read the values that
+    an iteration takes over from the previous one; their argument is the value before the first iteration.
     """
 
     index: str
@@ -152,7 +152,7 @@ class Program:
 
 
 class IllFormed(ValueError):
-    """A program that breaks a law of the IR, or a text that is not one."""
+    """Raised for a program that breaks a law of the IR, or a text that is no program."""
 
 
 def _make(made: set[int], id: int, where: str) -> None:
@@ -173,12 +173,14 @@ _NUMBERS: Final = frozenset({int})
 
 
 def is_numbers(argument: Any) -> bool:
-    """Is it a tuple of numbers alone, as a stride is?"""
+    """Returns whether the argument is a tuple of numbers only, as a stride is."""
     return type(argument) is tuple and _NUMBERS.issuperset(map(type, argument))
 
 
 def parts_of(argument: Any) -> tuple[Any, ...]:
-    """What an argument is made of: the members of a tuple, the bounds of a slice."""
+    """Returns the parts of an argument: the members of a tuple, the bounds of a slice; none for other
+    arguments.
+    """
     if isinstance(argument, Slice):
         return argument.start, argument.stop, argument.step
     return argument if isinstance(argument, tuple) else ()
@@ -189,7 +191,7 @@ def parts_of(argument: Any) -> tuple[Any, ...]:
 
 
 def pack(value: Any) -> Any:
-    """A value or formula as plain data."""
+    """Returns a value or formula as plain data."""
     match value:
         case None | bool() | int() | float() | str():
             return value
@@ -243,7 +245,7 @@ def pack(value: Any) -> Any:
 
 
 def unpack(data: Any) -> Any:
-    """The inverse of `pack`. Raises IllFormed, and what Python raises of data of other kinds."""
+    """Inverts `pack`. Raises IllFormed, and Python's own exceptions for data of other kinds."""
     if isinstance(data, list):
         return tuple(unpack(d) for d in data)
     if not isinstance(data, dict):
@@ -310,7 +312,7 @@ def _within(data: Any) -> tuple[int, Dim | None, Dim | None] | None:
 
 
 def _packed_piece(piece: Piece) -> Any:
-    """A piece, its indices by names that the grammar of dims can read."""
+    """Returns a piece as plain data, its indices under names that the grammar of dims can read."""
     term, taken = piece.term, frozenset[str]() if piece.term is None else symbols(piece.term)
     free = (name for n in count() if (name := f"i{n}") not in taken)
     names = {index.name: name for index, name in zip(piece.indices, free, strict=False)}
@@ -361,7 +363,7 @@ def _dim(data: Any) -> Dim:
 
 
 def formula_of(data: Any) -> Formula:
-    """A formula of `pack`. Raises IllFormed."""
+    """Returns a formula from its packed form. Raises IllFormed."""
     value = unpack(data)
     if not isinstance(value, bool | Compare | And | Or):
         raise IllFormed(f"a condition was expected, not {value!r}")
@@ -369,28 +371,28 @@ def formula_of(data: Any) -> Formula:
 
 
 def integer(value: Any) -> int:
-    """The value, which is one. Raises IllFormed."""
+    """Returns the value if it is an integer. Raises IllFormed."""
     if type(value) is not int:
         raise IllFormed(f"an integer was expected, not {value!r}")
     return value
 
 
 def text(value: Any) -> str:
-    """The value, which is one. Raises IllFormed."""
+    """Returns the value if it is a text. Raises IllFormed."""
     if type(value) is not str:
         raise IllFormed(f"a text was expected, not {value!r}")
     return value
 
 
 def truth(value: Any) -> bool:
-    """The value, which is one. Raises IllFormed."""
+    """Returns the value if it is a bool. Raises IllFormed."""
     if type(value) is not bool:
         raise IllFormed(f"a truth was expected, not {value!r}")
     return value
 
 
 def origin_of(fields: Any) -> Origin:
-    """An origin from its fields. Raises IllFormed, and TypeError where there are too many."""
+    """Returns an origin from its fields. Raises IllFormed, and TypeError where there are too many."""
     made = Origin(*fields)
     for words in (made.file, made.function, made.module, made.code):
         text(words)
@@ -400,7 +402,7 @@ def origin_of(fields: Any) -> Origin:
 
 
 def to_json(program: Program) -> dict[str, Any]:
-    """The program as plain data for `json.dump`; origins are shared through a table."""
+    """Returns the program as plain data for `json.dump`; origins are shared through a table."""
     table: dict[Origin, int] = {}
     nodes = [
         {

@@ -1,4 +1,4 @@
-"""What the user declares of the inputs: a value per input, found by its path, and the domain of the symbols.
+"""The user's declaration of the inputs: a value per input, found by its path, and the domain of the symbols.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ InputPath: TypeAlias = tuple[Step, ...]
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """One line of a spec: an input's path and its type. A size is a dim, a literal stands for itself."""
+    """One line of a spec: an input's path and its type. A size is a dim; a literal is the value itself."""
 
     path: InputPath
     type: Value
 
     @property
     def name(self) -> str:
-        """The path as it is written: `batch["pixels"]`."""
+        """Returns the path in the notation of specs: `batch["pixels"]`."""
         head, *rest = self.path
         return str(head) + "".join(f"[{step if isinstance(step, int) else quoted(step)}]" for step in rest)
 
 
 def quoted(text: str) -> str:
-    """A text as a spec writes it, where no quote is escaped."""
+    """Returns a text in quotes, as a spec writes it; no quote is escaped."""
     return f"'{text}'" if '"' in text else f'"{text}"'
 
 

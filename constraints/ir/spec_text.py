@@ -4,19 +4,19 @@
     line    = path ":" tensor | path ":" "int" ["=" dim] | path ":" "float" ["=" value] | path "=" value
     path    = name ("[" (integer | string) "]")*              batch["pixels"], xs[0]
     tensor  = [dtype] "[" [size ("," size)*] "]"              int64[b, 4*h, ?]; a dtype left out is float32
-    size    = "?" | dim | "..." | "*" name                    `?` is a size that nothing else speaks of, `...`
+    size    = "?" | dim | "..." | "*" name                    `?` is a size that nothing else mentions, `...`
                                                               any number of them, `*r` too, under a name
     value   = "True" | "False" | "None" | string | number | "[" [value ("," value)*] "]" | dim
 
 The domain that a spec declares:
 
-- A symbol is at least 1, unless the assumptions about this symbol alone state a lower
-  bound of their own (`0 <= b`, `b == 0`; a bound inside an `or` states none).
+- A symbol is at least 1, unless the assumptions about this symbol alone state a lower bound of their own (`0
+<= b`, `b == 0`; a bound inside an `or` states none).
 - A size that is a term (`h - 3`) is at least 0, and its divisors are not zero.
-- `n: int` is an integer input whose value is the symbol `n`, at least 1 like any other. A
-  nested one is named by its path: that of `cfg["n"]: int` is `cfg_n`, of `sizes[0]: int` it is `sizes_0`.
-- The dims of a row are at least 1. `...` in the input `x` is the row `x`: assumptions may speak of
-  `rank(x)`, `x[-1]`, `x[0]` and `numel(x)`, which are those of the row and not of the input.
+- `n: int` is an integer input whose value is the symbol `n`, at least 1 like any other. A nested one is named
+by its path: that of `cfg["n"]: int` is `cfg_n`, of `sizes[0]: int` it is `sizes_0`.
+- The dims of a row are at least 1. `...` in the input `x` is the row `x`: assumptions may mention `rank(x)`,
+`x[-1]`, `x[0]` and `numel(x)`, which refer to the row and not to the whole input.
 - Every assumption holds.
 """
 
@@ -54,7 +54,9 @@ DTYPES: Final[Mapping[str, str]] = {
     "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8", "long": "int64", "short": "int16",
     "u64": "uint64", "u32": "uint32", "u16": "uint16", "u8": "uint8",
 }
-"""Every spelling of a dtype in a spec -> torch's name. `int` is none: it would read as any of them."""
+"""For every spelling of a dtype in a spec, torch's name. `int` is missing, since it could mean any of
+several.
+"""
 
 _CONSTANTS: Final[Mapping[str, bool | None]] = {"True": True, "False": False, "None": None}
 _RESERVED = frozenset({*_CONSTANTS, *KEYWORDS})
@@ -62,13 +64,16 @@ MAX_INDEX: Final = 999
 
 
 class SpecError(ValueError):
-    """A spec or an assumption that cannot be read or makes no sense: where, what is wrong, what to do."""
+    """Raised for a spec or an assumption that cannot be read or makes no sense.
+
+    Says where, what is wrong, and what to do.
+    """
 
     def __init__(self, problem: str, text: str = "", column: int = 0, hint: str = "") -> None:
         self.problem = problem
         self.text = text
         self.column = column
-        """From 1; 0 where the error is about the text as a whole."""
+        """Counts from 1; 0 where the error is about the text as a whole."""
         self.hint = hint
         where = f" at column {self.column}" if self.column else ""
         told = f"{problem}{where} of {text!r}" if text else problem
@@ -79,7 +84,7 @@ class SpecError(ValueError):
 
 
 def parse_spec(inputs: Inputs, assume: str | Iterable[str] = ()) -> Spec:
-    """The inputs and the domain that texts declare. Raises SpecError."""
+    """Returns the inputs and the domain that texts declare. Raises SpecError."""
     reader = _Reader(_statements(inputs))
     declared = reader.read()
     given = _assumptions((assume,) if isinstance(assume, str) else assume, reader)
@@ -95,12 +100,12 @@ def parse_spec(inputs: Inputs, assume: str | Iterable[str] = ()) -> Spec:
 
 
 def write_spec(spec: Spec) -> tuple[str, ...]:
-    """One line per input. `parse_spec` reads them back as the same inputs."""
+    """Returns one line per input, which `parse_spec` reads back as the same input."""
     return tuple(f"{d.name}{_type_text(d)}" for d in spec.inputs)
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """What else may have been meant: `did you mean 'h'?`, or nothing."""
+    """Returns a hint at the name that may have been meant, `did you mean 'h'?`, or an empty text."""
     candidates = [*known]
     close = difflib.get_close_matches(name, candidates, n=1, cutoff=0.5)
     by_case = [c for c in candidates if c.lower() == name.lower()]
@@ -130,7 +135,7 @@ def _unique(formulas: Iterable[Formula]) -> tuple[Formula, ...]:
 
 
 def _statements(inputs: Inputs) -> list[tuple[str, Any]]:
-    """(text, literal): a text of lines, or a path with the literal that a mapping gives it."""
+    """Returns pairs (text, literal): a text of lines, or a path with the literal that a mapping gives it."""
     if isinstance(inputs, str):
         return [(line, ...) for line in inputs.splitlines()]
     if isinstance(inputs, Mapping):
@@ -163,7 +168,7 @@ def _literal(path: str, value: Any) -> Value:
 
 
 class _Reader:
-    """Reads statements one by one and gathers what they say of symbols."""
+    """Reads statements one by one and collects the symbols and conditions in them."""
 
     def __init__(self, statements: list[tuple[str, Any]]) -> None:
         self.statements = statements
@@ -173,9 +178,9 @@ class _Reader:
         self.terms: dict[Term, None] = {}
         """The sizes that are not integers."""
         self.divisors: list[Formula] = []
-        """No division by zero."""
+        """Conditions that no divisor is zero."""
         self.rows: dict[str, None] = {}
-        """The names of rows: of what stands for any number of sizes."""
+        """The names of rows, each of which represents any number of sizes."""
         self._values: list[tuple[str, Token, str]] = []
         """Symbols that occur in values: some other input has to declare them."""
         self._fixed: dict[str, tuple[str, Token]] = {}
@@ -251,7 +256,9 @@ class _Reader:
         return found
 
     def _check_places(self) -> None:
-        """What holds other inputs is no input itself, is a list or a dict, and a list has no gaps."""
+        """Checks that an input with parts is declared by its parts only, is a list or a dict, and that a list
+        has no gaps.
+        """
         steps: dict[InputPath, list[Step]] = {}
         for path in self._paths:
             for i in range(1, len(path)):
@@ -292,7 +299,7 @@ class _Reader:
         return Tensor(tuple(sizes), dtype)
 
     def _row(self, path: InputPath) -> Dim:
-        """Any number of sizes: `...` is named after the input, `*r` has its own name."""
+        """Returns a row, any number of sizes: `...` is named after the input, `*r` has its own name."""
         tokens = self._tokens
         if tokens.next().text == "*":
             name = tokens.expect_kind("name", "the name of a row").text
@@ -329,7 +336,7 @@ class _Reader:
         return dim
 
     def _dim(self, *mentioned_in: dict[str, None]) -> Dim:
-        """A dim; its symbols are remembered in the order in which they are written."""
+        """Returns a dim; its symbols are remembered in the order in which they are written."""
         first = self._tokens.position
         dim = parse_expression(self._tokens)
         found = symbols(dim)
@@ -417,7 +424,7 @@ class _Reader:
         raise SpecError(problem, self._tokens.source, token.column, hint)
 
     def unknown_symbol(self, name: str, text: str) -> NoReturn:
-        """An assumption speaks of a symbol that no input mentions."""
+        """Raises the error for an assumption about a symbol that no input mentions."""
         at = re.search(rf"(?<![A-Za-z0-9_]){re.escape(name)}(?![A-Za-z0-9_])", text)
         known = ", ".join((*self.symbols, *(str(parts.rank(row)) for row in self.rows))) or "none"
         hint = suggestion(name, self.symbols)
@@ -436,12 +443,12 @@ _SCALARS: Final[Mapping[str, Callable[[_Reader, InputPath, Token], Value]]] = {
 
 
 def _symbol_of(path: InputPath) -> str:
-    """The name of the symbol that is an integer input's value: its path, joined."""
+    """Returns the name of the symbol that is an integer input's value: its path, joined."""
     return "_".join(re.sub(r"\W", "_", str(step), flags=re.ASCII) for step in path)
 
 
 def _hint(error: DimSyntaxError) -> str:
-    """What to do about the likeliest slips."""
+    """Returns advice for the likeliest slips, or an empty text."""
     if re.search(r"\[[^]]*$", error.text) and "the end" in error.problem:
         return "a '[' is not closed"
     if re.match(r"\s*[\w.]*\[", error.text) and ":" not in error.text:
@@ -450,7 +457,7 @@ def _hint(error: DimSyntaxError) -> str:
 
 
 def _assumptions(texts: Iterable[str], reader: _Reader) -> tuple[Formula, ...]:
-    """The conjuncts of all assumptions. `;` separates several in one text."""
+    """Returns the conjuncts of all assumptions. `;` separates several in one text."""
     found: list[Formula] = []
     for text in texts:
         if not isinstance(text, str):

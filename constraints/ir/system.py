@@ -1,5 +1,5 @@
-"""The constraint system of a target: the declared domain, and what each path through the program asks of its
-inputs.
+"""The constraint system of a target: the declared domain, and the requirements of each path through the
+program.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from .program import Origin, Program
 
 @dataclass(frozen=True)
 class Domain:
-    """What the user declared: the symbols of the inputs, in order of appearance, and what is assumed of them.
+    """The user's declaration: the symbols of the inputs, in order of appearance, and the assumptions about
+    them.
     """
 
     symbols: tuple[str, ...] = ()
@@ -28,7 +29,7 @@ class Domain:
 
     @cached_property
     def ranges(self) -> Ranges:
-        """The interval that assumptions over a single symbol leave to it."""
+        """Returns the interval of each symbol that the assumptions about it alone leave."""
         return ranges_of(self.assumptions)
 
     @cached_property
@@ -38,16 +39,16 @@ class Domain:
 
     @cached_property
     def axioms(self) -> frozenset[Formula]:
-        """The assumptions that nobody made: what holds of the symbols of rows whatever the input."""
+        """Returns the assumptions that the user did not make: the axioms about the symbols of rows."""
         return frozenset(axioms(self.symbols))
 
     @property
     def declared(self) -> tuple[Formula, ...]:
-        """The assumptions without the axioms."""
+        """Returns the assumptions without the axioms."""
         return tuple(a for a in self.assumptions if a not in self.axioms) if self.rows else self.assumptions
 
     def deepened(self, wanted: Deeper) -> Domain:
-        """The domain with more symbols of its rows, bounds on their ranks, and the axioms of all."""
+        """Returns the domain with more symbols of its rows, bounds on their ranks, and the axioms of all."""
         symbols = deepened(self.symbols, wanted)
         bounds = (le(rank(name), most) for name, most in wanted.bounded.items())
         declared = (*self.declared, *bounds, *axioms(symbols))
@@ -55,7 +56,7 @@ class Domain:
 
 
 def ranges_of(formulas: tuple[Formula, ...]) -> Ranges:
-    """The intervals that formulas over a single symbol leave to it."""
+    """Returns the interval of each symbol that the formulas over it alone leave."""
     ranges: dict[str, Interval] = {}
     for formula in formulas:
         narrow(ranges, formula)
@@ -63,7 +64,8 @@ def ranges_of(formulas: tuple[Formula, ...]) -> Ranges:
 
 
 class Answer(Enum):
-    """What is known of a formula over all assignments that satisfy what is given."""
+    """The truth of a formula over all assignments that satisfy the given conditions, as far as it is known.
+    """
 
     ALWAYS = "always"
     NEVER = "never"
@@ -72,23 +74,28 @@ class Answer(Enum):
 
 
 class Oracle(Protocol):
-    """Who decides branches while a program is recorded: the solver, handed in from outside."""
+    """Decides branches while a program is recorded: the solver, passed in from outside."""
 
     domain: Domain
-    """What is given on top of what is asked with a question."""
+    """The assumptions that apply to every question, in addition to those given with it."""
 
     def decide(self, formula: Formula, given: Sequence[Formula]) -> Answer:
-        """Does the formula hold for all assignments that satisfy what is given, for none, or for some?"""
+        """Returns whether the formula holds for all assignments that satisfy the given conditions, for none,
+        or for some.
+        """
 
     def example(self, given: Sequence[Formula]) -> dict[str, int] | None:
-        """A small assignment that satisfies what is given; None where there is none or none was found."""
+        """Returns a small assignment that satisfies the given conditions; None where none was found or
+        exists.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A branch: the condition on sizes that was asked, and the way the path went.
+    """A branch decision: the condition on sizes, and the outcome that the path took.
 
-    `forced` says that the domain and the path so far left no other way. A condition on data has no formula.
+    `forced` means that the domain and the path so far allowed no other outcome. A condition on data has no
+    formula.
     """
 
     formula: Formula | None
@@ -98,9 +105,9 @@ class Condition:
     after: int = 0
     """How many constraints of the path come before it."""
     given: Formula = True
-    """Of a branch in a call whose ways were merged: the sizes of the path that come so far."""
+    """For a branch in a call whose paths were merged: the sizes at which the path reaches the branch."""
     caught: bool = False
-    """It is what an operator requires that is called where the program catches its refusal."""
+    """Whether this is the requirement of an operator whose refusal the program catches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +121,8 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """One way through the target: its conditions, the program recorded along it and what its nodes require.
+    """One path through the target: its conditions, the program recorded along it, and the requirements of its
+    nodes.
     """
 
     program: Program
@@ -124,13 +132,13 @@ class Path:
     conditions: tuple[Condition, ...] = ()
     end: End = End()
     unbacked: tuple[tuple[str, Formula], ...] = ()
-    """Sizes that the data decides, each with what is known of it."""
+    """Sizes that the data decides, each with the known condition on it."""
     turns: tuple[Condition, ...] = ()
-    """Branches in calls whose ways were merged: the path goes on whichever way they go."""
+    """Branches in calls whose paths were merged: this path continues whatever their outcome."""
 
     @property
     def premise(self) -> Formula:
-        """The sizes that take this path."""
+        """Returns the condition on sizes under which this path is taken."""
         return all_of(
             c.formula if c.taken else negate(c.formula)
             for c in self.conditions
@@ -139,7 +147,7 @@ class Path:
 
     @property
     def on_data(self) -> bool:
-        """Did the data decide a branch?"""
+        """Returns whether the data decided a branch."""
         return any(c.formula is None for c in self.conditions)
 
 

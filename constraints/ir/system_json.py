@@ -1,6 +1,6 @@
 """The paths of a system as plain data for JSON, and back: `paths_from_json(paths_to_json(paths)) == paths`.
 
-The domain is not among them: it is what the user declared, and has a notation of its own (`spec_text.py`).
+The domain is not included: the user declares it, and it has a notation of its own (`spec_text.py`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DIRECTIONS: Final = ("accept", "refuse", "both")
 
 
 def paths_to_json(paths: Iterable[Path]) -> list[Any]:
-    """Plain data for `json.dump`."""
+    """Returns the paths as plain data for `json.dump`."""
     return [_path(path) for path in paths]
 
 
@@ -48,7 +48,9 @@ def _path(path: Path) -> dict[str, Any]:
 
 
 def paths_from_json(data: Any, symbols: Iterable[str]) -> tuple[Path, ...]:
-    """The paths that `paths_to_json` wrote, over these symbols of inputs. Raises IllFormed on anything else.
+    """Returns the paths that `paths_to_json` wrote, over these symbols of inputs.
+
+    Raises IllFormed on anything else.
     """
     try:
         return tuple(_read(path, frozenset(symbols)) for path in data)
@@ -97,11 +99,11 @@ def _end(how: Any, reason: Any, origin: Any) -> End:
 
 
 def _verify(path: Path, symbols: frozenset[str]) -> None:
-    """The laws of a path. Raises IllFormed with the first that is broken.
+    """Checks the laws of a path. Raises IllFormed with the first that is broken.
 
     1. Every input and every result has a value.
-    2. What is said of a node is said of one that there is; -1 stands for the program as a whole.
-    3. Formulas speak of symbols of the inputs, of sizes that data decide, and of iterations.
+    2. Constraints and notes refer to nodes that exist, or to -1, which means the program as a whole.
+    3. Formulas mention only symbols of the inputs, sizes that data decide, and indices of iterations.
     """
     program = path.program
     made = {i.id for i in program.inputs} | {id for node in program.nodes for id in node.results}

@@ -1,5 +1,5 @@
-"""The gradual types of a program's values: with their sizes as terms, at an assignment, and as the constants
-that they are.
+"""The gradual types of a program's values: with sizes as terms, with the sizes of an assignment, or with
+constants.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .lattice import DimType, Plain, Ranked, Rowed, Several, Type, rowed
 
 
 def type_of(value: Value) -> Type:
-    """The type of a value, its sizes as the terms that they are."""
+    """Returns the type of a value, its sizes as terms."""
     match value:
         case Tensor():
             place = place_of(value.shape)
@@ -37,7 +37,7 @@ def type_of(value: Value) -> Type:
 
 
 def mapped(change: Callable[[Dim], DimType], type: Type) -> Type:
-    """The type with each of its sizes changed."""
+    """Returns the type with each of its sizes changed."""
 
     def dims(row: tuple[DimType, ...]) -> tuple[DimType, ...]:
         return tuple(d if isinstance(d, Dynamic) else change(d) for d in row)
@@ -53,7 +53,7 @@ def mapped(change: Callable[[Dim], DimType], type: Type) -> Type:
 
 
 def at(value: Value, values: Mapping[str, int]) -> Type:
-    """The type of a value at an assignment, its rows spelt out; sizes that data decide stay Dyn."""
+    """Returns the type of a value at an assignment, its rows expanded; sizes that data decide stay Dyn."""
 
     def size(dim: Dim) -> DimType:
         try:
@@ -70,5 +70,5 @@ def at(value: Value, values: Mapping[str, int]) -> Type:
 
 
 def rewritten(type: Type, replacements: Mapping[str, Dim]) -> Type:
-    """The type with symbols replaced by terms."""
+    """Returns the type with symbols replaced by terms."""
     return mapped(lambda dim: substitute(dim, replacements), type)

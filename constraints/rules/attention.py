@@ -1,8 +1,8 @@
 """Attention: scaled dot products, and the fused layers that torch runs for inference.
 
-`scaled_dot_product_attention` on a CPU takes one of two ways: a fused kernel ("flash") for four dims without
-dropout and without broadcasting, plain matrix products for the rest. They differ in what they check and in
-how the result lies in memory.
+`scaled_dot_product_attention` on a CPU runs one of two implementations: a fused kernel ("flash") for four
+dims without dropout and without broadcasting, plain matrix products for the rest. They differ in what they
+check and in how the result lies in memory.
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ def _attention_dtype(
 
 
 def _same_heads(query: Tensor, key: Tensor, value: Tensor, gqa: bool) -> Formula:
-    """Batch sizes agree, and so do heads, or those of key and value, which divide those of query."""
+    """Returns the condition that batch sizes agree, and heads too (or, with `gqa`, that those of key and
+    value divide those of query).
+    """
     (b, h, *_), (b_key, h_key, *_), (b_value, h_value, *_) = query.shape, key.shape, value.shape
     grouped = all_of((ge(h_key, 1), divides(h_key, h))) if gqa and h_key != 0 else eq(h, h_key)
     return all_of((eq(b, b_key), eq(b, b_value), eq(h_key, h_value), grouped))
@@ -106,7 +108,7 @@ def _same_heads(query: Tensor, key: Tensor, value: Tensor, gqa: bool) -> Formula
 def _is_flash(
     c: Context, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout_p: float, gqa: bool
 ) -> Formula:
-    """Does the fused kernel take the call?"""
+    """Returns the condition under which torch's fused kernel takes the call."""
     if dropout_p != 0 or not query.rank == key.rank == value.rank == 4:
         return False
     (b, h, length, e), (_, _, s, e_key), e_value = query.shape, key.shape, value.shape[-1]
@@ -132,10 +134,11 @@ def _mask_expands(require: Require, mask: Tensor, scores: Shape) -> None:
 
 
 def _attention_layout(c: Context, query: Tensor, shape: Shape, flash: Formula | None) -> Layout | Shape:
-    """The fused kernel orders the dims of its result as query has them in memory, plain products make it
-    contiguous.
+    """Returns the layout of the result of attention.
 
-    `flash` None: the way depends on strides, or on whether the mask needs a gradient.
+    The fused kernel orders the dims of its result as query has them in memory; plain products give a
+    contiguous result. `flash` is None where the choice depends on strides, or on whether the mask needs a
+    gradient.
     """
     strides = strides_of(query)
     if flash is False or query.layout is Layout.CONTIGUOUS:

@@ -1,4 +1,4 @@
-"""What rules of every family share: axes, broadcasting, type promotion."""
+"""Helpers that the rules of every family share: axes, broadcasting, type promotion."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -36,8 +36,9 @@ def axis(c: Context, dim: Dim, rank: int) -> int:
 
 
 def axes(c: Context, dims: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
-    """Distinct axes in the order given; None and the empty list stand for all of them, as in torch's
-    reductions.
+    """Returns distinct axes in the order given.
+
+    None and the empty list select all axes, as in torch's reductions.
     """
     if dims is None or dims == ():
         return tuple(range(rank))
@@ -73,7 +74,7 @@ SCALARS = {"bool": 0, "int": 1, "float": 2, "complex": 3}
 
 
 def is_floating(dtype: str | None) -> bool:
-    """Is it certain that the dtype is a real floating type?"""
+    """Returns whether the dtype is certainly a real floating type; False for an unknown dtype."""
     return dtype is not None and category(dtype) == 2
 
 
@@ -170,7 +171,9 @@ def channels_innermost(c: Context, input: Tensor) -> bool | None:
 
 
 def at_least_as_great(c: Context, a: Dim, b: Dim) -> bool | None:
-    """Whether a >= b, of products of sizes that are at least 1; None where that depends on them."""
+    """Returns whether a >= b holds for these products of sizes, each at least 1; None where that depends on
+    the sizes.
+    """
     if c.at_least(a - b, 0):
         return True
     if c.at_least(b - a, 1):
@@ -184,8 +187,8 @@ def at_least_as_great(c: Context, a: Dim, b: Dim) -> bool | None:
 
 
 def left_out_where_it_is_less(c: Context, size: Dim, what: str) -> None:
-    """A size that is calculated is no -1, as far as rules go; where it is, torch takes it for one that is
-    left out.
+    """Marks the result as approximate where a computed size may be -1: rules treat such a size as given,
+    while torch would infer it.
     """
     if isinstance(size, Term) and not c.at_least(size, 0) and not c.certain(ge(size, 0)):
         c.approximate(f"{what} may be a -1, which leaves the size out", "refuse", eq(size, -1))

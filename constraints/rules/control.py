@@ -1,8 +1,8 @@
-"""Control flow: what higher-order operators make of the results of the functions that they run.
+"""Control flow: the results of higher-order operators, computed from those of the functions that they run.
 
 The functions themselves are sub-programs, whose nodes stand in the program before the operator's own, once
-each (tracer/patches/control.py). What is left to say here is how an operator's operands, the results of its
-functions and its own results belong together.
+each (tracer/patches/control.py). The rules here relate an operator's operands, the results of its functions
+and its own results.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..terms.formula import And, Compare, Or, all_of, eq, ge
 
 
 def row(c: Context, input: Tensor, dim: int = 0) -> Tensor:
-    """`[*a, n, *z] -> [*a, *z]`: any one of the n slices, of which there may be none"""
+    """`[*a, n, *z] -> [*a, *z]`: any one of the n slices; n may be 0"""
     at = dim % input.rank
     layout = input.layout
     if isinstance(layout, tuple):
@@ -33,7 +33,9 @@ def stack_rows(c: Context, input: Tensor, size: Dim, dim: int = 0) -> Tensor:
 
 
 def carried(c: Context, input: Value) -> Value:
-    """`[*d] -> [*d]`: what a loop carries, in any of its iterations; an integer may have become any other"""
+    """`[*d] -> [*d]`: the value that a loop carries, in any of its iterations; an integer may have become any
+    other
+    """
     return Number("int") if isinstance(input, int | Term) else input
 
 
@@ -108,7 +110,9 @@ def _pairs(
 
 
 def _same(c: Context, before: Value, after: Value, what: str) -> Value:
-    """The value before the loop, which is that after any iteration but for its elements."""
+    """Returns the value before the loop; the value after any iteration must agree with it in all but the
+    elements.
+    """
     if isinstance(before, Tensor) and isinstance(after, Tensor):
         told = f"{what} differ: {before} and {after}"
         if before.rank != after.rank or before.dtype != after.dtype:
@@ -121,7 +125,9 @@ def _same(c: Context, before: Value, after: Value, what: str) -> Value:
 
 
 def _either(c: Context, true: Value, false: Value, what: str) -> Value:
-    """The one or the other: where sizes differ, one between the two."""
+    """Returns a value that covers the results of both branches; where sizes differ it has a size between the
+    two.
+    """
     if isinstance(true, Tensor) and isinstance(false, Tensor):
         if true.rank != false.rank or true.dtype != false.dtype:
             c.refuse(f"{what} differ: {true} and {false}")

@@ -25,7 +25,10 @@ def kind(value: Value) -> str:
 
 
 def at_least_0(c: Context, dim: Any, name: str) -> Dim:
-    """A size, which must not be negative; one that comes out of the data is a fresh one."""
+    """Returns a size that is required not to be negative.
+
+    A size computed from the data becomes a fresh symbol.
+    """
     if isinstance(dim, Number | Tensor):
         return c.fresh(name, 0, None)
     if not c.at_least(dim, 0):
@@ -54,7 +57,7 @@ def empty(c: Context, *size: Size, dtype: str | None = None, memory_format: str 
 
 
 def in_format(c: Context, result: Tensor, memory_format: str | None) -> Tensor:
-    """The tensor laid out as wanted; None leaves it as it is."""
+    """Returns the tensor in the memory format given; None leaves it as it is."""
     if memory_format in ("channels_last", "channels_last_3d"):
         rank_is(c, result, f"a tensor in {memory_format}", 4 if memory_format == "channels_last" else 5)
         return Tensor(result.shape, result.dtype, channels_last(result.shape))
@@ -192,7 +195,7 @@ def _nested(c: Context, data: Value) -> tuple[Shape, list[Value]]:
 
 
 def _joint(c: Context, numbers: list[Value]) -> str | None:
-    """The dtype of a tensor of these numbers: float32 of none, else the widest of theirs."""
+    """Returns the widest dtype of these numbers, and float32 where there are no numbers."""
     if not numbers:
         return "float32"
     if any(isinstance(n, Tensor) and n.dtype is None for n in numbers):
@@ -303,11 +306,11 @@ def tril(c: Context, input: Tensor, diagonal: Any = 0) -> Tensor:
 
 
 def _triangle(c: Context, rows: Dim, columns: Dim, diagonal: Dim) -> Dim:
-    """How many places of a matrix lie on or below the diagonal.
+    """Returns how many entries of a matrix lie on or below the diagonal.
 
     Row i = 0, …, r - 1 has clamp(i + k + 1, 0, n) of them. With g(m) the sum of min(j, n) over j = 1, …, m,
-    which is 0 for m <= 0, they are g(r + k) - g(k). For m >= 0 and t = min(m, n), g(m) is
-    t*(t + 1)/2 + (m - t)*n.
+    which is 0 for m <= 0, they are g(r + k) - g(k). For m >= 0 and t = min(m, n), g(m) is t*(t + 1)/2 + (m -
+    t)*n.
     """
 
     def g(last: Dim) -> Dim:
@@ -319,13 +322,13 @@ def _triangle(c: Context, rows: Dim, columns: Dim, diagonal: Dim) -> Dim:
 
 
 def tril_indices(c: Context, row: Any, col: Any, offset: Dim = 0, dtype: str | None = None) -> Tensor:
-    """`n, m, k -> [2, the number of places (i, j) of an n by m matrix with j - i <= k]`"""
+    """`n, m, k -> [2, the number of entries (i, j) of an n by m matrix with j - i <= k]`"""
     rows, columns = at_least_0(c, row, "row"), at_least_0(c, col, "col")
     return Tensor((2, _triangle(c, rows, columns, offset)), dtype or "int64")
 
 
 def triu_indices(c: Context, row: Any, col: Any, offset: Dim = 0, dtype: str | None = None) -> Tensor:
-    """`n, m, k -> [2, the number of places (i, j) of an n by m matrix with j - i >= k]`"""
+    """`n, m, k -> [2, the number of entries (i, j) of an n by m matrix with j - i >= k]`"""
     rows, columns = at_least_0(c, row, "row"), at_least_0(c, col, "col")
     return Tensor((2, rows * columns - _triangle(c, rows, columns, offset - 1)), dtype or "int64")
 

@@ -1,7 +1,7 @@
 """Derivatives: the kernels that the graphs of autograd are made of.
 
-A gradient has the shape of what it is the gradient of. Kernels look at that more or less closely; where one
-would read beyond a gradient of another shape, the rules refuse it.
+A gradient has the shape of the tensor that it belongs to. Kernels check this more or less closely; where a
+kernel would read beyond a gradient of another shape, the rules refuse the call.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .window import RULES as WINDOWS
 from .window import convolution
 
 Mask = tuple[bool, ...]
-"""Which of the results are wanted; None takes the place of the others."""
+"""Marks the results that are asked for; the others are None."""
 
 
 def wanted(output_mask: Mask, *results: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -37,7 +37,7 @@ def wanted(output_mask: Mask, *results: Tensor | None) -> tuple[Tensor | None, .
 
 
 def gradient_of(c: Context, gradient: Tensor, value: Tensor, operation: str) -> None:
-    """Refuses a gradient that has not the shape of the value."""
+    """Refuses a gradient whose shape differs from that of the value."""
     reason = f"{operation} takes a gradient of the shape {text(value.shape)}"
     same_shape(c, gradient, Tensor(value.shape, gradient.dtype), reason)
 
@@ -100,7 +100,7 @@ def loss_backward(operation: str, law: str) -> RuleFunction:
 
 
 def written_to(c: Context, into: Tensor, result: Tensor, operation: str) -> None:
-    """Refuses what cannot be cast to the dtype that it is written to."""
+    """Refuses a result that cannot be cast to the dtype of the tensor that it is written to."""
     if into.dtype and result.dtype and category(result.dtype) > category(into.dtype):
         c.refuse(f"{operation} makes {result.dtype} of {into.dtype}")
 
@@ -354,7 +354,7 @@ def native_layer_norm_backward(
 
 
 def _ends_with(c: Context, input: Tensor, shape: Shape, *parameters: Tensor | None) -> Shape:
-    """The trailing axes over which is normalised."""
+    """Returns the trailing axes over which the input is normalised."""
     if not shape or len(shape) > input.rank:
         c.refuse(f"{input} does not end in {text(shape)}")
     end = Tensor(input.shape[input.rank - len(shape) :], None)
@@ -367,7 +367,9 @@ def _ends_with(c: Context, input: Tensor, shape: Shape, *parameters: Tensor | No
 
 
 def _parameters(c: Context, operation: str, output_mask: Mask, *parameters: Tensor | None) -> None:
-    """torch makes the derivative by a parameter like the parameter, which has to be there."""
+    """Requires a parameter wherever its derivative is asked for, since torch allocates the derivative like
+    it.
+    """
     for asked, parameter in zip(output_mask[1:], parameters, strict=True):
         if asked and parameter is None:
             c.refuse(f"{operation} is asked for the derivative by a parameter that is not there")
@@ -483,7 +485,7 @@ def softmax_backward_data(
 
 
 def into_zeros(c: Context, gradient: Tensor, size: Shape, part: Tensor) -> Tensor:
-    """The gradient of a part of zeros of this size, into which it broadcasts."""
+    """Returns the gradient of a part of a tensor of this size: zeros, into which the part must broadcast."""
     fits_into(c, gradient, part.shape, f"a gradient must broadcast to {text(part.shape)}")
     return Tensor(size, gradient.dtype)
 

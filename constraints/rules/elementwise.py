@@ -89,16 +89,17 @@ def pointwise_layout(c: Context, operands: Iterable[Value], shape: Shape) -> Lay
 
     It starts from row-major order and sorts by insertion. Of two axes the first operand with an opinion says
     which is faster: one whose strides along both are not 0 (as they are where it is broadcast) and differ.
-    Axes without an opinion are skipped, and a decided order ends the insertion, so that what happens where
-    several operands decide is not easily told. But:
+    Axes without an opinion are skipped, and a decided order ends the insertion, so that the order is hard to
+    predict where several operands decide. But:
 
     1. If no operand asks for a change on any pair of axes, the result is contiguous.
     2. If the first operand that may have an opinion has one on every pair, its order is that of the result.
     3. If all comparisons of strides are decided, the insertion can be followed (`by_stride`).
 
     All need proof that one stride is at least another for all sizes; without it the layout is unknown. Sizes
-    are taken to be at least 1, as an empty tensor has no layout worth the name. Of axes of size 1 a result is
-    told no true stride, as no element is reached by it; yet such an axis of an operand has an opinion.
+    are taken to be at least 1, as an empty tensor has no layout worth the name. The stride along an axis of
+    size 1 of the result may be wrong, as it reaches no element; yet such an axis of an operand has an
+    opinion.
     """
     vocal = [o for o in operands if isinstance(o, Tensor) and not _is_silent(c, o, shape)]
     if all(_is_row_major(c, t) for t in vocal):
@@ -117,7 +118,7 @@ def pointwise_layout(c: Context, operands: Iterable[Value], shape: Shape) -> Lay
 def _shared_format(c: Context, operands: Iterable[Value], shape: Shape) -> Layout | Strides | None:
     """The layout that TensorIterator takes over at once from operands that all have the result's shape:
     row-major or with the channels innermost, sizes of 1 aside, or the very same strides without gaps. This
-    gives axes of size 1 their strides, too. None where it is no such.
+    gives axes of size 1 their strides, too. None where the operands share no such format.
     """
     tensors = [o for o in operands if isinstance(o, Tensor) and o.shape]
     strides = [s for s in map(strides_of, tensors) if s is not None]
@@ -135,8 +136,9 @@ def _shared_format(c: Context, operands: Iterable[Value], shape: Shape) -> Layou
 
 
 def _seen(c: Context, operand: Tensor, shape: Shape) -> Strides | None:
-    """The strides of an operand along the axes of the result: 0 where it is broadcast. None where that is not
-    known.
+    """Returns the strides of an operand along the axes of the result, 0 where it is broadcast.
+
+    None where they are not known.
     """
     strides = strides_of(operand)
     missing = len(shape) - operand.rank
@@ -152,9 +154,10 @@ def _seen(c: Context, operand: Tensor, shape: Shape) -> Strides | None:
 
 
 def _is_silent(c: Context, tensor: Tensor, shape: Shape) -> bool:
-    """Has the tensor a stride other than 0 along one axis of the result at most?
+    """Returns whether the tensor has a stride other than 0 along at most one axis of the result.
 
-    Along an axis of size 1 it has none where the result is larger.
+    Such an operand decides no order of axes. Its stride along an axis of size 1 counts as 0 where the result
+    is larger there.
     """
     strides = tensor.layout if isinstance(tensor.layout, tuple) else (None,) * tensor.rank
     axes = zip(strides, tensor.shape, shape[len(shape) - tensor.rank :], strict=True)
@@ -162,7 +165,7 @@ def _is_silent(c: Context, tensor: Tensor, shape: Shape) -> bool:
 
 
 def _is_row_major(c: Context, tensor: Tensor) -> bool:
-    """Is each axis with a stride slower than the next such axis?"""
+    """Returns whether each axis with a stride other than 0 is slower than the next such axis."""
     if not isinstance(tensor.layout, tuple):
         return tensor.layout is Layout.CONTIGUOUS
     axes = [i for i, s in enumerate(tensor.layout) if s != 0]
@@ -192,7 +195,10 @@ def axes_by_stride(c: Context, tensor: Tensor) -> tuple[int, ...] | None:
 
 
 def _slower(c: Context, tensor: Tensor, i: int, j: int) -> bool:
-    """Is `stride[i] >= stride[j] * size[j]` for sizes >= 1? Then they are equal only where size[j] is 1."""
+    """Returns whether `stride[i] >= stride[j] * size[j]` for all sizes >= 1.
+
+    Then the two strides are equal only where size[j] is 1.
+    """
     assert isinstance(tensor.layout, tuple)
     slow, fast = tensor.layout[i], tensor.layout[j] * tensor.shape[j]
     if slow == fast:
@@ -452,7 +458,7 @@ def clamp(c: Context, input: Tensor, min: Value = None, max: Value = None) -> Te
 
 
 def _number(value: Value) -> Value:
-    """What torch reads where it wants a number: of a 0-dim tensor, its element."""
+    """Returns the value that torch reads where it expects a number: for a 0-dim tensor, its element."""
     if isinstance(value, Tensor) and value.shape == () and value.dtype is not None:
         return Number(KINDS[category(value.dtype)])
     return value

@@ -200,7 +200,7 @@ def scatter_reduce(
 
 
 def take(c: Context, input: Tensor, index: Tensor) -> Tensor:
-    """`[*a], [*k] -> [*k]`, from all elements, of which there is one if there is an index"""
+    """`[*a], [*k] -> [*k]`, taken from all elements; if there is an index, there must be an element"""
     integral(c, index, LONG)
     some = all_of(ne(size, 0) for size in input.shape if not c.at_least(size, 1))
     found = any_of((some, empty(c, index.shape)))
@@ -209,8 +209,8 @@ def take(c: Context, input: Tensor, index: Tensor) -> Tensor:
 
 
 def put(c: Context, input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """`[*a], [*k], [*l] -> [*a]` with ∏k = ∏l; all elements are counted, of which there is one if there is an
-    index
+    """`[*a], [*k], [*l] -> [*a]` with ∏k = ∏l, counted through all elements; if there is an index, there must
+    be an element
     """
     integral(c, index, LONG)
     same_dtype(c, input, source)
@@ -261,7 +261,7 @@ def masked_select(c: Context, input: Tensor, mask: Tensor) -> Tensor:
 
 
 def left_aligned(c: Context, t: Tensor, mask: Tensor, mask_check: bool = True) -> Number:
-    """`[b, n, d], bool[b, n]`: do the true elements of each row come first? The data decides."""
+    """`[b, n, d], bool[b, n]` -> whether the true elements of each row come first, which the data decides"""
     boolean(c, mask)
     rank_is(c, t, "the input", 3)
     rank_is(c, mask, "the mask", 2)
@@ -340,7 +340,7 @@ def segment_reduce(
 
 
 def _distinct(c: Context, size: Dim) -> Dim:
-    """How many different ones there are among this many."""
+    """Returns the number of distinct elements among this many, a fresh symbol."""
     return c.fresh("distinct", 1 if c.at_least(size, 1) else minimum(1, size), size)
 
 
@@ -553,7 +553,9 @@ def _bags(c: Context, offsets: Tensor, include_last_offset: bool) -> Dim:
 
 
 def _unread(bags: Dim, largest: bool, include_last_offset: bool) -> Formula:
-    """May it be that no index is looked up? Of no bags, and where data end the last one at once."""
+    """Returns the condition under which perhaps no index is looked up: there are no bags, or the data may end
+    the last bag at once.
+    """
     return False if largest else include_last_offset or eq(bags, 0)
 
 

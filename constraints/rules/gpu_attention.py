@@ -1,4 +1,4 @@
-"""Kernels of attention that GPUs have: what they return. What they take depends on the GPU."""
+"""Attention kernels of GPUs: the shapes that they return. Which arguments they accept depends on the GPU."""
 
 from __future__ import annotations
 
@@ -171,7 +171,9 @@ def efficient_attention_forward(
 
 
 def backward(parameters: str, results: int = 3) -> Rule:
-    """The rule of a derivative: of the shapes of query, key and value; a fourth is that of the bias."""
+    """Returns the rule of a derivative, whose results have the shapes of query, key and value, and of the
+    bias if there are four.
+    """
     names = tuple(parameters.split())
 
     def rule(c: Context, **given: Any) -> tuple[Any, ...]:

@@ -44,7 +44,7 @@ def bincount(c: Context, input: Tensor, weights: Value = None, minlength: Dim = 
 
 
 def _bins(c: Context, input: Tensor, bins: Value) -> tuple[Dim, Tensor]:
-    """How many bins there are along a dimension, and their edges, of which there is one more."""
+    """Returns the number of bins along a dimension, and their edges, one more than there are bins."""
     if isinstance(bins, Tensor):
         rank_is(c, bins, "the edges of bins", 1)
         same_dtype(c, "a histogram", input, bins)

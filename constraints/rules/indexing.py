@@ -1,4 +1,6 @@
-"""Indexing: `x[…]` as it is read and written, and what it is made of: select, slice, narrow, index, …"""
+"""Indexing: reading and writing `x[…]`, and the operators that it consists of: select, slice, narrow, index,
+…
+"""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +19,7 @@ from .strides import by_stride, dense_in, laid_out, preserved, quotient, strides
 # --- positions and slices --------------------------------------------------------------------------------
 
 FAR = 2**62
-"""Whoever means "to the end" in ATen writes a number beyond this."""
+"""A bound beyond this number means "to the end" in ATen."""
 
 
 def from_end(c: Context, at: Dim, size: Dim) -> Dim:
@@ -38,10 +40,10 @@ def in_range(c: Context, index: Dim, size: Dim, unless: Formula = False) -> None
 
 
 def slice_length(c: Context, size: Dim, start: Dim | None, stop: Dim | None, step: Dim) -> Dim:
-    """How many elements `start:stop:step` has of n: ⌈max(0, min(n, t, n - s, t - s)) / step⌉
+    """The number of elements that `start:stop:step` selects from n: ⌈max(0, min(n, t, n - s, t - s)) / step⌉
 
-    s and t are start and stop, counted from the end where negative, not yet clamped. What is left out of the
-    minimum is known to be no less than another member.
+    s and t are start and stop, counted from the end where negative, not yet clamped. A term is left out of
+    the minimum where it is known to be no less than another one.
     """
     begin = from_end(c, 0 if start is None else start, size)
     end = size if stop is None or (isinstance(stop, int) and stop > FAR) else from_end(c, stop, size)
@@ -176,9 +178,10 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """An index tensor of this shape. What it picks from is a dim of this size, or a mask has seen to it.
+    """An index tensor of this shape.
 
-    Of its values those are known that were written out.
+    `size` is the dim that it picks from, unless a mask has checked it already. Its values are known only
+    where they were written out.
     """
 
     shape: Shape
@@ -191,12 +194,12 @@ Part = Kept | Picked
 
 
 def indexed(c: Context, input: Tensor, items: Sequence[Any]) -> tuple[list[Part], Tensor]:
-    """What becomes of each dim, and the result of `input[items]`.
+    """Returns the fate of each dim, and the result of `input[items]`.
 
-    An int takes its dim away, a slice cuts it, None and a bool are a new dim, an ellipsis leaves as many dims
-    as the other items do not speak of. A tensor or a sequence of integers replaces its dim, a mask of rank k
-    replaces k dims. These broadcast together, and their common shape B stands where they stood if nothing is
-    kept between them, else in front:
+    An int takes its dim away, a slice cuts it, None and a bool are a new dim, an ellipsis keeps all dims that
+    no other item consumes. A tensor or a sequence of integers replaces its dim, a mask of rank k replaces k
+    dims. These broadcast together, and their common shape B stands where they stood if nothing is kept
+    between them, else in front:
 
         [a, n, m, z] with indices at n, m -> [a, *B, z]        [n, a, m, z] with indices at n, m -> [*B, a, z]
     """
@@ -223,7 +226,7 @@ def indexed(c: Context, input: Tensor, items: Sequence[Any]) -> tuple[list[Part]
 
 
 def _consumed(item: Any) -> int:
-    """How many dims of the source an item speaks of."""
+    """Returns how many dims of the source an item consumes."""
     if isinstance(item, Mask) or (isinstance(item, Tensor) and item.dtype in MASKS):
         return len(item.shape)
     return 0 if item is None or isinstance(item, bool | Ellipses) or _is_condition(item) else 1
@@ -234,7 +237,7 @@ INDICES = ("int32", "int64", None)
 
 
 def _is_condition(item: Any) -> bool:
-    """Is the item a bool whose value is not known?"""
+    """Returns whether the item is a bool whose value is not known."""
     return isinstance(item, Compare | And | Or) or (isinstance(item, Number) and item.kind == "bool")
 
 
@@ -273,7 +276,7 @@ def _sequence(c: Context, item: tuple[Value, ...]) -> Mask | Indices:
 
 
 def _part(c: Context, item: Any, source: Iterator[tuple[Dim, Dim | None]]) -> Iterator[Part]:
-    """What an item makes of the dims that it takes from the source."""
+    """Yields the dims of the result that an item makes of the dims that it takes from the source."""
     match item:
         case None:
             yield Kept(1, 0)
@@ -331,7 +334,7 @@ def _mask_part(c: Context, shape: Shape, true: Dim, source: Iterator[tuple[Dim, 
 def _gathered(c: Context, input: Tensor, parts: list[Part], picked: list[int]) -> Tensor:
     """The result of index tensors.
 
-    Where the result is empty torch looks at no index, but that none is given for a dim of size 0.
+    Where the result is empty torch checks no index, except that it refuses indices into a dim of size 0.
 
     torch lays it out in the order of the dims that are kept, which is row-major where their strides fall from
     left to right and the index tensors are row-major. Of other strides TensorIterator decides (`by_stride`),
@@ -378,7 +381,10 @@ def _index_strides(c: Context, part: Shape, whole: Shape) -> Sequence[Dim | None
 
 
 def _falls(outer: Kept, inner: Kept) -> bool:
-    """Is one stride surely no less than the other? A stride of 0 says nothing of the order."""
+    """Returns whether one stride is surely no less than the other.
+
+    A stride of 0 does not restrict the order.
+    """
     if outer.stride is None or inner.stride is None:
         return False
     return outer.stride == 0 or inner.stride == 0 or quotient(outer.stride, inner.stride) is not None
@@ -433,7 +439,7 @@ def setitem(c: Context, input: Tensor, index: Value, value: Value) -> tuple[Valu
 
 
 def same_dtype(c: Context, input: Tensor, source: Tensor) -> None:
-    """What is written through index tensors has the dtype of what it is written into."""
+    """Requires that values written through index tensors have the dtype of the tensor written to."""
     if input.dtype and source.dtype and input.dtype != source.dtype:
         c.refuse(f"elements of {source.dtype} cannot be written through an index into {input.dtype}")
 

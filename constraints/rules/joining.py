@@ -49,8 +49,9 @@ def cat(c: Context, tensors: tuple[Tensor, ...], dim: int = 0) -> Tensor:
 
 
 def _skipped(c: Context, tensors: Sequence[Tensor], dim: int, vectors: bool) -> None:
-    """Requires the vectors to be empty that cannot be joined. The first that is not decides which dims there
-    are.
+    """Requires the vectors that cannot be joined to be empty.
+
+    The first tensor that is not empty decides the dims.
     """
     for vector in (t for t in tensors if t.rank == 1 and not (vectors and dim in (0, -1))):
         what = f"along dim {dim}" if vectors else "with tensors of rank 2 or more"
@@ -192,7 +193,7 @@ def split(
 
 
 def _whole(c: Context, input: Tensor, dim: int) -> Dim:
-    """The size of the dim that is cut into pieces."""
+    """Returns the size of the dim that is cut into pieces."""
     if not input.shape:
         c.refuse("a scalar cannot be cut into pieces")
     return a_dim(c, input, dim)[1]
@@ -249,10 +250,8 @@ def tensor_split(
     indices_or_sections: Dim | tuple[Dim, ...] | Tensor,
     dim: int = 0,
 ) -> tuple[Tensor, ...]:
-    """`[*a, n, *z]` into k pieces, of which piece i has ⌊(n + k - 1 - i) / k⌋: the first n % k are larger by
-    1.
-
-    With indices i, j, … the pieces are those of the slices `:i`, `i:j`, …
+    """Returns `[*a, n, *z]` in k pieces, where piece i has size ⌊(n + k - 1 - i) / k⌋: the first n % k pieces
+    are larger by 1. With indices i, j, … the pieces are the slices `:i`, `i:j`, …
     """
     _, whole, _ = a_dim(c, input, dim)
     by = indices_or_sections

@@ -29,7 +29,7 @@ def text(shape: Sequence[Dim]) -> str:
 
 
 def nonnegative(c: Context, size: Dim, what: str) -> None:
-    """A size that was given: at least 0."""
+    """Requires a size that was given to be at least 0."""
     if isinstance(size, int) and size < 0:
         c.refuse(f"{what} is {size}, which is negative")
     if not c.at_least(size, 0):
@@ -37,7 +37,7 @@ def nonnegative(c: Context, size: Dim, what: str) -> None:
 
 
 def empty(c: Context, shape: Shape) -> Formula:
-    """Is there no element? A size of 0 is among the sizes."""
+    """Returns the condition that the tensor has no element: one of its sizes is 0."""
     return any_of(eq(size, 0) for size in shape if not c.at_least(size, 1))
 
 
@@ -52,8 +52,8 @@ def with_strides(tensor: Tensor, shape: Shape, strides: Strides | None) -> Tenso
 def inferred_sizes(c: Context, old: Shape, sizes: Sequence[Dim]) -> tuple[Shape, int | None]:
     """`[d0, …] as (e0, …, -1, …) -> [e0, …, ∏d // ∏e, …]`, and the position of the -1.
 
-    The sizes given multiply to the number of elements. A -1 stands for what is left, where the other sizes do
-    not multiply to 0 and do divide the number of elements. A symbolic size stands for itself.
+    The sizes given multiply to the number of elements. A -1 is replaced by the quotient, where the other
+    sizes do not multiply to 0 and divide the number of elements. A symbolic size is never taken for -1.
     """
     unknown = [i for i, size in enumerate(sizes) if size == -1]
     if len(unknown) > 1:
@@ -78,7 +78,9 @@ def inferred_sizes(c: Context, old: Shape, sizes: Sequence[Dim]) -> tuple[Shape,
 
 
 def _strides_or_placeholders(tensor: Tensor) -> Strides:
-    """Unknown strides as symbols of which nothing is known: what holds of them holds of any strides."""
+    """Returns the strides, or one unconstrained symbol for each stride where they are unknown: a statement
+    proved of these symbols holds for any strides.
+    """
     return strides_of(tensor) or tuple(sym(f"_stride{i}") for i in range(tensor.rank))
 
 
@@ -109,7 +111,7 @@ def view(c: Context, input: Tensor, *size: Dim | str, dtype: str | None = None) 
 
 
 def _viewable_in_cases(c: Context, input: Tensor, new: Shape, inferred: int | None) -> bool:
-    """Whether it is known in each of some cases what the view requires; it is required then."""
+    """Returns whether the requirement of the view is known in each of some cases; it is required then."""
     cases = c.layouts(input)
     for case, tensor in cases or ():
         shape = case.here(new)
@@ -344,7 +346,8 @@ def conjugate_transpose(c: Context, input: Tensor) -> Tensor:
 def movedim(
     c: Context, input: Tensor, source: int | tuple[int, ...], destination: int | tuple[int, ...]
 ) -> Tensor:
-    """Dim source[i] becomes dim destination[i]; the others keep their order in the places that are left."""
+    """Dim source[i] becomes dim destination[i]; the others keep their order in the positions that are left.
+    """
     sources, places = (p if isinstance(p, tuple) else (p,) for p in (source, destination))
     if len(sources) != len(places):
         c.refuse(f"movedim from {len(sources)} dims to {len(places)}")

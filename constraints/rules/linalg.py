@@ -217,8 +217,8 @@ def int_mm(c: Context, input: Tensor, mat2: Tensor) -> Tensor:
 def addmv(c: Context, input: Tensor, mat: Tensor, vec: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * [n, k] @ [k] -> [n]; input is [n], [1] or []
 
-    Where the matrix has no elements torch returns beta * input in input's own shape. A message of torch's
-    tells the first size of the input, which a scalar has not.
+    Where the matrix has no elements torch returns beta * input in input's own shape. The message of torch
+    quotes the first size of the input, which a scalar does not have.
     """
     if not input.shape and (mat.rank, vec.rank) == (2, 1):
         _inner(c, mat.shape[1], vec.shape[0], "the matrix", "the vector", IndexError)

@@ -1,4 +1,4 @@
-"""Operators on lists of tensors (`_foreach_add`): what the operator itself does, to each tensor."""
+"""Operators on lists of tensors (`_foreach_add`), which apply an operator to each tensor of a list."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def fits_into(c: Context, part: Tensor, whole: Shape, reason: str) -> None:
 
 
 def _laid_out(operands: Iterable[Value]) -> Layout:
-    """A result of contiguous operands is contiguous; what becomes of others is left open."""
+    """Returns the layout of a result: contiguous where the operands are, else unknown."""
     tensors = [o for o in operands if isinstance(o, Tensor)]
     return Layout.CONTIGUOUS if all(t.layout is Layout.CONTIGUOUS for t in tensors) else Layout.UNKNOWN
 
@@ -311,7 +311,7 @@ def _probabilities(c: Context, input: Tensor, target: Tensor, weight: Weight) ->
 
 
 def _one_batch(c: Context, input: Tensor, target: Tensor, operation: str) -> None:
-    """As many targets as samples, which is looked at first of all."""
+    """Requires as many targets as samples; torch checks this before anything else."""
     if input.rank > 1 and target.shape:
         sizes = f"{input.shape[0]} samples and {target.shape[0]} targets"
         c.require(eq(input.shape[0], target.shape[0]), f"{operation} of {sizes}", ValueError)
@@ -448,7 +448,7 @@ def multilabel_margin_loss(
 def multilabel_margin_loss_forward(
     c: Context, input: Tensor, target: Tensor, reduction: Value
 ) -> tuple[Tensor, Tensor]:
-    """[n, c], classes [n, c] -> [n], reduced, and which classes are targets: [n, c]"""
+    """[n, c], classes [n, c] -> [n], reduced, and a mask of the classes that are targets: [n, c]"""
     return multilabel_margin_loss(c, input, target, None, None, reduction), Tensor(target.shape, input.dtype)
 
 

@@ -1,7 +1,7 @@
 """torch.linalg: factorisations, determinants, inverses, solvers, norms, cross products.
 
 LAPACK answers column by column, so most results are laid out as the transpose of a contiguous tensor. Whether
-a matrix is singular is a matter of data, and no rule speaks of it.
+a matrix is singular depends on the data, and no rule states it.
 """
 
 from __future__ import annotations
@@ -383,8 +383,8 @@ def _same(c: Context, *tensors: Tensor) -> str | None:
 
 
 def _is_vector(c: Context, A: Tensor, B: Tensor) -> bool:
-    """Is B one vector, or a batch with a vector for each matrix of A? A batch of matrices is what it is
-    otherwise.
+    """Returns whether B is one vector, or a batch with a vector for each matrix of A; else B is a batch of
+    matrices.
     """
     if B.rank == 1:
         return True

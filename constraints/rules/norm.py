@@ -118,8 +118,8 @@ def batch_norm(
 
 
 def _kernel_layout(c: Context, input: Tensor) -> Layout | Strides:
-    """The suggested layout; yet the channels lie innermost in what has them so, dims of size 1 aside, and is
-    not contiguous.
+    """Returns the suggested layout, except that the channels lie innermost where they do so in the input,
+    dims of size 1 aside, and the input is not contiguous.
     """
     suggested, strides = suggested_layout(c, input), strides_of(input)
     if suggested is not Layout.CONTIGUOUS or input.rank not in (4, 5) or strides is None:
@@ -418,7 +418,7 @@ def local_response_norm(
 
 
 def norm_except_dim(c: Context, v: Tensor, pow: Value = 2, dim: int = 0) -> Tensor:
-    """[*a, n, *b] -> [1, …, n, …, 1]; for dim = -1, which stands for no axis, []"""
+    """[*a, n, *b] -> [1, …, n, …, 1]; the dim -1 means no axis and gives []"""
     dtype = apply_law(c, "xx=r", v.dtype, "norm_except_dim")
     if dim == -1:
         return Tensor((), dtype)

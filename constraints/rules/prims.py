@@ -1,7 +1,7 @@
 """torch's primitives (`prims::add`), which decompositions leave in a graph.
 
-They do what the operators of ATen do that they stand for, but leave nothing to be guessed: operands of one
-shape and one dtype, axes counted from the front, no size to infer.
+They compute the same as the ATen operators that they replace, but are explicit: operands of one shape and one
+dtype, axes counted from the front, no size to infer.
 """
 
 from __future__ import annotations
@@ -95,9 +95,10 @@ def where(c: Context, pred: Tensor, a: Tensor, b: Tensor) -> Value:
 
 
 def reduction(law: str, some: bool = False, of_all: bool = True) -> RuleFunction:
-    """sum, prod, amax, amin, var over dims; no dims are all of them, unless `of_all` says otherwise.
+    """Returns the rule of sum, prod, amax, amin or var over dims. No dims mean all of them, unless `of_all`
+    is False.
 
-    `some` says that there is none of nothing.
+    With `some`, the reduction of no elements is refused.
     """
 
     def rule(

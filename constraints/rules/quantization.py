@@ -131,9 +131,10 @@ _OBSERVED: Final = tuple(
 
 
 def _observed(c: Context, input: Tensor, numbers: Sequence[Tensor], ch_axis: int, per_row: bool) -> Formula:
-    """[*a], of which extremes, scale and zero point are told: one of each, or [n] for [n, *z] by rows.
+    """Returns whether there are as many numbers as expected: `[*a]` comes with extremes, scale and zero
+    point, one each, or [n] for [n, *z] by rows.
 
-    Of no elements nothing is told. Numbers by rows that are [0] are made.
+    Without elements nothing is observed. Numbers by rows that are [0] are created by the call.
     """
     count: Dim = 1
     allowed = [all_of(eq(t.numel, 1) for t in numbers)]
@@ -152,7 +153,9 @@ def _observed(c: Context, input: Tensor, numbers: Sequence[Tensor], ch_axis: int
 
 
 def observing(results: int) -> Rule:
-    """The rule of fake quantisation that tells its own scales: of its results, in ATen's order, the first."""
+    """Returns the rule of fake quantisation that computes its own scales: the first `results` of its results,
+    in ATen's order.
+    """
 
     def rule(c: Context, **given: Any) -> Any:
         """[*a], two truths, extremes, scale and zero point -> [*a], bool[*a] and the numbers anew"""
@@ -167,7 +170,7 @@ def observing(results: int) -> Rule:
 
 
 def fake_gradient(c: Context, grad: Tensor, mask: Tensor) -> Tensor:
-    """[*a], bool[*b] of as many elements, of which there are some -> [*broadcast(a, b)]"""
+    """[*a], bool[*b] with as many elements -> [*broadcast(a, b)]"""
     if mask.dtype not in (None, "bool"):
         c.refuse(f"a mask is bool here, not {mask.dtype}")
     c.require(eq(grad.numel, mask.numel), f"there are {mask.numel} truths for {grad.numel} numbers")

@@ -15,7 +15,7 @@ from .layout import empty
 
 
 def has_kernel(c: Context, law: str, input: Tensor, operation: str) -> None:
-    """Of a tensor without elements no kernel is asked for, so that any dtype will do."""
+    """Refuses dtypes without a kernel, unless the tensor has no elements: then torch asks for no kernel."""
     if input.dtype is not None and law[category(input.dtype)] == "x":
         told = f"{operation} does not take {input.dtype}"
         error = RuntimeError if operation in REFUSES_ITSELF else NotImplementedError

@@ -1,4 +1,4 @@
-"""How far from either end of a shape each operator looks; what lies between, it passes on as it is.
+"""How far from either end of a shape each operator looks; the dims between pass through unchanged.
 
 `REACH` has a row for each operator that need not know the rank of its operands: a function of the named
 arguments, which gives None where they need the whole shape. An operator that is not in the table always does.
@@ -25,12 +25,13 @@ POINTWISE: Final = frozenset(elementwise.RULES) - frozenset(
     "ones_like empty_like full_like rand_like randn_like randint_like poisson logit alias_copy "
     "lift_fresh_copy normal binomial broadcast_tensors dist".split()
 ) | ELEMENTWISE
-"""Operators of which each element of the result is made from one element of each operand."""
+"""Operators that make each element of the result from one element of each operand."""
 
 
 def along(*parameters: str, gap: int = 0) -> Callable[[Named], Reach | None]:
-    """Looks at the dims that these parameters name; at all of them where one is None. `gap` is 1 for dims
-    of the result, before which a new one is put.
+    """Returns a reach that covers the dims that these parameters name, and all dims where one is None.
+
+    `gap` is 1 for dims of the result, before which a new dim is inserted.
     """
 
     def reach(named: Named) -> Reach | None:
@@ -48,7 +49,10 @@ def along(*parameters: str, gap: int = 0) -> Callable[[Named], Reach | None]:
 
 
 def pointwise(named: Named) -> Reach | None:
-    """Each operand broadcasts. Of several dtypes that of a scalar does not count. A format fits one rank."""
+    """Returns the reach of a pointwise operator: each operand broadcasts.
+
+    Where dtypes differ, a scalar's does not count; a memory format fits one rank only.
+    """
     if str(named.get("memory_format")).startswith("channels_last"):
         return None
     dtypes = {t.dtype for value in named.values() for t in tensors(value)}
@@ -56,24 +60,30 @@ def pointwise(named: Named) -> Reach | None:
 
 
 def filled(named: Named) -> Reach | None:
-    """As `pointwise`; among the operands there may have to be a scalar."""
+    """Returns the reach of a pointwise operator that may require one operand to be a scalar."""
     return Reach(broadcasts=True, scalars=True)
 
 
 def converted(named: Named) -> Reach | None:
-    """Each element alone; of another tensor the dtype alone matters."""
+    """Returns the reach of a conversion, which looks at each element alone.
+
+    Of another tensor only the dtype matters.
+    """
     return pointwise(named) and Reach(ignores="args" if named.get("other") is None else "other")
 
 
 def paired(named: Named) -> Reach | None:
-    """A loss of two tensors of one shape; it has others laws for different ones, and weights."""
+    """Returns the reach of a loss of two tensors of one shape.
+
+    Different shapes, and weights, obey other laws.
+    """
     alike = named["input"].shape == named["target"].shape
     weighted = named.get("weight") is not None or named.get("pos_weight") is not None
     return Reach(of="") if alike and not weighted else None
 
 
 def two_dims(reach: Reach | None) -> Reach | None:
-    """At least two dims, where those of fewer keep to other laws."""
+    """Returns a reach of at least two dims, for operators with other laws for tensors of fewer dims."""
     if reach is None:
         return None
     leading, trailing = reach.leading, reach.trailing
@@ -81,13 +91,16 @@ def two_dims(reach: Reach | None) -> Reach | None:
 
 
 def _rowed(named: Named, *operands: str) -> bool | None:
-    """Have all of these operands that are tensors a row?"""
+    """Returns True where all of these operands that are tensors have a row, else None."""
     given = [t for name in operands for t in tensors(named.get(name))]
     return all(place_of(t.shape) is not None for t in given) or None
 
 
 def gathering(named: Named) -> Reach | None:
-    """Along `dim` of tensors that have others besides: none of those of the index is the larger one."""
+    """Returns the reach of `gather`: along `dim`, of tensors that have other dims besides.
+
+    No other dim of the index is larger than that of the input.
+    """
     operands = [name for name in ("input", "index", "src") if isinstance(named.get(name), Tensor)]
     dim = along("dim")(named)
     if dim is None or _rowed(named, *operands) is None:
@@ -96,13 +109,17 @@ def gathering(named: Named) -> Reach | None:
 
 
 def scattering(named: Named) -> Reach | None:
-    """As `gathering`; the result has the shape of what is written into."""
+    """Returns the reach of `scatter`: that of `gathering`, with a result of the shape of the tensor written
+    to.
+    """
     found = gathering(named)
     return None if found is None else replace(found, into="input")
 
 
 def taking(named: Named) -> Reach | None:
-    """Along a `dim` that is counted from the end; all else is broadcast, between tensors of one rank."""
+    """Returns the reach along a `dim` that is counted from the end; the other dims broadcast, between tensors
+    of one rank.
+    """
     if named.get("dim") is None:
         return Reach(melts=True, apart=True, of="input indices")
     found = along("dim")(named)
@@ -112,14 +129,18 @@ def taking(named: Named) -> Reach | None:
 
 
 def selected(named: Named) -> Reach | None:
-    """By a mask of the same shape; what others choose, none of whose shapes need be that of the broadcast,
-    is at most as much as there are elements of that."""
+    """Returns the reach of a selection by a mask of the same shape.
+
+    Without that, the result has at most as many elements as the broadcast of the two.
+    """
     mask, input = named["mask"], named["input"]
     return Reach(melts=True, joins=True, of="") if mask.shape == input.shape else None
 
 
 def added(named: Named) -> Reach | None:
-    """Along `dim` of the input and of what is added to it; the others are equal."""
+    """Returns the reach along `dim` of the input and of the tensor that is added to it; the other dims are
+    equal.
+    """
     found = along("dim")(named)
     if found is None or _rowed(named, "input", "source") is None:
         return None
@@ -127,40 +148,49 @@ def added(named: Named) -> Reach | None:
 
 
 def flattening(named: Named) -> Reach | None:
-    """Along `dim`; of all elements where there is none."""
+    """Returns the reach along `dim`, or over all elements where no `dim` is given."""
     return Reach(melts=True) if named.get("dim") is None else along("dim")(named)
 
 
 def distinct(named: Named) -> Reach | None:
-    """As `flattening`, unless it is told of each element which it is."""
+    """Returns the reach of `flattening`, unless the call also returns the index of each element's distinct
+    value.
+    """
     told = named.get("dim") is None and (named.get("return_inverse") or named.get("sorted") is None)
     return None if told and named.get("return_inverse") else flattening(named)
 
 
 def listed(named: Named) -> Reach | None:
-    """Each tensor of a list alone, where there is one list."""
+    """Returns the reach of an operator on each tensor of a list, where there is only one list."""
     lists = [value for value in named.values() if any(True for _ in tensors(value))]
     return Reach(apart=True, of="") if len(lists) == 1 else None
 
 
 def retyped(named: Named) -> Reach | None:
-    """Another dtype changes the last size."""
+    """Returns the reach of `view(dtype)`: another dtype changes the last size."""
     return Reach(trailing=1) if named["input"].layout is Layout.CONTIGUOUS else None
 
 
 def averaged(named: Named) -> Reach | None:
-    """Images, or batches of them; to a single number of any number of dims before."""
+    """Returns the reach of an average pool over images or batches of them.
+
+    Pooling to a single number allows any number of dims before.
+    """
     return Reach(trailing=3) if named.get("output_size") in (1, (1, 1)) else Reach(few=True)
 
 
 def truth(named: Named) -> Reach | None:
-    """As a reduction; over no dims nothing is reduced."""
+    """Returns the reach of `any` and `all`: that of a reduction, but over an empty list of dims nothing is
+    reduced.
+    """
     return Reach() if named.get("dim") == () else reducing(named)
 
 
 def attended(named: Named) -> Reach | None:
-    """Products of the last two dims. A mask may need a certain rank, and groups are counted in other dims. So
-    may a key and a value that are not as long as each other, which the fused kernel takes at rank 4.
+    """Returns the reach of attention: the last two dims.
+
+    The whole shape is needed with a mask, which may need a certain rank; with groups, which are counted in
+    other dims; and with key and value of different lengths, which the fused kernel takes at rank 4.
     """
     key, value = named["key"].shape, named["value"].shape
     spelt = all((place_of(shape) or 0) < len(shape) - 2 for shape in (key, value))
@@ -169,14 +199,17 @@ def attended(named: Named) -> Reach | None:
 
 
 def linear(named: Named) -> Reach | None:
-    """The last dim; a vector of weights takes a bias or not by the rank of the input."""
+    """Returns the reach of `linear`: the last dim.
+
+    With a vector of weights, the rank of the input decides whether a bias is allowed.
+    """
     weight, bias = named["weight"], named.get("bias")
     vector = isinstance(weight, Tensor) and place_of(weight.shape) is None and weight.rank == 1
     return None if vector and bias is not None else Reach(trailing=1)
 
 
 def reducing(named: Named) -> Reach | None:
-    """Along `dim`; over everything where there is none."""
+    """Returns the reach of a reduction: along `dim`, or over everything where no `dim` is given."""
     if named.get("other") is not None:  # max(x, other), the larger of each two
         return pointwise(named)
     if named.get("dim") in (None, ()):
@@ -185,12 +218,12 @@ def reducing(named: Named) -> Reach | None:
 
 
 def by_default(dim: int, then: Callable[[Named], Reach | None]) -> Callable[[Named], Reach | None]:
-    """Along `dim`, which may be left out."""
+    """Returns the reach of `then`, with `dim` as the default of the argument `dim`."""
     return lambda named: then({"dim": dim, **named})
 
 
 def joined(dim: int) -> Callable[[Named], Reach | None]:
-    """The dim along which tensors are joined, those of the result for `stack`."""
+    """Returns the reach along the dim where tensors are joined, which for `stack` is a dim of the result."""
 
     def reach(named: Named) -> Reach | None:
         found = by_default(0, along("dim", gap=dim))(named)
@@ -200,12 +233,15 @@ def joined(dim: int) -> Callable[[Named], Reach | None]:
 
 
 def stacked(leading: int) -> Callable[[Named], Reach | None]:
-    """So many dims at the front, along which tensors are joined; those of fewer are lifted to as many."""
+    """Returns a reach of so many dims at the front, along which tensors are joined.
+
+    Tensors of fewer dims are extended to as many.
+    """
     return lambda named: Reach(leading, joins=True, of="tensors")
 
 
 def tiled(named: Named) -> Reach | None:
-    """The last dims, as many as there are numbers."""
+    """Returns a reach of the last dims, as many as there are numbers."""
     return Reach(trailing=len(named["dims"])) if isinstance(named.get("dims"), tuple) else None
 
 
@@ -228,7 +264,9 @@ def padded(named: Named) -> Reach | None:
 
 
 def flattened(named: Named) -> Reach | None:
-    """Dims that are counted from the same end are flattened there; else all between goes, too."""
+    """Returns the reach of `flatten`: only the dims at one end where both bounds are counted from that end,
+    else also all dims between.
+    """
     start, end = named.get("start_dim", 0), named.get("end_dim", -1)
     if type(start) is not int or type(end) is not int:
         return None
@@ -240,7 +278,9 @@ def flattened(named: Named) -> Reach | None:
 
 
 def indexed(named: Named) -> Reach | None:
-    """The entries before and after `...`, which stands at the end where it is left out."""
+    """Returns the reach of the entries before and after `...`, which is taken to be last where it is left
+    out.
+    """
     index = named["index"]
     entries = index if isinstance(index, tuple) else (index,)
     if entries and _is_mask_of(entries[0], named["input"]):
@@ -252,7 +292,7 @@ def indexed(named: Named) -> Reach | None:
 
 
 def _is_mask_of(entry: Value, input: Tensor) -> bool:
-    """Does it choose among the elements of the row, and the dims before it, of the input itself?"""
+    """Returns whether the entry is a mask over the row of the input and the dims before it."""
     match entry:
         case Tensor(dtype="bool" | "uint8") as mask:
             place = place_of(mask.shape)
@@ -261,7 +301,7 @@ def _is_mask_of(entry: Value, input: Tensor) -> bool:
 
 
 def _consumed(entries: tuple[Value, ...]) -> int | None:
-    """How many dims the entries of an index stand for."""
+    """Returns how many dims the entries of an index consume; None where that depends on a row."""
     total = 0
     for entry in entries:
         match entry:
@@ -281,27 +321,30 @@ def _consumed(entries: tuple[Value, ...]) -> int | None:
 
 
 def selecting(named: Named) -> Reach | None:
-    """Along `dim` of the input; of the index the rank matters."""
+    """Returns the reach along `dim` of the input. The rank of the index matters."""
     index = named["index"]
     known = isinstance(index, Tensor) and place_of(index.shape) is None
     return along("dim")(named) if known else None
 
 
 def assigned(named: Named) -> Reach | None:
-    """As `indexed`, where one number is written."""
+    """Returns the reach of `indexed`, where the value written is one number."""
     value = named["value"]
     several = isinstance(value, tuple) or (isinstance(value, Tensor) and value.shape != ())
     return None if several else indexed(named)
 
 
 def normed(named: Named) -> Reach | None:
-    """As a reduction; a matrix norm over all dims takes two."""
+    """Returns the reach of a norm: that of a reduction, except that a matrix norm over all dims takes two."""
     order = named.get("p", named.get("ord"))
     return None if isinstance(order, str) and order != "fro" else reducing(named)
 
 
 def contracted(named: Named) -> Reach | None:
-    """The letters beside an ellipsis; of several operands if all have as many, and behind it."""
+    """Returns the reach of `einsum`: the letters beside an ellipsis.
+
+    Several operands must have equally many, all behind it.
+    """
     equation = named["equation"]
     if not isinstance(equation, str):
         return None
@@ -318,51 +361,62 @@ def contracted(named: Named) -> Reach | None:
 
 
 def placed(named: Named) -> Reach | None:
-    """The rank is a size of the result; of one tensor for each dim, their number."""
+    """Returns the reach of `nonzero`: the rank of the input is a size of the result.
+
+    None where the call returns one tensor for each dim, since the rank is then their number.
+    """
     return None if named.get("as_tuple") else Reach(ignores="input")
 
 
 def kept(named: Named) -> Reach | None:
-    """Three dims, if the others may be seen as one."""
+    """Returns a reach of three dims, if the others may be merged into one."""
     return Reach(leading=3) if named["input"].layout is Layout.CONTIGUOUS else None
 
 
 def tolerant(named: Named) -> Reach | None:
-    """A matrix; tolerances in tensors have dims of their own."""
+    """Returns the reach of a matrix operator; tolerances that are tensors have dims of their own."""
     tolerances = (named.get(name) for name in ("tol", "rcond", "atol", "rtol"))
     return None if any(isinstance(one, Tensor) for one in tolerances) else Reach(trailing=2)
 
 
 def compared(named: Named) -> Reach | None:
-    """Along `dim`, counted from the end, of two tensors that are broadcast."""
+    """Returns the reach along `dim`, counted from the end, of two tensors that are broadcast."""
     found = along("dim")(named)
     return None if found is None or found.leading else replace(found, broadcasts=True)
 
 
 def in_intervals(named: Named) -> Reach | None:
-    """Along `dim`, where the intervals are all of one length."""
+    """Returns the reach along `dim`, where the intervals all have one length."""
     found = by_default(-1, along("dim"))(named)
     return None if found is None or named.get("x") is not None else replace(found, of="y")
 
 
 def ranked(named: Named) -> Reach | None:
-    """Along `dim`, or over everything; of several values of `q` the result has a dim more."""
+    """Returns the reach of a quantile along `dim`, or over everything.
+
+    Several values of `q` add a dim to the result.
+    """
     several = isinstance(named.get("q"), Tensor) and named["q"].shape != ()
     return None if several else reducing(named)
 
 
 def windowed(named: Named) -> Reach | None:
-    """Along `dimension`; `torch.nn.functional.unfold`, of the same name, takes images."""
+    """Returns the reach of `Tensor.unfold` along `dimension`.
+
+    `torch.nn.functional.unfold`, of the same name, takes images.
+    """
     return along("dimension")(named) if named.get("size") is not None else None
 
 
 def unweighted(named: Named) -> Reach | None:
-    """A loss of two tensors that are broadcast."""
+    """Returns the reach of a loss without weights, of two tensors that are broadcast."""
     return Reach(broadcasts=True) if named.get("weight") is None else None
 
 
 def viewed(named: Named) -> Reach | None:
-    """As `reshaped`; where nothing is known of strides, the dims of a row may not lie together in memory."""
+    """Returns the reach of `reshaped`; None where strides are unknown, since the dims of a row may then not
+    be adjacent in memory.
+    """
     size = named.get("size")
     if named.get("dtype") is not None or (isinstance(size, tuple) and any(isinstance(n, str) for n in size)):
         return retyped(named)
@@ -370,9 +424,11 @@ def viewed(named: Named) -> Reach | None:
 
 
 def reshaped(named: Named) -> Reach | None:
-    """Only the number of elements matters to a contiguous tensor, and it passes into the shape of another.
+    """Returns the reach of a reshape: of a contiguous tensor only the number of elements matters, and the
+    result has the shape of another operand.
 
-    What is not contiguous may be viewed in one and not in the other of two shapes of as many elements.
+    A tensor that is not contiguous may be viewed in one and not in the other of two shapes of as many
+    elements.
     """
     target = _with_row(named, "other", "size", "shape")
     if not target:
@@ -381,13 +437,17 @@ def reshaped(named: Named) -> Reach | None:
 
 
 def expanding(named: Named) -> Reach | None:
-    """To a shape with a row; a -1 there stands for the size at its place, which may be in a row."""
+    """Returns the reach of `expand` to a shape with a row; None where the shape has a -1, which means the
+    size at its position and may fall into the row.
+    """
     target = _with_row(named, "size", "shape")
     return Reach(broadcasts=True, into=target) if target and -1 not in named[target] else None
 
 
 def _with_row(named: Named, *names: str) -> str:
-    """The parameter of these whose shape, or sizes, have a row; nothing where none has."""
+    """Returns the first of these parameters whose shape or sizes contain a row, and an empty text if there is
+    none.
+    """
     shapes = ((name, as_shape(named.get(name))) for name in names)
     return next((name for name, t in shapes if t is not None and place_of(t.shape) is not None), "")
 

@@ -30,7 +30,8 @@ def reduced(shape: Shape, at: tuple[int, ...], keepdim: Value) -> Shape:
 def not_empty(
     c: Context, input: Tensor, at: tuple[int, ...], operation: str, error: type[Exception] = IndexError
 ) -> None:
-    """Every axis that is reduced has an element to choose: there is no maximum of nothing."""
+    """Requires an element along every axis that is reduced, since the maximum of no elements does not exist.
+    """
     for i in at:
         if i < input.rank:  # a tensor of rank 0 has an axis to name, of one element
             size = input.shape[i]
@@ -39,7 +40,8 @@ def not_empty(
 
 
 def wanted_dtype(c: Context, law: str, input: Tensor, dtype: str | None, operation: str) -> str | None:
-    """The dtype that is asked for, to which the input is converted first, or the one that the law gives."""
+    """Returns the dtype asked for, to which the input is converted first, or else the one that the law gives.
+    """
     if dtype is None:
         return apply_law(c, law, input.dtype, operation)
     apply_law(c, law, dtype, operation)  # it may refuse the dtype
@@ -65,7 +67,7 @@ def reduce_axes(
 
 
 def _of_nothing(name: str, dim: Axes) -> type[Exception]:
-    """What torch raises where nothing is reduced to something."""
+    """Returns the exception that torch raises where no elements are reduced to at least one."""
     of_all = dim in (None, ()) and not name.startswith("arg")
     return RuntimeError if of_all or name == "normalize" else IndexError
 
@@ -73,7 +75,10 @@ def _of_nothing(name: str, dim: Axes) -> type[Exception]:
 def reductions(
     law: str, names: str, parameters: str, choice: bool = False, one: bool = False, required: str = "input"
 ) -> dict[str, Rule]:
-    """A row: reductions with this law. `choice`: there is none of nothing; `one`: a single axis or all."""
+    """Returns a row of the table: reductions with this law.
+
+    With `choice`, reducing no elements is refused; with `one`, the call takes a single axis or all.
+    """
 
     def rule(name: str, c: Context, input: Tensor, **given: Any) -> Tensor:
         dim = given.get("dim")
@@ -137,7 +142,7 @@ def nanmean(
 
 
 def truth(name: str) -> RuleFunction:
-    """The rule of `any` and `all`. An empty list of axes stands for none here: nothing is reduced."""
+    """Returns the rule of `any` and `all`. An empty list of axes means no axis here: nothing is reduced."""
 
     def rule(c: Context, input: Tensor, dim: Axes = None, keepdim: Value = False) -> Tensor:
         """[*a, n, *b] -> bool[*a, *b]; uint8 stays uint8"""
@@ -246,7 +251,7 @@ def quantile(
 
 
 def _size(input: Tensor, at: int) -> Dim:
-    """The size along an axis, which is 1 for the axis that a tensor of rank 0 is said to have."""
+    """Returns the size along an axis; the one axis that a scalar counts as having has size 1."""
     return input.shape[at] if input.shape else 1
 
 
@@ -312,7 +317,7 @@ def gumbel_softmax(
 def normalize(
     c: Context, input: Tensor, p: Value = 2.0, dim: Axes = 1, eps: Value = 1e-12, out: Value = None
 ) -> Tensor:
-    """[*a, n, *b] -> [*a, n, *b], where n >= 1 for norms without a value on nothing"""
+    """[*a, n, *b] -> [*a, n, *b], where n >= 1 for norms that no elements have no value of"""
     needs_element = isinstance(p, int | float) and (p < 0 or p == inf)
     reduce_axes(c, "normalize", "xx==", needs_element, input, dim, True, None)
     return clone(c, input)

@@ -138,7 +138,8 @@ def repeat_interleave(
     """`[*a, n, *z] -> [*a, n*repeats, *z]`, over all elements without a dim; with a tensor, its sum, which
     data decides
 
-    A tensor has a number for each of the n, or one for all. Alone, it stands for the indices that it repeats.
+    A tensor has a number for each of the n, or one for all. A single tensor argument is taken as repeats, and
+    the result holds the repeated indices.
     """
     if input is None and isinstance(repeats, Tensor):
         input, repeats = repeats, None
@@ -207,8 +208,8 @@ def roll(
 
 
 def _rolled(c: Context, input: Tensor, shift: Dim, dim: int) -> Layout | Strides:
-    """The layout after a roll along one dim, of size n: of the last s elements of it before the others, where
-    s is the shift modulo n.
+    """Returns the layout after a roll along one dim of size n, which puts its last s elements before the
+    others, where s is the shift modulo n.
     """
     at, strides = dim % max(input.rank, 1), strides_of(input)
     size = input.shape[at]

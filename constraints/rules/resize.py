@@ -49,7 +49,7 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """`[b, c, *n], m -> [b, c, *m]`, where a scale factor f stands for m = floor(n * f)"""
+    """`[b, c, *n], m -> [b, c, *m]`, where a scale factor f gives m = floor(n * f)"""
     if mode not in MODES:
         c.refuse(f"mode {mode!r} is none of {', '.join(MODES)}")
     rank_is(c, input, f"input for mode {mode!r}", *MODES[mode])
@@ -72,7 +72,7 @@ def interpolate(
 
 
 def _wanted(c: Context, input: Tensor, size: Any, scale_factor: Any) -> Shape:
-    """Output sizes: those given, or floor(n * f); one number stands for all axes."""
+    """Returns the output sizes: those given, or floor(n * f). One number applies to all axes."""
     spatial = input.shape[2:]
     given = scale_factor if size is None else size
     values = given if isinstance(given, tuple) else (given,) * len(spatial)
@@ -84,9 +84,10 @@ def _wanted(c: Context, input: Tensor, size: Any, scale_factor: Any) -> Shape:
 
 
 def upsample(spatial: int, corners: bool) -> Rule:
-    """ATen's upsampling, in its two forms: `(size, scale, …)` and `(size or None, scales or None)`.
+    """Returns the rule of ATen's upsampling in its two forms, `(size, scale, …)` and `(size or None, scales
+    or None)`.
 
-    In the first the scales do not matter for shapes; in the second (`vec`) they stand for a missing size.
+    In the first form the scales do not matter for shapes; in the second (`vec`) they replace a missing size.
     """
 
     def rule(
@@ -127,7 +128,8 @@ def constant_pad_nd(c: Context, input: Tensor, pad: Shape, value: Any = 0) -> Te
 
 
 Fits = Callable[[Dim, Dim], Formula]
-"""Does a padding on one side fit the size of a dimension?"""
+"""Returns the condition that a padding on one side, the first argument, fits a dimension of the given size.
+"""
 
 # mode -> what it asks of a padding p and a size n
 FITS: dict[str, Fits] = {
@@ -191,7 +193,7 @@ def _pad_circular(c: Context, input: Tensor, pad: Shape) -> Tensor:
 
 
 def pad_mode(mode: str, spatial: int) -> RuleFunction:
-    """reflection_pad1d, …, replication_pad3d."""
+    """Returns the rule of reflection_pad1d, …, replication_pad3d."""
 
     def rule(c: Context, input: Tensor, padding: Any) -> Tensor:
         """`[*b, c, *n] -> [*b, c, *(left + n + right)]`"""

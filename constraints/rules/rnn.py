@@ -1,8 +1,8 @@
 """Recurrent networks: whole stacks, single cells, and the packing of sequences.
 
-t is the length of the sequence, b the batch, h the hidden size; g*h rows in a weight stand for the g gates of
-a cell. The rules require what `nn.LSTM` and its kin check before they call the kernel, since the fused LSTM
-kernel does not check and reads out of bounds.
+t is the length of the sequence, b the batch, h the hidden size; a weight has g*h rows, h for each of the g
+gates of a cell. The rules require what `nn.LSTM` and its kin check before they call the kernel, since the
+fused LSTM kernel does not check and reads out of bounds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ def _shape_is(c: Context, tensor: Tensor, shape: Shape, name: str) -> None:
 
 
 def _takes(c: Context, weight: Tensor, rows: Dim, features: Dim, name: str) -> None:
-    """`[rows, features]`; that the input has the features is the likelier mistake, and said apart."""
+    """Requires a weight of shape `[rows, features]`.
+
+    A wrong number of features is the likelier mistake, and has a message of its own.
+    """
     if weight.rank != 2:
         c.refuse(f"{name} must be a matrix, not {weight}")
     c.require(eq(weight.shape[0], rows), f"{name} must have {rows} rows, not {weight.shape[0]}")
@@ -56,7 +59,7 @@ def _stack(
     num_layers: int,
     bidirectional: bool,
 ) -> tuple[Dim, list[Dim]]:
-    """Checks every layer's parameters; the size of an output in one direction, and of each state.
+    """Checks every layer's parameters, and returns the size of an output in one direction, and of each state.
 
     w_ih [g*h, in], w_hh [g*h, out], biases [g*h] twice, for a projection w_hr [out, h]; out = h without it,
     and `in` is `features` in the first layer, the outputs of all directions later.

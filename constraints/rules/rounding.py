@@ -75,7 +75,7 @@ def steps(c: Context, start: float | Term, end: float | Term, step: float | Term
 
 
 def _count(c: Context, start: float, end: float, step: float) -> int:
-    """Of numbers alone."""
+    """As `steps`, where all three are numbers."""
     if not all(map(isfinite, (start, end, step))):
         c.refuse(f"no range is from {start} to {end} by {step}")
     if step == 0:
@@ -86,7 +86,10 @@ def _count(c: Context, start: float, end: float, step: float) -> int:
 
 
 def _ratio(c: Context, value: float | Term) -> tuple[Dim, int]:
-    """Numerator and denominator of a bound; what is not a ratio of small numbers is not exact."""
+    """Returns numerator and denominator of a bound.
+
+    Marks the result as approximate where the bound is not a ratio of small numbers.
+    """
     if not isinstance(value, float):
         return value, 1
     if not isfinite(value):

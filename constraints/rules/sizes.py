@@ -1,7 +1,7 @@
 """Sizes as numbers: reading them off tensors, arithmetic and comparisons, and assertions about them.
 
-Integers stay exact. A float that depends on sizes is a `Number`: that it is one is all that is known of it,
-but for quotients and square roots of sizes, which rounding makes sizes again.
+Integers stay exact. A float that depends on sizes is a `Number`, whose value is unknown. Quotients and square
+roots of sizes are remembered, since rounding turns them into sizes again.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ def sym_stride(c: Context, input: Tensor, dim: int | None = None) -> Dim | tuple
 
 
 def sym_is_contiguous(c: Context, input: Tensor, memory_format: str = "contiguous_format") -> Formula:
-    """Do the elements of `[*d]` lie in row-major order, or, of `[n, c, *s]`, with the channels innermost?"""
+    """Returns the condition that the elements of `[*d]` lie in row-major order, or those of `[n, c, *s]` with
+    the channels innermost.
+    """
     strides, name = strides_of(input), memory_format.removeprefix("torch.")
     if strides is None:
         c.approximate("a value whose layout is not known is taken as contiguous")
@@ -64,7 +66,7 @@ def sym_is_contiguous(c: Context, input: Tensor, memory_format: str = "contiguou
 
 
 def sym_storage_offset(c: Context, input: Tensor) -> Dim:
-    """Where in its storage a tensor starts is not tracked."""
+    """Returns an unknown offset: where a tensor starts in its storage is not tracked."""
     c.approximate("where in its storage a tensor starts is not tracked", "accept")
     return c.fresh("offset", 0, None)
 
@@ -84,7 +86,7 @@ def first_element(c: Context, input: Tensor) -> Term | Number:
 
 
 def is_complex(dtype: str | None) -> bool:
-    """Is it certain that the dtype is complex?"""
+    """Returns whether the dtype is certainly complex; False for an unknown dtype."""
     return dtype is not None and category(dtype) == 3
 
 
@@ -92,23 +94,23 @@ def is_complex(dtype: str | None) -> bool:
 
 
 def is_dim(value: object) -> bool:
-    """An integer, symbolic or not."""
+    """Returns whether the value is an integer, symbolic or not."""
     return isinstance(value, int | Term)
 
 
 def is_known(value: object) -> bool:
-    """A number that Python can calculate with."""
+    """Returns whether the value is a number that Python can calculate with."""
     return isinstance(value, int | float | complex)
 
 
 def _kind(*values: object) -> Number:
-    """The number that comes of a calculation with these, where its value is not known."""
+    """Returns a number of unknown value, of the kind that a calculation with these values gives."""
     kinds = {value.kind if isinstance(value, Number) else type(value).__name__ for value in values}
     return Number("complex" if "complex" in kinds else "float" if "float" in kinds else "int")
 
 
 def _divisor(c: Context, b: Any) -> None:
-    """Nothing is divided by 0."""
+    """Requires that the divisor is not 0."""
     if is_dim(b) and not c.at_least(b, 1):
         nonzero = ne(b, 0)
         if nonzero is False:
@@ -117,7 +119,9 @@ def _divisor(c: Context, b: Any) -> None:
 
 
 def binary(calculate: Callable[[Any, Any], Any], divides: bool = False) -> Callable[..., Any]:
-    """Integers by the dims' own operation, other known numbers by Python's, which are the same function."""
+    """Returns the rule of an operator on two numbers: on integers the dims' own operation, on other known
+    numbers Python's, which is the same function.
+    """
 
     def rule(c: Context, a: Scalar, b: Scalar) -> Scalar:
         """`a, b -> a ∘ b`"""
@@ -132,7 +136,7 @@ def binary(calculate: Callable[[Any, Any], Any], divides: bool = False) -> Calla
 
 
 def unary(calculate: Callable[[Any], Any]) -> Callable[..., Any]:
-    """As `binary`, of one number."""
+    """As `binary`, for one number."""
 
     def rule(c: Context, a: Scalar) -> Scalar:
         """`a -> ∘a`"""
@@ -145,7 +149,7 @@ def unary(calculate: Callable[[Any], Any]) -> Callable[..., Any]:
 
 
 def unknown(c: Context, what: str) -> Term:
-    """An integer that could not be followed."""
+    """Returns a fresh integer, and marks the result as approximate, since the value could not be followed."""
     c.approximate(f"{what} is not followed, and may be any integer", "accept")
     return c.fresh("unknown", None, None)
 
@@ -171,7 +175,7 @@ def _scaled(value: Scalar) -> tuple[Dim, int] | None:
 
 
 def sym_pow(c: Context, a: Scalar, b: Scalar) -> Scalar:
-    """`a, b -> a**b`, an integer where a is one and b is one that is not negative"""
+    """`a, b -> a**b`, an integer where a is an integer and b a non-negative integer"""
     if b == 0.5 and (scaled := _scaled(a)) is not None and scaled[1] == 1 and isinstance(scaled[0], Term):
         return Root("float", scaled[0])
     if is_known(a) and is_known(b):
@@ -213,7 +217,7 @@ def extremum(of_dims: Callable[..., Dim], of_numbers: Callable[..., Any]) -> Cal
     """`sym_max`, `sym_min`: a float is the result where one of two is a float, as in torch"""
 
     def rule(c: Context, a: Scalar, b: Scalar) -> Scalar:
-        """`a, b -> extremum(a, b)`, which is one of them where it is known to be no smaller"""
+        """`a, b -> extremum(a, b)`, simplified to one of the two where the order is known"""
         if is_dim(a) and is_dim(b):
             pairs: tuple[tuple[Any, Any], ...] = ((a, b), (b, a))
             for one, other in pairs:
@@ -297,7 +301,7 @@ COMPARE: dict[str, tuple[Callable[[Any, Any], bool], Callable[[Dim, Dim], Formul
     "gt": (operator.gt, gt, "lt"),
     "ge": (operator.ge, ge, "le"),
 }
-"""What Python calls it, what formulas call it, and its converse."""
+"""For each comparison: Python's function, the one that builds a formula, and the name of its converse."""
 
 
 def comparison(name: str) -> Callable[..., Any]:
@@ -334,7 +338,7 @@ def to_float(name: str, n: Term, f: float) -> Formula:
 
 
 def is_condition(value: object) -> bool:
-    """A condition on sizes, true or false already or not."""
+    """Returns whether the value is a condition on sizes, whether or not its truth is known."""
     return not isinstance(value, Number | Term | float | complex | str | Tensor | tuple) and (
         isinstance(value, bool) or not isinstance(value, int)
     )
@@ -381,7 +385,7 @@ def sym_ite(c: Context, b: Formula | Number, t: Value, f: Value) -> Value:
 
 
 def assert_scalar(c: Context, input: Formula | Number | Dim, assert_msg: str = "") -> tuple[()]:
-    """The condition holds. One on data is not for sizes to fulfil."""
+    """Requires the condition. A condition on data does not restrict sizes."""
     if is_condition(input):
         c.require(input, assert_msg or f"the program asserts {input}")  # type: ignore[arg-type]
     elif is_dim(input):
@@ -423,12 +427,12 @@ def constrain_range_for_size(
 
 
 def assert_data(c: Context, input: Tensor, assert_msg: str = "") -> tuple[()]:
-    """The data hold: no condition on sizes."""
+    """Returns nothing and requires nothing: an assertion about data is no condition on sizes."""
     return ()
 
 
 def functional_assert(c: Context, input: Value, assert_msg: str, dep_token: Tensor) -> Tensor:
-    """An assertion as a function: the token that it is given says when it was made."""
+    """Requires the condition, as the functional form of an assertion; the token passed through orders it."""
     if not isinstance(input, Tensor):
         assert_scalar(c, input, assert_msg)  # type: ignore[arg-type]
     return Tensor(dep_token.shape, dep_token.dtype, Layout.UNKNOWN)
@@ -459,7 +463,9 @@ def tensor_metadata(
     device: object = None,
     layout: object = None,
 ) -> tuple[()]:
-    """What the trace noted of a tensor is no condition of the model's own."""
+    """Returns nothing and requires nothing: the facts that the trace recorded of a tensor are no condition of
+    the model.
+    """
     return ()
 
 

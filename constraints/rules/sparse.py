@@ -1,7 +1,7 @@
-"""Sparse tensors: of which only some elements are stored, as the matrices of graphs are.
+"""Sparse tensors, which store only some of their elements, such as the matrices of graphs.
 
-What an operator does to tensors that lie densely is said by its rule. What it does where one of its arguments
-is sparse stands in SPARSE; of an operator that has no rule there, nothing is known.
+The ordinary rules describe operators on dense tensors. SPARSE describes the operators that accept a sparse
+argument; the result of any other operator on a sparse tensor is unknown.
 """
 
 from __future__ import annotations
@@ -115,10 +115,10 @@ def to_sparse_csr(c: Context, input: Tensor, dense_dim: Value = None) -> Tensor:
 
 
 def of_dense(name: str) -> RuleFunction:
-    """What only sparse tensors have: `refused`"""
+    """Returns the rule of an operator that only sparse tensors have: it refuses a dense one."""
 
     def rule(c: Context, input: Tensor) -> Tensor:
-        """No tensor that lies densely is taken."""
+        """Refuses a dense tensor."""
         c.refuse(f"{name} takes a sparse tensor, not the dense {input}")
 
     return rule
@@ -201,7 +201,7 @@ PARTS: Final[dict[str, RuleFunction]] = {
     "col_indices": part(CSR, shape=lambda x, count: (count,), dtype="int64"),
     "coalesce": coalesce,
 }
-"""What only sparse tensors have."""
+"""Operators that only sparse tensors have."""
 
 OF_SPARSE: Final[dict[str, RuleFunction]] = {
     **PARTS,
@@ -215,7 +215,7 @@ OF_SPARSE: Final[dict[str, RuleFunction]] = {
     "to_sparse": to_sparse,
     "to_sparse_csr": to_sparse_csr,
 }
-"""What operators do where an argument is sparse."""
+"""The rules of operators for calls with a sparse argument."""
 
 RULES: Final[dict[str, RuleFunction]] = {
     **{name: of_dense(name) for name in PARTS},

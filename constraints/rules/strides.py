@@ -1,6 +1,6 @@
 """The algebra of strides: when one tensor is a view of another, and how elements lie in memory.
 
-Everything here speaks of tensors with at least one element; of those without, torch looks at no stride. A
+Everything here assumes tensors with at least one element; torch never uses the strides of an empty one. A
 size is then at least 1, so that a common factor of two sides that divides the number of elements may be
 cancelled.
 """
@@ -21,7 +21,10 @@ UNDECIDED: Final = "undecided"
 
 
 def is_row_major(shape: Shape, strides: Strides) -> bool:
-    """Is the tensor contiguous, whatever the symbols are? The stride along a dim of size 1 is never used."""
+    """Returns whether the tensor is contiguous for all values of the symbols.
+
+    The stride along a dim of size 1 is never used.
+    """
     step: Dim = 1
     for size, stride in zip(reversed(shape), reversed(strides), strict=True):
         if size == 1:
@@ -33,13 +36,15 @@ def is_row_major(shape: Shape, strides: Strides) -> bool:
 
 
 def lies_so(shape: Shape, strides: Strides, expected: Strides) -> Formula:
-    """Are the strides those expected, but for dims of size 1, whose stride is never used?"""
+    """Returns the condition that the strides equal those expected, except along dims of size 1, whose stride
+    is never used.
+    """
     rows = zip(shape, strides, expected, strict=True)
     return all_of(any_of((eq(n, 1), eq(s, e))) for n, s, e in rows)
 
 
 def is_refuted(c: Context, formula: Formula) -> bool:
-    """Whether intervals alone tell that the formula, of equations, does not hold."""
+    """Returns whether intervals alone disprove the formula, which consists of equations."""
     match formula:
         case And(parts):
             return any(is_refuted(c, part) for part in parts)
@@ -163,7 +168,7 @@ def either(*formulas: Formula) -> Formula:
 
 
 def parts_of(formula: Formula, kind: type[And] | type[Or]) -> tuple[Formula, ...]:
-    """The parts of an `And` or an `Or`; the formula alone where it is none."""
+    """Returns the parts of an `And` or an `Or` of this kind; any other formula is its own only part."""
     return formula.parts if isinstance(formula, kind) else (formula,)
 
 
@@ -282,7 +287,10 @@ def _new_strides(parts: list[Block], ends: list[int], new: Shape) -> Strides:
 
 
 def contiguous_under(premise: Formula, shape: Shape, strides: Strides) -> bool:
-    """Does the premise make the tensor contiguous? Where u == 0 holds, every dim may be reduced modulo u."""
+    """Returns whether the premise makes the tensor contiguous.
+
+    Under u == 0, every dim may be reduced modulo u.
+    """
     match premise:
         case Or(parts):
             return all(contiguous_under(part, shape, strides) for part in parts)
@@ -314,8 +322,8 @@ def dense_in(shape: Shape, order: Sequence[int]) -> Strides:
 def preserved(c: Context, shape: Shape, layout: Layout | Strides) -> Layout | Strides:
     """The layout of a new tensor under `torch.preserve_format`: no gaps, the dims in the same order.
 
-    The order is read off strides of which each divides the next as a polynomial; where it cannot be,
-    `by_stride` may know it.
+    The order is read off strides where each divides the next as a polynomial; where it cannot be, `by_stride`
+    may know it.
     """
     if not isinstance(layout, tuple) or is_row_major(shape, layout):
         return laid_out(shape, layout) if isinstance(layout, tuple) else layout
@@ -336,7 +344,7 @@ def preserved(c: Context, shape: Shape, layout: Layout | Strides) -> Layout | St
 
 
 def _outer(outer: Dim, inner: Dim) -> bool:
-    """Is the first stride surely a multiple of the second?"""
+    """Returns whether the first stride is surely a multiple of the second."""
     return quotient(outer, inner) is not None
 
 
@@ -366,7 +374,9 @@ def by_stride(c: Context, shape: Shape, operands: Iterable[Sequence[Dim]]) -> tu
 def _is_slower(
     c: Context, shape: Shape, operands: Sequence[Sequence[Dim]], axis: int, other: int
 ) -> bool | str | None:
-    """Whether the axis is slower than the other; None where no operand decides."""
+    """Returns whether the axis is slower than the other: True, False, `UNDECIDED` where sizes decide, or None
+    where no operand decides.
+    """
     for strides in operands:
         one, two = strides[axis], strides[other]
         if one == 0 or two == 0:
@@ -383,7 +393,7 @@ def _is_slower(
 
 
 def is_less(c: Context, a: Dim, b: Dim) -> bool:
-    """Whether certainly a < b, where no factor of both is 0."""
+    """Returns whether a < b is certain, where no factor of either is 0."""
     if c.at_least(b - a, 1):
         return True
     x, y, common = without_common(a, b, factors((a, b)))

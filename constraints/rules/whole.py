@@ -1,7 +1,7 @@
-"""Operators of which the rank of their operands has to be known, and why: what `reach.py` has no row for.
+"""Operators that need the rank of their operands, and the reason: those without a row in `reach.py`.
 
-Of those that take `FEW` ranks, each rank has a law of its own, and there are no others: going through them is
-exact. For the others there is no law yet that holds of all ranks at once, so they are looked at rank by rank.
+An operator of `FEW` accepts only a few ranks, each with a law of its own, so that going through them is
+exact. For the others no law for all ranks at once is known yet, so they are examined rank by rank.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FEW: Final = frozenset(
     max_unpool1d max_unpool2d max_unpool3d im2col col2im fold
     """.split()
 )
-"""Operators that refuse tensors of more dims than their arguments say, or their names."""
+"""Operators that refuse tensors of more dims than their arguments, or their names, imply."""
 
 _WHOLE: Final[Mapping[str, str]] = {
     "no shape of a tensor decides anything, or no tensor is taken": """
@@ -115,7 +115,7 @@ ELEMENTWISE: Final = frozenset(
     "threshold_backward hardshrink_backward softshrink_backward leaky_relu_backward hardtanh_backward "
     "softplus_backward elu_backward".split()
 )
-"""Derivatives of functions of each element, which are such functions themselves."""
+"""Derivatives of elementwise functions, which are elementwise functions themselves."""
 
 IN_GRAPHS: Final = "it stands in graphs of derivatives and decompositions, which are traced at known ranks"
 
@@ -123,4 +123,4 @@ WHOLE: Final[Mapping[str, str]] = {
     **dict.fromkeys({*derivatives.RULES, *prims.RULES} - ELEMENTWISE, IN_GRAPHS),
     **_because(_WHOLE),
 }
-"""Why the rank of its operands has to be known, by operator."""
+"""For each operator, the reason why it needs the rank of its operands."""

@@ -135,7 +135,9 @@ def _both_sides(c: Context, padding: PerAxis, spatial: int) -> Shape:
 
 
 def _grouped(c: Context, weight: Tensor, bias: Tensor | None, groups: Dim, outputs: Dim) -> None:
-    """What weight, bias and groups ask of each other; torch wants a group to hold at least one filter."""
+    """Requires that weight, bias and groups fit each other; torch wants each group to hold at least one
+    filter.
+    """
     positive(c, (groups,), "groups")
     first = weight.shape[0]
     if groups != 1 or type(first) is not int or first < 1:
@@ -214,7 +216,10 @@ def _convolve(
 
 
 def _of_empty_weight(c: Context, batch: Shape) -> type[Exception]:
-    """What torch raises of a weight without elements, of which it asks for the first where there is no input.
+    """Returns the exception that torch raises for a weight without elements.
+
+    Where the batch may be empty, any exception is possible: torch then asks for the first element of the
+    weight.
     """
     return RuntimeError if all(c.at_least(b, 1) for b in batch) else Exception
 
@@ -292,7 +297,8 @@ def _onednn(
     groups: Dim,
     spot: Dim,
 ) -> Formula:
-    """Where torch has oneDNN compute a transposed convolution, whose result of size `spot` may then be empty.
+    """Returns the condition under which torch has oneDNN compute a transposed convolution, whose result of
+    size `spot` may then be empty.
 
     That is for a batch of 2 or more, groups, kernels of 4 x 4 or more, and inputs that are large without
     their last size; not where an output padding reaches its stride.

@@ -1,4 +1,4 @@
-"""Of the numbers from `first` up to `end`, without it, those that fulfil a formula: how many, and which."""
+"""Counts and lists the numbers from `first` up to `end`, without it, that satisfy a formula."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ PERIODS: Final = range(2, 13)
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """So many numbers; `at` gives the j-th of them, counted from 0, None where no dim says it."""
+    """The selected numbers: how many there are, and `at`, which gives the j-th of them, counted from 0, or
+    None where no dim expresses it.
+    """
 
     count: Dim
     at: Callable[[Dim], Dim] | None
 
 
 def chosen(formula: Formula, k: str, first: int, end: Dim) -> Chosen | None:
-    """The numbers k with first <= k < end of which the formula holds; None where that is not said by dims.
+    """Returns the numbers k with first <= k < end that satisfy the formula; None where no dims express them.
 
     `end` is at least `first`.
     """
@@ -29,10 +31,11 @@ def chosen(formula: Formula, k: str, first: int, end: Dim) -> Chosen | None:
 
 
 def _periodic(formula: Formula, k: str, first: int, end: Dim) -> Chosen | None:
-    """A formula that says of k + m what it says of k holds of ⌈(end - f)/m⌉ numbers for each f it holds of
-    among the first m: of f, f + m, f + 2*m, … None where it is not of that kind.
+    """Returns the numbers that satisfy a formula of period m, one that is true of k + m exactly where it is
+    true of k.
 
-    `end - f > -m`, so that no count is negative.
+    For each f among the first m numbers that satisfies it, so do f + m, f + 2*m, …, ⌈(end - f)/m⌉ numbers. No
+    count is negative, since `end - f > -m`. None where the formula has no such period.
     """
     for m in PERIODS:
         if rewrite(formula, {k: sym(k) + m}) == formula:
@@ -50,7 +53,7 @@ def _progression(start: int, step: int) -> Callable[[Dim], Dim]:
 
 
 def _bounded(formula: Formula, k: str, first: int, end: Dim) -> Chosen | None:
-    """`k + c >= 0` holds from -c on, `c - k >= 0` up to c."""
+    """Returns the numbers that satisfy bounds: `k + c >= 0` holds from -c on, `c - k >= 0` up to c."""
     if not isinstance(formula, Compare) or formula.op != ">=" or not isinstance(formula.term, Term):
         return None
     low: Dim = first

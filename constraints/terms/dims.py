@@ -46,16 +46,16 @@ _NAME = regex(
     r"|\#\w+",
     ASCII,
 )
-"""`h`, and what is said of rows (rows.py): `x[-1]`, `rank(x)`, `numel(x[1:-2])`, `x[1:]|y[:-2]`, and of how
-they are related (relations.py): `broadcast(x,y[:-1])`; a symbol made of one of these begins with `_`. `#1`
-is an index of the elements of a tensor (contents/).
+"""The names of symbols: `h`; facts about rows (rows.py), `x[-1]`, `rank(x)`, `numel(x[1:-2])`,
+`x[1:]|y[:-2]`; relations between rows (relations.py), `broadcast(x,y[:-1])`, where a symbol made of one of
+these begins with `_`; and `#1`, an index of the elements of a tensor (contents/).
 """
 KEYWORDS: Final = frozenset({"and", "or", "not"})
 """Words of the formula language, which no symbol may be called."""
 
 
 class UnknownSymbol(KeyError):
-    """`evaluate` was given no value for a symbol of the dim."""
+    """Raised by `evaluate` for a symbol of the dim that has no value."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -66,7 +66,7 @@ class UnknownSymbol(KeyError):
 
 
 class _Frozen:
-    """Values whose slots are written once, by `_set`."""
+    """Base of values whose slots are written once, by `_set`."""
 
     __slots__ = ()
 
@@ -79,19 +79,21 @@ class _Frozen:
 
 _set = object.__setattr__
 _ABBREVIATION: Final = "⟨"
-"""In no text but that of what is too long to be read."""
+"""Marks an abbreviated text, one that nothing reads back; no other text contains it."""
 
 
 class _Atom(_Frozen):
-    """What dims are polynomials over. Two are equal if their texts are, for the text determines the atom: one
-    that is too long to be read, for nested terms share parts and their texts do not, by a digest.
+    """An atom of the polynomials that dims are.
+
+    Two atoms are equal if their texts are, for the text determines the atom. A text that is too long to be
+    read is replaced by a digest, since nested terms share parts and their texts do not.
     """
 
     __slots__ = ("depth", "symbols", "text")
     text: str
     symbols: frozenset[str]
     depth: int
-    """How deep applications are nested in it."""
+    """The depth to which applications are nested in the atom."""
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, _Atom) and self.text == other.text)
@@ -122,7 +124,7 @@ class Symbol(_Atom):
 
 
 class Apply(_Atom):
-    """`op` applied to dims, as it is left when no rule rewrites it. Built by the operations below only."""
+    """`op` applied to dims, where no rule rewrites the application. Only the operations below build one."""
 
     __slots__ = ("args", "op")
     op: str
@@ -138,7 +140,7 @@ class Apply(_Atom):
 
     @property
     def is_abbreviated(self) -> bool:
-        """Does its text not say all of it?"""
+        """Returns whether the text leaves out a part of the application."""
         return _ABBREVIATION in self.text
 
     def __repr__(self) -> str:
@@ -267,7 +269,7 @@ def linear_parts(dim: Dim) -> tuple[tuple[tuple[Atom, int], ...], int] | None:
 
 
 def lone_atom(dim: Dim) -> Atom | None:
-    """The atom that the dim is, if it is one."""
+    """Returns the atom if the dim consists of just one, else None."""
     if isinstance(dim, Term) and len(dim.terms) == 1:
         mono, c = dim.terms[0]
         if c == 1 and len(mono) == 1:
@@ -285,14 +287,16 @@ def symbols(dim: Dim) -> frozenset[str]:
 
 
 def depth(dim: Dim) -> int:
-    """How deep applications are nested in the dim; 0 for a polynomial over symbols."""
+    """Returns the depth to which applications are nested in the dim; 0 for a polynomial over symbols."""
     if isinstance(dim, int):
         return 0
     return max(atom.depth for mono, _ in dim.terms for atom in mono)
 
 
 def applications(*dims: Dim) -> tuple[Apply, ...]:
-    """Every application in the dims once, of which nested dims hold many copies, after those inside it."""
+    """Returns every application in the dims, once each and after those nested in it, although nested dims
+    hold many copies.
+    """
     found: dict[Apply, None] = {}
 
     def visit(dim: Dim) -> None:
@@ -314,7 +318,10 @@ def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
 
 
 def _evaluate(dim: Dim, values: Mapping[str, int], done: dict[Apply, int]) -> int:
-    """`done` keeps the applications seen, of which nested dims hold many copies."""
+    """Returns the value of the dim.
+
+    `done` keeps the values of applications, since nested dims hold many copies.
+    """
     if isinstance(dim, int):
         return dim
     result = 0
@@ -423,7 +430,10 @@ def _joined(m: Mono, n: Mono) -> Mono:
 
 
 def _build(acc: dict[Mono, int], modular: bool) -> Dim:
-    """The dim with these coefficients, zeros among them; without `modular`, no `%` is among its atoms."""
+    """Returns the dim with these coefficients, some perhaps 0.
+
+    Without `modular`, no `%` is among its atoms.
+    """
     if modular:
         _rejoin(acc)
     terms = [term for term in acc.items() if term[1]]
@@ -536,12 +546,13 @@ def _rejoin(acc: dict[Mono, int]) -> None:
 
 @lru_cache(maxsize=4096)
 def _relations(atom: Atom) -> tuple[tuple[int, Atom, Atom, Dim], ...]:
-    """All (a, A, R, rest) known of a `//` or `%` by an integer k, with A a `//`, R a `%` and a·A + R = rest.
+    """Returns all (a, A, R, rest) known for a `//` or `%` by an integer k, with A a `//`, R a `%` and a·A + R
+    = rest.
 
-    Each is k·(n//k) + n % k = n, where n//k = e·A + s and n % k = R + t with constants e, s, t in normal
-    form (rest = n - k·s - t): of `n % k` for its own n; of `Q//k` for n = Q, and for n = k - 1 - Q, of which
-    the quotient is -(Q//k), as ⌊(k - 1 - Q)/k⌋ = -⌈(Q - k + 1)/k⌉ = -⌊Q/k⌋. Numbers n with a `%` inside are
-    left alone.
+    Each is k·(n//k) + n % k = n, where n//k = e·A + s and n % k = R + t with constants e, s, t in normal form
+    (rest = n - k·s - t): for `n % k` with its own n; for `Q//k` with n = Q, and with n = k - 1 - Q, whose
+    quotient is -(Q//k), as ⌊(k - 1 - Q)/k⌋ = -⌈(Q - k + 1)/k⌉ = -⌊Q/k⌋. Numbers n with a `%` inside are left
+    alone.
     """
     if isinstance(atom, Symbol) or not _is_division(atom):
         return ()
@@ -861,12 +872,12 @@ def _modulo_term(p: Dim, q: Term) -> Dim:
 
 
 def minimum(*dims: Dim) -> Dim:
-    """The least of the dims, of which there is at least one."""
+    """Returns the least of the dims, at least one."""
     return _extremum("min", min, dims)
 
 
 def maximum(*dims: Dim) -> Dim:
-    """The greatest of the dims, of which there is at least one."""
+    """Returns the greatest of the dims, at least one."""
     return _extremum("max", max, dims)
 
 
@@ -890,8 +901,10 @@ def _extremum(op: str, pick: Callable[[int, int], int], dims: tuple[Dim, ...]) -
 
 
 def _absorbed(op: str, pick: Callable[[int, int], int], dim: Dim, constants: Mapping[Dim, int]) -> bool:
-    """Is the argument min(x, y) + c of a max, of which x + c' is one, too, with c <= c'? Then it is never
-    greater. So is max(x, y) + c of a min, with c >= c'.
+    """Returns whether other arguments absorb this one.
+
+    An argument min(x, y) + c of a max is never greater than x + c' with c <= c', if that is an argument, too.
+    Likewise max(x, y) + c in a min, with c >= c'.
     """
     atom = lone_atom(dim)
     if not isinstance(atom, Apply) or {op, atom.op} != {"min", "max"}:
@@ -905,7 +918,9 @@ def _absorbed(op: str, pick: Callable[[int, int], int], dim: Dim, constants: Map
 
 
 def _flattened(op: str, dims: Iterable[Dim]) -> Iterator[Dim]:
-    """Arguments of the same operation, which are flat already, in place of their application."""
+    """Yields the arguments, with those of a nested application of the same operation, which is flat already,
+    in its place.
+    """
     for dim in dims:
         c = constant_part(dim)
         atom = lone_atom(dim - c)
@@ -963,14 +978,14 @@ def _times_mono(mono: Mono, c: int) -> Dim:
 BUILD: Final[Mapping[str, Callable[..., Dim]]] = {
     "//": floordiv, "%": modulo, "min": minimum, "max": maximum, "isqrt": square_root,
 }
-"""What builds an application, by its operation."""
+"""The function that builds an application, by its operation."""
 
 
 # --- text ------------------------------------------------------------------------------------------------
 
 
 def _sum_text(terms: tuple[tuple[Mono, int], ...]) -> str:
-    """`2*h + w - 1`; what `syntax.parse_dim` reads back as the same term."""
+    """Returns the text of a sum, `2*h + w - 1`, which `syntax.parse_dim` reads back as the same term."""
     first, *others = terms
     parts = ["-" if first[1] < 0 else "", _product_text(*first, signed=first[1] < 0)]
     for mono, c in others:
@@ -1010,7 +1025,7 @@ def _apply_text(op: str, args: tuple[Dim, ...]) -> str:
 
 
 def _abbreviated(op: str, text: str) -> str:
-    """What stands for an application whose text is too long; nothing reads it back."""
+    """Returns the short text of an application whose own text is too long; nothing reads it back."""
     from hashlib import blake2b  # which loads OpenSSL
 
     return f"{_ABBREVIATION}{op} … {blake2b(text.encode(), digest_size=16).hexdigest()}⟩"

@@ -1,6 +1,6 @@
-"""Rewriting by equations: what calls have required to be equal is written one way from there on.
+"""Rewriting by equations: once calls have required terms to be equal, one of them replaces the others.
 
-After a window partition has required `(h//2)*(w//2) == 16*(h//8)*(w//8)`, the batch that it gives back,
+After a window partition has required `(h//2)*(w//2) == 16*(h//8)*(w//8)`, the batch of the result,
 `(16*b*(h//8)*(w//8)) // ((h//2)*(w//2))`, is `b`. Rewriting is sound wherever the equations hold; it decides
 nothing, and need not find everything.
 """
@@ -13,11 +13,11 @@ from .dims import BUILD, Apply, Atom, Dim, Mono, Symbol, Term, applications, sym
 from .formula import And, Compare, Formula, Or, all_of, any_of, compare, conjuncts
 
 ROUNDS = 4
-"""Rewriting stops after so many passes over a dim, whether or not it has come to rest."""
+"""Rewriting stops after this many passes over a dim, whether or not it still changes."""
 
 
 class Equations:
-    """Oriented equations: a product of atoms, and the dim that stands for it."""
+    """Oriented equations: for products of atoms, the dim that replaces each."""
 
     __slots__ = ("_cache", "_products", "_quotients", "_spoken")
 
@@ -25,17 +25,15 @@ class Equations:
         self._products: dict[Atom, dict[Mono, Dim]] = {}  # by the first atom of the product
         self._quotients: dict[Atom, tuple[Dim, int]] = {}  # q -> (p, k), where k*q is p
         self._spoken: set[str] = set()
-        """The symbols of atoms that are rewritten: a dim with none of them stays as it is."""
+        """The symbols of atoms that are rewritten: a dim without any of them never changes."""
         self._cache: dict[Term, Dim] = {}
 
     def __bool__(self) -> bool:
         return bool(self._products)
 
     def learn(self, formula: Formula) -> None:
-        """From here on the formula holds: its conjuncts `m == rest`, m with coefficient 1 or -1, become
-        rewritings.
-
-        `p % k == 0` says besides that k * (p // k) is p.
+        """Adds a formula that holds from here on: its conjuncts `m == rest`, m with coefficient 1 or -1,
+        become rewritings. `p % k == 0` implies besides that k * (p // k) is p.
         """
         for part in conjuncts(formula):
             if not isinstance(part, Compare) or part.op != "==":
@@ -66,7 +64,7 @@ class Equations:
                     self._spoken |= atom.symbols
 
     def simplify(self, dim: Dim) -> Dim:
-        """The dim rewritten."""
+        """Returns the dim rewritten by the equations."""
         if isinstance(dim, int) or self._spoken.isdisjoint(symbols(dim)):
             return dim
         found = self._cache.get(dim)
@@ -87,7 +85,7 @@ class Equations:
         return dim
 
     def simplify_formula(self, formula: Formula) -> Formula:
-        """The formula with each dim rewritten."""
+        """Returns the formula with each dim rewritten."""
         match formula:
             case Compare(op, term):
                 simpler = self.simplify(term)
@@ -131,8 +129,8 @@ def _times(atoms: list[Atom]) -> Dim:
 
 
 def _within(mono: Mono, dim: Dim) -> bool:
-    """Would rewriting the product to the dim bring the product back, or make a symbol stand for a larger
-    term?
+    """Returns whether rewriting the product to the dim would bring the product back, or replace a symbol by a
+    larger term.
     """
     inside = {*applications(dim)}
     return any(a.name in symbols(dim) if isinstance(a, Symbol) else a in inside for a in mono)

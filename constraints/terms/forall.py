@@ -1,6 +1,6 @@
 """For all: a formula that has to hold for every value of an index, said without the index.
 
-What a loop's body requires in iteration i it requires in all of them. Where the index stands alone, its
+A loop's body imposes its requirement for iteration i in all of them. Where the index stands alone, its
 extremes decide: an affine function of i has its least value over an interval at one of the two ends.
 """
 
@@ -32,7 +32,7 @@ def for_all(formula: Formula, index: str, low: Dim, high: Dim) -> Formula | None
 
 
 def _all(parts: tuple[Formula, ...], index: str, low: Dim, high: Dim) -> Formula | None:
-    """The quantifier goes over a conjunction part by part."""
+    """Returns the quantified conjunction: the quantifier distributes over its parts."""
     each: list[Formula] = []
     for part in parts:
         if (found := for_all(part, index, low, high)) is None:
@@ -42,11 +42,11 @@ def _all(parts: tuple[Formula, ...], index: str, low: Dim, high: Dim) -> Formula
 
 
 def _comparison(op: Operator, term: Term, index: str, low: Dim, high: Dim) -> Formula | None:
-    """Of a*i + c, over low <= i <= high.
+    """Returns the condition that a*i + c compares so for all i with low <= i <= high.
 
     `>= 0` holds throughout if it holds at both ends. So does `== 0`, since an affine function that is zero at
-    two points is zero everywhere. `!= 0`, with an integer a, means that the only i with a*i = -c, which is
-    q = -c // a if a*q = -c, lies outside.
+    two points is zero everywhere. `!= 0`, with an integer a, means that the only i with a*i = -c, which is q
+    = -c // a if a*q = -c, lies outside.
     """
     split = affine(term, index)
     if split is None:
@@ -61,7 +61,9 @@ def _comparison(op: Operator, term: Term, index: str, low: Dim, high: Dim) -> Fo
 
 
 def affine(term: Term, index: str) -> tuple[Dim, Dim] | None:
-    """a and c with term = a*index + c, neither of them with the index in it."""
+    """Returns a and c with term = a*index + c, where the index occurs in neither; None where no such dims
+    exist.
+    """
     for mono, _ in term.terms:
         times = sum(index in atom.symbols for atom in mono)
         if times > 1 or any(isinstance(atom, Apply) and index in atom.symbols for atom in mono):

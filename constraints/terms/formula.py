@@ -18,8 +18,8 @@ Formula: TypeAlias = "bool | Compare | And | Or"
 
 
 class _Hashed:
-    """Formulas are looked up far more often than they are built, and are as long as programs make them: each
-    hashes once.
+    """Base of formulas, which compute their hash once: they are looked up far more often than they are built,
+    and may be long.
     """
 
     __slots__ = ("_hash",)
@@ -112,7 +112,9 @@ def compare(op: Operator, term: Dim) -> Formula:
 
 
 def _of_remainder(term: Term) -> Compare | None:
-    """`-r >= 0` and `r - 1 >= 0` for a remainder r, which is at least 0."""
+    """Returns the shorter form of `term >= 0` for a remainder r, which is at least 0: `r == 0` for the term
+    -r, `r != 0` for r - 1. None for other terms.
+    """
     (mono, coefficient), *rest = term.terms
     if len(mono) == 1 and isinstance(atom := mono[0], Apply) and atom.op == "%":
         divisor = atom.args[1]
@@ -126,7 +128,7 @@ def _of_remainder(term: Term) -> Compare | None:
 
 
 def _remainder_form(term: Term) -> Term:
-    """`k*(p // k) - p` is zero exactly where `p % k` is, and `p % k` is the shorter way to say it."""
+    """Returns `p % k` for `k*(p // k) - p`: the two are zero at the same values, and the first is shorter."""
     for mono, coefficient in term.terms:
         if len(mono) == 1 and isinstance(atom := mono[0], Apply) and atom.op == "//":
             dividend, divisor = atom.args
@@ -201,7 +203,7 @@ def any_of(formulas: Iterable[Formula]) -> Formula:
 
 
 def negate(formula: Formula) -> Formula:
-    """De Morgan's laws, down to the comparisons."""
+    """Returns the negation, pushed down to the comparisons by De Morgan's laws."""
     match formula:
         case bool():
             return not formula

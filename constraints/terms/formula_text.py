@@ -26,7 +26,7 @@ COMPARISONS: Final[Mapping[str, Callable[[Dim, Dim], Formula]]] = {
 
 
 def parse_formula(text: str) -> Formula:
-    """The formula that a text writes. Raises DimSyntaxError."""
+    """Returns the formula that a text denotes. Raises DimSyntaxError."""
     tokens = Tokens(text)
     formula = parse_condition(tokens)
     tokens.expect_end()
@@ -34,12 +34,15 @@ def parse_formula(text: str) -> Formula:
 
 
 def parse_condition(tokens: Tokens) -> Formula:
-    """The formula at the position, read as far as it goes."""
+    """Returns the formula at the position, reading as far as it goes."""
     return _either(tokens, True)
 
 
 def defined(dim: Dim) -> Formula:
-    """The dim has a value: no divisor in it is zero. Divisors inside divisors come first."""
+    """Returns the condition that the dim has a value: no divisor in it is zero.
+
+    Divisors inside divisors come first.
+    """
     return all_of(ne(atom.args[1], 0) for atom in applications(dim) if atom.op in ("//", "%"))
 
 

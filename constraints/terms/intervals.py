@@ -1,4 +1,4 @@
-"""Interval arithmetic over dims: what ranges of the symbols say of a term, at once and without search."""
+"""Interval arithmetic over dims: bounds of a term from ranges of the symbols, at once and without search."""
 
 from __future__ import annotations
 
@@ -19,19 +19,22 @@ EVERYTHING: Interval = (-inf, inf)
 
 
 SUMS = 8
-"""As many sums that are known, of those that share a summand with a dim, are looked at."""
+"""At most this many known sums that share a summand with a dim are tried."""
 
 
 def interval(dim: Dim, ranges: Ranges) -> Interval:
-    """An interval that holds every value of the dim where each atom lies in its range.
+    """Returns an interval that contains every value of the dim, where each atom lies in its range.
 
-    Sound, not tight: the parts of a sum vary together, and here they are taken apart.
+    The interval is sound, not tight: the parts of a sum vary together, and here each is bounded alone.
     """
     return _interval(dim, ranges, {})
 
 
 def _interval(dim: Dim, ranges: Ranges, done: dict[Atom, Interval]) -> Interval:
-    """`done` keeps the atoms seen, of which nested dims hold many copies."""
+    """Returns the interval of the dim.
+
+    `done` keeps the intervals of atoms, since nested dims hold many copies.
+    """
     if isinstance(dim, int):
         return dim, dim
     low: Bound = 0
@@ -45,7 +48,10 @@ def _interval(dim: Dim, ranges: Ranges, done: dict[Atom, Interval]) -> Interval:
 
 
 def _scaled(coefficient: int, bound: Bound) -> Bound:
-    """Of an infinity only the sign matters: as a float it cannot be multiplied by every integer."""
+    """Returns coefficient * bound.
+
+    Of an infinity only the sign matters: as a float it cannot be multiplied by every integer.
+    """
     if isinstance(bound, int):
         return coefficient * bound
     return bound if coefficient > 0 else -bound
@@ -94,7 +100,7 @@ def _applied(atom: Apply, parts: list[Interval]) -> Interval:
 
 
 def _root(bound: float) -> float:
-    """isqrt grows with its argument."""
+    """Returns the square root, rounded down, of a bound: isqrt grows with its argument."""
     return bound if bound == inf else isqrt(int(max(bound, 0)))
 
 
@@ -139,8 +145,8 @@ def _modulo(a: Interval, b: Interval) -> Interval:
 
 
 def narrow(ranges: dict[str, Interval], formula: Formula) -> None:
-    """Cuts the ranges by the conjuncts `c*a + d >= 0` and `c*a + d == 0` with one atom a; others are left
-    aside.
+    """Narrows the ranges by the conjuncts `c*a + d >= 0` and `c*a + d == 0` with one atom a; others are
+    ignored.
     """
     for part in conjuncts(formula):
         if not isinstance(part, Compare) or part.op == "!=":
@@ -161,7 +167,7 @@ def narrow(ranges: dict[str, Interval], formula: Formula) -> None:
 
 
 def _narrow_dividend(ranges: dict[str, Interval], atom: Atom, low: Bound) -> None:
-    """p // k >= n says that p >= k*n, for a positive integer k."""
+    """Narrows the range of a dividend: p // k >= n implies p >= k*n, for a positive integer k."""
     if isinstance(atom, Apply) and atom.op == "//" and low > -inf:
         dividend, divisor = atom.args
         if isinstance(divisor, int) and divisor > 0:
@@ -169,18 +175,20 @@ def _narrow_dividend(ranges: dict[str, Interval], atom: Atom, low: Bound) -> Non
 
 
 class Bounds:
-    """What is known of dims by intervals, and by lower bounds on whole sums that formulas state."""
+    """Knowledge about dims: intervals, and lower bounds on whole sums that formulas state."""
 
     def __init__(self, ranges: Ranges) -> None:
         self.ranges: dict[str, Interval] = dict(ranges)
         self._sums: dict[tuple[tuple[Mono, int], ...], int] = {}
         self._atoms: dict[Atom, Interval] = {}
-        """Intervals of atoms, as long as nothing is learnt: sizes are asked for over and over."""
+        """A cache of the intervals of atoms, cleared when something is learnt: sizes are asked for over and
+        over.
+        """
         self._holding: dict[Mono, list[Term]] = {}
-        """Terms of several summands that are at least 0, by those."""
+        """Terms of several summands that are at least 0, by each of their summands."""
 
     def learn(self, formula: Formula) -> None:
-        """From here on the formula holds."""
+        """Adds a formula that holds from here on."""
         narrow(self.ranges, formula)
         self._atoms.clear()
         for part in conjuncts(formula):
@@ -191,7 +199,7 @@ class Bounds:
                     self._holding.setdefault(mono, []).append(part.term)
 
     def certain(self, formula: Formula) -> bool:
-        """Does the formula hold by what is known? False also where this cannot tell."""
+        """Returns whether the known facts imply the formula. False also where they cannot decide it."""
         if isinstance(formula, Compare):
             if formula.op == "!=":
                 return self.at_least(formula.term, 1) or self.at_least(-formula.term, 1)
@@ -199,13 +207,15 @@ class Bounds:
         return formula is True
 
     def at_least(self, dim: Dim, bound: int) -> bool:
-        """Is dim >= bound certain?"""
+        """Returns whether dim >= bound is certain."""
         if self._is_seen(dim, bound):
             return True
         return any(self._is_seen(dim - multiple, bound) for multiple in self._multiples(dim))
 
     def _is_seen(self, dim: Dim, bound: int) -> bool:
-        """By interval, by a sum that is known, by what a quotient is at least."""
+        """Returns whether the bound follows from an interval, from a known sum, or from a lower bound of a
+        quotient.
+        """
         if isinstance(dim, int):
             return dim >= bound
         if _interval(dim, self.ranges, self._atoms)[0] >= bound:
@@ -217,8 +227,8 @@ class Bounds:
         return whole is not None and self._is_seen(whole[0], whole[1] * (bound - 1) + 1)
 
     def _multiples(self, dim: Dim) -> Iterator[Dim]:
-        """Multiples of what is at least 0, without which the dim has a summand less: `t - 4*k` is at least
-        `t - 4*(t//4)`, where `t//4 - k` is not negative.
+        """Yields multiples of terms that are at least 0, whose removal leaves the dim with a summand less: `t
+        - 4*k` is at least `t - 4*(t//4)`, where `t//4 - k` is not negative.
         """
         for mono, c in coefficients(dim):
             for other in self._holding.get(mono, [])[-SUMS:] if abs(c) > 1 else ():
@@ -228,9 +238,10 @@ class Bounds:
 
 
 def _without_quotient(dim: Term) -> tuple[Dim, int] | None:
-    """Another dim and a number k >= 1, such that `k*dim >= other`: in place of a quotient `p//k`, of whose
-    symbols the dim speaks elsewhere, too, stands what it is at least, `(p - k + 1)/k`; `p/k` where it is
-    subtracted. None where there is no such quotient.
+    """Returns another dim and a number k >= 1 such that `k*dim >= other`, or None.
+
+    A quotient `p//k` whose symbols the dim mentions elsewhere, too, is replaced by its lower bound `(p - k +
+    1)/k`, and by `p/k` where it is subtracted. None where the dim has no such quotient.
     """
     for mono, coefficient in dim.terms:
         if len(mono) == 1 and isinstance(atom := mono[0], Apply) and atom.op == "//":
@@ -244,5 +255,5 @@ def _without_quotient(dim: Term) -> tuple[Dim, int] | None:
 
 
 def _split(terms: tuple[tuple[Mono, int], ...]) -> tuple[tuple[tuple[Mono, int], ...], int]:
-    """The terms that vary, and the constant, which stands last."""
+    """Returns the terms that vary, and the constant, which is the last term."""
     return (terms[:-1], terms[-1][1]) if terms[-1][0] == () else (terms, 0)

@@ -1,5 +1,5 @@
-"""One dim for several cases: terms that may be equal to one dim where one condition holds, and to another
-where another does. Which of them is, a solver has to say.
+"""One dim for several cases: candidates for a term that equals one dim where one condition holds, and another
+where another holds. A solver has to prove which of them does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from .dims import (
 from .formula import And, Compare, Formula, Or
 
 SMALL: Final = 8
-"""Dividends are raised by less than this, by a divisor of the divisor, or by so much less than it."""
+"""Dividends are raised by less than this, by a divisor of the divisor, or by the divisor less one of these.
+"""
 
 
 LONGEST_PERIOD: Final = 1 << 10
@@ -49,7 +50,9 @@ def proposals(cases: Sequence[tuple[Formula, Dim]]) -> Iterator[Dim]:
 
 
 def is_total(dim: Dim) -> bool:
-    """Does the dim mean something for all values of its symbols? It does if no divisor is symbolic."""
+    """Returns whether the dim has a value for all values of its symbols, which is so if no divisor is
+    symbolic.
+    """
     for mono, _ in coefficients(dim):
         for atom in mono:
             if isinstance(atom, Apply):
@@ -61,16 +64,18 @@ def is_total(dim: Dim) -> bool:
 
 
 def plain(dim: Dim) -> Dim:
-    """The dim with its floor divisions by numbers written as those of linear terms in one symbol, where they
-    are equal to such: `(w % 2 + w)//2` is `(w + 1)//2`.
+    """Returns the dim with its floor divisions by numbers written as those of linear terms in one symbol,
+    where they are equal to such: `(w % 2 + w)//2` is `(w + 1)//2`.
     """
     return total(reduce(mul, map(_plain, mono), c) for mono, c in coefficients(dim))
 
 
 @lru_cache(maxsize=1 << 12)
 def _plain(atom: Atom) -> Dim:
-    """Of f(s + P) = f(s) + p, with the period P, the only linear term can be `(p'*s + k)//q'`, p'/q' = p/P;
-    and they are equal everywhere if they are equal over a period.
+    """Returns the atom as a floor division of a linear term, where it equals one.
+
+    Where f(s + P) = f(s) + p, with the period P, the only such term can be `(p'*s + k)//q'` with p'/q' = p/P;
+    and the two are equal everywhere if they are equal over a period.
     """
     itself = lone(atom)
     period = _period(itself)
@@ -87,9 +92,10 @@ def _plain(atom: Atom) -> Dim:
 
 
 def _period(dim: Dim) -> int | None:
-    """A P > 0 with f(s + P) = f(s) + p for a fixed p; None where there is none, or a great one.
+    """Returns a P > 0 with f(s + P) = f(s) + p for a fixed p; None where no such P exists, or only a large
+    one.
 
-    Of f//m and f % m it is m times that of f, and of a sum the least common multiple.
+    The period of f//m and f % m is m times that of f, that of a sum the least common multiple.
     """
     period = 1
     for mono, _ in coefficients(dim):
@@ -107,7 +113,8 @@ def _period(dim: Dim) -> int | None:
 
 
 def _shifted(dim: Dim) -> Iterator[Dim]:
-    """The dim with a floor division in it of a dividend that is greater; and with all of them rounded up."""
+    """Yields the dim with the dividend of one floor division raised, and the dim with all of them rounded up.
+    """
     for mono, c in coefficients(dim):
         match mono:
             case (Apply(op="//", args=(dividend, int(divisor))),) if divisor > 1:
@@ -125,15 +132,15 @@ def _rounded_up(atom: Atom) -> Dim:
 
 
 def _shifts(divisor: int) -> list[int]:
-    """What is added to a dividend: of `(u//a)//b`, which is `u//(a*b)`, rounding the outer one up adds
-    `a*(b - 1)`.
+    """Returns the numbers to add to a dividend: rounding up the outer division of `(u//a)//b`, which is
+    `u//(a*b)`, adds `a*(b - 1)`.
     """
     parts = [k for k in range(1, min(divisor, 1 << 10)) if divisor % k == 0]
     return sorted({*range(1, min(divisor, SMALL)), *parts, *(divisor - k for k in parts)})
 
 
 def indicator(formula: Formula) -> Dim:
-    """1 where the formula holds, 0 where it does not."""
+    """Returns a dim that is 1 where the formula holds and 0 elsewhere."""
     match formula:
         case bool():
             return int(formula)
@@ -149,7 +156,7 @@ def indicator(formula: Formula) -> Dim:
 
 
 def _apart(term: Term) -> Dim:
-    """1 where the term is not 0."""
+    """Returns a dim that is 1 where the term is not 0, and 0 elsewhere."""
     match term.terms:
         case (((Apply(op="%", args=(divided, int(modulus))),), 1),) if modulus > 0:
             remainder = modulo(divided, modulus)
@@ -158,6 +165,8 @@ def _apart(term: Term) -> Dim:
 
 
 def _chosen(cases: Sequence[tuple[Formula, Dim]]) -> Dim:
-    """The dim of the case whose condition holds, and that of the last where none does."""
+    """Returns a dim equal to that of the case whose condition holds, and to that of the last case where none
+    does.
+    """
     *others, (_, last) = cases
     return total((last, *(indicator(condition) * (dim - last) for condition, dim in others if dim != last)))

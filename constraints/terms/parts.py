@@ -1,4 +1,5 @@
-"""Parts of rows: slices of any number of dims, which stand in shapes and of which symbols speak (rows.py)."""
+"""Parts of rows: slices of any number of dims, which occur in shapes and in the names of symbols (rows.py).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ _DIM: Final = re.compile(r"(\w+)\[(-?\d+)\]")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Part:
-    """The dims of a row from `start` on, but for the last `stop` of them; none if the row is too short."""
+    """The dims of a row from `start` on, without the last `stop` of them; empty if the row is too short."""
 
     name: str
     start: int = 0
@@ -26,7 +27,7 @@ class Part:
 
     @property
     def short(self) -> str:
-        """As it stands in the symbols that speak of it: of a whole row the name alone."""
+        """Returns the part as the names of symbols write it: for a whole row the name alone."""
         return self.name if self == Part(self.name) else str(self)
 
     @property
@@ -36,16 +37,16 @@ class Part:
 
 
 Row: TypeAlias = tuple[Part, ...]
-"""Parts of rows, in order, that are broadcast to one another; most often a single one."""
+"""Parts of rows, in order, that are broadcast to one another; most often a single part."""
 
 
 def rank(name: str) -> Term:
-    """How many dims the row has."""
+    """Returns the symbol that is the number of dims of the row."""
     return sym(f"rank({name})")
 
 
 def dim_at(name: str, index: int) -> Term:
-    """One dim of the row; negative indices count from its end, where -1 is the last."""
+    """Returns the symbol of one dim of the row; negative indices count from its end, where -1 is the last."""
     return sym(f"{name}[{index}]")
 
 
@@ -61,14 +62,15 @@ def _index(symbol: str) -> tuple[str, int] | None:
 
 
 def depth(symbols: Iterable[str], name: str) -> tuple[int, int]:
-    """How many dims of a row are symbols, from either end."""
+    """Returns how many dims of a row are symbols, from either end."""
     indices = [found[1] for s in symbols if (found := _index(s)) is not None and found[0] == name]
     return max((i + 1 for i in indices if i >= 0), default=0), max((-i for i in indices if i < 0), default=0)
 
 
 def known_dim(part: Part, back: int, length: int | None, symbols: Container[str]) -> Term | None:
-    """The dim of a part that is `back` dims from its end (1 is the last), where a symbol speaks of it, be it
-    from the other end, where the part has `length` dims.
+    """Returns the symbol of the dim of a part that is `back` dims from its end (1 is the last), or None.
+
+    Where the part is known to have `length` dims, symbols that count from the other end are found, too.
     """
     last = dim_at(part.name, -(part.stop + back))
     if str(last) in symbols:

@@ -1,7 +1,7 @@
-"""Projection: what is still known when a symbol is forgotten.
+"""Projection: the knowledge that remains when a symbol is forgotten.
 
-By Fourier and Motzkin: of `l <= a*s` and `b*s <= u` with a, b > 0 remains `b*l <= a*u`. That is all that the
-two say without s over the rationals, and follows of them over the integers, too.
+By Fourier and Motzkin: from `l <= a*s` and `b*s <= u` with a, b > 0 remains `b*l <= a*u`. Over the rationals
+the two imply no more about the other symbols, and over the integers they imply it, too.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ from .forall import affine
 from .formula import Compare, Formula, free_symbols, ge
 
 MANY: Final = 32
-"""Of more parts than these only those are kept that do not speak of the symbol."""
+"""If more parts than these mention the symbol, all of those are dropped."""
 
 
 def forgetting(parts: Iterable[Formula], names: Collection[str]) -> tuple[Formula, ...]:
-    """What the parts, which all hold, say without these symbols; perhaps not all of it."""
+    """Returns consequences, without these symbols, of the parts, which all hold.
+
+    They may be weaker than the parts.
+    """
     known = dict.fromkeys(parts)
     for name in sorted(names):
         about = [part for part in known if name in free_symbols(part)]

@@ -1,14 +1,14 @@
-"""How rows are related, dim by dim, whatever their length: what broadcast, concatenation and indexing ask of
-tensors of unknown rank, as symbols that are 1 or 0.
+"""Relations between rows, dim by dim, whatever their length: the requirements of broadcasting, concatenation
+and indexing on tensors of unknown rank, as symbols that are 1 or 0.
 
-    broadcast(x,y,z[:-1])   dims at the same place from the end are equal, or all but one of them are 1
+    broadcast(x,y,z[:-1])   dims at the same index from the end are equal, or all but one of them are 1
     equal(x[1:],y[1:])      the same dims
     expands(x,y)            x has no more dims than y, and each is 1, or that of y
     within(x,y)             as many dims, and none of x is larger than that of y
 
-No row has to be spelt out for that. Once dims of the rows are looked at, a relation is what holds of these
-and the relation of the rest: `broadcast(x,y)` is `broadcast(x[:-1],y[:-1])` where `x[-1]` and `y[-1]` are
-equal or one is 1. A dim that a row is too short for counts as 1.
+No row has to be expanded for that. Once single dims of the rows are symbols, a relation is equivalent to the
+law of these dims together with the relation of the rest: `broadcast(x,y)` is `broadcast(x[:-1],y[:-1])` where
+`x[-1]` and `y[-1]` are equal or one is 1. A dim that a row is too short for counts as 1.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ _RELATION: Final = re.compile(r"(broadcast|equal|expands|within)\((.*)\)")
 _PART: Final = re.compile(r"(\w+)(?:\[(\d*):(?:-(\d+))?\])?")
 
 TRIES: Final = 64
-"""So many rows are tried."""
+"""At most this many combinations of rows are tried."""
 
 CASES: Final = 4
-"""So many dims between the ends are told apart by which of them are looked at."""
+"""Cases distinguish at most this many dims between the ends, by which of them are symbols."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Law:
-    """What a relation says of two dims at the same place, and of the ranks of two parts."""
+    """The law of a relation, for two dims at the same index and for the ranks of two parts."""
 
     dims: Callable[[Dim, Dim], Formula]
     ranks: Callable[[Dim, Dim], Formula]
     differs: Callable[[Dim | None, Dim | None], Formula]
-    """Where it may fail of two dims, of which those that nothing is known of are None."""
+    """A condition under which it may fail for two dims; a dim about which nothing is known is None."""
 
 
 def _broadcast(a: Dim, b: Dim) -> Formula:
@@ -71,7 +71,7 @@ _IMPLIED: Final = {
     "expands": ("expands", "broadcast"),
     "within": ("within",),
 }
-"""What follows from each relation of the same parts."""
+"""For each relation, the relations of the same parts that it implies."""
 
 _SYMMETRIC: Final = ("broadcast", "equal")
 
@@ -93,18 +93,18 @@ class Relation:
         return eq(self.truth, 1)
 
     def behind(self, number: int) -> Relation:
-        """The same of what is left where so many of the last dims are taken away."""
+        """Returns the same relation of the parts without so many of their last dims."""
         return Relation(self.kind, tuple(replace(part, stop=part.stop + number) for part in self.parts))
 
 
 def relation(kind: str, *parts: Part) -> Relation:
-    """The relation of these parts, of which the order may not matter."""
+    """Returns the relation of these parts, sorted where their order does not matter."""
     return Relation(kind, tuple(sorted({*parts})) if kind in _SYMMETRIC else parts)
 
 
 @lru_cache(maxsize=1 << 14)
 def relation_of(symbol: str) -> Relation | None:
-    """The relation that a symbol says to hold."""
+    """Returns the relation that a symbol asserts, or None."""
     found = _RELATION.fullmatch(symbol)
     if found is None:
         return None
@@ -113,7 +113,7 @@ def relation_of(symbol: str) -> Relation | None:
 
 
 Depths: TypeAlias = Mapping[str, tuple[int, int]]
-"""How many dims of each row are symbols, from either end."""
+"""The number of dims of each row that are symbols, from either end."""
 
 
 def depths_of(symbols: Collection[str]) -> Depths:
@@ -121,7 +121,7 @@ def depths_of(symbols: Collection[str]) -> Depths:
 
 
 def relations(symbols: Iterable[str]) -> list[Relation]:
-    """The relations among symbols."""
+    """Returns the relations among symbols."""
     return [found for s in symbols if s[-1:] == ")" and (found := relation_of(s)) is not None]
 
 
@@ -129,19 +129,19 @@ def relations(symbols: Iterable[str]) -> list[Relation]:
 
 
 def deepened(symbols: dict[str, None]) -> None:
-    """Adds the relations of what is before the last dims of rows, where those are looked at."""
+    """Adds, where last dims of rows are symbols, the relations of the dims before them."""
     depths = depths_of(symbols)
     for r in relations(symbols):
         symbols[str(r.behind(_looked_at(r, depths)))] = None
 
 
 def _looked_at(r: Relation, depths: Depths) -> int:
-    """How many dims, from the end, of all parts are symbols."""
+    """Returns how many dims, from the end, are symbols in all parts."""
     return max(min(depths[part.name][1] - part.stop for part in r.parts), 0)
 
 
 def axioms(symbols: Collection[str]) -> Iterator[Formula]:
-    """What holds of the relations among symbols whatever the rows."""
+    """Yields axioms about the relations among symbols, which hold for all rows."""
     found = relations(symbols)
     if not found:
         return
@@ -162,7 +162,9 @@ def _implies(a: Formula, b: Formula) -> Formula:
 def _of_one(
     r: Relation, known: frozenset[str], depths: Depths, alike: Sequence[Relation]
 ) -> Iterator[Formula]:
-    """A relation holds just where its law does of the dims that are looked at, and of the rest."""
+    """Yields axioms about one relation: it holds exactly where its law holds for the dims that are symbols,
+    and the relation of the rest holds.
+    """
     law, number = _LAWS[r.kind], _looked_at(r, depths)
     yield ge(r.truth, 0)
     yield le(r.truth, 1)
@@ -189,13 +191,14 @@ def _of_one(
 
 
 def _at_place(law: _Law, a: Part, b: Part, back: int) -> Formula:
-    """The law of the dims at one place, where it is in the parts; before their begin there may be others."""
+    """Returns the law of the dims at one index, for parts that reach so far; a shorter part satisfies it."""
     dims = law.dims(*(dim_at(part.name, -(part.stop + back)) for part in (a, b)))
     return any_of((*(le(rank(p.name), p.start + p.stop + back - 1) for p in (a, b) if p.start), dims))
 
 
 def _implied(kind: str, law: _Law, a: Part, b: Part, known: frozenset[str]) -> Iterator[Formula]:
-    """What follows besides: of products, and of the dims that are looked at from the other end."""
+    """Yields further consequences of a relation: about products, and about dims counted from the other end.
+    """
     if kind != "broadcast" and {str(count(a)), str(count(b))} <= known:
         yield (eq if kind == "equal" else le)(count(a), count(b))
     for index in range(CASES) if kind in ("equal", "within") else ():
@@ -211,7 +214,7 @@ _Places: TypeAlias = "list[tuple[Dim | None, Dim | None]]"
 def _possibly(
     kind: str, law: _Law, a: Part, b: Part, known: frozenset[str], cases: list[tuple[Formula, _Places]]
 ) -> Formula:
-    """Is there a place at which the law may fail? It does of no dims that are 1 alone."""
+    """Returns the condition under which the law may fail at some index. It cannot where all dims are 1."""
     ways = [all_of((lengths, any_of(law.differs(x, y) for x, y in places))) for lengths, places in cases]
     counts = [ge(count(p), 2) for p in ((a, b) if kind in _SYMMETRIC else (a,)) if str(count(p)) in known]
     some = any_of(counts) if kind == "equal" and len(counts) == 2 else kind == "equal" or all_of(counts)
@@ -219,8 +222,9 @@ def _possibly(
 
 
 def _cases(a: Part, b: Part, known: frozenset[str], depths: Depths) -> Iterator[tuple[Formula, _Places]]:
-    """The lengths that two parts may have, each with what is known of the dims that they have both, from the
-    last on. The greatest length stands for all above it.
+    """Yields the lengths that two parts may have, each with the known dims that both have, from the last on.
+
+    The greatest length represents all lengths above it.
     """
     extra = 0
     for part in (a, b):
@@ -240,8 +244,10 @@ def _cases(a: Part, b: Part, known: frozenset[str], depths: Depths) -> Iterator[
 
 @lru_cache(maxsize=1 << 14)
 def _shift(wide: Relation, r: Relation, within: bool = False) -> int | None:
-    """How many of the last dims that one relation is about another is not about, in all rows alike: the first
-    is about all of the second (`within`: of some of its rows); None where it is not.
+    """Returns how many of the last dims of the parts of `wide` are not in the parts of `r`, the same number
+    in all rows.
+
+    None where `wide` does not cover the parts of `r`, or with `within` those of some rows.
     """
     one, other = {p.name: p for p in wide.parts}, {p.name: p for p in r.parts}
     if len(one) < len(wide.parts) or len(other) < len(r.parts):  # two parts of one row
@@ -259,7 +265,7 @@ def _shift(wide: Relation, r: Relation, within: bool = False) -> int | None:
 
 
 def _of_equals(same: Relation, found: Sequence[Relation], known: frozenset[str]) -> Iterator[Formula]:
-    """What is equal is related to others alike."""
+    """Yields axioms about equal parts: both have the same relations to others."""
     for one, other in (same.parts, same.parts[::-1]):
         for r in found:
             if one in r.parts and r != same:
@@ -272,7 +278,7 @@ def _of_equals(same: Relation, found: Sequence[Relation], known: frozenset[str])
 
 
 def spelt(r: Relation, rows: Mapping[str, Sequence[Dim]]) -> Formula:
-    """What the relation says of rows of these dims."""
+    """Returns the law of the relation for rows of these dims."""
     law = _LAWS[r.kind]
     dims = [[*rows[p.name]][p.start : max(len(rows[p.name]) - p.stop, p.start)] for p in r.parts]
     pairs = [*combinations(dims, 2)]
@@ -282,7 +288,7 @@ def spelt(r: Relation, rows: Mapping[str, Sequence[Dim]]) -> Formula:
 
 
 def is_true(r: Relation, rows: Mapping[str, Sequence[int]]) -> bool:
-    """Does the relation hold of rows of these dims?"""
+    """Returns whether the relation holds for rows of these dims."""
     if r.kind == "broadcast":  # of many rows: at each place there is one size besides 1
         dims = [[*rows[p.name]][p.start : max(len(rows[p.name]) - p.stop, p.start)] for p in r.parts]
         return all(len({*column} - {1}) < 2 for column in zip_longest(*map(reversed, dims), fillvalue=1))
@@ -295,8 +301,8 @@ def arranged(
     wanted: Sequence[tuple[Relation, bool]],
     fits: Callable[[Mapping[str, Sequence[int]]], bool],
 ) -> Mapping[str, Sequence[int]] | None:
-    """Rows of these ranks, with these dims at their fixed places, that are related as is wanted and fit; None
-    where none are found among a few.
+    """Returns rows of these ranks, with the fixed dims at their indices, that have the wanted relations and
+    fit; None where a few tries find none.
     """
     held = [r for r, holds in wanted if holds]
     broken = [r for r, holds in wanted if not holds]
@@ -334,7 +340,9 @@ def arranged(
 def _settled(
     rows: Mapping[str, Sequence[int]], is_fixed: Callable[[str, int], bool], held: Sequence[Relation]
 ) -> dict[str, list[int]]:
-    """The rows with dims that may be anything changed so that relations hold, as far as that is seen."""
+    """Returns the rows, with their free dims changed so that relations hold as far as this method can achieve
+    it.
+    """
     found = {name: [*dims] for name, dims in rows.items()}
     for _ in range(len(held) + 1):
         before = {name: [*dims] for name, dims in found.items()}

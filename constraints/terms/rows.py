@@ -1,6 +1,7 @@
-"""Rows: any number of dims at one place of a shape, which is how a tensor of unknown rank is written.
+"""Rows: any number of dims at one position of a shape, the notation for a tensor of unknown rank.
 
-A row has a name, and what is known of it are ordinary symbols, so that nothing else has to know about rows:
+A row has a name, and knowledge about it consists of ordinary symbols, so that no other module needs to know
+rows:
 
     rank(x)        how many dims the row has
     x[-2], x[0]    its dims, counted from either end
@@ -8,9 +9,9 @@ A row has a name, and what is known of it are ordinary symbols, so that nothing 
     equal(x,y)     whether it is related so to another row (relations.py): 1 or 0
 
 A dim that the row is too short for counts as 1, as in broadcasting. Within a shape a row, or a slice of one,
-stands as a single dim that is the symbol `x[1:-2]`, whose value is the product of what it stands for; several
-that are broadcast to one stand there as `x[:]|y[:-1]`. Most rules pass such a dim on as they pass any other
-(`lifting.py`), and what takes a tensor apart by its number of elements needs no more than the product.
+is a single dim, the symbol `x[1:-2]`, whose value is the product of its dims; several that are broadcast to
+one are the symbol `x[:]|y[:-1]`. Most rules pass such a dim on as they pass any other (`lifting.py`), and
+operators that only count elements need no more than the product.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from .formula import Formula, any_of, eq, free_symbols, ge, le, ne
 from .parts import Part, Row, count, depth, dim_at, rank
 
 DEEPEST: Final = 6
-"""The largest rank that is looked at where a call needs every dim of a row that has no largest rank."""
+"""The largest rank that is tried where a call needs every dim of a row whose rank has no upper bound."""
 
 MOST: Final = 16
-"""A larger rank is not tried out."""
+"""Larger ranks are never tried."""
 
 _PART: Final = re.compile(r"([A-Za-z_]\w*)\[(\d*):(?:-(\d+))?\]")
 _RANK: Final = re.compile(r"rank\((\w+)\)")
@@ -40,8 +41,9 @@ _COUNT: Final = re.compile(r"numel\((\w+)(\[\d*:(?:-\d+)?\])?\)")
 
 
 class Deeper(BaseException):
-    """More of the rows has to be declared than was: their dims by symbol, or a largest rank. Not an
-    Exception, for a program's own `except Exception` must not swallow it.
+    """Raised where more of the rows has to be declared: their dims by symbol, or a largest rank.
+
+    It is no Exception, so that a program's own `except Exception` does not swallow it.
     """
 
     def __init__(self, symbols: Iterable[str] = (), bounded: Mapping[str, int] | None = None) -> None:
@@ -50,12 +52,12 @@ class Deeper(BaseException):
 
 
 def as_dim(row: Row) -> Term:
-    """The row as it stands in a shape."""
+    """Returns the row as a dim of a shape."""
     return sym("|".join(map(str, row)))
 
 
 def row_of(dim: Dim) -> Row | None:
-    """The row that a dim of a shape stands for; None for a dim that is just one."""
+    """Returns the row that a dim of a shape represents; None for an ordinary dim."""
     atom = lone_atom(dim)
     return _row(atom.name) if type(atom) is Symbol and ":" in atom.name else None
 
@@ -72,13 +74,13 @@ def _is_row(name: str) -> bool:
 
 
 def has_rows(names: Iterable[str]) -> bool:
-    """Is one of the symbols a row that stands in a shape?"""
+    """Returns whether one of the symbols is a row in a shape."""
     return any(map(_is_row, names))
 
 
 @lru_cache(maxsize=4096)
 def place_of(shape: tuple[Dim, ...]) -> int | None:
-    """Where the row stands in a shape; None in a shape of known rank."""
+    """Returns the index of the row in a shape; None for a shape of known rank."""
     for place, dim in enumerate(shape):
         if type(dim) is not int and row_of(dim) is not None:
             return place
@@ -86,7 +88,7 @@ def place_of(shape: tuple[Dim, ...]) -> int | None:
 
 
 def rank_of(shape: tuple[Dim, ...]) -> Dim:
-    """How many dims a shape has, as a dim."""
+    """Returns the number of dims of a shape, as a dim."""
     place = place_of(shape)
     if place is None:
         return len(shape)
@@ -99,13 +101,13 @@ def rank_of(shape: tuple[Dim, ...]) -> Dim:
 
 
 def names(symbols: Iterable[str]) -> tuple[str, ...]:
-    """The rows that symbols declare, in order."""
+    """Returns the rows that symbols declare, in order."""
     return tuple(name for s in symbols if s.startswith("rank(") for name in _spoken_of(s))
 
 
 @lru_cache(maxsize=1 << 16)
 def _spoken_of(symbol: str) -> tuple[str, ...]:
-    """The rows that a symbol speaks of; of several where it relates them."""
+    """Returns the rows that a symbol mentions; several where it relates them."""
     found = _RANK.fullmatch(symbol) or _DIM.fullmatch(symbol) or _COUNT.fullmatch(symbol)
     if found is not None:
         return (found[1],)
@@ -114,13 +116,13 @@ def _spoken_of(symbol: str) -> tuple[str, ...]:
 
 
 def belongs(symbol: str, rows: Iterable[str]) -> bool:
-    """Does the symbol speak of these rows, and of no others?"""
+    """Returns whether the symbol mentions rows, and only these."""
     spoken = _spoken_of(symbol)
     return bool(spoken) and {*spoken} <= {*rows}
 
 
 def _by_row(symbols: Iterable[str]) -> dict[str, list[str]]:
-    """The symbols that speak of each row that is declared, and of it alone."""
+    """Returns, for each declared row, the symbols that mention it alone."""
     symbols = tuple(symbols)
     found: dict[str, list[str]] = {name: [] for name in names(symbols)}
     for symbol in symbols:
@@ -131,17 +133,17 @@ def _by_row(symbols: Iterable[str]) -> dict[str, list[str]]:
 
 
 def is_rank(symbol: str) -> bool:
-    """Is the symbol the number of dims of a row?"""
+    """Returns whether the symbol is the number of dims of a row."""
     return _RANK.fullmatch(symbol) is not None
 
 
 def is_relation(symbol: str) -> bool:
-    """Does the symbol say how rows are related?"""
+    """Returns whether the symbol is a relation between rows."""
     return relations.relation_of(symbol) is not None
 
 
 def is_dim(symbol: str) -> bool:
-    """Is the symbol a dim of a row, or the product of several?"""
+    """Returns whether the symbol is a dim of a row, or the product of several."""
     return _DIM.fullmatch(symbol) is not None or _COUNT.fullmatch(symbol) is not None
 
 
@@ -151,8 +153,8 @@ def _counts(symbols: Iterable[str], name: str) -> tuple[Part, ...]:
 
 
 def deepened(symbols: Iterable[str], wanted: Deeper) -> tuple[str, ...]:
-    """The symbols of a domain with those that are wanted, and with the ranks, dims and products that the
-    axioms of either speak of.
+    """Returns the symbols of a domain together with the wanted ones, and with the ranks, dims and products
+    that the axioms of either mention.
     """
     known = dict.fromkeys(symbols)
     known |= dict.fromkeys(s for s in wanted.symbols if relations.relation_of(s) is not None)
@@ -167,7 +169,7 @@ def deepened(symbols: Iterable[str], wanted: Deeper) -> tuple[str, ...]:
 
 
 def axioms(symbols: Iterable[str]) -> tuple[Formula, ...]:
-    """What holds of the symbols of rows whatever the input."""
+    """Returns the axioms about the symbols of rows, which hold for every input."""
     return _axioms(tuple(symbols))
 
 
@@ -180,7 +182,9 @@ def _axioms(symbols: tuple[str, ...]) -> tuple[Formula, ...]:
 
 @lru_cache(maxsize=4096)
 def _axioms_of(name: str, leading: int, trailing: int, counts: Row) -> tuple[Formula, ...]:
-    """What holds of a row of which so many dims are symbols, from either end, and the products of parts."""
+    """Returns the axioms about a row with so many dims that are symbols, from either end, and about the
+    products of its parts.
+    """
     found = [*_of_dims(name, leading, trailing)]
     for part in counts:
         found += _of_count(part, _inner(part, leading, trailing), leading)
@@ -188,12 +192,14 @@ def _axioms_of(name: str, leading: int, trailing: int, counts: Row) -> tuple[For
 
 
 def _inner(part: Part, leading: int, trailing: int) -> Part:
-    """What is left of a part without the dims that are symbols."""
+    """Returns the part without the dims that are symbols."""
     return Part(part.name, max(leading, part.start), max(trailing, part.stop))
 
 
 def _of_dims(name: str, leading: int, trailing: int) -> Iterator[Formula]:
-    """Each dim is at least 1, and 1 where there is none; two that are the same from either end are equal."""
+    """Yields axioms: each dim is at least 1, and is 1 where the row is too short; a dim counted from either
+    end is the same.
+    """
     long = rank(name)
     yield ge(long, 0)
     for index in (*range(leading), *range(-trailing, 0)):
@@ -206,8 +212,8 @@ def _of_dims(name: str, leading: int, trailing: int) -> Iterator[Formula]:
 
 
 def _of_count(part: Part, inner: Part, leading: int) -> Iterator[Formula]:
-    """The product of a part is that of its dims and of the inner part, where the row is long enough; else
-    that of the dims that there are.
+    """Yields axioms about the product of a part: it is the product of its dims and of the inner part where
+    the row is long enough, else the product of the dims that exist.
     """
     long, name = rank(part.name), part.name
     cut = inner.start + inner.stop
@@ -229,7 +235,7 @@ def _of_count(part: Part, inner: Part, leading: int) -> Iterator[Formula]:
 
 
 def sizes(shape: tuple[Dim, ...], values: Mapping[str, int]) -> tuple[int, ...]:
-    """A shape at an assignment, its row spelt out. Dims that nothing speaks of are 2."""
+    """Returns the shape at an assignment, with its row expanded. Unconstrained dims are 2."""
     found: list[int] = []
     for dim in shape:
         row = row_of(dim)
@@ -252,13 +258,13 @@ def _spelt(part: Part, values: Mapping[str, int]) -> list[int]:
 
 
 def spelt(name: str, values: Mapping[str, int]) -> list[int]:
-    """The dims of a row at an assignment that meets its axioms."""
+    """Returns the dims of a row at an assignment that satisfies its axioms."""
     related = _related(tuple(values.items())) if relations.relations(values) else None
     return _alone(name, values) if related is None else [*related[name]]
 
 
 def _alone(name: str, values: Mapping[str, int], free: int = 2) -> list[int]:
-    """The dims of a row whose relation to others does not matter. Those that nothing speaks of are `free`."""
+    """Returns the dims of a row, ignoring its relations to others. Unconstrained dims are `free`."""
     long = values[f"rank({name})"]
     leading, trailing = depth(values, name)
     found = [free] * long
@@ -276,7 +282,9 @@ def _alone(name: str, values: Mapping[str, int], free: int = 2) -> list[int]:
 
 @lru_cache(maxsize=256)
 def _related(values: tuple[tuple[str, int], ...]) -> Mapping[str, Sequence[int]] | None:
-    """The dims of all rows at an assignment, related as it says; None where none are found."""
+    """Returns the dims of all rows at an assignment, with the relations that it asserts; None where none are
+    found.
+    """
     at = dict(values)
     for free in (2, 1):
         rows = {name: _alone(name, at, free) for name in names(at)}
@@ -289,20 +297,21 @@ def _related(values: tuple[tuple[str, int], ...]) -> Mapping[str, Sequence[int]]
 
 
 def _are(rows: Mapping[str, Sequence[int]], values: Mapping[str, int]) -> bool:
-    """Do rows of these dims make the assignment?"""
+    """Returns whether rows of these dims agree with the assignment."""
     return all(values[name] == value for name, value in assignment(values, rows).items() if name in values)
 
 
 def _fixed(name: str, values: Mapping[str, int]) -> frozenset[int]:
-    """The places of a row whose dims an assignment names."""
+    """Returns the indices of a row whose dims an assignment names."""
     long = values[f"rank({name})"]
     leading, trailing = depth(values, name)
     return frozenset((*range(min(leading, long)), *range(max(long - trailing, 0), long)))
 
 
 def is_possible(values: Mapping[str, int]) -> bool:
-    """Are there rows that are as an assignment says, where it names all that it speaks of? Of what speaks of
-    each row alone, axioms see to that.
+    """Returns whether rows exist that agree with an assignment, provided it names all rows that it relates.
+
+    Axioms already ensure this for the symbols of each single row.
     """
     about = {name for r in relations.relations(values) for name in _spoken_of(str(r))}
     if not about or not all(_is_named(name, values) for name in about | {*names(values)}):
@@ -311,14 +320,15 @@ def is_possible(values: Mapping[str, int]) -> bool:
 
 
 def _is_named(name: str, values: Mapping[str, int]) -> bool:
-    """Does an assignment name the rank of a row and all dims up to those that it names?"""
+    """Returns whether an assignment names the rank of a row and all dims up to the deepest one that it names.
+    """
     leading, trailing = depth(values, name)
     dims = (dim_at(name, i) for i in (*range(leading), *range(-trailing, 0)))
     return all(str(symbol) in values for symbol in (rank(name), *dims))
 
 
 def assignment(symbols: Iterable[str], rows: Mapping[str, Sequence[int]]) -> dict[str, int]:
-    """What the symbols of rows say where the rows have these dims."""
+    """Returns the values of the symbols of rows, where the rows have these dims."""
     symbols, made = tuple(symbols), {}
     for name, dims in rows.items():
         long = len(dims)
@@ -335,8 +345,9 @@ def assignment(symbols: Iterable[str], rows: Mapping[str, Sequence[int]]) -> dic
 
 
 def consistent(symbols: Iterable[str], values: Mapping[str, int]) -> dict[str, int]:
-    """An assignment in which all symbols of a row say the same, made from any: what contradicts gives way,
-    and so do ranks beyond those that torch's kernels take.
+    """Returns an assignment, made from any, in which all symbols of a row agree.
+
+    Contradicting values are changed, and so are ranks beyond those that torch's kernels take.
     """
     ranks = {f"rank({name})": min(max(values[f"rank({name})"], 0), MOST) for name in names(symbols)}
     rows = {name: _alone(name, {**values, **ranks}) for name in names(symbols)}
@@ -344,12 +355,12 @@ def consistent(symbols: Iterable[str], values: Mapping[str, int]) -> dict[str, i
 
 
 def legible(values: Mapping[str, int]) -> Iterator[str]:
-    """An assignment as people write it: `b=2`, and `x=[2, 512]` of a row."""
+    """Yields an assignment as people write it: `b=2`, and `x=[2, 512]` for a row."""
     rows = names(values)
     yield from (f"{name}={value}" for name, value in values.items() if not belongs(name, rows))
     yield from (f"{name}={spelt(name, values)}" for name in rows)
 
 
 def mentioned(formulas: Iterable[Formula]) -> frozenset[str]:
-    """The symbols of formulas."""
+    """Returns the symbols of formulas."""
     return frozenset().union(*map(free_symbols, formulas))

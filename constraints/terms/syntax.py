@@ -48,7 +48,7 @@ MAX_MONOMIALS: Final = 4096
 MAX_TEXT: Final = 100_000
 
 _UNREADABLE = re.compile(r"(?<![A-Za-z0-9_])[0-9]{320}|…")
-"""Long numbers, and texts that are abbreviated."""
+"""Long numbers, and abbreviated texts."""
 _TOKEN = re.compile(
     r"""\s*(?:
       (?P<float> [0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)? | [0-9]+[eE][+-]?[0-9]+ )
@@ -62,7 +62,7 @@ _TOKEN = re.compile(
 
 
 class DimSyntaxError(ValueError):
-    """Text that the grammar refuses: where, and what was expected there."""
+    """Raised for a text that the grammar refuses; says where, and what was expected there."""
 
     def __init__(self, text: str, column: int, problem: str) -> None:
         self.text = text
@@ -75,7 +75,7 @@ class DimSyntaxError(ValueError):
 
 
 def _shortened(text: str, column: int) -> str:
-    """At most some 60 characters around the column."""
+    """Returns at most some 60 characters around the column."""
     start, end = max(0, column - 31), column + 29
     return ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")
 
@@ -118,11 +118,11 @@ class Tokens:
 
     @property
     def position(self) -> int:
-        """Where the next token stands, for `rewind`."""
+        """Returns the position of the next token, for `rewind`."""
         return self._at
 
     def rewind(self, position: int) -> None:
-        """Back to a `position` seen earlier, to try another reading."""
+        """Goes back to a `position` seen earlier, to try another reading."""
         self._at = position
 
     def peek(self, ahead: int = 0) -> Token:
@@ -130,7 +130,7 @@ class Tokens:
         return self._tokens[min(self._at + ahead, len(self._tokens) - 1)]
 
     def next(self) -> Token:
-        """The next token, consumed; the end token stays."""
+        """Returns the next token and consumes it; the end token stays."""
         token = self.peek()
         self._at = min(self._at + 1, len(self._tokens) - 1)
         return token
@@ -141,37 +141,37 @@ class Tokens:
         return token.kind in ("op", "name") and token.text in texts
 
     def accept(self, *texts: str) -> Token | None:
-        """The next token, consumed, if it is one of these operators or words."""
+        """Returns the next token and consumes it, if it is one of these operators or words; else None."""
         return self.next() if self.at(*texts) else None
 
     def expect(self, *texts: str) -> Token:
-        """The next token, which must be one of these operators or words."""
+        """Consumes and returns the next token, which must be one of these operators or words."""
         if not self.at(*texts):
             raise self.expected(" or ".join(map(repr, texts)))
         return self.next()
 
     def expect_kind(self, kind: str, description: str) -> Token:
-        """The next token, which must be of this kind."""
+        """Consumes and returns the next token, which must be of this kind."""
         if self.peek().kind != kind:
             raise self.expected(description)
         return self.next()
 
     def expect_end(self) -> None:
-        """Nothing may follow."""
+        """Raises an error unless the text ends here."""
         if self.peek().kind != "end":
             raise self.expected("an operator or the end")
 
     def expected(self, description: str) -> DimSyntaxError:
-        """The error that says what should stand where the next token stands."""
+        """Returns the error that says what was expected in place of the next token."""
         return self.error(f"expected {description}, got {self.peek()}")
 
     def error(self, problem: str, column: int | None = None) -> DimSyntaxError:
-        """An error at a column, by default that of the next token."""
+        """Returns an error at a column, by default that of the next token."""
         return DimSyntaxError(self.source, self.peek().column if column is None else column, problem)
 
     @contextmanager
     def nested(self) -> Iterator[None]:
-        """One level deeper; beyond MAX_DEPTH the text is refused."""
+        """Enters one more level of nesting; beyond MAX_DEPTH the text is refused."""
         if self._depth >= MAX_DEPTH:
             raise self.error(f"expected at most {MAX_DEPTH} levels of nesting")
         self._depth += 1
@@ -182,7 +182,7 @@ class Tokens:
 
 
 def parse_dim(text: str) -> Dim:
-    """The dim that a text writes; `parse_dim(str(dim)) == dim`."""
+    """Returns the dim that a text denotes; `parse_dim(str(dim)) == dim`."""
     tokens = Tokens(text)
     dim = parse_expression(tokens)
     tokens.expect_end()
@@ -190,7 +190,7 @@ def parse_dim(text: str) -> Dim:
 
 
 def parse_expression(tokens: Tokens) -> Dim:
-    """The dim at the position, read as far as it goes."""
+    """Returns the dim at the position, reading as far as it goes."""
     with tokens.nested():
         parts = [_product(tokens)]
         while sign := tokens.accept("+", "-"):
@@ -253,7 +253,7 @@ def _atom(tokens: Tokens) -> Dim:
 
 
 def _of_row(tokens: Tokens, first: Token) -> Dim:
-    """A symbol that speaks of a row, from behind the name that it begins with."""
+    """Returns a symbol about a row, read on from the name that it begins with."""
     text, closing = first.text, "]" if tokens.at("[") else ")"
     while True:
         token = tokens.next()
@@ -279,7 +279,7 @@ def _arguments(tokens: Tokens) -> list[Dim]:
 
 
 def _times(tokens: Tokens, operator: Token, left: Dim, right: Dim) -> Dim:
-    """left * right, refused where it would be large: n·m monomials, sums of degrees and of sizes."""
+    """Returns left * right, refused where it would be large: n·m monomials, sums of degrees and of sizes."""
     a, b = coefficients(left), coefficients(right)
     if a and b:
         degree = len(a[0][0]) + len(b[0][0])
@@ -290,7 +290,7 @@ def _times(tokens: Tokens, operator: Token, left: Dim, right: Dim) -> Dim:
 
 
 def _applied(tokens: Tokens, operator: Token, function: Callable[..., Dim], *args: Dim) -> Dim:
-    """function(*args), refused where the result would be deep or its text long.
+    """Returns function(*args), refused where the result would be deep or its text long.
 
     A power of a sum repeats the text of its atoms, so that nesting these would be exponential; nested
     divisions by integers multiply the divisors.

@@ -1,1 +1,1 @@
-"""Other people's solvers, each named in its own file alone."""
+"""External solvers; each is imported in one file only."""

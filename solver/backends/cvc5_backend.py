@@ -1,8 +1,8 @@
 """cvc5: the only file that imports it. It reads questions as SMT-LIB, in a process of its own.
 
-There a crash, or memory without end, is no more than a question that is not decided, and Ctrl-C ends it.
-Effort is bounded in cvc5's resource units, so that the same questions are decided in every run; seconds bound
-what units do not, and a question that they end is not decided.
+A crash there, or a lack of memory, only leaves a question undecided, and Ctrl-C ends the process. Effort is
+bounded in cvc5's resource units, so that the same questions are decided in every run; seconds bound the rest,
+and a question that they interrupt is not decided.
 """
 
 from __future__ import annotations
@@ -31,15 +31,17 @@ class Reply:
 
 
 def version() -> str | None:
-    """The version that is installed, if one is."""
+    """Returns the installed version of cvc5; None where it is not installed."""
     return metadata.version("cvc5") if util.find_spec("cvc5") else None
 
 
 def replies(
     scripts: Sequence[str], seconds: float, units: int = UNITS, *, all_or_none: bool = False
 ) -> list[Reply]:
-    """The answers to questions, in order. Those that come too late, or not at all, are `unknown`; so are all
-    after one that is, if only all answers together are of use.
+    """Returns the answers to questions, in order.
+
+    Answers that come too late, or not at all, are `unknown`. With `all_or_none`, so are all after the first
+    `unknown` one.
     """
     if not scripts:
         return []
@@ -70,7 +72,7 @@ def _reply(said: Sequence[str]) -> Reply:
 
 
 def _main() -> None:
-    """Reads questions from stdin, and writes what cvc5 says to each, in a line."""
+    """Reads questions from stdin, and writes cvc5's answer to each as one line."""
     asked = json.load(sys.stdin)
     for script in asked["scripts"]:
         said = _answered(script, asked["units"], asked["ms"])

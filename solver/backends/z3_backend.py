@@ -1,12 +1,12 @@
 """Z3: the only file that imports it. Formulas become Z3 expressions, questions become checks under
 assumptions.
 
-Z3 is asked over the integers. `p // k` for an integer k > 0 is the q with k*q <= p < k*q + k, stated
-once as a definition; for a symbolic divisor Python's rounding is stated for either sign, and nothing is
-said of a divisor 0.
+Z3 is asked over the integers. `p // k` for an integer k > 0 is the q with k*q <= p < k*q + k, stated once as
+a definition; for a symbolic divisor Python's rounding is stated for either sign, and nothing is said of a
+divisor 0.
 
-A context of Z3's is for one thread at a time, and Python's garbage collector may run in any: what it finds of
-a context that another thread uses must be left alone (`_Context`).
+A context of Z3's is for one thread at a time, and Python's garbage collector may run in any: it must not
+touch objects of a context that another thread uses (`_Context`).
 """
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 
 class _Context(z3.Context):  # type: ignore[misc]
-    """A context that belongs to one thread while that uses it, and to none otherwise.
+    """A context that belongs to the thread that uses it, and to no thread otherwise.
 
     Each object of Z3's in Python asks its context for `ref()` before it gives back its count, and goes
     without where that is None. So objects that are finalized by another thread, or while nobody uses the
@@ -71,7 +71,7 @@ class _Context(z3.Context):  # type: ignore[misc]
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Inside, the context belongs to this thread. Other threads wait."""
+        """Gives the context to this thread inside the block. Other threads wait."""
         with self._turn:
             outer, self._user = self._user, threading.get_ident()
             try:
@@ -81,7 +81,8 @@ class _Context(z3.Context):  # type: ignore[misc]
 
 
 def _using(method: Callable[Concatenate[Problem, P], T]) -> Callable[Concatenate[Problem, P], T]:
-    """The method of a problem, which uses its context; its local names are gone before that ends."""
+    """Decorates a method of a problem to run inside `in_use`; its local names are released before that ends.
+    """
 
     @wraps(method)
     def called(self: Problem, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -119,22 +120,22 @@ class Problem:
     @property
     @_using
     def units(self) -> int:
-        """Z3's resource units spent so far."""
+        """Returns the Z3 resource units spent so far."""
         return _units(self._solver)
 
     @property
     def exhausted(self) -> bool:
-        """Has the time run out?"""
+        """Returns whether the time has run out."""
         return self.seconds >= self._limit
 
     @_using
     def check(
         self, formulas: Iterable[Formula], units: int | None = None, *, afresh: bool = True
     ) -> Answer:
-        """Do some integers satisfy all formulas? Afterwards `model` or `core` says more.
+        """Returns whether some integers satisfy all formulas. Afterwards `model` or `core` has the details.
 
-        `units` bounds this query, if that is less than what the problem allows; `afresh` asks again, from
-        scratch, where the incremental solver gives up.
+        `units` bounds this query, if that is less than the problem allows. With `afresh`, the question is
+        asked again from scratch where the incremental solver gives up.
         """
         allowed = min(units or self._units, self._units)
         asked = tuple(dict.fromkeys(f for f in formulas if f is not True))
@@ -155,12 +156,12 @@ class Problem:
         return answer
 
     def model(self) -> dict[str, int]:
-        """The integers that the last check found, one for each symbol that it saw."""
+        """Returns the integers that the last check found, one for each symbol that it contained."""
         return dict(self._model)
 
     def core(self) -> tuple[Formula, ...]:
-        """Formulas of the last check, which was unsat, that are unsat together and no longer if any one
-        is dropped.
+        """Returns formulas of the last check, which was unsat, that are unsat together, but not if any one is
+        dropped.
 
         In the order in which they were asked. Where the budget ends first the core may not be minimal.
         """
@@ -212,14 +213,13 @@ class Problem:
 
 
 def _units(solver: Any) -> int:
-    """Z3's resource units spent so far in the solver's context."""
+    """Returns the Z3 resource units spent so far in the solver's context."""
     statistics = solver.statistics()
     return int(statistics.get_key_value("rlimit count")) if "rlimit count" in statistics.keys() else 0  # noqa: SIM118
 
 
 class _Encoder:
-    """Dims and formulas as Z3 expressions, each built once; `definitions` says what the names in them
-    mean.
+    """Encodes dims and formulas as Z3 expressions, each built once; `definitions` defines the names in them.
     """
 
     def __init__(self, context: Any) -> None:
@@ -233,7 +233,7 @@ class _Encoder:
 
     @property
     def quotients(self) -> list[Any]:
-        """The names that the definitions are about."""
+        """Returns the names that the definitions define."""
         return [*self._quotients.values(), *self._roots]
 
     def symbol(self, name: str) -> Any:
@@ -290,7 +290,7 @@ class _Encoder:
         return found
 
     def _root(self, p: Dim) -> Any:
-        """r = isqrt(p): r*r <= p < (r + 1)*(r + 1), where p >= 0."""
+        """Returns r = isqrt(p): r*r <= p < (r + 1)*(r + 1), where p >= 0."""
         r = z3.Int(f"root!{len(self._roots)}", self._context)
         self._roots.append(r)
         number = self.dim(p)
@@ -299,7 +299,7 @@ class _Encoder:
         return r
 
     def _quotient(self, p: Dim, k: Dim) -> Any:
-        """q = p // k: k*q <= p < k*q + k for k > 0, k*q >= p > k*q + k for k < 0."""
+        """Returns q = p // k: k*q <= p < k*q + k for k > 0, k*q >= p > k*q + k for k < 0."""
         if (p, k) not in self._quotients:
             q = self._quotients[p, k] = z3.Int(f"quotient!{len(self._quotients)}", self._context)
             number, divisor = self.dim(p), self.dim(k)
@@ -318,9 +318,11 @@ class _Encoder:
 
 
 def nearest(formulas: Iterable[Formula], values: Mapping[str, int], units: int) -> dict[str, int] | None:
-    """Integers from 1 for these symbols that satisfy all formulas and are as near to the values as can be: as
-    few as possible differ (MaxSMT: that each stays is a soft constraint), these by as little as possible, and
-    upwards rather than downwards. None where there are none, or none were found.
+    """Returns integers from 1 for these symbols that satisfy all formulas and are as near to the values as
+    possible.
+
+    As few symbols as possible differ (MaxSMT: that each stays is a soft constraint), these by as little as
+    possible, and upwards rather than downwards. None where none were found or exist.
     """
     context = _Context()
     with context.in_use():
@@ -353,9 +355,9 @@ def _nearest(
 
 
 def project(formula: Formula, names: Iterable[str], seconds: float = 30.0) -> Formula | None:
-    """The formula without these symbols that holds where some values of them make it hold.
+    """Returns a formula without these symbols that is true where some values of them make the given one true.
 
-    By Z3's quantifier elimination, which decides linear arithmetic; None where it does not get there.
+    It uses Z3's quantifier elimination, which decides linear arithmetic; None where that gives up.
     """
     context = _Context()
     with context.in_use():
@@ -379,11 +381,11 @@ def _project(context: _Context, formula: Formula, names: Iterable[str], seconds:
 
 
 class _Unreadable(Exception):
-    """A Z3 expression outside the language of formulas."""
+    """Raised for a Z3 expression outside the language of formulas."""
 
 
 def _read_formula(e: Any, wanted: bool) -> Formula:
-    """The formula that a Z3 expression is, or its negation."""
+    """Returns the formula of a Z3 expression, or its negation."""
     kind, parts = e.decl().kind() if z3.is_app(e) else None, e.children()
     match kind:
         case z3.Z3_OP_TRUE | z3.Z3_OP_FALSE:

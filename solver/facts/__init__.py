@@ -1,1 +1,1 @@
-"""What an accepted set says of sizes, in few words."""
+"""Short descriptions of the sizes in an accepted set."""

@@ -1,18 +1,18 @@
 """The largest box within the accepted set: each size a number, or `step*root + start` with a range of roots.
 
-That is all that a box can say: a range and a step for each root, and sizes that share a root. Of a set that
-is no box a part has to be chosen, and the larger part is chosen, where larger means: with more endless roots;
-then with more sizes (of an endless root those up to a horizon, so that a bound that excludes usual sizes is
-not paid for by unusual ones); then with fewer sizes that are mere numbers; then with smaller numbers.
+A box can express only this: a range and a step for each root, and sizes that share a root. In a set that is
+not a box a part has to be chosen. The largest is chosen, where larger means: with more endless roots; then
+with more sizes (of an endless root those up to a horizon, so that a bound that excludes usual sizes is not
+paid for by unusual ones); then with fewer sizes that are mere numbers; then with smaller numbers.
 
-How it is found: sizes that some equation of the set ties together are given one root, or not (ties.py; each
-choice is tried). Then each parameter grows from a single value, the others held: what it may be for a few of
-their values is known exactly (periodic.py), of that the largest progression is taken, and the solver proves
-it for all of their values, or gives values that were not thought of, and one looks again. Where it is not
-known (a root of the parameter, a division by another one), it grows at its ends as far as the solver proves.
-A box that cannot grow any more is improved by making one parameter smaller where others can grow for it by
-more. Every box that is kept is proved to lie within the set. That none of its parameters could take one value
-more is promised as far as the solver answers within EFFORT; that no box elsewhere is larger is not.
+To find it, sizes that some equation of the set ties together are given one root, or not (ties.py; each choice
+is tried). Then each parameter grows from a single value, the others held: its possible values, for a few
+values of the others, are known exactly (periodic.py). The largest progression among these is proposed; the
+solver proves it for all values of the others, or finds values that refute it, and the search repeats. Where
+it is not known (a root of the parameter, a division by another one), it grows at its ends as far as the
+solver proves. A box that cannot grow any more is improved by making one parameter smaller where others can
+grow for it by more. Every box that is kept is proved to lie within the set. As far as the solver answers
+within EFFORT, none of its parameters could take one value more. A larger box may exist elsewhere.
 """
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from .ties import choices
 EFFORT: Final = 300_000
 """Z3's resource units for a question about a box."""
 ROUNDS: Final = 12
-"""How often a guess may be refuted before a parameter stays as it is."""
+"""A parameter stays as it is after this many refuted guesses."""
 SAMPLES: Final = 6
 FAR: Final = 1 << 31
-"""How far a box is stretched by steps, beyond which only an endless range is tried."""
+"""A box is stretched by steps up to this size; beyond it only an endless range is tried."""
 TRADES: Final = 24
-"""How many ways of making a box smaller somewhere are tried, to make it larger elsewhere."""
+"""At most this many reductions of one parameter are tried, to enlarge the box elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """What sizes are given by: all integers from low to high, None for no bound."""
+    """A variable that sizes are expressed by: all integers from low to high, where None is no bound."""
 
     name: str
     low: int
@@ -56,18 +56,18 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """Sizes that are accepted: each symbol as a number or `step*root + start`, step at least 1."""
+    """Accepted sizes: each symbol as a number or `step*root + start`, step at least 1."""
 
     sizes: Mapping[str, Dim]
     roots: tuple[Root, ...]
 
     @property
     def ranges(self) -> tuple[Formula, ...]:
-        """The bounds of the roots."""
+        """Returns the bounds of the roots as formulas."""
         return tuple(f for r in self.roots for f in conjuncts(_range(r).formula(sym(r.name))))
 
     def formula(self) -> Formula:
-        """The sizes of the box, as a condition on the symbols themselves."""
+        """Returns the sizes of the box as a condition on the symbols themselves."""
         said: list[Formula] = []
         standing: dict[str, Dim] = {}
         for name, size in self.sizes.items():
@@ -87,7 +87,7 @@ class Box:
 
     @property
     def rank(self) -> tuple[int, ...]:
-        """How large the box is; larger is better. Of numbers those are preferred that are no 0 or 1."""
+        """Returns a measure of the box; larger is better. Numbers other than 0 and 1 are preferred."""
         ends = {r.name: r.low if r.high is None else r.high for r in self.roots}
         at_0, at_1 = ({r.name: value for r in self.roots} for value in (0, 1))
         return (
@@ -100,7 +100,7 @@ class Box:
         )
 
     def at(self, roots: Mapping[str, int]) -> dict[str, int]:
-        """The sizes at values of the roots."""
+        """Returns the sizes at values of the roots."""
         return {name: evaluate(size, roots) for name, size in self.sizes.items()}
 
 
@@ -114,7 +114,7 @@ def _times(p: Progression, step: int, start: int) -> Progression:
 
 
 def _linear(dim: Dim) -> tuple[tuple[tuple[str, int], ...], int]:
-    """The symbols of a linear dim with their coefficients, and its constant."""
+    """Returns the symbols of a linear dim with their coefficients, and its constant."""
     parts = linear_parts(dim)
     assert parts is not None, dim
     return tuple((atom.text, c) for atom, c in parts[0]), parts[1]
@@ -128,9 +128,9 @@ def largest_box(
     wanted: Iterable[Dim] = (),
     lone: Iterable[str] = (),
 ) -> Box:
-    """The largest box found that contains only accepted sizes.
+    """Returns the largest box found that contains only accepted sizes.
 
-    - `seed`: accepted sizes, which are the box if nothing larger is proved to be one.
+    - `seed`: accepted sizes, which are the box if no larger one is proved.
     - `wanted`: dims that shall be numbers or `step*root + start` as well, such as the sizes of inputs.
     - `lone`: symbols that are a root of their own or a number: integer inputs.
     """
@@ -150,7 +150,10 @@ class _Grown:
         return self.box().rank
 
     def box(self) -> Box:
-        """Parameters that take consecutive values are roots; others are `step*_name + start`."""
+        """Returns the box.
+
+        Parameters that take consecutive values are roots; others are `step*_name + start`.
+        """
         roots: list[Root] = []
         replaced: dict[str, Dim] = {}
         for name, part in self.parts.items():
@@ -178,7 +181,8 @@ class _Search:
     lone: frozenset[str]
 
     def boxes(self) -> Iterator[_Grown]:
-        """A grown box for each choice of sizes that share a root and for each seed, until one is everything.
+        """Yields a grown box for each choice of sizes that share a root and for each seed, until a box is the
+        whole set.
         """
         single = {name: Progression.single(self.seed[name]) for name in self.names}
         best = _Grown({name: sym(name) for name in self.names}, single)
@@ -198,7 +202,7 @@ class _Search:
                         break
 
     def _seeds(self) -> Iterator[Mapping[str, int]]:
-        """The seed that was given; one whose sizes are as equal as can be; one of the least sizes."""
+        """Yields seeds: the one given; one whose sizes are as equal as possible; one of the least sizes."""
         yield self.seed
         if all(len(names_of(f)) < 2 for f in self.accepted):
             return
@@ -221,7 +225,9 @@ class _Search:
     # --- growing
 
     def _start(self, sizes: dict[str, Dim], seed: Mapping[str, int]) -> _Growth | None:
-        """Single values of the parameters, from the seed if it fits the links, else as the solver finds."""
+        """Returns single values of the parameters, from the seed if it fits the links, else found by the
+        solver.
+        """
         try:
             formulas = [f for part in self.accepted for f in conjuncts(rewrite(part, sizes))]
             wanted = [substitute(dim, sizes) for dim in (*self.wanted, *sizes.values())]
@@ -253,12 +259,13 @@ class _Growth:
 
     @property
     def tangled(self) -> bool:
-        """Does it matter which parameter grows first?"""
+        """Returns whether the order in which parameters grow may matter."""
         together = (*map(names_of, self.formulas), *map(symbols, self.wanted))
         return any(len(names) > 1 for names in together)
 
     def grown(self, order: Sequence[str], best: _Grown) -> _Grown:
-        """The box grown in this order; it is improved on if it is not hopelessly smaller than the best."""
+        """Returns the box grown in this order, and improved further unless it is far smaller than the best.
+        """
         self._grow(order)
         if self.tangled and self.state.rank[0] >= best.rank[0]:
             self._improve()
@@ -269,7 +276,7 @@ class _Growth:
             self.state.parts[name] = self._widest(name)
 
     def _improve(self) -> None:
-        """Takes a part of a parameter's values away, where the others can grow for it by more."""
+        """Removes a part of one parameter's values, where the others can gain more by it."""
         left = TRADES
         better = True
         while better and left > 0:
@@ -288,13 +295,15 @@ class _Growth:
                     self.state = before
 
     def _smaller(self, part: Progression) -> Iterator[Progression]:
-        """Halves, quarters, and all but one value."""
+        """Yields smaller progressions: halves, quarters, and all but one value."""
         count = part.count
         for index in dict.fromkeys((count // 2, count // 4, 3 * count // 4, 1, count - 1)):
             yield from part.split(index) or ()
 
     def _widest(self, name: str) -> Progression:
-        """The largest progression that is proved for all values of the others, or the one that is there."""
+        """Returns the largest progression that is proved for all values of the others, or else the current
+        one.
+        """
         part = self.state.parts[name]
         modulus = self._modulus(name)
         if modulus is None or self.judge.exhausted:
@@ -327,7 +336,7 @@ class _Growth:
     def _stretched(
         self, name: str, modulus: int, about: Sequence[Formula], others: Sequence[str]
     ) -> Progression:
-        """The progression that is there, longer at its ends as far as the solver proves it."""
+        """Returns the current progression, extended at its ends as far as the solver proves it."""
         part = self.state.parts[name]
         step = modulus if part.is_single else part.step
         given = [self.state.parts[n].formula(sym(n)) for n in others]
@@ -348,7 +357,10 @@ class _Growth:
         return part
 
     def _all_accepted(self, about: Sequence[Formula], given: Sequence[Formula]) -> bool | None:
-        """Do the formulas hold where what is given does? If not, the judge has a model. None: not known."""
+        """Returns whether the given conditions imply the formulas.
+
+        If False, the judge has a model; None means that it is not known.
+        """
         for formula in about:
             answer = self.judge.satisfiable((*given, negate(formula)), (), EFFORT)
             if answer != "unsat":
@@ -356,7 +368,7 @@ class _Growth:
         return True
 
     def _points(self, others: Sequence[str]) -> list[dict[str, int]]:
-        """Values of the others: all at their start, all far on, and mixtures."""
+        """Returns values of the others: all at their start, all far on, and mixtures."""
         parts = {n: self.state.parts[n] for n in others}
         indices: list[int | None] = [0, 1, HORIZON]
         points = [{n: p.at(i or 0) for n, p in parts.items()} for i in indices]
@@ -365,9 +377,10 @@ class _Growth:
         return [dict(items) for items in dict.fromkeys(tuple(p.items()) for p in points)]
 
     def _modulus(self, name: str) -> int | None:
-        """The step that makes the wanted dims over the symbol `step*root + start`; None where none does.
+        """Returns the step that makes the wanted dims over the symbol `step*root + start`; None where none
+        does.
 
-        A dim over several symbols is so while all but one of them are numbers.
+        A dim over several symbols has that form while all but one of them are numbers.
         """
         modulus = 1
         for dim in self.wanted:
@@ -387,7 +400,9 @@ class _Growth:
 
 
 def _most(holds: Callable[[int], bool]) -> int:
-    """The largest k for which it holds, where it holds for all smaller ones as well; at most 2*FAR."""
+    """Returns the largest k for which `holds` is true, assuming that it is true for all smaller ones; at most
+    2*FAR.
+    """
     high = 1
     while high <= FAR and holds(high):
         high *= 2
@@ -399,7 +414,9 @@ def _most(holds: Callable[[int], bool]) -> int:
 
 
 def _increasing(dim: Term, name: str, modulus: int) -> bool:
-    """Is the dim a number or `step*n + start` with step at least 1, for name = modulus*n + r and each r?"""
+    """Returns whether the dim is a number or `step*n + start` with step at least 1, for name = modulus*n + r
+    and each r.
+    """
     for residue in range(modulus):
         there = substitute(dim, {name: modulus * sym(name) + residue})
         parts = linear_parts(there)
@@ -409,7 +426,7 @@ def _increasing(dim: Term, name: str, modulus: int) -> bool:
 
 
 def proved(judge: Judge, box: Box, accepted: Iterable[Formula]) -> bool:
-    """Does the box lie within the accepted set? Asked anew, in terms of the roots."""
+    """Returns whether the box lies within the accepted set, decided independently, in terms of the roots."""
     try:
         return all(
             judge.ask(rewrite(f, box.sizes), box.ranges) is Answer.ALWAYS
@@ -421,5 +438,5 @@ def proved(judge: Judge, box: Box, accepted: Iterable[Formula]) -> bool:
 
 
 def is_all(judge: Judge, box: Box, accepted: Sequence[Formula]) -> bool:
-    """Is the box the whole accepted set?"""
+    """Returns whether the box is the whole accepted set."""
     return judge.ask(box.formula(), accepted) is Answer.ALWAYS

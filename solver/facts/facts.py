@@ -1,8 +1,8 @@
-"""What formulas say of a dim: its bounds, its step, its values, and another term that it equals.
+"""Derives facts about a dim from formulas: its bounds, its step, its values, and another term that it equals.
 
 A dim over one symbol that shares no formula with another is described by the set of its values, exactly and
 without z3. For the rest facts are guessed from examples and proved: a bound is attained and nothing lies
-beyond it, a divisor that an example breaks shrinks to what divides that example as well.
+beyond it, a divisor that an example breaks shrinks to one that divides that example as well.
 """
 from __future__ import annotations
 
@@ -36,19 +36,22 @@ from ..theory.periodic import image, solutions
 from .shorten import RUNS
 
 FAR = 1 << 40
-"""Of a term that gets beyond this we find no bound."""
+"""A term that exceeds this gets no bound."""
 LONG = 16
-"""A set is told by so many intervals at most."""
+"""A fact lists at most this many intervals."""
 FEW = 48
-"""Up to so many values are asked for one by one."""
+"""At most this many values are tested one by one."""
 EFFORT = 300_000
 """Z3's resource units for a question about a fact: facts that are hard to prove are not worth waiting for."""
 LINE = "n_"
-"""How far along a line."""
+"""The symbol for the position along a line."""
 
 
 def facts(judge: Judge, domain: Domain, accepted: Formula, exact: bool = True) -> dict[str, Fact]:
-    """A fact for each symbol of the domain. The accepted set is not empty; it is `exact` or holds more."""
+    """Returns a fact for each symbol of the domain.
+
+    The accepted set is not empty; if it is not `exact`, it may contain more sizes than are accepted.
+    """
     formulas = [*conjuncts(all_of((*domain.assumptions, accepted)))]
     found = {}
     for index, name in enumerate(_worth_telling(domain, accepted)):
@@ -58,8 +61,8 @@ def facts(judge: Judge, domain: Domain, accepted: Formula, exact: bool = True) -
 
 
 def _worth_telling(domain: Domain, accepted: Formula) -> tuple[str, ...]:
-    """The symbols; of those of rows what the accepted set says something of alone, and their ranks; and the
-    ranks of rows that it says nothing of.
+    """Returns the symbols worth a fact: all ordinary ones; those of rows that the accepted set restricts,
+    with the ranks of these rows; and the ranks of the other rows.
     """
     if not domain.rows:
         return domain.symbols
@@ -76,7 +79,7 @@ def _worth_telling(domain: Domain, accepted: Formula) -> tuple[str, ...]:
 def fact(
     judge: Judge, formulas: Sequence[Formula], dim: Dim, exact: bool = True, equals: Dim | None = None
 ) -> Fact:
-    """What the formulas, which hold together, say of a dim."""
+    """Returns the fact about a dim that follows from the formulas, which are satisfiable."""
     if isinstance(dim, int):
         return Fact(dim, dim, 0, dim, None, ((dim, dim),), exact)
     relevant = connected(formulas, symbols(dim))
@@ -95,7 +98,7 @@ def fact(
 
 
 def of_set(values: IntegerSet, exact: bool = True, equals: Dim | None = None) -> Fact:
-    """A set that is not empty, as a fact."""
+    """Returns a set that is not empty as a fact."""
     low, high = values.min, values.max
     step, residue = values.congruence()
     bounds = None if low == -inf else int(low), None if high == inf else int(high)
@@ -105,7 +108,7 @@ def of_set(values: IntegerSet, exact: bool = True, equals: Dim | None = None) ->
 
 
 class _Search:
-    """Guesses from examples what holds of a dim where formulas hold, and proves it."""
+    """Guesses facts about a dim from examples, and proves them."""
 
     def __init__(self, judge: Judge, formulas: tuple[Formula, ...], dim: Term) -> None:
         self.judge = judge
@@ -116,7 +119,9 @@ class _Search:
         self.proved = True
 
     def fact(self, exact: bool, equals: Dim | None) -> Fact:
-        """Bounds, then the step between values, then the values themselves where they are few."""
+        """Returns the fact: bounds first, then the step between values, then the values themselves where they
+        are few.
+        """
         known = self.judge.known(self.formulas)
         if self._some() != "sat":
             low, high = interval(self.dim, known.ranges)
@@ -128,7 +133,10 @@ class _Search:
         return Fact(*bounds, step, residue, equals, values, exact and self.proved)
 
     def _some(self, *conditions: Formula) -> Satisfiable:
-        """Is there an example under these conditions? If that is not known, not everything is proved."""
+        """Returns whether an example satisfies these conditions.
+
+        If the answer is unknown, `proved` becomes False.
+        """
         if self.judge.exhausted:
             self.proved = False
             return "unknown"
@@ -142,7 +150,7 @@ class _Search:
         return answer
 
     def _greatest(self, sign: int) -> int | float:
-        """A bound of sign*dim, the greatest value if all is proved: found by growing steps, then by
+        """Returns a bound of sign*dim, the greatest value if all is proved: found by growing steps, then by
         bisection.
         """
         term = sign * self.dim
@@ -167,11 +175,11 @@ class _Search:
         return limit
 
     def _unbounded(self, sign: int) -> bool:
-        """On some line through an example the formulas hold again and again, and sign*dim grows.
+        """Returns whether sign*dim is shown to have no bound: on some line through an example the formulas
+        hold again and again while it grows.
 
-        On a line x + n*d the formulas are over n alone, and hold on a set that is periodic from some n
-        on, with a period P (periodic.py). If dim(n + P) - dim(n) >= 1 for all those n, there is no
-        bound.
+        On a line x + n*d the formulas are over n alone, and hold on a set that is periodic from some n on,
+        with a period P (periodic.py). If dim(n + P) - dim(n) >= 1 for all those n, there is no bound.
         """
         together, n = all_of(self.formulas), sym(LINE)
         for point in self.points[:2]:
@@ -194,8 +202,8 @@ class _Search:
         return False
 
     def _congruence(self) -> tuple[int, int]:
-        """The greatest m such that dim is one residue modulo m: a value that breaks a guess is an
-        example more.
+        """Returns the greatest m such that dim is one residue modulo m, and the residue: each value that
+        refutes a guess is a new example.
         """
         while True:
             base = min(self.seen)
@@ -211,7 +219,7 @@ class _Search:
                 return step, base % step if step else base
 
     def _values(self, low: float, high: float, step: int) -> tuple[tuple[int | None, int | None], ...] | None:
-        """The values as intervals, each value asked for, where they are few enough."""
+        """Returns the values as intervals, each value tested, where they are few enough; else None."""
         if step == 0:
             return ((int(low), int(high)),)
         if inf in (-low, high) or (high - low) // step >= FEW or not self.proved:
@@ -230,7 +238,8 @@ class _Search:
 
 
 def _lines(point: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """Directions: along each symbol, along all, along two at once, evenly or as the point scales them."""
+    """Yields directions: along each symbol, along all, along two at once, evenly or as the point scales them.
+    """
     names = sorted(point)
     for sign in (1, -1):
         yield from ({name: sign} for name in names)
@@ -241,14 +250,14 @@ def _lines(point: Mapping[str, int]) -> Iterator[dict[str, int]]:
 
 
 def _divisors(formula: Formula) -> int:
-    """A common multiple of the integer divisors in a formula."""
+    """Returns a common multiple of the integer divisors in a formula."""
     found = applications(*(comparison.term for comparison in comparisons(formula)))
     divisors = [atom.args[1] for atom in found if atom.op in ("//", "%")]
     return lcm(*(divisor for divisor in divisors if isinstance(divisor, int)))
 
 
 def _equal_to(judge: Judge, name: str, earlier: Sequence[str], formulas: Sequence[Formula]) -> Dim | None:
-    """A term over earlier symbols that the symbol always equals: from an equation, or a*t + c through
+    """Returns a term over earlier symbols that always equals the symbol: from an equation, or a*t + c through
     two examples.
     """
     s = sym(name)

@@ -11,16 +11,21 @@ from ...constraints.terms.formula import Formula, all_of, eq, ge, le
 from ..theory.integer_sets import MAX_PERIOD, IntegerSet
 
 HORIZON: Final = 1 << 10
-"""Of an endless progression so much counts: sizes beyond it are rarer than those that a choice excludes."""
+"""The number of values that an endless progression counts as having: sizes beyond it are rarer than those
+that a choice excludes.
+"""
 RUNS: Final = 32
-"""How many intervals of one residue class are looked at."""
+"""At most this many intervals of one residue class are examined."""
 CLASSES: Final = 1 << 10
-"""How many residue classes of a set are looked at, those of small moduli first."""
+"""At most this many residue classes of a set are examined, those of small moduli first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progression:
-    """`start, start + step, …, last`; one value where start is last, no end where last is None."""
+    """The numbers `start, start + step, …, last`.
+
+    A single value where start equals last; endless where last is None.
+    """
 
     start: int
     last: int | None
@@ -40,24 +45,24 @@ class Progression:
 
     @property
     def count(self) -> int:
-        """How many values there are, up to the horizon where there is no end; at least 1."""
+        """Returns the number of values, at least 1; only those up to the horizon if endless."""
         last = max(self.start, HORIZON) if self.last is None else self.last
         return (last - self.start) // self.step + 1
 
     def formula(self, dim: Dim) -> Formula:
-        """The dim is one of the values."""
+        """Returns the condition that the dim is one of the values."""
         if self.is_single:
             return eq(dim, self.start)
         bounds = [ge(dim, self.start), True if self.last is None else le(dim, self.last)]
         return all_of((*bounds, eq(dim % self.step, self.start % self.step)))
 
     def at(self, index: int) -> int:
-        """The value at an index, or the last one where there are not so many."""
+        """Returns the value at an index, or the last one where there are fewer."""
         value = self.start + index * self.step
         return value if self.last is None else min(value, self.last)
 
     def split(self, index: int) -> tuple[Progression, Progression] | None:
-        """The first so many values and the rest; None where one of the two would be empty."""
+        """Returns the first so many values and the rest; None where one of the two would be empty."""
         cut = self.start + index * self.step
         if index < 1 or (self.last is not None and cut > self.last):
             return None
@@ -65,8 +70,10 @@ class Progression:
 
 
 def rank(progression: Progression) -> tuple[bool, int, bool, int, int]:
-    """Larger is better: endless, then the number of values, then small steps, small starts. Multiples of
-    the step, `k*n` and not `k*n + r`, may have one value less, if they are several.
+    """Returns a measure of a progression; larger is better. Endless ones come first, then more values, then
+    small steps and small starts.
+
+    Multiples of the step, `k*n` rather than `k*n + r`, may have one value less, if they are several.
     """
     p = progression
     multiples = p.start % p.step == 0 and not p.is_single
@@ -74,10 +81,10 @@ def rank(progression: Progression) -> tuple[bool, int, bool, int, int]:
 
 
 def largest(values: IntegerSet, modulus: int = 1, consecutive: bool = False) -> Progression | None:
-    """The largest progression within a set that is bounded below, its step a multiple of the modulus.
+    """Returns the largest progression within a set that is bounded below, its step a multiple of the modulus.
 
-    `consecutive`: its step is 1. Of the progressions that are longest in their residue class the best by
-    `rank`; a class whose members form endlessly many runs has none here. None of the empty set.
+    With `consecutive`, its step is 1. Among the progressions that are longest in their residue class, it is
+    the best by `rank`; a class whose members form endlessly many runs has none. None for the empty set.
     """
     if not values or values.min == -inf:
         return None

@@ -1,5 +1,4 @@
-"""The accepted set as people say it: a fact per dim, the relations that are left, and both as a line of text.
-"""
+"""The accepted set in readable form: a fact per dim, the remaining relations, and both as a line of text."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -19,7 +18,8 @@ __all__ = ["Summary", "fact", "fact_formula", "fact_text", "facts", "simplify", 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The accepted set within its domain: facts, and the relations between symbols that they do not say."""
+    """The accepted set within its domain: facts, and relations between symbols that the facts do not imply.
+    """
 
     facts: Mapping[str, Fact]
     relations: tuple[Formula, ...]
@@ -33,14 +33,14 @@ class Summary:
 
 
 def summary(judge: Judge, domain: Domain, accepted: Formula, facts: Mapping[str, Fact]) -> Summary:
-    """Facts, and of the formulas those that do not follow from the facts."""
+    """Returns the facts, and those of the formulas that do not follow from them."""
     said = [f for name, fact in facts.items() for f in conjuncts(fact_formula(name, fact))]
     kept = conjuncts(all_of((*domain.declared, accepted)))
     return Summary(facts, tuple(needed(judge, Domain(domain.symbols, tuple(domain.axioms)), kept, said)))
 
 
 def fact_formula(name: str, fact: Fact) -> Formula:
-    """What a fact says of a symbol."""
+    """Returns a fact about a symbol as a formula."""
     s = sym(name)
     if fact.divisor == 0:
         return eq(s, fact.remainder)
@@ -55,10 +55,10 @@ def fact_formula(name: str, fact: Fact) -> Formula:
 
 
 def fact_text(name: str, fact: Fact) -> str:
-    """`h = 64*_h` (with _h at least 1), `h = 64*_h + 32` (with _h at least 0), `2 <= b <= 64`, `w = h`,
-    `c = 3`.
+    """`h = 64*_h` (with _h at least 1), `h = 64*_h + 32` (with _h at least 0), `2 <= b <= 64`, `w = h`, `c =
+    3`.
 
-    A bound that the first form does not imply is said as well; nothing is said of a symbol that is free.
+    A bound that the first form does not imply is added; the text for an unrestricted symbol is empty.
     """
     if fact.divisor == 0:
         return f"{name} = {fact.remainder}"
@@ -82,7 +82,7 @@ def fact_text(name: str, fact: Fact) -> str:
 
 
 def _pattern(s: Dim, residues: tuple[int, tuple[int, ...]]) -> Formula:
-    """One of the residues, or none of the others where those are fewer."""
+    """Returns the condition that s has one of the residues, or none of the others where those are fewer."""
     modulus, wanted = residues
     left = [r for r in range(modulus) if r not in wanted]
     if len(left) < len(wanted):
@@ -91,7 +91,7 @@ def _pattern(s: Dim, residues: tuple[int, tuple[int, ...]]) -> Formula:
 
 
 def _holes(fact: Fact) -> list[int] | None:
-    """The values that are missing between a fact's intervals, if those are at most two."""
+    """Returns the values that are missing between a fact's intervals, if those are at most two; else None."""
     holes: list[int] = []
     for (_, end), (start, _) in pairwise(fact.values or ()):
         assert end is not None and start is not None, "only the outer ends of intervals are open"
@@ -100,7 +100,7 @@ def _holes(fact: Fact) -> list[int] | None:
 
 
 def _text(dim: Dim) -> str:
-    """The dim with what is added first: `32 - a`."""
+    """Returns the dim's text with positive terms first: `32 - a`."""
     if isinstance(dim, int) or dim.terms[0][1] > 0:
         return str(dim)
     added = total(Term((term,), dim.modular) if term[0] else term[1] for term in dim.terms if term[1] > 0)

@@ -1,4 +1,6 @@
-"""The accepted set as a short formula: what is said of one symbol is said anew, what follows is dropped."""
+"""The accepted set as a short formula: the conditions on one symbol are restated, and implied parts are
+dropped.
+"""
 
 from __future__ import annotations
 
@@ -29,22 +31,22 @@ from ..theory.integer_sets import EVERY, IntegerSet, TooLarge
 from ..theory.periodic import solutions
 
 RUNS = 4
-"""How many intervals, holes or residues a description may list."""
+"""A description lists at most this many intervals, holes or residues."""
 FEW = 2
-"""Up to so many values are listed one by one, where a range with a step would say as much."""
+"""At most this many values are listed one by one, where a range with a step would express the same."""
 MANY = 5
-"""How many symbols are tried in every combination of sizes."""
+"""At most this many symbols are tried in every combination of sizes."""
 CASES = 16
-"""How many cases two disjunctions may make together."""
+"""Two disjunctions are combined into at most this many cases."""
 ROUNDS = 3
-"""How often what is left is shortened again."""
+"""The formula is shortened again at most this many times."""
 
 
 def simplify(judge: Judge, domain: Domain, requirements: Iterable[Formula]) -> Formula:
-    """A formula that is equivalent to all requirements within the domain, as short as we can say it.
+    """Returns a formula that is equivalent to all requirements within the domain, as short as possible.
 
-    A division by zero has any value for who shortens, and none when it is evaluated. So what divides by sizes
-    is compared at small sizes, and left as it was where they tell the two apart.
+    A division by zero has an arbitrary value for the solver, but none when it is evaluated. So a formula that
+    divides by sizes is compared with its short form at small sizes, and kept where the two differ.
     """
     whole = all_of(requirements)
     short = _shortened(judge, domain, conjuncts(whole))
@@ -52,13 +54,13 @@ def simplify(judge: Judge, domain: Domain, requirements: Iterable[Formula]) -> F
 
 
 def _divides(formula: Formula) -> bool:
-    """Is there a division by a size?"""
+    """Returns whether the formula divides by a size."""
     found = applications(*(comparison.term for comparison in comparisons(formula)))
     return any(atom.op in ("//", "%") and not isinstance(atom.args[1], int) for atom in found)
 
 
 def _alike(domain: Domain, one: Formula, other: Formula) -> bool:
-    """Do the two say the same of small sizes, the smallest and those next to it?"""
+    """Returns whether the two formulas agree at the smallest sizes and those next to them."""
     names = sorted(free_symbols(one) | free_symbols(other))
     many = len(names) > MANY
     grid = ((n,) * len(names) for n in range(3)) if many else product(range(3), repeat=len(names))
@@ -100,9 +102,9 @@ def _shortened(
 def needed(
     judge: Judge, domain: Domain, parts: Sequence[Formula], known: Sequence[Formula] = ()
 ) -> list[Formula]:
-    """The parts that do not follow from the domain, from what is known and from the rest.
+    """Returns the parts that do not follow from the domain, from the known formulas and from the other parts.
 
-    Of dims of rows that are related to one another, which a broadcast brings by the dozen, none does.
+    Relations among dims of related rows, which a broadcast introduces by the dozen, are all kept.
     """
     related = [p for p in parts if domain.rows and _relates_dims(p)]
     asked = [p for p in parts if p not in related]
@@ -116,7 +118,7 @@ def _relates_dims(part: Formula) -> bool:
 
 
 def _without_idle_parts(judge: Judge, formula: Formula, given: Sequence[Formula]) -> Formula:
-    """A disjunction without the parts that it does not need, by what is given, itself included."""
+    """Returns a disjunction without the parts that it does not need, given these formulas and itself."""
     parts = list(formula.parts) if isinstance(formula, Or) else []
     for part in parts.copy():
         fewer = any_of(p for p in parts if p is not part)
@@ -126,7 +128,7 @@ def _without_idle_parts(judge: Judge, formula: Formula, given: Sequence[Formula]
 
 
 def length(formula: Formula) -> int:
-    """How many comparisons a formula makes."""
+    """Returns how many comparisons a formula contains."""
     return len([*comparisons(formula)])
 
 
@@ -134,7 +136,8 @@ def length(formula: Formula) -> int:
 
 
 def _factored(domain: Domain, parts: list[Formula]) -> list[Formula]:
-    """`(x or c) and (y or c)` is `(x and y) or c`, for x and y over one symbol, which are restated together.
+    """Rewrites `(x or c) and (y or c)` as `(x and y) or c`, for x and y over one symbol, which are restated
+    together.
 
     So `(t != 2 or b == c) and (t != 3 or b == c)`, from two branches, are one condition on t.
     """
@@ -156,8 +159,8 @@ def _factored(domain: Domain, parts: list[Formula]) -> list[Formula]:
 
 
 def _joined(judge: Judge, domain: Domain, parts: list[Formula]) -> list[Formula]:
-    """Two disjunctions about the same symbols become one where their cases, told apart, are fewer
-    comparisons.
+    """Replaces two disjunctions about the same symbols by one, where the combinations of their cases need
+    fewer comparisons.
 
     `(b <= c or c == 1) and (c <= b or b == 1)` is `b == c or b == 1 or c == 1` for sizes from 1.
     """
@@ -178,12 +181,14 @@ def _joined(judge: Judge, domain: Domain, parts: list[Formula]) -> list[Formula]
 
 
 def _about(names: frozenset[str], formulas: Iterable[Formula]) -> tuple[Formula, ...]:
-    """The formulas that speak of these symbols alone."""
+    """Returns the formulas that mention these symbols only."""
     return tuple(f for f in formulas if free_symbols(f) <= names)
 
 
 def _cases(judge: Judge, given: tuple[Formula, ...], one: Or, other: Or) -> Formula:
-    """The disjunction of all pairs of parts, each as short as the fast path makes it, none within another."""
+    """Returns the disjunction of all pairs of parts, each as short as the fast path makes it, none within
+    another.
+    """
     cases = [_case(judge, given, all_of(pair)) for pair in product(one.parts, other.parts)]
     cases = [*dict.fromkeys(c for c in cases if c is not False)]
     for case in sorted(cases, key=length, reverse=True):
@@ -194,7 +199,8 @@ def _cases(judge: Judge, given: tuple[Formula, ...], one: Or, other: Or) -> Form
 
 
 def _case(judge: Judge, given: tuple[Formula, ...], case: Formula) -> Formula:
-    """A conjunction without what the rest of it implies; x <= y and y <= x are x == y."""
+    """Returns a conjunction without the parts that the rest of it implies; x <= y and y <= x become x == y.
+    """
     if judge.known((*given, case)).contradictory:
         return False
     parts = [*conjuncts(case)]
@@ -222,7 +228,7 @@ def _restated(name: str, domain: Domain, formula: Formula) -> Formula:
 
 
 def _alone(name: str, formulas: Iterable[Formula]) -> IntegerSet:
-    """What formulas over the symbol alone leave to it."""
+    """Returns the values of the symbol that satisfy the formulas over it alone."""
     found = EVERY
     for part in conjuncts(all_of(formulas)):
         if free_symbols(part) == {name} and (values := solutions(part, name, found)) is not None:
@@ -231,7 +237,7 @@ def _alone(name: str, formulas: Iterable[Formula]) -> IntegerSet:
 
 
 def describe(name: str, values: IntegerSet, possible: IntegerSet) -> Formula | None:
-    """The shortest formula found that picks the values out of what is possible."""
+    """Returns the shortest formula found that selects the values from the possible ones."""
     best: Formula | None = None
     for formula in _descriptions(name, values, possible):
         if best is None or length(formula) < length(best):
@@ -242,7 +248,7 @@ def describe(name: str, values: IntegerSet, possible: IntegerSet) -> Formula | N
 
 
 def _descriptions(name: str, values: IntegerSet, possible: IntegerSet) -> Iterator[Formula]:
-    """Candidates: nothing, a range with a step, single values, intervals, holes, residues."""
+    """Yields candidates: nothing, a range with a step, single values, intervals, holes, residues."""
     s = sym(name)
     yield True
     if not values:
@@ -277,7 +283,7 @@ def _descriptions(name: str, values: IntegerSet, possible: IntegerSet) -> Iterat
 
 
 def _patterns(s: Dim, values: IntegerSet) -> Iterator[Formula]:
-    """What the residues say on the last stretch that has members."""
+    """Yields the residues on the last stretch that has members, as formulas."""
     period = values.period
     tail = next((mask for mask in reversed(values.masks) if mask), 0)
     for wanted, compare, join in ((1, eq, any_of), (0, ne, all_of)):
@@ -293,7 +299,7 @@ def _range(low: float, high: float) -> IntegerSet:
 
 
 def between(s: Dim, low: int | None, high: int | None) -> Formula:
-    """low <= s <= high, None standing for no bound."""
+    """Returns low <= s <= high, where None is no bound."""
     if low is not None and low == high:
         return eq(s, low)
     return all_of((True if low is None else ge(s, low), True if high is None else le(s, high)))

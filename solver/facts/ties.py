@@ -1,4 +1,4 @@
-"""Sizes tied to one another by equations: which can be written as terms over fewer parameters, and how."""
+"""Sizes tied to one another by equations, written as terms over fewer parameters."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -12,16 +12,17 @@ from ..tactics.judge import Judge, connected
 
 EQUATIONS: Final = 6
 CHOICES: Final = 24
-"""How many equations between sizes are looked at, and how many choices of ties for them."""
+"""The largest number of equations between sizes that are examined, and of combinations of ties for them."""
 
 Tie: TypeAlias = "tuple[str, Dim]"
-"""A symbol and the term that it shall equal; or a term that holds the symbol and shall be 0."""
+"""A symbol and the term that it shall equal; or a term that contains the symbol and shall be 0."""
 
 
 def choices(
     judge: Judge, names: Sequence[str], accepted: Sequence[Formula], lone: frozenset[str]
 ) -> Iterator[dict[str, Dim]]:
-    """The symbols as terms over parameters: with ties for all equations of the accepted set, then for fewer.
+    """Yields the symbols as terms over parameters: with ties for all equations of the accepted set, then for
+    fewer.
 
     Symbols that are `lone` are tied to nothing.
     """
@@ -39,7 +40,7 @@ def choices(
 def _alternatives(
     judge: Judge, names: Sequence[str], accepted: Sequence[Formula], lone: frozenset[str]
 ) -> Iterator[list[list[Tie]]]:
-    """For each equation the ties that would make it hold, best first, and none at all."""
+    """Yields, for each equation, the ties that would make it hold, best first, and the choice of no tie."""
     found: list[Tie] = []
     for compare in dict.fromkeys(c for f in accepted for c in comparisons(f)):
         if compare.op == "==" and len(symbols(compare.term)) > 1:
@@ -57,7 +58,9 @@ def _alternatives(
 
 
 def _pairings(compare: Compare, names: Sequence[str], lone: frozenset[str]) -> Iterator[list[Tie]]:
-    """Each symbol of one side equal to one of the other: `b*t == c*s` holds where c is b and s is t."""
+    """Yields ties that equate each symbol of one side to one of the other: `b*t == c*s` holds where c is b
+    and s is t.
+    """
     if len(symbols(compare.term)) < 3:
         return
     left, right = (
@@ -74,7 +77,7 @@ def _names(mono: Mono) -> frozenset[str]:
 
 
 def _solved(compare: Compare, names: Sequence[str], lone: frozenset[str]) -> Iterator[Tie]:
-    """The last symbol of the equation that stands in it by itself, as a term over the others."""
+    """Yields the last symbol that is a summand of the equation by itself, tied to a term over the others."""
     for name in reversed(names):
         for sign in (1, -1):
             rest = sym(name) - sign * compare.term
@@ -89,7 +92,7 @@ def _solved(compare: Compare, names: Sequence[str], lone: frozenset[str]) -> Ite
 
 
 def _linked(names: Sequence[str], ties: Sequence[Tie]) -> dict[str, Dim] | None:
-    """All symbols as terms over parameters, the ties holding; None where two ties clash."""
+    """Returns all symbols as terms over parameters that satisfy the ties; None where two ties clash."""
     sizes: dict[str, Dim] = {name: sym(name) for name in names}
     for name, term in ties:
         tied = name in symbols(term)
@@ -105,8 +108,10 @@ def _linked(names: Sequence[str], ties: Sequence[Tie]) -> dict[str, Dim] | None:
 
 
 def _parametrised(difference: Dim) -> dict[str, Dim] | None:
-    """What to replace so that the difference is 0: a symbol that stands by itself by the rest; or, for
-    `p*a - q*b + c` with p, q > 0, both by `a0 + q/g*t` and `b0 + p/g*t`, g their greatest common divisor.
+    """Returns replacements of symbols that make the difference 0; None where none are found.
+
+    A symbol that is a summand by itself is replaced by the rest. In `p*a - q*b + c` with p, q > 0, both
+    symbols are replaced, by `a0 + q/g*t` and `b0 + p/g*t`, g their greatest common divisor.
     """
     if isinstance(difference, int) or (parts := linear_parts(difference)) is None:
         return None

@@ -1,1 +1,1 @@
-"""Ways to decide a question about sizes, from cheap to dear."""
+"""Methods to decide a question about sizes, from cheap to expensive."""

@@ -1,9 +1,10 @@
-"""Disjunctions case by case: what is impossible, and what all cases have in common.
+"""Disjunctions case by case: drops impossible cases, and learns the common consequences of the others.
 
-Of `p or q or r` a case is dropped that contradicts what is known (from K and p follows false: K says q or r),
-and a part is known that follows in every other case (K and q => p, K and r => p: K says p). So two tensors
-that broadcast, `b == c or b == 1 or c == 1`, into a shape that has to be `b` are known to have `b == c`.
-This is the dilemma rule of Stålmarck's method, for the parts of disjunctions that are there.
+p, K and r => p: K says p). => From `p or q or r` a case that contradicts the known facts K is dropped (K and
+p imply false, so K implies q or r), and a part that follows in every other case is learnt (K and q => p, K
+and r => p, so K implies p). => p, K and r => p: K says p). So two tensors that broadcast, `b == c or b == 1
+or c == 1`, into a shape that has to be `b` are known to have `b == c`. This is the dilemma rule of
+Stålmarck's method, applied to the parts of the given disjunctions.
 """
 from __future__ import annotations
 
@@ -16,19 +17,22 @@ from ...constraints.terms.formula import Compare, Formula, Or, any_of, negate
 from ..theory.bounds import Known, names_of
 
 CASES = 4
-"""Disjunctions with more parts are left alone."""
+"""Disjunctions with more parts are ignored."""
 DISJUNCTIONS = 4
-"""Where more disjunctions speak of the same symbols they are left alone as well."""
+"""Where more disjunctions than this mention the same symbols, they are ignored."""
 ROUNDS = 2
 GAINED = 8
-"""For a disjunction that said something, so many more are looked at."""
+"""A disjunction that taught something allows this many more to be examined."""
 MANY = 3
-"""A comparison in so many disjunctions is worth two questions: where it holds, and where it does not."""
+"""A comparison in so many disjunctions is worth two questions: one where it holds, and one where it does not.
+"""
 
 
 @dataclass(slots=True)
 class Patience:
-    """How often disjunctions are still looked at: one that says nothing costs 1, one that does gives more."""
+    """A budget of disjunctions to examine: one that teaches nothing costs 1, one that does adds to the
+    budget.
+    """
 
     left: int = 16
 
@@ -37,7 +41,7 @@ class Patience:
 
 
 def settle(known: Known, names: frozenset[str], patience: Patience) -> None:
-    """Teaches the conjunction what follows from its disjunctions, those that speak of these symbols."""
+    """Teaches the conjunction the consequences of its disjunctions, of those that mention these symbols."""
     for _ in range(ROUNDS):
         found = [
             f for f in known.facts
@@ -55,14 +59,19 @@ def settle(known: Known, names: frozenset[str], patience: Patience) -> None:
 
 
 def _is_worth_it(formula: Or) -> bool:
-    """Are there few parts, all of them equations of products of symbols? Of those, most can be made."""
+    """Returns whether the disjunction has few parts, all of them equations of products of symbols.
+
+    From such equations most can be learnt.
+    """
     return len(formula.parts) <= CASES and all(
         isinstance(p, Compare) and p.op == "==" and depth(p.term) == 0 for p in formula.parts
     )
 
 
 def _common(known: Known, formula: Or) -> Formula:
-    """What is left of a disjunction that is known to hold."""
+    """Returns the consequence of a disjunction that holds: a part that follows in all possible cases, or else
+    the possible parts.
+    """
     possible: dict[Formula, Known] = {}
     for part in formula.parts:
         case = known.copy()
@@ -76,7 +85,7 @@ def _common(known: Known, formula: Or) -> Formula:
 
 
 def deciding(formulas: Iterable[Formula]) -> Formula | None:
-    """A comparison that is a part of many disjunctions, or whose negation is: the most frequent one."""
+    """Returns the comparison that most disjunctions contain, it or its negation, if many do; else None."""
     times: Counter[Formula] = Counter()
     for formula in formulas:
         if isinstance(formula, Or):
@@ -89,7 +98,9 @@ def deciding(formulas: Iterable[Formula]) -> Formula | None:
 
 
 def under(premise: Formula, formula: Formula) -> Formula:
-    """What a disjunction says where the premise holds, if that is one of its parts, or its negation is."""
+    """Returns what remains of a disjunction under the premise, where the premise or its negation is one of
+    its parts.
+    """
     if not isinstance(formula, Or):
         return formula
     return premise in formula.parts or any_of(p for p in formula.parts if p != negate(premise))

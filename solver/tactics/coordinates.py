@@ -1,8 +1,8 @@
 """Assignments found by solving for one symbol at a time.
 
-Where all symbols but one have values, a formula says exactly which values that one may have (periodic.py),
-however great they are. So from a few small assignments each symbol in turn is moved to where all those hold
-that speak of it; where there is no such place, to where those hold that come first.
+Where all symbols but one have values, a formula determines exactly which values that one may have
+(periodic.py), however great they are. So from a few small assignments each symbol in turn is moved to a value
+at which all formulas that mention it hold; if no such value exists, to one at which the first formulas hold.
 """
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from ..theory.periodic import solutions
 from . import examples
 
 STARTS = 6
-"""From how many assignments the search starts."""
+"""The search starts from this many assignments."""
 ROUNDS = 2
-"""How often each symbol is moved from one start."""
+"""Each symbol is moved this many times from one start."""
 
 
 def find(known: Known, formulas: Sequence[Formula]) -> dict[str, int] | None:
-    """An assignment to all symbols of the formulas that satisfies them; None where none was found. `known` is
-    their conjunction.
+    """Returns an assignment to all symbols of the formulas that satisfies them; None where none was found.
+
+    `known` is their conjunction.
     """
     facts = [*known.facts]
     free = sorted(frozenset().union(*map(names_of, facts)))
@@ -39,7 +40,7 @@ def find(known: Known, formulas: Sequence[Formula]) -> dict[str, int] | None:
 
 
 def _moves(known: Known, facts: Sequence[Formula], start: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """The assignments on the way from a start at which the facts hold."""
+    """Yields the assignments reached from a start at which the facts hold."""
     at = dict(start)
     if examples.satisfies(facts, at):
         yield dict(at)
@@ -53,8 +54,9 @@ def _moves(known: Known, facts: Sequence[Formula], start: Mapping[str, int]) -> 
 
 
 def _best(possible: IntegerSet, facts: Sequence[Formula], at: Mapping[str, int], name: str) -> int | None:
-    """A value for the symbol at which all facts about it hold, the others being as they are; where there is
-    none, as many of them as can be, taken one after the other.
+    """Returns a value for the symbol at which all facts about it hold, with the other symbols unchanged.
+
+    If no such value exists, facts are added in order as long as a value satisfies all of them together.
     """
     others = {n: v for n, v in at.items() if n != name}
     for fact in facts:

@@ -1,7 +1,7 @@
 """Where each factor enters but once, a term is extreme at the corners of the box that its factors lie in.
 
-Intervals take the products of a sum apart, and so see nothing in `(1 + x)*(4*y - n) >= 0`, which says
-that 4*y >= n. A term without squares is linear in each of its factors, the others held fixed; so its greatest
+Intervals bound each product of a sum alone, and so learn nothing from `(1 + x)*(4*y - n) >= 0`, which implies
+4*y >= n. A term without squares is linear in each of its factors, the others held fixed; so its greatest
 value is found where each factor has its least or its greatest one.
 """
 from __future__ import annotations
@@ -29,18 +29,18 @@ from ..theory.bounds import SHIFTED, Known, names_of
 
 FACTORS = 5
 PRODUCTS = 24
-"""Terms of more factors or products are left alone."""
+"""Terms of more factors or products are ignored."""
 FAR = 1 << 62
-"""Bounds are looked for up to here."""
+"""Bounds are searched up to this number."""
 Polynomial: TypeAlias = "dict[Mono, int]"
 Box: TypeAlias = "dict[Atom, Interval]"
 
 
 def greatest(term: Dim, box: Box) -> Bound:
-    """The greatest value of a term without squares where each factor lies in its interval.
+    """Returns the greatest value of a term without squares, where each factor lies in its interval.
 
     With f = a*x + b, linear in x from l to u: f is greatest at x = l or at x = u, and where u is infinite at
-    l if a <= 0 everywhere; otherwise f is said to have no bound.
+    l if a <= 0 everywhere; otherwise the result is infinite.
     """
     if isinstance(term, int):
         return term
@@ -67,7 +67,7 @@ def _greatest(terms: Polynomial, factors: list[Atom], box: Box) -> Bound:
 
 
 def _plus(rest: Polynomial, slope: Polynomial, x: int) -> Polynomial:
-    """rest + x*slope"""
+    """Returns rest + x*slope."""
     found = dict(rest)
     if x:
         for mono, c in slope.items():
@@ -76,7 +76,7 @@ def _plus(rest: Polynomial, slope: Polynomial, x: int) -> Polynomial:
 
 
 def contract(known: Known, names: frozenset[str]) -> None:
-    """Teaches the conjunction bounds of symbols that follow from single inequalities, those that speak of
+    """Teaches the conjunction bounds of symbols that follow from single inequalities, those that mention
     these symbols.
     """
     for fact in [f for f in known.facts if isinstance(f, Compare)]:
@@ -94,8 +94,10 @@ def contract(known: Known, names: frozenset[str]) -> None:
 
 
 def _negative(known: Known, term: Dim) -> bool:
-    """Is the term surely less than 0? With t = a*x + b, for a symbol x from 0 to n, it is where b and b + a*n
-    are; where n is infinite, where b is and a <= 0. Terms over one symbol are told exactly.
+    """Returns whether the term is surely less than 0.
+
+    With t = a*x + b, for a symbol x from 0 to n, it is where b and b + a*n are; where n is infinite, where b
+    is and a <= 0. For terms over one symbol the answer is exact.
     """
     if isinstance(term, int):
         return term < 0
@@ -111,7 +113,7 @@ def _negative(known: Known, term: Dim) -> bool:
 
 
 def _without_factor(known: Known, term: Term) -> Dim | None:
-    """a, for the term a*x + b that is a*(x + r) with a rational r > 0, for a symbol x >= 0."""
+    """Returns a, for the term a*x + b that is a*(x + r) with a rational r > 0, for a symbol x >= 0."""
     for name in sorted(symbols(term)):
         parts = _linear(known, term, name)
         if parts is None or 0 in parts:
@@ -125,8 +127,8 @@ def _without_factor(known: Known, term: Term) -> Dim | None:
 
 
 def _linear(known: Known, term: Dim, name: str) -> tuple[Dim, Dim] | None:
-    """(a, b) with the term a*x + b, where x is 0 or more and the symbol its least or greatest value and a
-    multiple of x; None where the term is not of that kind.
+    """Returns (a, b) with the term a*x + b, where x >= 0 and the symbol is its least or greatest value and a
+    multiple of x; None where the term has no such form.
     """
     if name not in known.shifts:
         return None
@@ -144,7 +146,7 @@ def _linear(known: Known, term: Dim, name: str) -> tuple[Dim, Dim] | None:
 
 
 def _bounds(known: Known, term: Term) -> list[Formula]:
-    """What term >= 0 says of each symbol, the others being what they are known to be."""
+    """Returns the bounds that term >= 0 implies for each symbol, given the known ranges of the others."""
     if _negative(known, term):
         return [False]
     seen = known.view.of(term)
@@ -181,7 +183,7 @@ def _bounds(known: Known, term: Term) -> list[Formula]:
 
 
 def _least(low: Bound, high: Bound, refused: Callable[[Bound, Bound], bool]) -> Bound:
-    """The least value, from `low` on, that is not within a stretch which is refused."""
+    """Returns the least value, from `low` on, that is in no refused stretch."""
     if low == -inf or not refused(low, low):
         return low
     good, bad, step = min(high, FAR), int(low), 1  # up to `bad` all is refused
@@ -197,7 +199,7 @@ def _least(low: Bound, high: Bound, refused: Callable[[Bound, Bound], bool]) -> 
 
 
 def _most(low: Bound, high: Bound, refused: Callable[[Bound, Bound], bool]) -> Bound:
-    """The greatest value, up to `high`, that is not within a stretch which is refused."""
+    """Returns the greatest value, up to `high`, that is in no refused stretch."""
     if low == -inf:
         return high
     bad = FAR if high == inf else int(high)

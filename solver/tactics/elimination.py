@@ -1,4 +1,4 @@
-"""Symbols taken out of a formula by comparing their bounds, without z3."""
+"""Eliminates symbols from a formula by comparing their bounds, without z3."""
 from __future__ import annotations
 
 from itertools import product
@@ -19,15 +19,16 @@ from ...constraints.terms.formula import (
 )
 
 CASES = 64
-"""How many conjunctions a formula may be a disjunction of."""
+"""A formula is treated as a disjunction of at most this many conjunctions."""
 
 
 def without(formula: Formula, name: str) -> Formula | None:
-    """`exists name: formula`, for an integer that stands alone, with factor 1 or -1, in what speaks of it.
-    None: not mine.
+    """Returns `exists name: formula`, where the integer occurs by itself, with factor 1 or -1, in each
+    comparison that mentions it; None where this method does not apply.
 
     In a conjunction each such comparison is a bound, `l <= name` or `name <= u`, or both of them. An integer
-    lies between them all iff every `l <= u`. What it is equal to stands for it everywhere.
+    lies between them all iff every `l <= u`. If it is equal to a term, it is replaced by that term
+    everywhere.
     """
     parts = conjuncts(formula)
     for part in parts:
@@ -59,7 +60,7 @@ def without(formula: Formula, name: str) -> Formula | None:
 
 
 def _bound(compare: Compare, name: str) -> tuple[int, Dim] | None:
-    """(c, t) such that the term is c * (name - t), for c = 1 or -1 and t without the name."""
+    """Returns (c, t) such that the term is c * (name - t), for c = 1 or -1 and t without the name."""
     factor = next((c for mono, c in compare.term.terms if mono == (Symbol(name),)), 0)
     if factor not in (1, -1):
         return None
@@ -68,7 +69,8 @@ def _bound(compare: Compare, name: str) -> tuple[int, Dim] | None:
 
 
 def _cases(formula: Formula, name: str) -> list[tuple[Formula, ...]] | None:
-    """The formula as a disjunction of conjunctions, as far as it speaks of the name; None if there are many.
+    """Returns the formula as a disjunction of conjunctions, as far as it mentions the name; None if they are
+    many.
     """
     if isinstance(formula, bool) or name not in free_symbols(formula):
         return [(formula,)]

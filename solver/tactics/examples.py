@@ -17,16 +17,16 @@ from ..theory.integer_sets import EVERY, IntegerSet
 FAVOURITES = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 32, 64, 1, 0)
 """Numbers that people try, best first."""
 GREAT = 1 << 20
-"""What is greater than sizes that people try."""
+"""Sizes above this are greater than those that people try."""
 STRETCHED = 12
-"""How many assignments are tried with one size that is great."""
+"""This many assignments with one great size are tried."""
 ATTEMPTS = 48
 VALUES = 24
-"""How many assignments are tried, and how many values of each symbol."""
+"""This many assignments are tried, and this many values of each symbol."""
 
 
 def satisfies(formulas: Iterable[Formula], values: Mapping[str, int]) -> bool:
-    """Do all formulas hold? Where a divisor is zero none does."""
+    """Returns whether all formulas hold. False where a divisor is zero."""
     try:
         return all(holds(f, values) for f in formulas)
     except ZeroDivisionError:
@@ -39,8 +39,9 @@ def find(
     names: Sequence[str] = (),
     wanted: Callable[[Mapping[str, int]], object] = lambda values: True,
 ) -> dict[str, int] | None:
-    """An assignment to the names and all symbols of the formulas that satisfies them. `known` is their
-    conjunction.
+    """Returns an assignment to the names and all symbols of the formulas that satisfies them.
+
+    `known` is their conjunction.
     """
     every = list(dict.fromkeys((*names, *sorted(frozenset().union(*map(free_symbols, formulas))))))
     free = [n for n in every if n not in known.equal]
@@ -60,8 +61,8 @@ def find(
 
 
 def completed(known: Known, values: Mapping[str, int], formulas: Sequence[Formula]) -> dict[str, int] | None:
-    """The values, and those of all other symbols of the formulas: what is known to be their value, and some
-    for those of which that is not known. None where that does not satisfy the formulas.
+    """Returns the values, extended to all other symbols of the formulas: by the known values, and by possible
+    ones for the rest. None where the result does not satisfy the formulas.
     """
     found = dict(values)
     names = frozenset().union(*map(free_symbols, formulas))
@@ -77,8 +78,8 @@ def completed(known: Known, values: Mapping[str, int], formulas: Sequence[Formul
 
 
 def candidates(known: Known, name: str, numbers: Iterable[int]) -> list[int]:
-    """Values of the symbol worth trying: favourites and the numbers in the formulas, moved to what is
-    possible.
+    """Returns values of the symbol worth trying: favourites and the numbers in the formulas, moved to
+    possible values.
     """
     return [*_candidates(known.sets.get(name, EVERY), tuple(numbers))]
 
@@ -101,7 +102,7 @@ def _candidates(possible: IntegerSet, numbers: tuple[int, ...]) -> tuple[int, ..
 
 
 def constants(formulas: Iterable[Formula]) -> list[int]:
-    """The numbers near which a formula over sums, quotients and remainders may change."""
+    """Returns the numbers near which a formula over sums, quotients and remainders may change."""
     return sorted(frozenset().union(*map(_constants, formulas)))
 
 
@@ -116,13 +117,16 @@ def _constants(formula: Formula) -> frozenset[int]:
 
 
 def _numbers(dim: Dim) -> set[int]:
-    """The integers that are added anywhere in the dim, and those that its applications have."""
+    """Returns the integers that are added anywhere in the dim, and those that are arguments of its
+    applications.
+    """
     parts = (dim, *(arg for atom in applications(dim) for arg in atom.args))
     return {c for part in parts for mono, c in coefficients(part) if not mono}
 
 
 def assignments(pools: Mapping[str, list[int]]) -> Iterator[dict[str, int]]:
-    """Distinct favourites, then the same rank for all, then a repeatable random mixture."""
+    """Yields assignments: distinct favourites, then the same rank for all, then a repeatable random mixture.
+    """
     distinct: dict[str, int] = {}
     for name, pool in pools.items():
         distinct[name] = next((v for v in pool if v not in distinct.values()), pool[0])
@@ -139,7 +143,7 @@ def assignments(pools: Mapping[str, list[int]]) -> Iterator[dict[str, int]]:
 def _stretched(
     known: Known, pools: Mapping[str, list[int]], formulas: Sequence[Formula]
 ) -> Iterator[dict[str, int]]:
-    """Where a formula speaks of a great number: one size that is as great, and small ones besides."""
+    """Yields assignments with one size as great as a great number in a formula, and small ones besides."""
     great = max((n for f in formulas for c in comparisons(f) for n in map(abs, _numbers(c.term))), default=0)
     if great <= GREAT:
         return
@@ -152,8 +156,8 @@ def _stretched(
 def polished(
     values: Mapping[str, int], formulas: Sequence[Formula], known: Known, names: Sequence[str]
 ) -> dict[str, int]:
-    """A nicer assignment that satisfies the formulas as well: small values, and one for each symbol of
-    its own, so that sizes which are mixed up show.
+    """Returns a nicer assignment that satisfies the formulas as well: small values that differ from symbol to
+    symbol, so that mixed-up sizes are visible.
     """
     best, numbers = dict(values), constants(formulas)
     for name in reversed(names):
@@ -170,8 +174,8 @@ def polished(
 def neighbour(
     inside: Mapping[str, int], domain: Sequence[Formula], outside: Formula, known: Known, names: Sequence[str]
 ) -> dict[str, int] | None:
-    """An assignment in the domain where `outside` holds that differs from the inside one in a single
-    symbol.
+    """Returns an assignment in the domain where `outside` holds, and which differs from the inside one in a
+    single symbol.
     """
     for name in reversed(names):
         pool = candidates(known, name, constants((outside,)))

@@ -1,4 +1,5 @@
-"""Is a conjunction satisfiable, does a formula follow: the fast path first, then trying, then z3.
+"""Decides whether a conjunction is satisfiable and whether a formula follows: by the fast path, then by
+trying, then by z3.
 
 z3 is imported when the first question gets that far.
 """
@@ -23,35 +24,36 @@ if TYPE_CHECKING:
     from ..backends.z3_backend import Problem
 
 GRACE_S = 5.0
-"""Seconds beyond its budget in which the fast path still says what it sees."""
+"""Seconds beyond its budget in which the fast path still answers."""
 KEPT = 256
 THOUGHT = 1024
 ANSWERS = 4096
-"""How many conjunctions are remembered, how many that were thought through, and the answers for how many."""
+"""The number of cached conjunctions, of cached conjunctions with thorough deductions, and of cached answers.
+"""
 MANY = 64
-"""Of more connected conditions than these none is dropped because it follows from the others: what is left
-would be no shorter to read.
+"""Among more connected conditions than these no redundant ones are dropped: the result would be no shorter to
+read.
 """
 SHORT: Final = 4
-"""Rows of so few dims are looked for first."""
+"""Rows of at most this many dims are tried first."""
 OTHERS: Final = 4
-"""How often other sizes are looked for, where no rows are as those found say."""
+"""Other sizes are sought this many times, where no rows agree with those found."""
 FEW = 10_000
-"""Z3's resource units with which a question is tried before it is thought through: milliseconds, and most
-questions need no more.
+"""Z3's resource units for the first attempt at a question, before thorough deductions: milliseconds, and
+enough for most questions.
 """
 SPLITS = 2
-"""How often a question is split into one where a comparison holds, and one where it does not."""
+"""A question is split at most this many times into one where a comparison holds and one where it does not."""
 Satisfiable: TypeAlias = Literal["sat", "unsat", "unknown"]
 Found: TypeAlias = tuple[Satisfiable, dict[str, int]]
-"""An answer, and the assignment that it is true for."""
+"""An answer, with a satisfying assignment if it is `sat`."""
 UNKNOWN: Final[Found] = "unknown", {}
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What deciding may cost: seconds in all, and Z3's resource units per query, which repeat from run
-    to run.
+    """The limits of deciding: seconds in all, and Z3's resource units per query, which repeat from run to
+    run.
     """
 
     seconds: float = 30.0
@@ -60,7 +62,7 @@ class Budget:
 
 @dataclass(slots=True)
 class Stats:
-    """What was spent."""
+    """The effort spent."""
 
     questions: int = 0
     z3_queries: int = 0
@@ -70,20 +72,21 @@ class Stats:
 
 @dataclass(slots=True)
 class _Prefix:
-    """A conjunction by its parts in order, shared with longer ones, and what was learnt of it."""
+    """A conjunction by its parts in order, shared with longer ones, and the facts learnt from it."""
 
     known: Known | None = None
     following: dict[Formula, _Prefix] = field(default_factory=dict)
 
 
 def components(formulas: Iterable[Formula]) -> list[tuple[Formula, ...]]:
-    """The conjuncts of the formulas, those together that share symbols, directly or through others."""
+    """Returns the conjuncts of the formulas, grouped by shared symbols, directly or through others."""
     return [part for part, _ in _components(tuple(formulas))]
 
 
 @lru_cache(maxsize=256)
 def _components(formulas: tuple[Formula, ...]) -> tuple[tuple[tuple[Formula, ...], frozenset[str]], ...]:
-    """Components with their symbols: those without any first, then by what comes first."""
+    """Returns components with their symbols: those without any first, then in order of their first conjunct.
+    """
     parts = [*dict.fromkeys(c for f in formulas for c in conjuncts(f))]
     joined: dict[str, str] = {}  # a symbol to another one of its component, up to the one that stands for it
 
@@ -106,7 +109,7 @@ def _components(formulas: tuple[Formula, ...]) -> tuple[tuple[tuple[Formula, ...
 
 
 def connected(formulas: Iterable[Formula], names: Iterable[str]) -> tuple[Formula, ...]:
-    """The conjuncts of the formulas that speak of the names, directly or through others."""
+    """Returns the conjuncts of the formulas that mention the names, directly or through others."""
     wanted = frozenset(names)
     formulas = tuple(formulas)
     reached = [part for part, over in _components(formulas) if not wanted.isdisjoint(over)]
@@ -119,7 +122,7 @@ def connected(formulas: Iterable[Formula], names: Iterable[str]) -> tuple[Formul
 def _apart(
     parts: Iterable[Formula], names: Collection[str]
 ) -> tuple[list[Formula], list[Formula]]:
-    """The parts that speak of the names, and the others."""
+    """Returns the parts that mention the names, and the others."""
     about: list[Formula] = []
     rest: list[Formula] = []
     for part in parts:
@@ -128,7 +131,7 @@ def _apart(
 
 
 class Judge:
-    """Answers questions about conjunctions, and remembers what it learnt of their prefixes."""
+    """Answers questions about conjunctions, and caches the facts learnt from their prefixes."""
 
     def __init__(self, budget: Budget | None = None) -> None:
         self.budget = budget or Budget()
@@ -144,7 +147,7 @@ class Judge:
         self._problem: Problem | None = None
         self._tries: Problem | None = None
         self.model: dict[str, int] = {}
-        """An assignment that satisfies what `satisfiable` was last asked, if the answer was `sat`."""
+        """An assignment that satisfies the last question to `satisfiable`, if the answer was `sat`."""
 
     @property
     def stats(self) -> Stats:
@@ -158,7 +161,7 @@ class Judge:
 
     @contextmanager
     def resting(self) -> Iterator[None]:
-        """What happens meanwhile, which is no question of the caller's, does not count to the seconds."""
+        """Excludes the time inside the block, which serves no question of the caller's, from the seconds."""
         if self._rests is not None:
             yield
             return
@@ -171,24 +174,24 @@ class Judge:
 
     @property
     def _spent(self) -> float:
-        """Seconds since it was made, without those of rest."""
+        """Returns the seconds since the judge was made, without those of rest."""
         return (time.monotonic() if self._rests is None else self._rests) - self._started
 
     @property
     def exhausted(self) -> bool:
-        """Has the time run out?"""
+        """Returns whether the time has run out."""
         return self._spent > self.budget.seconds
 
     @property
     def hurried(self) -> bool:
-        """Has the time of the fast path run out as well?"""
+        """Returns whether the time of the fast path has run out as well."""
         return self._spent > self.budget.seconds + GRACE_S
 
     def _nothing(self, thorough: bool = False) -> Known:
         return Known((), lambda: self.hurried, thorough)
 
     def known(self, given: Iterable[Formula]) -> Known:
-        """What the fast path makes of a conjunction; not to be changed."""
+        """Returns the facts that the fast path derives from a conjunction. Callers must not change them."""
         node, start, rest = self._prefixes, self._prefixes, []
         for formula in given:
             following = node.following.get(formula)
@@ -208,7 +211,10 @@ class Judge:
         return node.known
 
     def settled(self, given: Iterable[Formula]) -> Known:
-        """What thorough thought makes of a conjunction, formula by formula; not to be changed."""
+        """Returns the facts that thorough deduction derives from a conjunction, formula by formula.
+
+        Callers must not change them.
+        """
         node = self._settled
         for formula in given:
             assert node.known is not None
@@ -228,15 +234,16 @@ class Judge:
         return known
 
     def contradicts(self, formulas: Iterable[Formula]) -> bool:
-        """Does the fast path see that nothing satisfies all formulas?"""
+        """Returns whether the fast path proves that nothing satisfies all formulas."""
         return any(self.known(part).contradictory for part in components(formulas))
 
     def satisfiable(
         self, formulas: Iterable[Formula], names: Sequence[str] = (), units: int | None = None
     ) -> Satisfiable:
-        """Do some integers satisfy all formulas? If so, `model` says which, for the names and all symbols.
+        """Returns whether some integers satisfy all formulas. If so, `model` has them, for the names and all
+        symbols.
 
-        Where what is said of rows that are related is true of no rows, other sizes are looked for.
+        Where no rows agree with the model, other sizes are sought.
         """
         formulas = tuple(formulas)
         answer, apart = self._satisfiable(formulas, names, units), list[Formula]()
@@ -258,16 +265,16 @@ class Judge:
         return answer
 
     def _is_small(self) -> bool:
-        """Is the model one of rows of few dims, and are there such rows?"""
+        """Returns whether rows exist that agree with the model, all of few dims."""
         return all(n <= SHORT for s, n in self.model.items() if is_rank(s)) and is_possible(self.model)
 
     def _satisfiable(
         self, formulas: Iterable[Formula], names: Sequence[str], units: int | None
     ) -> Satisfiable:
-        """Do some integers satisfy all formulas?
+        """Returns whether some integers satisfy all formulas.
 
-        Formulas that share no symbol are independent, so each component is asked for on its own, and
-        only once. `units` bounds what z3 may spend on a component, if it is less than the budget has.
+        Formulas that share no symbol are independent, so each component is decided separately, and only once.
+        `units` bounds the effort of z3 for a component, if it is less than the budget.
         """
         self.questions += 1
         answer, model = self._together(formulas, units, SPLITS)
@@ -275,7 +282,7 @@ class Judge:
         return answer
 
     def _together(self, formulas: Iterable[Formula], units: int | None, splits: int) -> Found:
-        """The answer for formulas by those for their components."""
+        """Returns the answer for formulas, computed from those for their components."""
         parts = components(formulas)
         hard = [part for part in parts if self._easily(part)[0] == "unknown"]
         found = [self._easily(part) for part in parts if part not in hard]
@@ -287,7 +294,7 @@ class Judge:
         return "sat", {name: value for _, model in found for name, value in model.items()}
 
     def _easily(self, part: tuple[Formula, ...]) -> Found:
-        """The answer for a component by the fast path, and by trying."""
+        """Returns the answer for a component by the fast path, and by trying."""
         if part not in self._answers:
             known = self.known(part)
             found = None if known.contradictory else examples.find(known, part)
@@ -299,7 +306,7 @@ class Judge:
         return self._answers[part]
 
     def _with_effort(self, part: tuple[Formula, ...], units: int | None, splits: int) -> Found:
-        """The answer for a component by the first effort that gives one."""
+        """Returns the answer for a component by the first effort that finds one."""
         if self.exhausted:
             return UNKNOWN
         efforts = self._efforts(part, units, splits)
@@ -309,9 +316,12 @@ class Judge:
         return found
 
     def _efforts(self, part: tuple[Formula, ...], units: int | None, splits: int) -> Iterator[Found]:
-        """Answers by z3 within few units; by residue classes; by thorough thought, by solving for one symbol
-        at a time, and by z3 with all there is, which may have got further with more. Where a comparison
-        decides many disjunctions, by the answers with it and with its negation alone.
+        """Yields answers in order of cost: by z3 within few units; by residue classes; by thorough
+        deductions; by solving for one symbol at a time; and finally by z3 on the deduced facts, within the
+        full budget.
+
+        Where a comparison decides many disjunctions, the answers with it and with its negation replace all
+        steps but the first.
         """
         yield self._with_z3(part, self.known(part), (part,), FEW, afresh=False)
         if splits and (by := cases.deciding(part)) is not None:
@@ -327,7 +337,7 @@ class Judge:
         yield self._with_z3(part, known, (tuple(known.facts), part), units)
 
     def _split(self, part: tuple[Formula, ...], by: Formula, units: int | None, splits: int) -> Found:
-        """The answer for a component by the answers where the comparison holds, and where it does not."""
+        """Returns the answer for a component by those with the comparison and with its negation."""
         answers = []
         for side in (by, negate(by)):
             answer, values = self._together((side, *(cases.under(side, f) for f in part)), units, splits)
@@ -339,8 +349,8 @@ class Judge:
         return ("unsat" if answers == ["unsat", "unsat"] else "unknown"), {}
 
     def _by_classes(self, part: tuple[Formula, ...]) -> Found:
-        """The answer for a component by those for the residue classes of its symbols, if nothing is divided
-        on them, within few units each.
+        """Returns the answer for a component by those for the residue classes of its symbols, within few
+        units each, if the classes leave no divisions.
         """
         known = self.known(part)
         parts = residues.classes(known, part)
@@ -369,9 +379,10 @@ class Judge:
         *,
         afresh: bool = True,
     ) -> Found:
-        """The answer for a component by z3, asked in several forms. Of a form that follows from the
-        component, an example is one only if it satisfies that, too. Short tries have a problem of their own,
-        which nothing hard slows down.
+        """Returns the answer for a component by z3, asked in several forms.
+
+        For a form that follows from the component, a model counts only if it satisfies the component, too.
+        Short attempts have a problem of their own, which no hard question slows down.
         """
         problem = self._z3() if afresh else self._z3_for_tries()
         for form in dict.fromkeys(forms):
@@ -383,8 +394,10 @@ class Judge:
         return UNKNOWN  # or sat by an unguarded division by zero, of which z3 may assume what it likes
 
     def ask(self, formula: Formula, given: Sequence[Formula] = (), units: int | None = None) -> Answer:
-        """What is known of the formula where all given ones hold. Where nothing satisfies those, that is any
-        answer. Given formulas that are not connected with it by symbols do not matter.
+        """Returns the truth of the formula where all given ones hold.
+
+        If nothing satisfies the given formulas, any answer may be returned. Given formulas that share no
+        symbols with it, not even through others, are ignored.
         """
         given = connected(given, names_of(formula))
         quick = self.known(given).ask(formula)
@@ -399,17 +412,21 @@ class Judge:
         return Answer.SOMETIMES if can_fail == can_hold == "sat" else Answer.UNKNOWN
 
     def follows(self, formula: Formula, given: Sequence[Formula] = ()) -> bool:
-        """Does the formula hold wherever all given ones do? No also where that is not found out."""
+        """Returns whether the formula holds wherever all given ones do.
+
+        False also where this is not found out.
+        """
         given = connected(given, names_of(formula))
         quick = self.known(given).ask(formula)
         return quick is True or (quick is None and self.satisfiable((*given, negate(formula))) == "unsat")
 
     def core(self, formulas: Sequence[Formula]) -> tuple[Formula, ...]:
-        """A subset that is unsatisfiable as long as it keeps every member; earlier formulas are preferred.
+        """Returns a subset that is unsatisfiable, but not without any of its members; earlier formulas are
+        preferred.
 
-        The formulas are unsatisfiable together. Each round finds the shortest prefix that, with what is
-        kept, is unsatisfiable; its last formula is indispensable. Where the budget ends the core may be
-        larger than need be.
+        The formulas are unsatisfiable together. Each round finds the shortest prefix that is unsatisfiable
+        together with the formulas kept so far; its last formula is indispensable. Where the budget ends the
+        core may not be minimal.
         """
         refused = next((part for part in components(formulas) if self.satisfiable(part) == "unsat"), ())
         rest = [f for f in dict.fromkeys(formulas) if not {*refused}.isdisjoint(conjuncts(f))]
@@ -434,8 +451,8 @@ class Judge:
         return tuple(f for f in dict.fromkeys(formulas) if f in kept)
 
     def irredundant(self, parts: Sequence[Formula], given: Sequence[Formula] = ()) -> list[Formula]:
-        """The parts without those that follow from what is given and the others, long ones dropped first;
-        all of them where too many are connected.
+        """Returns the parts that do not follow from the given formulas and the others, dropping long ones
+        first; all parts where too many are connected.
         """
         known = {c for f in given for c in conjuncts(f)}
         asked = [f for f in parts if f not in known]
@@ -449,10 +466,10 @@ class Judge:
         return [f for f in asked if f in needed]
 
     def _needed(self, parts: list[Formula], given: tuple[Formula, ...]) -> list[Formula]:
-        """The parts that do not follow, each asked with those before it that are needed, and all after it.
+        """Returns the parts that do not follow from the needed parts before them and all parts after them.
 
-        By halves: while the left one is asked the right one is known, and then the other way round. So each
-        formula is learnt log n times; by one after the other it would be n times.
+        The search recurses on halves: the right half is given while the left one is examined, and then vice
+        versa. So each formula is learnt log n times, instead of n times one after the other.
         """
         if self.exhausted or not parts:
             return parts
@@ -465,8 +482,9 @@ class Judge:
         return left + self._needed(right, (*given, *left))
 
     def project(self, formula: Formula, names: Iterable[str]) -> Formula | None:
-        """The formula without these symbols that holds where some values of them make it hold; None if
-        not found. Names that are compared with bounds go first: z3 does not eliminate beside products.
+        """Returns a formula without these symbols that is true where some values of them make the given one
+        true; None if not found. Names that are compared with bounds go first: z3 does not eliminate beside
+        products.
         """
         parts = conjuncts(formula)
         left = frozenset().union(*map(names_of, parts)).intersection(names)

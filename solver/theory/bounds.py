@@ -1,9 +1,9 @@
-"""The fast path: what substitution, intervals, congruences and sets over one symbol say of a formula,
-without z3.
+"""The fast path: decides formulas by substitution, intervals, congruences and sets over one symbol, without
+z3.
 
-`Known` holds a conjunction in a form that answers questions at once. `ask` says True (it follows), False (its
-negation follows) or None (not mine); every step is sound, none searches. Where it is told that time is up it
-learns no more and looks no further, so that it says None more often, and nothing wrong.
+`Known` holds a conjunction in a form that answers questions at once. `ask` returns True (it follows), False
+(its negation follows) or None (not decided here); every step is sound, none searches. When time is up it
+learns no more and examines no more, so that it returns None more often, but nothing wrong.
 """
 from __future__ import annotations
 
@@ -54,17 +54,18 @@ from .periodic import image, solutions
 from .settling import is_partial
 
 RELATIONS = 32
-"""Inequalities over several symbols that one question looks at."""
+"""One question examines at most this many inequalities over several symbols."""
 RULES = 32
 PASSES = 4
-"""How many rules are kept, and how often all are applied in turn."""
+"""At most this many rules are kept, and all are applied this many times in turn."""
 QUOTIENTS = 4
-"""How many quotients of a term are replaced by bounds."""
+"""At most this many quotients of a term are replaced by bounds."""
 PRIMES = (2, 3, 5, 7, 11, 13)
 DIVISORS = 40
-"""Numbers that are products of these primes, and have no more divisors, are told apart by them."""
+"""The divisors of a number are listed if it is a product of these primes and has no more divisors than this.
+"""
 SHIFTED = "_shifted_"
-"""Symbols of our own start so; formulas that already use such a name are left alone."""
+"""Internal symbols begin with this; formulas that already use such a name are ignored."""
 
 
 def _unhurried() -> bool:
@@ -72,13 +73,14 @@ def _unhurried() -> bool:
 
 
 names_of = lru_cache(maxsize=1 << 15)(free_symbols)
-"""The symbols of a formula, looked up rather than collected again."""
+"""Returns the symbols of a formula, from a cache."""
 STATE = "sets ranges equal _facts _relations _rules _shift _answers _spans _moved".split()
 
 
 class Known:
-    """What a conjunction of formulas says. `learn` adds to it, `ask` consults it; `hurried` says whether time
-    is up.
+    """The consequences of a conjunction of formulas.
+
+    `learn` adds a formula, `ask` decides one; `hurried` says whether time is up.
     """
 
     def __init__(
@@ -89,13 +91,13 @@ class Known:
     ) -> None:
         self.contradictory = False
         self.thorough = thorough
-        """Are steps taken as well that take their time?"""
+        """Whether slow deductions are made as well."""
         self._hurried = hurried
         self.sets: dict[str, IntegerSet] = {}
-        """The values that facts over a symbol alone leave to it."""
+        """The values of each symbol that satisfy the facts over it alone."""
         self.ranges: dict[str, Interval] = {}
         self.equal: dict[str, Dim] = {}
-        """Symbols that equations define by others; none of those is defined here itself."""
+        """Symbols that equations define by others; the definitions contain no defined symbols."""
         self._facts: dict[Formula, frozenset[str]] = {}
         self._relations: list[tuple[Term, frozenset[str]]] = []
         """Terms over several symbols that are at least 0."""
@@ -105,13 +107,13 @@ class Known:
         self._view: _View | None = None
         self._answers: dict[Formula, bool | None] = {}
         self._spans: dict[Mono, Interval] = {}
-        """Intervals of products, as long as ranges are what they are."""
+        """A cache of intervals of products, valid until ranges change."""
         self._moved: set[str] = set()
-        """Symbols of which more is known since facts were last looked through."""
+        """Symbols with new knowledge since the facts were last examined."""
         self.learn(*formulas)
 
     def copy(self) -> Known:
-        """An independent copy."""
+        """Returns an independent copy."""
         twin = object.__new__(Known)
         twin.contradictory, twin.thorough = self.contradictory, self.thorough
         twin._hurried, twin._view = self._hurried, self._view
@@ -121,18 +123,20 @@ class Known:
 
     @property
     def facts(self) -> Collection[Formula]:
-        """What is known, written by symbols that are not defined by others."""
+        """Returns the known facts, in terms of symbols that are not defined by others."""
         return self._facts.keys()
 
     @property
     def shifts(self) -> Mapping[str, Dim]:
-        """Symbols as their least or greatest value and a multiple of a symbol of our own, from 0 on."""
+        """Returns each symbol with a bound as its least or greatest value plus or minus a multiple of an
+        internal symbol that starts at 0.
+        """
         return self._shift
 
     # --- learning
 
     def learn(self, *formulas: Formula) -> None:
-        """Adds formulas to what is known."""
+        """Adds formulas to the known facts."""
         queue = list(formulas)
         while queue and not self.contradictory and not self._hurried():
             for part in conjuncts(queue.pop(0)):
@@ -141,7 +145,7 @@ class Known:
                 queue, self._moved = self._reducible(), set()
 
     def _learn(self, part: Formula) -> list[Formula]:
-        """Takes in one formula that is no conjunction; returns what is to be learnt instead or again."""
+        """Adds one formula other than a conjunction; returns formulas to learn instead or again."""
         if self._rules or not self.equal.keys().isdisjoint(names_of(part)):
             part = _map_comparisons(part, self._plain)
         if (shorter := self._shorter(part)) != part:
@@ -174,8 +178,10 @@ class Known:
         return again
 
     def shorten(self, formula: Formula) -> Formula:
-        """An equivalent formula, where what is known holds: without parts that are decided, factors that are
-        positive, and with min and max told apart where that makes an `and` or an `or`.
+        """Returns a formula that is equivalent where the known facts hold, without decided parts and positive
+        factors.
+
+        A min or max is split into cases where that makes an `and` or an `or`.
         """
         if self._hurried():
             return formula
@@ -189,8 +195,10 @@ class Known:
         return (all_of if isinstance(formula, And) else any_of)(map(self.shorten, formula.parts))
 
     def _shorter(self, part: Formula, moved: Collection[str] = ()) -> Formula:
-        """A disjunction without parts that cannot hold; a comparison without positive factors, min and
-        max. Of a disjunction only those parts are asked that speak of what has moved, where that is said.
+        """Returns a disjunction without parts that cannot hold; a comparison without positive factors, min
+        and max.
+
+        If `moved` is given, only parts of a disjunction that mention those symbols are examined.
         """
         if isinstance(part, Or) and len(names_of(part)) > 1:  # of one symbol the values are known
             asked = [p for p in part.parts if not moved or not names_of(p).isdisjoint(moved)]
@@ -206,15 +214,15 @@ class Known:
         return part
 
     def _undominated(self, compare: Compare) -> Formula:
-        """The comparison without arguments of min and max that another one is sure to outdo, and multiples of
-        what is known to be divided.
+        """Returns the comparison without arguments of min and max that another one surely outdoes, and
+        without multiples of terms that are known to be divisible.
         """
         term = mapped(compare.term, self._simpler)
         return compare if term == compare.term else _COMPARE[compare.op](term, 0)
 
     def _simpler(self, atom: Apply) -> Dim:
-        """max(x, y) is y where y >= x, min(x, y) is x; where k divides p, (s*p + r) % k is r % k, and
-        (s*p + r)//k is s*(p//k) + r//k; a quotient of one symbol by terms may have one value alone.
+        """max(x, y) is y where y >= x, min(x, y) is x; where k divides p, (s*p + r) % k is r % k, and (s*p +
+        r)//k is s*(p//k) + r//k; a quotient of one symbol by terms may have a single value.
         """
         if atom.op in ("min", "max"):
             return self._least_arguments(atom)
@@ -229,14 +237,16 @@ class Known:
         return lone(atom)
 
     def _settled(self, compare: Compare) -> Formula:
-        """The comparison with the values of quotients by terms that have one value alone."""
+        """Returns the comparison with quotients by terms replaced by their values, where those are unique."""
         if not is_partial(compare.term):
             return compare
         term = mapped(compare.term, lambda atom: lone(atom) if (v := self._only(atom)) is None else v)
         return compare if term == compare.term else _COMPARE[compare.op](term, 0)
 
     def _only(self, atom: Apply) -> int | None:
-        """The one value of a quotient or remainder by a term, over one symbol."""
+        """Returns the only value of a quotient or remainder by a term, over one symbol; None where it has
+        several.
+        """
         if atom.op not in ("//", "%") or isinstance(atom.args[1], int) or len(atom.symbols) != 1:
             return None
         (name,) = atom.symbols
@@ -244,7 +254,7 @@ class Known:
         return int(taken.min) if taken and taken.min == taken.max else None
 
     def _divided_by(self, k: Dim) -> Iterator[Dim]:
-        """The dims p of which it is known that p % k == 0, for a symbolic k."""
+        """Yields the dims p for which p % k == 0 is known, for a symbolic k."""
         for fact in self._facts if isinstance(k, Term) else ():
             if isinstance(fact, Compare) and fact.op == "==":
                 atom = lone_atom(fact.term)
@@ -260,7 +270,9 @@ class Known:
         return BUILD[atom.op](*args)
 
     def _met(self, part: Formula) -> list[Formula]:
-        """t >= 0 and -t >= 0 say t == 0; x*y == n > 0 says that x is one of the divisors of n."""
+        """Returns consequences of a fact: t >= 0 and -t >= 0 imply t == 0; x*y == n > 0 implies that x
+        divides n.
+        """
         if not isinstance(part, Compare):
             return []
         if part.op == ">=" and Compare(">=", -part.term) in self._facts:
@@ -276,9 +288,8 @@ class Known:
         ]
 
     def _of_factors(self, part: Formula) -> list[Formula]:
-        """What an upper bound of a product says of its factors, none of which is negative:
-
-        from x*y <= n and y >= m > 0 follows x <= n//m; from x*y == n > 0 follows x >= 1.
+        """Returns the consequences of an upper bound of a product for its factors, none negative: from x*y <=
+        n and y >= m > 0 follows x <= n//m; from x*y == n > 0 follows x >= 1.
         """
         bound = _upper_bound(part)
         if bound is None:
@@ -296,7 +307,7 @@ class Known:
         return found
 
     def _reducible(self) -> list[Formula]:
-        """Facts that have got shorter since symbols moved; those are forgotten, to be learnt anew."""
+        """Removes and returns the facts that have become shorter since symbols moved, to be learnt anew."""
         found = []
         moved = self._moved
         for fact, names in [*self._facts.items()]:
@@ -308,8 +319,8 @@ class Known:
         return found
 
     def _plain(self, compare: Compare) -> Formula:
-        """The comparison with defined symbols replaced, products that rules rewrite, and quotients that have
-        one value.
+        """Returns the comparison with defined symbols, products that rules rewrite, and quotients of a single
+        value replaced.
         """
         defined = not self.equal.keys().isdisjoint(names_of(compare))
         plain = _rewritten(compare, self.equal) if defined else compare
@@ -320,7 +331,7 @@ class Known:
         return plain if term == plain.term else _COMPARE[plain.op](term, 0)
 
     def _changed_by(self, rule: Rule) -> list[Formula]:
-        """The facts that a new rule rewrites; those are forgotten, to be learnt anew."""
+        """Removes and returns the facts that a new rule rewrites, to be learnt anew."""
         found = [f for f in self._facts if any(_reduced(c.term, [rule]) != c.term for c in comparisons(f))]
         for fact in found:
             del self._facts[fact]
@@ -328,7 +339,7 @@ class Known:
         return found
 
     def _narrow(self, name: str, part: Formula) -> list[Formula]:
-        """A fact over one symbol alone: its set shrinks, and with it interval and congruence."""
+        """Adds a fact over one symbol: its set shrinks, and with it interval and congruence."""
         possible = self.sets.get(name, EVERY)
         values = solutions(part, name, possible)
         if values is None:
@@ -359,19 +370,19 @@ class Known:
         return []
 
     def _set_shift(self, name: str, value: Dim, range: Interval) -> None:
-        """name = value, a term over its shifted symbol, which lies in the range."""
+        """Sets name = value, a term over its shifted symbol, which lies in the range."""
         self._shift[name] = value
         self.ranges[SHIFTED + name] = range
         self._view = None
         self._forget()
 
     def _forget(self) -> None:
-        """What was worked out from what has changed."""
+        """Clears the caches that depend on changed facts."""
         self._answers.clear()
         self._spans.clear()
 
     def _define(self, name: str, value: Dim) -> list[Formula]:
-        """name == value holds from now on: every fact about the name becomes one about the value."""
+        """Defines name == value from now on: every fact about the name becomes one about the value."""
         again = [fact for fact, names in self._facts.items() if name in names]
         for fact in again:
             del self._facts[fact]
@@ -393,7 +404,7 @@ class Known:
 
     @property
     def view(self) -> _View:
-        """Every symbol of which more is known than a range, by symbols of which no more is."""
+        """Returns the replacement of all symbols that are defined or shifted by the free symbols."""
         if self._view is None:
             self._view = _View(
                 {**self._shift, **{n: _substituted(v, self._shift) for n, v in self.equal.items()}}
@@ -403,7 +414,9 @@ class Known:
     # --- asking
 
     def ask(self, formula: Formula) -> bool | None:
-        """True: it holds wherever everything known does. False: nowhere. None: not mine."""
+        """Returns True if the formula holds wherever every known fact does, False if nowhere, and None if
+        this is not decided here.
+        """
         if isinstance(formula, bool):
             return formula
         if self.contradictory:
@@ -425,8 +438,8 @@ class Known:
         return self._whole(formula) if answer is None else answer
 
     def _compare(self, compare: Compare, floors: bool = True) -> bool | None:
-        """By interval, by fact, by normal form under what is known, by the values of a symbol, by interval
-        there, by adding one known inequality; where `floors` are looked at, by bounds of those.
+        """Decides a comparison by interval, by fact, by normal form under the known facts, by the values of a
+        symbol, by interval there, by adding one known inequality, and with `floors` by bounds of quotients.
         """
         if any(name.startswith(SHIFTED) for name in symbols(compare.term)):
             return None
@@ -464,14 +477,14 @@ class Known:
         return self._whole(compare) if answer is None else answer
 
     def _apart(self, compare: Compare) -> bool | None:
-        """a*t op 0 is t op 0 for an atom a > 0, taken out of every monomial: x*y == x*z is y == z where
-        x > 0
+        """Decides a comparison without a common factor: a*t op 0 is t op 0 for an atom a > 0, taken out of
+        every monomial: x*y == x*z is y == z where x > 0
         """
         rest = self._cofactor(compare.term)
         return None if rest is None else self.ask(_COMPARE[compare.op](rest, 0))
 
     def _without_floors(self, compare: Compare) -> bool | None:
-        """By t >= 0 where a bound of it is, with quotients replaced by bounds; the same for t < 0."""
+        """Decides t >= 0 by a lower bound in which quotients are replaced by bounds; the same for t < 0."""
         term = compare.term
         if compare.op == ">=":
             return True if self._not_negative(term) else False if self._not_negative(-term - 1) else None
@@ -479,7 +492,7 @@ class Known:
         return compare.op == "!=" if apart else None
 
     def _not_negative(self, term: Dim) -> bool:
-        """Is a term at least 0, which it is where one is that has fewer quotients?"""
+        """Returns whether a term is at least 0, proved for a lower bound with fewer quotients."""
         for _ in range(QUOTIENTS):
             simpler = self._unfloored(term)
             if simpler is None:
@@ -493,10 +506,11 @@ class Known:
         return False
 
     def _unfloored(self, term: Dim) -> Dim | None:
-        """A term that is at least 0 only where t = a*(p//k) + b is, for k >= 1, its first quotient gone:
+        """Returns a term that is at least 0 only where t = a*(p//k) + b is, for k >= 1, with its first
+        quotient replaced:
 
-        k*t >= a*p + k*b where a <= 0, since p//k <= p/k; k*t >= a*(p - k + 1) + k*b where a >= 0, since
-        p//k >= (p - k + 1)/k. None where t has no such quotient.
+        k*t >= a*p + k*b where a <= 0, since p//k <= p/k; k*t >= a*(p - k + 1) + k*b where a >= 0, since p//k
+        >= (p - k + 1)/k. None where t has no such quotient.
         """
         if isinstance(term, int):
             return None
@@ -522,7 +536,8 @@ class Known:
         return a * (p - k + 1) + k * b if low >= 0 else None
 
     def _cofactor(self, term: Term) -> Dim | None:
-        """The term divided by an atom that is positive and in every monomial; None where there is none."""
+        """Returns the term divided by an atom that is positive and in every monomial; None where no atom is.
+        """
         (first, _), *others = term.terms
         for atom in first:
             if all(atom in mono for mono, _ in others):
@@ -532,8 +547,8 @@ class Known:
         return None
 
     def _factors_of_one(self, term: Term) -> Mono:
-        """The factors of t in t - 1, if there are several and none is negative: x*y == 1 says that both are
-        1, and x*y >= 1 that both are at least 1.
+        """Returns the factors of t in t - 1, if there are several and all are at least 0: x*y == 1 implies
+        that both are 1, and x*y >= 1 that both are at least 1.
         """
         if len(term.terms) != 2 or len(term.terms[0][0]) < 2 or [c for _, c in term.terms] != [1, -1]:
             return ()
@@ -541,7 +556,8 @@ class Known:
         return () if rest or any(interval(lone(a), self.ranges)[0] < 0 for a in mono) else mono
 
     def _related(self, compare: Compare) -> bool | None:
-        """With k >= 0 known: t - k >= 0 gives t >= 0, and -t - 1 - k >= 0 gives t < 0"""
+        """Decides a comparison by one known k >= 0: t - k >= 0 gives t >= 0, and -t - 1 - k >= 0 gives t < 0.
+        """
         names = symbols(compare.term)
         related = [k for k, over in self._relations if not names.isdisjoint(over)][:RELATIONS]
         at_least_0 = self._above(compare.term, related)
@@ -554,7 +570,7 @@ class Known:
         return compare.op == "!="
 
     def _above(self, term: Dim, relations: Sequence[Term]) -> bool:
-        """Is t - k >= 0 for one of these terms k or a multiple of it, by interval?"""
+        """Returns whether t - k >= 0 follows by interval for one of these terms k or a multiple of it."""
         seen = self.view.of(term)
         for k in (multiple for relation in relations for multiple in _multiples(relation, term)):
             if self._hurried():
@@ -570,7 +586,7 @@ class Known:
         return False
 
     def _holds_alone(self, term: Dim) -> bool:
-        """Is a term over one symbol at least 0, by the values of that?"""
+        """Returns whether a term over one symbol is at least 0 for all values of the symbol."""
         if len(names := symbols(term)) != 1:
             return False
         with suppress(TooLarge):
@@ -578,7 +594,7 @@ class Known:
         return False
 
     def _least_difference(self, one: Mapping[Mono, int], other: Mapping[Mono, int]) -> Bound:
-        """A lower bound of the difference of two sums, infinite as soon as that of one product is."""
+        """Returns a lower bound of the difference of two sums, infinite as soon as that of one product is."""
         least: Bound = 0
         for mono, c in one.items():
             if (c := c - other.get(mono, 0)) and (least := least + self._least(mono, c)) == -inf:
@@ -597,8 +613,8 @@ class Known:
         return c * bound if isinstance(bound, int) else bound if c > 0 else -bound
 
     def _whole(self, formula: Formula) -> bool | None:
-        """As a fact; else exactly where the formula and what is known of its symbol are sets
-        (periodic.py).
+        """Decides a formula: as a fact; else exactly, where the formula and the facts about its symbol are
+        sets (periodic.py).
         """
         if _map_comparisons(formula, self._plain) in self._facts:
             return True
@@ -611,8 +627,9 @@ class Known:
         return None
 
     def _by_values(self, formula: Formula, name: str) -> bool | None:
-        """The formula, which is over one symbol, beside the values that the symbol may have. Raises TooLarge
-        where these are no sets that are looked at.
+        """Decides the formula, which is over one symbol, by the values that the symbol may have.
+
+        Raises TooLarge where their sets are too large.
         """
         possible = self.sets.get(name, EVERY)
         values = solutions(formula, name, possible)
@@ -622,7 +639,7 @@ class Known:
 
 
 def _multiples(relation: Term, term: Dim) -> Iterator[Dim]:
-    """A term, and those multiples of it that share a summand with another term."""
+    """Yields a term, and those multiples of it that share a summand with another term."""
     yield relation
     summands = dict(coefficients(term))
     ratios = {divmod(summands[mono], c) for mono, c in coefficients(relation) if mono and mono in summands}
@@ -631,8 +648,8 @@ def _multiples(relation: Term, term: Dim) -> Iterator[Dim]:
 
 @lru_cache(maxsize=256)
 def _divisors(number: int) -> tuple[int, ...]:
-    """The positive divisors of a positive number; none where it is large and not made of small primes, or
-    where they are many.
+    """Returns the positive divisors of a positive number; empty where they are many, or where the number is
+    large and not made of small primes.
     """
     if number < 1:
         return ()
@@ -649,8 +666,8 @@ def _divisors(number: int) -> tuple[int, ...]:
 
 
 def _upper_bound(part: Formula) -> tuple[Mono, int, int] | None:
-    """(m, n, k) where the formula says k <= m <= n of a product m of several atoms, k = 0 where it says no
-    more of it.
+    """Returns (m, n, k) where the formula is k <= m <= n for a product m of several atoms; k is 0 where there
+    is no lower bound.
     """
     if not isinstance(part, Compare) or part.op == "!=":
         return None
@@ -664,7 +681,7 @@ def _upper_bound(part: Formula) -> tuple[Mono, int, int] | None:
 
 
 class _View:
-    """Symbols, and dims that stand for them; what dims become is kept."""
+    """A replacement of symbols by dims, with a cache of the dims that result."""
 
     def __init__(self, replacements: Mapping[str, Dim]) -> None:
         self.replacements = replacements
@@ -672,13 +689,13 @@ class _View:
         self._coefficients: dict[Term, Mapping[Mono, int]] = {}
 
     def of(self, dim: Dim) -> Dim:
-        """The dim, its symbols replaced."""
+        """Returns the dim, its symbols replaced."""
         if dim not in self._dims:
             self._dims[dim] = _substituted(dim, self.replacements)
         return self._dims[dim]
 
     def coefficients(self, term: Term) -> Mapping[Mono, int]:
-        """Those of the products of a term."""
+        """Returns the coefficients of the products of a term."""
         if term not in self._coefficients:
             self._coefficients[term] = dict(term.terms)
         return self._coefficients[term]
@@ -688,7 +705,7 @@ _COMPARE: Mapping[str, Callable[[Dim, Dim], Formula]] = {"==": eq, "!=": ne, ">=
 
 
 def _judge(op: str, low: float, high: float) -> bool | None:
-    """`term op 0` where term lies from low to high."""
+    """Decides `term op 0` where term lies from low to high."""
     if op == ">=":
         return True if low >= 0 else False if high < 0 else None
     if low > 0 or high < 0:
@@ -697,8 +714,8 @@ def _judge(op: str, low: float, high: float) -> bool | None:
 
 
 def _definition(term: Term) -> tuple[str, Dim] | None:
-    """(s, t) such that term == 0 says s == t, for a symbol s that t does not contain; the last such by
-    name.
+    """Returns (s, t) such that term == 0 is equivalent to s == t, for a symbol s that t does not contain; of
+    several such symbols the last by name.
     """
     found: dict[str, Dim] = {}
     for mono, c in term.terms:
@@ -713,12 +730,12 @@ def _definition(term: Term) -> tuple[str, Dim] | None:
 
 
 def _told_apart(compare: Compare) -> Formula:
-    """With r + c*max(x, y) op 0, for an integer c, r without x and y inside:
+    """Splits a comparison r + c*max(x, y) op 0 into cases, for an integer c and r without x and y inside:
 
     - c > 0: r + c*max >= 0 is `r + c*x >= 0 or r + c*y >= 0`; c < 0: the same with `and`
     - c*max == c*x is x >= y, and != its negation
 
-    and the other way round for min.
+    and vice versa for min.
     """
     for mono, c in compare.term.terms:
         if len(mono) > 1 or not mono or isinstance(mono[0], Symbol) or mono[0].op not in ("min", "max"):
@@ -736,11 +753,13 @@ def _told_apart(compare: Compare) -> Formula:
 
 
 Rule: TypeAlias = "tuple[Mono, Dim]"
-"""A product of atoms, and what it equals."""
+"""A product of atoms, and the dim that it equals."""
 
 
 def _rule(term: Term) -> Rule | None:
-    """(m, t) such that term == 0 says m == t, m the greatest product, if it has no factor and t no m."""
+    """Returns (m, t) such that term == 0 is equivalent to m == t, where m is the greatest product, if m has
+    no factor and t does not contain m.
+    """
     mono, c = max(((m, c) for m, c in term.terms if m), key=lambda part: _size(part[0]))
     if c not in (1, -1):
         return None
@@ -754,7 +773,7 @@ def _size(mono: Mono) -> tuple[int, int, list[str]]:
 
 
 def _reduced(dim: Dim, rules: Sequence[Rule]) -> Dim:
-    """The dim after all rules, inside its atoms too."""
+    """Returns the dim after all rules, inside its atoms too."""
     done: dict[Atom, Dim] = {}
 
     def whole(dim: Dim) -> Dim:
@@ -789,7 +808,7 @@ def _reduced(dim: Dim, rules: Sequence[Rule]) -> Dim:
 
 
 def _without(mono: Mono, part: Mono) -> Mono | None:
-    """mono / part, if it is a product"""
+    """Returns mono / part, if it is a product; else None."""
     left = [*mono]
     for atom in part:
         if atom not in left:
@@ -810,7 +829,7 @@ def _map_comparisons(formula: Formula, change: Callable[[Compare], Formula]) -> 
 
 
 def _rewritten(compare: Compare, replacements: Mapping[str, Dim]) -> Formula:
-    """The comparison with symbols replaced; as it was where that divides by zero."""
+    """Returns the comparison with symbols replaced, or unchanged where that divides by zero."""
     try:
         return rewrite(compare, replacements)
     except ZeroDivisionError:

@@ -10,13 +10,13 @@ from msgspec import Struct
 
 MAX_PERIOD = 1 << 12
 MAX_CUTS = 1 << 12
-"""Sets of longer periods, or with more cuts, are not looked at."""
+"""Sets of longer periods, or with more cuts, are not represented."""
 
 
 class IntegerSet(Struct, frozen=True):
     """The integers s for which bit `s % period` of a mask is set; between two cuts one mask holds.
 
-    `masks[i]` is about `cuts[i-1] <= s < cuts[i]`, with infinities at both ends.
+    `masks[i]` applies to `cuts[i-1] <= s < cuts[i]`, with infinities at both ends.
     """
 
     period: int
@@ -44,7 +44,8 @@ class IntegerSet(Struct, frozen=True):
         return not self & ~other
 
     def lies_in(self, other: IntegerSet) -> bool | None:
-        """Are all members in the other set? None where some are and some are not; yes if there are none."""
+        """Returns whether all members are in the other set, True for the empty set; None where only some are.
+        """
         both = self & other
         return True if both == self else None if both else False
 
@@ -63,13 +64,13 @@ class IntegerSet(Struct, frozen=True):
         return joined(period, cuts, masks)
 
     def stretches(self) -> Iterator[tuple[int, float, float]]:
-        """`(mask, low, high)` for each stretch, both ends included."""
+        """Yields `(mask, low, high)` for each stretch, both ends included."""
         ends = (-inf, *self.cuts, inf)
         for mask, (low, high) in zip(self.masks, pairwise(ends), strict=True):
             yield mask, low, high - 1
 
     def _first(self, mask: int, low: float, high: float) -> int | None:
-        """The least member of a stretch from `low` on; some member where `low` is minus infinity."""
+        """Returns the least member of a stretch from `low` on; some member where `low` is minus infinity."""
         if not mask or low > high:
             return None
         if low == -inf:
@@ -80,7 +81,7 @@ class IntegerSet(Struct, frozen=True):
         return found if found <= high else None
 
     def _last(self, mask: int, low: float, high: float) -> int | None:
-        """The greatest member of a stretch up to `high`; some member where `high` is infinity."""
+        """Returns the greatest member of a stretch up to `high`; some member where `high` is infinity."""
         if not mask or low > high:
             return None
         if high == inf:
@@ -91,14 +92,14 @@ class IntegerSet(Struct, frozen=True):
         return found if found >= low else None
 
     def at_least(self, value: int) -> int | None:
-        """The least member that is not below the value."""
+        """Returns the least member that is not below the value; None where there are no such members."""
         for mask, low, high in self.stretches():
             if high >= value and (found := self._first(mask, max(low, value), high)) is not None:
                 return found
         return None
 
     def at_most(self, value: int) -> int | None:
-        """The greatest member that is not above the value."""
+        """Returns the greatest member that is not above the value; None where there are no such members."""
         for mask, low, high in reversed([*self.stretches()]):
             if low <= value and (found := self._last(mask, low, min(high, value))) is not None:
                 return found
@@ -106,17 +107,20 @@ class IntegerSet(Struct, frozen=True):
 
     @property
     def min(self) -> int | float:
-        """The least member; minus infinity where there is none, infinity of the empty set."""
+        """Returns the least member; minus infinity for a set without lower bound, infinity for the empty set.
+        """
         return _ends(self)[0]
 
     @property
     def max(self) -> int | float:
-        """The greatest member; infinity where there is none, minus infinity of the empty set."""
+        """Returns the greatest member; infinity for a set without upper bound, minus infinity for the empty
+        set.
+        """
         return _ends(self)[1]
 
     def congruence(self) -> tuple[int, int]:
-        """`(m, r)` with the greatest m such that every member is r modulo m, 0 <= r < m; (0, r) if r is
-        the only one.
+        """Returns `(m, r)` with the greatest m such that every member is r modulo m, 0 <= r < m; (0, r) if r
+        is the only member.
         """
         found = _congruence(self)
         assert found is not None, "the empty set has no congruence"
@@ -150,7 +154,7 @@ class IntegerSet(Struct, frozen=True):
         return None if base is None else (step, base % step if step else base)
 
     def scaled(self, modulus: int, residue: int) -> IntegerSet:
-        """modulus*n + residue for the members n, where 0 <= residue < modulus. Raises TooLarge."""
+        """Returns modulus*n + residue for the members n, where 0 <= residue < modulus. Raises TooLarge."""
         period = self.period * modulus
         if period > MAX_PERIOD:
             raise TooLarge
@@ -161,7 +165,8 @@ class IntegerSet(Struct, frozen=True):
         return joined(period, [modulus * cut + residue for cut in self.cuts], masks)
 
     def runs(self, limit: int) -> tuple[tuple[int | None, int | None], ...] | None:
-        """The set as intervals, None standing for no bound; None instead where there are more than the limit.
+        """Returns the set as intervals, where None is no bound; None instead where there are more than the
+        limit.
 
         Members count as neighbours when they differ by the modulus of `congruence`.
         """
@@ -180,7 +185,7 @@ class IntegerSet(Struct, frozen=True):
         return tuple(found)
 
     def members(self, limit: int) -> list[int] | None:
-        """All members in order, if there are no more than the limit."""
+        """Returns all members in order, if there are no more than the limit; else None."""
         found: list[int] = []
         if not self:
             return found
@@ -193,9 +198,11 @@ class IntegerSet(Struct, frozen=True):
         return found if len(found) <= limit else None
 
     def residues(self, limit: int) -> tuple[int, tuple[int, ...]] | None:
-        """`(m, rs)`: the members are all integers from the least to the greatest that are one of rs modulo m,
-        some of those and not all. None where that is not so, or takes more than the limit of residues, or
-        of residues left out.
+        """Returns `(m, rs)` where the members are all integers from the least to the greatest that are one of
+        rs modulo m.
+
+        None where the set has no such form, where rs would be all residues, or where both the residues that
+        occur and those that do not are more than the limit.
         """
         for mask in dict.fromkeys(self.masks):
             count = mask.bit_count()
@@ -207,7 +214,10 @@ class IntegerSet(Struct, frozen=True):
     def _pieces(
         self, mask: int, low: float, high: float, step: int
     ) -> Iterator[tuple[int | None, int | None]]:
-        """The intervals of a stretch, None where it is unbounded. Endlessly many are TooLarge."""
+        """Yields the intervals of a stretch, None where it is unbounded.
+
+        Raises TooLarge for endlessly many.
+        """
         if mask.bit_count() * step == self.period:
             first, last = self._first(mask, low, high), self._last(mask, low, high)
             if first is not None:
@@ -225,7 +235,7 @@ class IntegerSet(Struct, frozen=True):
 
 
 class TooLarge(Exception):
-    """A set with a period or a number of cuts beyond what is looked at here."""
+    """Raised for a set with a period or a number of cuts beyond the limits."""
 
 
 EVERY = IntegerSet(1, (), (1,))
@@ -244,12 +254,12 @@ def _congruence(values: IntegerSet) -> tuple[int, int] | None:
 
 @lru_cache(maxsize=1 << 12)
 def _common(one: IntegerSet, other: IntegerSet) -> IntegerSet:
-    """The members of both: programs ask of the same few sets again and again."""
+    """Returns the members of both, from a cache: programs ask for the same few sets again and again."""
     return one._combine(other, int.__and__)
 
 
 def of_members(values: Iterable[int]) -> IntegerSet:
-    """The set of these."""
+    """Returns the set of these numbers."""
     cuts: list[int] = []
     for value in sorted({*values}):
         if cuts and cuts[-1] == value:
@@ -260,22 +270,22 @@ def of_members(values: Iterable[int]) -> IntegerSet:
 
 
 def bounded(period: int, mask: int, low: float, high: float) -> IntegerSet:
-    """The integers from low to high, either perhaps infinite, whose residues are in the mask."""
+    """Returns the integers from low to high, either perhaps infinite, whose residues are in the mask."""
     cuts = [*([] if low == -inf else [int(low)]), *([] if high == inf else [int(high) + 1])]
     return joined(period, cuts, [*([] if low == -inf else [0]), mask, *([] if high == inf else [0])])
 
 
 def repeated(mask: int, period: int, longer: int) -> int:
-    """The mask over a multiple of its period."""
+    """Returns the mask over a multiple of its period."""
     return mask * (((1 << longer) - 1) // ((1 << period) - 1))
 
 
 def joined(period: int, cuts: list[int], masks: list[int]) -> IntegerSet:
-    """Neighbouring stretches joined where one mask serves both, and the least period that still tells
-    them apart.
+    """Returns a set with neighbouring stretches joined where one mask serves both, and with the least period
+    that distinguishes them.
 
-    A stretch shorter than the period says nothing of the residues that do not occur in it, so those
-    bits are free.
+    A stretch shorter than the period does not determine the residues that do not occur in it, so those bits
+    are free.
     """
     full = (1 << period) - 1
     kept: list[int] = []
@@ -303,7 +313,7 @@ def joined(period: int, cuts: list[int], masks: list[int]) -> IntegerSet:
 
 
 def _fold(mask: int, cares: int, period: int, shorter: int) -> tuple[int, int] | None:
-    """The mask over a divisor of its period, if it says one thing of each residue."""
+    """Returns the mask over a divisor of its period, if it is consistent for each residue; else None."""
     part = (1 << shorter) - 1
     yes = no = 0
     for at in range(0, period, shorter):

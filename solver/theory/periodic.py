@@ -1,7 +1,7 @@
-"""Sets of integers as formulas over one symbol describe them: periodic between finitely many cuts.
+"""The sets of integers that formulas over one symbol describe: periodic between finitely many cuts.
 
 `solutions(formula, name)` is exact or None. It needs no search: the terms are polynomials on each residue
-class of a period (quasi_polynomials.py), and quotients by terms settle (settling.py).
+class of a period (quasi_polynomials.py), and quotients by terms are eventually constant (settling.py).
 """
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ from .settling import is_partial, settled
 MAX_CLASSES = 1 << 7
 MAX_WORK = 1 << 14
 MAX_DEGREE = 1 << 6
-"""Evaluations of a comparison, polynomials whose roots are looked for, and their degree, beyond which it is
-not looked at here.
+"""The limit for evaluations of a comparison, for polynomials whose roots are computed, and for their degree.
 """
 
 
@@ -38,10 +37,11 @@ not looked at here.
 
 
 def image(values: IntegerSet, term: Term, name: str) -> IntegerSet | None:
-    """All values that a term over the symbol takes where the symbol takes these values. None: not mine.
+    """Returns all values that a term over the symbol takes where the symbol takes these values; None where
+    this is not decided here.
 
-    On a residue class s = r + L*n of a period L of term and set, a term of degree 1 without min and max is
-    d + c*n, so each class of a stretch gives a progression of step c.
+    On a residue class s = r + L*n of a period L of term and set, a term of degree 1 without min and max is d
+    + c*n, so each class of a stretch gives a progression of step c.
     """
     try:
         return _image(values, term, name)
@@ -73,7 +73,9 @@ def _image(values: IntegerSet, term: Dim, name: str) -> IntegerSet:
 
 
 def _class(residue: int, period: int, low: float, high: float) -> tuple[float, float]:
-    """The first and the last member of a residue class in a stretch, infinities where there is none."""
+    """Returns the first and the last member of a residue class in a stretch, infinite where the stretch has
+    no end.
+    """
     first = low if low == -inf else int(low) + (residue - int(low)) % period
     last = high if high == inf else int(high) - (int(high) - residue) % period
     if first == -inf and last == inf:
@@ -82,7 +84,9 @@ def _class(residue: int, period: int, low: float, high: float) -> tuple[float, f
 
 
 def _progression(term: Term, name: str, first: float, last: float, period: int) -> IntegerSet:
-    """The values of the term at first, first + period, …, last, one of which may be infinite."""
+    """Returns the values of the term at first, first + period, …, last, where one of the ends may be
+    infinite.
+    """
     if first > last:
         return NONE
     at = int(first) if first != -inf else int(last)
@@ -103,8 +107,10 @@ def _progression(term: Term, name: str, first: float, last: float, period: int) 
 
 
 def solutions(formula: Formula, name: str, within: IntegerSet = EVERY) -> IntegerSet | None:
-    """The values of the symbol for which the formula, over no other symbol, holds; of those, all that are
-    within the given ones. None: not mine, or something is divided by 0 within those.
+    """Returns the values of the symbol, within the given ones, for which the formula, over no other symbol,
+    holds.
+
+    None where this is not decided here, or where the formula divides by 0 within the given values.
     """
     return _kept(formula, name, within if _is_partial(formula) else EVERY)
 
@@ -124,7 +130,10 @@ def _is_partial(formula: Formula) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def _solutions(formula: Formula, name: str, within: IntegerSet) -> IntegerSet:
-    """Parts that divide by terms are looked at where the others leave them to decide."""
+    """Returns the solutions.
+
+    Parts that divide by terms are examined only at values that the other parts leave open.
+    """
     match formula:
         case bool():
             return EVERY if formula else NONE
@@ -143,7 +152,10 @@ def _solutions(formula: Formula, name: str, within: IntegerSet) -> IntegerSet:
 
 
 def _where_settled(asked: Compare, name: str, within: IntegerSet) -> IntegerSet:
-    """A comparison that divides by terms: tried value by value where those have not settled."""
+    """Returns the solutions of a comparison that divides by terms.
+
+    Values before its quotients become constant are tried one by one.
+    """
     early, late = _settled(within, asked.term, name)
     found = of_members(value for value in early if holds(asked, {name: value}))
     for there, on, (modulus, residue) in late:
@@ -155,8 +167,9 @@ def _where_settled(asked: Compare, name: str, within: IntegerSet) -> IntegerSet:
 def _settled(
     values: IntegerSet, term: Term, name: str
 ) -> tuple[list[int], list[tuple[Dim, IntegerSet, tuple[int, int]]]]:
-    """The values at which a partial term has not settled; for all others the term on the residue class
-    m*n + r, the n, and (m, r).
+    """Returns the values at which a partial term is not yet in its eventual form.
+
+    For all others it returns the term on each residue class m*n + r, with the n, and (m, r).
     """
     if (few := values.members(MAX_CUTS)) is not None:
         return few, []
@@ -203,7 +216,9 @@ def _compared(asked: Compare, name: str) -> IntegerSet:
 
 
 def _half_line(factor: int, constant: int) -> IntegerSet:
-    """c*s + d >= 0 is s >= -d/c rounded up for c > 0, and s <= d/-c rounded down for c < 0"""
+    """Returns the solutions of c*s + d >= 0: s >= -d/c rounded up for c > 0, s <= d/-c rounded down for c <
+    0.
+    """
     if factor > 0:
         return IntegerSet(1, (-(constant // factor),), (0, 1))
     return IntegerSet(1, (constant // -factor + 1,), (1, 0))

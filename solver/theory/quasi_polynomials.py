@@ -1,5 +1,5 @@
 """Terms over one symbol, of symbols, `//` and `%` by integers, are polynomials on each residue class of a
-period, so their signs change at finitely many places.
+period, so their signs change at finitely many values.
 """
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .integer_sets import MAX_PERIOD, TooLarge
 
 
 def plain_period(dim: Dim) -> int | None:
-    """P > 0 such that a dim over one symbol, without min and max, is a polynomial on each residue class
-    modulo P. None: not mine.
+    """Returns P > 0 such that a dim over one symbol, without min and max, is a polynomial on each residue
+    class modulo P; None where this is not decided here.
     """
     try:
         return None if differences(dim) else period(dim)
@@ -23,12 +23,13 @@ def plain_period(dim: Dim) -> int | None:
 
 
 def period(dim: Dim, k: int = 1) -> int:
-    """P > 0 such that dim(s + P) - dim(s) is a multiple of k, and every `//` in dim shifts by a whole number.
+    """Returns P > 0 such that dim(s + P) - dim(s) is a multiple of k, and every `//` in dim shifts by a whole
+    number.
 
     Of s itself P = k; of x//m it is that of x modulo m*k; of x % m that of x modulo m, and then the
-    difference is 0; of c*y that of y modulo k/gcd(c, k); of sums and products the least common
-    multiple; of min and max as well, between the places where the least or greatest argument changes.
-    Raises TooLarge where there is none that is looked at.
+    difference is 0; of c*y that of y modulo k/gcd(c, k); of sums and products the least common multiple; of
+    min and max as well, between the values where the least or greatest argument changes. Raises TooLarge
+    where P would exceed the limit.
     """
     found = 1
     for mono, c in coefficients(dim):
@@ -53,7 +54,9 @@ def _period_of(atom: Apply, k: int) -> int:
 
 
 def degree(dim: Dim) -> int:
-    """The degree of the polynomial that the dim is on a residue class of its period, or more."""
+    """Returns the degree of the polynomial that the dim is on a residue class of its period, or an upper
+    bound of it.
+    """
     return max((sum(map(_degree_of, mono)) for mono, _ in coefficients(dim)), default=0)
 
 
@@ -67,11 +70,11 @@ def _degree_of(atom: Symbol | Apply) -> int:
 
 
 def sign_changes(dims: Iterable[Dim], name: str, residue: int, period: int) -> list[int]:
-    """All n at which the sign of term(residue + n*period) is not that at n - 1, others perhaps among them;
-    the term is the last of the dims, those before it are the differences of its min and max.
+    """Returns all n, perhaps among others, at which the sign of term(residue + n*period) is not that at n -
+    1. The term is the last of the dims, those before it are the differences of its min and max.
 
-    The term is a polynomial in n but for min and max, whose arguments change places where the sign of a
-    difference changes; so those places are cut out first, innermost first.
+    The term is a polynomial in n but for min and max, whose arguments swap their order where the sign of a
+    difference changes; so the stretches are cut there first, innermost differences first.
     """
     cuts: list[int] = []
     for dim in dims:
@@ -88,16 +91,16 @@ def sign_changes(dims: Iterable[Dim], name: str, residue: int, period: int) -> l
 
 
 def differences(dim: Dim) -> tuple[Dim, ...]:
-    """x - y for the arguments x, y of every min and max in the dim, innermost first, each once."""
+    """Returns x - y for the arguments x, y of every min and max in the dim, innermost first, each once."""
     extrema = (atom for atom in applications(dim) if atom.op in ("min", "max"))
     return (*dict.fromkeys(x - y for atom in extrema for x, y in combinations(atom.args, 2)),)
 
 
 def _changes(value: Callable[[int], int], degree: int, low: float, high: float) -> list[int]:
-    """All n with low < n <= high at which the sign of a polynomial is not that at n - 1.
+    """Returns all n with low < n <= high at which the sign of a polynomial is not that at n - 1.
 
-    Where the sign of value(n + 1) - value(n) does not change, value is monotone, and bisection finds
-    its zero. On an unbounded stretch it then moves by at least 1 a step, or not at all.
+    Where the sign of value(n + 1) - value(n) does not change, value is monotone, and bisection finds its
+    zero. On an unbounded stretch it then moves by at least 1 a step, or not at all.
     """
     if degree == 0 or low >= high:
         return []
@@ -113,7 +116,7 @@ def _changes(value: Callable[[int], int], degree: int, low: float, high: float) 
 
 
 def _crossings(value: Callable[[int], int], low: float, high: float) -> list[int]:
-    """All n with low < n <= high at which the sign of a function that is monotone from low to high
+    """Returns all n with low < n <= high at which the sign of a function that is monotone from low to high
     changes.
     """
     if low == -inf and high == inf:

@@ -1,7 +1,7 @@
-"""Sizes that leave few residues, one class after the other.
+"""Splits sizes with few possible residues into residue classes.
 
-Models that cut pictures into windows take sizes that fit, and those that they pad to fit: `h % 64 == 0 or
-h % 64 == 63`. On a class, h == 64*k + 63, quotients of h by divisors of 64 are polynomials in k, and most
+Models that cut pictures into windows accept sizes that fit, and those that they pad to fit: `h % 64 == 0 or h
+% 64 == 63`. On a class, h == 64*k + 63, quotients of h by divisors of 64 are polynomials in k, and most
 conditions on them are decided.
 """
 from __future__ import annotations
@@ -21,8 +21,8 @@ CLASSES = 16
 
 
 def classes(known: Known, formulas: Sequence[Formula]) -> list[dict[str, Dim]]:
-    """What symbols are on each class, written by the same symbols: every assignment that satisfies all
-    formulas is one of them. None where there is one class alone.
+    """Returns, for each class, replacements of symbols by terms over the same symbols: every assignment that
+    satisfies all formulas belongs to one of them. Empty where there is only one class.
     """
     found: dict[str, list[Dim]] = {}
     for name in sorted(divided(formulas)):
@@ -35,14 +35,14 @@ def classes(known: Known, formulas: Sequence[Formula]) -> list[dict[str, Dim]]:
 
 
 def divided(formulas: Sequence[Formula]) -> frozenset[str]:
-    """The symbols in quotients and remainders of what relates several symbols."""
+    """Returns the symbols in quotients and remainders of comparisons between several symbols."""
     related = [c.term for f in formulas if len(names_of(f)) > 1 for c in comparisons(f)]
     divisions = [atom for atom in applications(*related) if atom.op in ("//", "%")]
     return frozenset().union(*(atom.symbols for atom in divisions))
 
 
 def _residues(known: Known, name: str) -> list[Dim]:
-    """A symbol s as m*s + r, for each residue r modulo m that it may leave."""
+    """Returns a symbol s as m*s + r, for each residue r modulo m that it may leave."""
     values = known.sets.get(name, EVERY)
     if name in known.equal or not values:
         return []

@@ -1,7 +1,8 @@
-"""Quotients by terms over one symbol: on each residue class they settle at one value, from some place on.
+"""Eventual constants: on each residue class, quotients by terms over one symbol are constant from some value
+on.
 
 `h//(h//7)` is 7 from 42 on. Of two polynomials x and m, x//m is v where 1 <= m and v*m <= x < (v + 1)*m, and
-where x grows no faster than m, those signs are what they are from some place on.
+where x grows no faster than m, the signs of these comparisons are constant from some value on.
 """
 from __future__ import annotations
 
@@ -18,13 +19,13 @@ from .quasi_polynomials import differences, period, sign_changes
 MAX_MODULUS = 1 << 7
 MAX_START = 1 << 12
 FAR = 1 << 40
-"""Moduli of residue classes, and places where quotients settle, beyond which it is not looked at here; and a
-place where all have settled that are.
+"""The limit for moduli of residue classes, and for the value from which quotients are constant. All quotients
+that qualify are constant from here on.
 """
 
 
 class Settled(Struct, frozen=True):
-    """What a term is from `start` on: at n*modulus + r it is `terms[r]`, over n."""
+    """The eventual form of a term: from `start` on, its value at n*modulus + r is `terms[r]`, over n."""
 
     start: int
     modulus: int
@@ -33,13 +34,13 @@ class Settled(Struct, frozen=True):
 
 @lru_cache(maxsize=1 << 14)
 def is_partial(*dims: Dim) -> bool:
-    """Is anything in the dims divided by a term, which may be 0?"""
+    """Returns whether the dims divide by a term, which may be 0."""
     return any(map(_is_by_term, applications(*dims)))
 
 
 def settled(term: Dim, name: str, values: IntegerSet) -> Settled:
-    """A partial term on the residue classes that the values, which are bounded below alone, leave in the end:
-    there it has fewer quotients by terms. Raises TooLarge where they do not settle, or too late.
+    """Returns the eventual form of a partial term on the residue classes of the values, which are only
+    bounded below: there it has fewer quotients by terms. Raises TooLarge where it has none, or too late.
     """
     inner = [atom for atom in _partial(term) if not is_partial(*atom.args)]
     modulus = lcm(values.period, *(period(arg) for atom in inner for arg in atom.args))
@@ -59,7 +60,9 @@ def settled(term: Dim, name: str, values: IntegerSet) -> Settled:
 
 
 def _with_limits(term: Dim, name: str) -> tuple[Dim, int]:
-    """The term with limits for quotients of polynomials, and the place since which those hold."""
+    """Returns the term with quotients of polynomials replaced by their limits, and the value from which those
+    hold.
+    """
     places = [0]
 
     def change(atom: Apply) -> Dim:
@@ -74,7 +77,7 @@ def _with_limits(term: Dim, name: str) -> tuple[Dim, int]:
 
 
 def _limit(whole: Dim, divisor: Dim, name: str) -> tuple[int, int]:
-    """The value of whole//divisor, of polynomials, in the end, and the place since which that is it."""
+    """Returns the eventual value of whole//divisor, of polynomials, and the value from which it holds."""
     far = {name: FAR}
     if evaluate(divisor, far) < 1:
         raise TooLarge
@@ -87,7 +90,7 @@ def _limit(whole: Dim, divisor: Dim, name: str) -> tuple[int, int]:
 
 
 def _partial(term: Dim) -> Iterator[Apply]:
-    """The quotients and remainders by terms."""
+    """Yields the quotients and remainders by terms."""
     return filter(_is_by_term, applications(term))
 
 

@@ -1,1 +1,1 @@
-"""What the code of a running function says: variables, handlers, conditions, origins."""
+"""Facts read from the code of a running function: variables, handlers, conditions, origins."""

@@ -1,4 +1,4 @@
-"""What is read off the code of a function, kept for as long as the code lives."""
+"""Results of reading the code of a function, cached as long as the code lives."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Read = TypeVar("Read")
 
 
 def per_code(read: Callable[After[CodeType, Where], Read]) -> Callable[After[CodeType, Where], Read]:
-    """Reads each code once, or each place in it where places are asked for.
+    """Caches the function for each code, or for each code and offset.
 
-    By identity: a look-up by value hashes whatever the code names, which in a graph of torch.fx is all nodes,
-    at each node.
+    The cache compares codes by identity: a look-up by value would hash everything that the code names, which
+    in a graph of torch.fx is all nodes, at each node.
     """
     known: dict[int, dict[object, Read]] = {}
 
@@ -37,10 +37,10 @@ def per_code(read: Callable[After[CodeType, Where], Read]) -> Callable[After[Cod
 
 @per_code
 def instructions(code: CodeType) -> dict[int, dis.Instruction]:
-    """The instructions of the code by their offsets in bytes."""
+    """Returns the instructions of the code by their offsets in bytes."""
     return {i.offset: i for i in dis.get_instructions(code)}
 
 
 def instruction(frame: FrameType) -> dis.Instruction:
-    """The instruction that the frame is executing."""
+    """Returns the instruction that the frame is executing."""
     return instructions(frame.f_code)[frame.f_lasti]

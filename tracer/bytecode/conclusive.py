@@ -1,7 +1,7 @@
-"""Is the comparison that the program is making the whole argument of a `torch._check`?
+"""Recognises a comparison that is the whole argument of a `torch._check`.
 
-Then nothing but that call gets the answer, and the call raises unless it is true: the comparison is a
-requirement and no branch. Python's bytecode says where an answer goes.
+Only that call gets the outcome, and the call raises unless it is true: the comparison is a requirement and no
+branch. Python's bytecode shows where a value goes.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from .codes import per_code
 
 
 def is_checked(frame: FrameType) -> bool:
-    """Does the comparison at which the frame stands go to `torch._check`, and nowhere else?
+    """Returns whether the comparison that the frame is making goes to `torch._check`, and nowhere else.
 
-    A message to raise with is an argument more: what it says may depend on the failure, so that is a branch.
+    With a message as a further argument it is a branch, since the message may depend on the failure.
     """
     path = _called_with(frame.f_code, frame.f_lasti)
     if not path:
@@ -31,8 +31,8 @@ def is_checked(frame: FrameType) -> bool:
 
 @per_code
 def _called_with(code: CodeType, offset: int) -> tuple[str, ...]:
-    """The dotted name of what is called with the result of the comparison at the offset as its only argument;
-    nothing where there is no such call.
+    """Returns the dotted name of the function that is called with the result of the comparison at the offset
+    as its only argument; empty where there is no such call.
     """
     before = [*itertools.takewhile(lambda i: i.offset <= offset, _instructions(code))]
     after = [i for i in _instructions(code)[len(before) :] if i.opname != "CACHE"][:2]

@@ -1,4 +1,5 @@
-"""Which way the conditions of a Python program go while it runs: of `if`, `assert`, `while`, `and`, `or`.
+"""Records the outcomes of the conditions of a Python program while it runs: of `if`, `assert`, `while`,
+`and`, `or`.
 
 The bytecode of the user's own functions is watched, instruction by instruction; torch's and ours is not.
 """
@@ -25,26 +26,30 @@ from .origins import is_inner, origin_at
 
 @lru_cache(maxsize=1024)
 def _is_users(file: str) -> bool:
-    """Is it no file of torch's, of ours, or of the standard library's?"""
+    """Returns whether the file belongs to the user, and not to torch, to this package or to the standard
+    library.
+    """
     standard = file.startswith(os.path.dirname(os.__file__) + os.sep) and "site-packages" not in file
     return not standard and not is_inner(file)
 
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """A conditional jump: the offsets after it, by the truth of its condition, and the condition's place."""
+    """A conditional jump: the offsets after it, by the truth of its condition, and the condition's source
+    position.
+    """
 
     when: dict[int, bool]
     text: str
     line: int
     value: int
-    """The offset of the instruction that made what is tested."""
+    """The offset of the instruction that computed the tested value."""
 
 
 @dataclass(slots=True)
 class Watched:
-    """What was seen: by the place of each condition, the truths that it had, in order, and how far the run
-    was each time.
+    """The outcomes seen: for each condition, by its source position, the truths in order, and the progress of
+    the run at each.
     """
 
     progress: Callable[[], Any] = lambda: None
@@ -56,10 +61,11 @@ class Watched:
 def watching(
     begins: CodeType | None = None, progress: Callable[[Any], Any] = lambda run: None
 ) -> Iterator[list[tuple[Any, Watched]]]:
-    """Watches the conditions of what is called inside.
+    """Watches the conditions of functions that are called inside the block.
 
-    With `begins`, what is seen is kept for each call of that method, beside what it returned; `progress` is
-    asked of the method's object, how far it is. Without, all is kept in one.
+    With `begins`, the outcomes are kept separately for each call of that method, with the result of the call;
+    `progress` computes the progress from the method's object. Without `begins`, all outcomes are kept
+    together.
     """
     seen: list[tuple[Any, Watched]] = [] if begins is not None else [(None, Watched())]
     before = sys.gettrace()
@@ -76,7 +82,7 @@ def _tracer(
     callbacks = {getattr(function, "__code__", None) for function in gc.callbacks}
 
     def whole(frame: FrameType, event: str, arg: Any) -> Any:
-        """The run that is kept apart: what it returns stands beside what was seen in it."""
+        """Traces a run that is kept separately: stores its result with the outcomes seen in it."""
         if event == "return":
             seen[-1] = arg, seen[-1][1]
         return whole
@@ -99,7 +105,9 @@ def _tracer(
 
 
 def _called_by_the_program(frame: FrameType | None) -> bool:
-    """Is it neither a part of the solver's work (z3 is written in Python, too) nor of an import?"""
+    """Returns whether the frame belongs neither to the solver (z3 is written in Python, too) nor to an
+    import.
+    """
     while (frame := frame.f_back if frame else None) is not None:
         if frame.f_code.co_filename.startswith((*NEVER_REFUSING, "<frozen importlib")):
             return False
@@ -128,7 +136,7 @@ def _watcher(watched: Watched, code: CodeType) -> Callable[..., Any]:
 
 @per_code
 def _jumps(code: CodeType) -> dict[int, Jump]:
-    """The conditional jumps of a function, by their offsets."""
+    """Returns the conditional jumps of a function, by their offsets."""
     found: dict[int, Jump] = {}
     instructions = [*dis.get_instructions(code)]
     for value, instruction, following in zip(instructions, instructions[1:], instructions[2:], strict=False):
@@ -144,7 +152,7 @@ def _jumps(code: CodeType) -> dict[int, Jump]:
 
 
 def _text(file: str, place: Any) -> str:
-    """The source of a condition, in one line."""
+    """Returns the source of a condition, as one line."""
     if place is None or None in tuple(place):
         return ""
     lines = [linecache.getline(file, n) for n in range(place.lineno, place.end_lineno + 1)]

@@ -1,7 +1,7 @@
-"""Would the program catch an exception raised by the call that it is making now?
+"""Decides whether the program would catch an exception raised by its current call.
 
-A refusal that a `try` catches is no refusal of the program: it is a branch. Python keeps, for each stretch of
-bytecode, the handler that is in force there; the frames of the running program say where it stands.
+A refusal that a `try` catches does not refuse the program: it is a branch. For each stretch of bytecode,
+Python stores the handler that is in force there; the frames of the running program give its position.
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ JUMPS: Final = frozenset({*dis.hasjrel, *dis.hasjabs})
 
 
 class _Handler(NamedTuple):
-    """Where an exception is caught, or passed on: where that begins in the bytecode, as an offset."""
+    """A handler, which catches or passes on an exception, by the offset where it begins in the bytecode."""
 
     target: int
     names: tuple[str, ...] | None
-    """What the clauses of an `except` catch; None where that cannot be read off the code."""
+    """The names in the clauses of an `except`; None where they cannot be read from the code."""
     manager: tuple[str, ...] | None = None
-    """Of a `with`, the dotted name of what makes the context manager; () where it has none."""
+    """For a `with`, the dotted name of the function that makes the context manager; () where it has no name.
+    """
 
 
 @per_code
 def _handlers_at(code: CodeType, offset: int) -> tuple[_Handler, ...]:
-    """The handlers that an exception raised at this place comes to, innermost first.
+    """Returns the handlers that an exception raised at this offset reaches, innermost first.
 
-    Python's table has one entry for each place. What is not caught there is raised again from within the
-    handler, so the next entry is the one for the handler itself.
+    Python's table has one entry for each offset. An exception that is not caught there is raised again within
+    the handler, so the next entry is the one for the handler itself.
     """
     found: list[_Handler] = []
     seen: set[int] = set()
@@ -56,7 +57,8 @@ def _handlers_at(code: CodeType, offset: int) -> tuple[_Handler, ...]:
 
 @per_code
 def _entries(code: CodeType) -> tuple[tuple[int, int, int], ...]:
-    """Stretches of the bytecode, from an offset up to another, each with the offset of its handler."""
+    """Returns stretches of the bytecode, from an offset up to another, each with the offset of its handler.
+    """
     if not code.co_exceptiontable:
         return ()
     entries = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
@@ -65,7 +67,8 @@ def _entries(code: CodeType) -> tuple[tuple[int, int, int], ...]:
 
 @per_code
 def _handler(code: CodeType, target: int) -> _Handler | None:
-    """The handler that begins here; None where it raises again whatever it gets, as a `finally` does."""
+    """Returns the handler that begins here; None where it raises every exception again, as a `finally` does.
+    """
     handler = [
         instruction
         for instruction in dis.get_instructions(code)
@@ -80,11 +83,11 @@ def _handler(code: CodeType, target: int) -> _Handler | None:
 
 
 def _caught(handler: list[dis.Instruction]) -> tuple[str, ...] | None:
-    """The names in the `except` clauses of a handler; () for a `finally`, None for a bare `except` and for
-    what cannot be read off the code.
+    """Returns the names in the `except` clauses of a handler; () for a `finally`, None for a bare `except`
+    and where they cannot be read from the code.
 
-    Where a clause does not match, Python jumps to the next one, over the clause's body and over what forgets
-    the name that it gives to the exception.
+    Where a clause does not match, Python jumps to the next one, over the clause's body and over the code that
+    deletes the name of the exception.
     """
     names: list[str] = []
     following = 0
@@ -108,7 +111,9 @@ def _caught(handler: list[dis.Instruction]) -> tuple[str, ...] | None:
 
 
 def _manager(code: CodeType, target: int) -> tuple[str, ...]:
-    """What is called in a `with` to make the context manager, or the manager itself: `torch`, `no_grad`."""
+    """Returns the dotted name of the function called in a `with` to make the context manager, or of the
+    manager itself: `torch`, `no_grad`.
+    """
     start = min(start for start, _, handler in _entries(code) if handler == target)
     before = [instruction for instruction in dis.get_instructions(code) if instruction.offset < start]
     if len(before) < 2 or before[-1].opname != "BEFORE_WITH" or before[-2].positions is None:
@@ -132,9 +137,10 @@ def _manager(code: CodeType, target: int) -> tuple[str, ...]:
 
 
 def is_guarded(outermost: CodeType, *errors: type[BaseException]) -> bool:
-    """Whether a frame of the user's, on the way up to the one that runs `outermost`, may catch one of these
-    exceptions. A handler that in truth catches none only makes a branch of a refusal, which then ends the
-    program.
+    """Returns whether a frame of the user's, on the way up to the one that runs `outermost`, may catch one of
+    these exceptions.
+
+    If the handler does not in fact catch it, the refusal only becomes a branch, which then ends the program.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code is not outermost:
@@ -151,8 +157,8 @@ def is_guarded(outermost: CodeType, *errors: type[BaseException]) -> bool:
 
 
 def is_looked_at(frame: FrameType | None, outermost: CodeType) -> bool:
-    """May a frame of the user's, from this one up to `outermost`, catch an exception that is raised here, and
-    go on by what the exception says?
+    """Returns whether a frame of the user's, from this one up to `outermost`, may catch an exception raised
+    here and act on its contents.
     """
     while frame is not None and frame.f_code is not outermost:
         if not is_inner(frame.f_code.co_filename) and _goes_by_it(frame):
@@ -162,7 +168,9 @@ def is_looked_at(frame: FrameType | None, outermost: CodeType) -> bool:
 
 
 def _goes_by_it(frame: FrameType) -> bool:
-    """May a handler in force at this place look at an exception, and do anything but raise another?"""
+    """Returns whether a handler in force at this point may examine an exception, and do more than raise
+    another.
+    """
     for handler in _handlers_at(frame.f_code, frame.f_lasti):
         if handler.manager is not None:
             if handler.manager[-1:] != ("suppress",) and _catches(frame, handler, ()):
@@ -174,7 +182,9 @@ def _goes_by_it(frame: FrameType) -> bool:
 
 @per_code
 def _names_it(code: CodeType, target: int) -> bool:
-    """Does the handler that begins here, or what follows, name the exception? There are other ways to it."""
+    """Returns whether the handler that begins here, or the code after it, can access the exception, by a name
+    or by other means.
+    """
     if not _OTHER_WAYS.isdisjoint(code.co_names):
         return True
     handler = [instruction for instruction in dis.get_instructions(code) if instruction.offset >= target]
@@ -190,12 +200,13 @@ _OTHER_WAYS: Final = frozenset(
     "exc_info exception last_exc last_value format_exc format_exception format_exception_only "
     "TracebackException __context__ __cause__ sys traceback".split()
 )
-"""Names by which a handler gets at an exception that it does not name."""
+"""Names by which a handler can access an exception that it does not name."""
 
 
 @per_code
 def only_raises(code: CodeType, offset: int) -> bool:
-    """Does every way on from here end in an exception, with nothing kept but in local variables?"""
+    """Returns whether every path from here ends in an exception, with no value stored but in local variables.
+    """
     instructions = [*dis.get_instructions(code)]
     place = {instruction.offset: at for at, instruction in enumerate(instructions)}
     waiting, seen = [place[offset]], set[int]()
@@ -221,7 +232,7 @@ def only_raises(code: CodeType, offset: int) -> bool:
 
 
 def _catches(frame: FrameType, handler: _Handler, errors: tuple[type[BaseException], ...]) -> bool:
-    """May the handler catch one of these exceptions?"""
+    """Returns whether the handler may catch one of these exceptions."""
     known = _Names(frame.f_globals, frame.f_builtins, frame)
     if handler.manager is not None:
         return _swallows(known.value(handler.manager))
@@ -238,14 +249,14 @@ def _catches(frame: FrameType, handler: _Handler, errors: tuple[type[BaseExcepti
 
 
 class _Names(NamedTuple):
-    """What the names in some code stand for."""
+    """The namespaces of some code, to look up the values of its names."""
 
     globals: Mapping[str, Any]
     builtins: Mapping[str, Any]
     frame: FrameType | None = None
 
     def value(self, path: tuple[str, ...]) -> Any:
-        """What a dotted name stands for, without running any code of the program's; None if unknown."""
+        """Returns the value of a dotted name, without running code of the program's; None if unknown."""
         if not path:
             return None
         first, *rest = path
@@ -258,7 +269,9 @@ class _Names(NamedTuple):
 
 
 def _swallows(manager: Any) -> bool:
-    """May a context manager, or one that this makes, catch an exception? Of what is not known, yes."""
+    """Returns whether a context manager, or one that this function makes, may suppress an exception; True if
+    that is not known.
+    """
     if isinstance(manager, contextlib._GeneratorContextManager):
         return _swallows_at_yield(manager.func)
     if isinstance(manager, FunctionType):
@@ -280,7 +293,8 @@ def _swallows(manager: Any) -> bool:
 
 
 def _swallows_at_yield(generator: Any) -> bool:
-    """May the function of a `contextmanager` catch what is raised in the body of the `with`?"""
+    """Returns whether the function of a `contextmanager` may catch an exception from the body of the `with`.
+    """
     code = getattr(inspect.unwrap(generator), "__code__", None)
     if code is None:
         return True
@@ -289,8 +303,8 @@ def _swallows_at_yield(generator: Any) -> bool:
 
 
 def _returns_what_swallows(code: CodeType, known: _Names) -> bool:
-    """May what a function returns be a context manager that catches exceptions? It is made of what the
-    function names.
+    """Returns whether a function may return a context manager that catches exceptions, as far as the names in
+    its code show.
     """
     values = {name: known.value((name,)) or sys.modules.get(name) for name in code.co_names}
     modules = [value for value in values.values() if isinstance(value, ModuleType)]
@@ -306,7 +320,7 @@ def _returns_what_swallows(code: CodeType, known: _Names) -> bool:
 
 @per_code
 def _exits_with_nothing(code: CodeType) -> bool:
-    """Does an `__exit__` return None or False, whichever way it goes?"""
+    """Returns whether an `__exit__` returns None or False on every path."""
     instructions = [*dis.get_instructions(code)]
     for before, instruction in itertools.pairwise(instructions):
         if instruction.opname == "RETURN_CONST" and instruction.argval:

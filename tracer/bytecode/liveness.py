@@ -1,7 +1,8 @@
-"""Which variables of a running function may still be read: the classic backward analysis over its bytecode.
+"""Finds the variables of a running function that may still be read, by the classic backward analysis over its
+bytecode.
 
-A variable is live before an instruction if on some way from there it is read before it is written. What
-another holds cannot make a difference any more.
+A variable is live before an instruction if on some path from there it is read before it is written. The value
+of any other variable no longer matters.
 """
 
 from __future__ import annotations
@@ -20,23 +21,24 @@ _ENDS: Final = frozenset(
     INTERPRETER_EXIT
     """.split()
 )
-"""Instructions that the next one does not follow."""
+"""Instructions after which the next one does not run."""
 _JUMPS: Final = frozenset((*dis.hasjrel, *dis.hasjabs))
 _WRITES: Final = frozenset(("STORE_FAST", "STORE_FAST_STORE_FAST"))
 _INSPECT: Final = frozenset("locals vars dir eval exec _getframe currentframe".split())
-"""Functions that may read any variable of who calls them."""
+"""Functions that may read any variable of their caller."""
 
 
 def live(frame: FrameType) -> frozenset[str]:
-    """The variables that may be read from here on, by the instruction itself to begin with."""
+    """Returns the variables that may be read from the current instruction on, that instruction included."""
     return _live_before(frame.f_code).get(frame.f_lasti, frozenset(frame.f_locals))
 
 
 @per_code
 def _live_before(code: CodeType) -> Mapping[int, frozenset[str]]:
-    """By offset. Empty where nothing is known, as where variables are read by other means.
+    """Returns the live variables by offset; empty where nothing is known, as where variables are read by
+    other means.
 
-    What functions share that are defined in it is live everywhere.
+    Variables shared with inner functions are live everywhere.
     """
     if _INSPECT & {*code.co_names}:
         return {}
@@ -58,7 +60,10 @@ def _live_before(code: CodeType) -> Mapping[int, frozenset[str]]:
 
 
 def _accesses(step: dis.Instruction) -> tuple[frozenset[str], frozenset[str]]:
-    """What an instruction reads, and what it writes for certain. One that does both is taken to read both."""
+    """Returns the variables that an instruction reads, and those that it certainly writes.
+
+    An instruction that does both counts as a reader of both.
+    """
     if "FAST" not in step.opname:
         return frozenset(), frozenset()
     names = frozenset(step.argval if isinstance(step.argval, tuple) else (step.argval,))
@@ -66,7 +71,7 @@ def _accesses(step: dis.Instruction) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _following(code: CodeType) -> Mapping[int, frozenset[int]]:
-    """By offset, where the program may be after the instruction."""
+    """Returns, by offset, the offsets that may run after the instruction."""
     steps = instructions(code)
     caught: Any = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
     found = {}

@@ -1,4 +1,4 @@
-"""Where a call comes from: the user's own line, and the path of the module that ran it."""
+"""The origin of a call: the user's own line, and the path of the module that ran it."""
 
 from __future__ import annotations
 
@@ -40,23 +40,24 @@ _INNER += _OUR_FOLDERS
 
 @functools.cache
 def is_inner(filename: str) -> bool:
-    """Does the file belong to torch, to the standard library's plumbing or to this package, and not to the
-    user?
+    """Returns whether the file belongs to torch, to internals of the standard library or to this package, and
+    not to the user.
     """
     return filename.startswith(_INNER)
 
 
 @functools.cache
 def is_of_package(filename: str) -> bool:
-    """Does the file belong to this package?"""
+    """Returns whether the file belongs to this package."""
     return filename.startswith(_OUR_FOLDERS)
 
 
 @per_code
 def origin_at(code: CodeType, instruction: int, module: str) -> Origin:
-    """The instruction, by its offset in bytes, tells the line, and which part of it is being evaluated.
+    """Returns the origin of an instruction, given by its offset in bytes: the line, and the part of it that
+    is being evaluated.
 
-    Code objects are equal where equal functions stand in two files: these are two origins.
+    Code objects are equal where two files contain equal functions: these have two origins.
     """
     file, place = code.co_filename, _place(code, instruction)
     line = code.co_firstlineno if place[0] is None else place[0]
@@ -71,12 +72,16 @@ def origin_at(code: CodeType, instruction: int, module: str) -> Origin:
 
 
 _Place: TypeAlias = tuple[int | None, int | None, int | None, int | None]
-"""Where an instruction comes from: the first and the last line, the first and the last column, in bytes."""
+"""The source position of an instruction: the first and the last line, the first and the last column, in
+bytes.
+"""
 
 
 @per_code
 def _positions(code: CodeType) -> tuple[_Place, ...]:
-    """Of all instructions at once: a graph of torch.fx is one function, however many calls it has."""
+    """Returns the positions of all instructions at once: a graph of torch.fx is one function, however many
+    calls it has.
+    """
     return tuple(code.co_positions())
 
 
@@ -86,7 +91,9 @@ def _place(code: CodeType, instruction: int) -> _Place:
 
 
 def _columns(place: _Place, text: str) -> tuple[int, int]:
-    """The columns of the line that an instruction was compiled from; to its end where it goes on below."""
+    """Returns the columns of the line that an instruction was compiled from; up to the line's end where it
+    continues on the next one.
+    """
     first, last, start, stop = place
     if first is None or last is None or start is None or stop is None:
         return 0, 0
@@ -107,12 +114,12 @@ class ModuleNames:
         graphs = [(name, module) for name, module in modules if isinstance(module, torch.fx.GraphModule)]
         codes = [getattr(graph.forward, "__code__", None) for _, graph in graphs]
         self._of_code = {id(code): (code, name) for code, (name, _) in zip(codes, graphs, strict=True)}
-        """The paths of graphs, by the identity of their code, which each has of its own."""
+        """The paths of graphs, by the identity of their code; each graph has its own code."""
         if len(self._of_code) < len(graphs):
             self._of_code.clear()
 
     def of_frame(self, frame: FrameType) -> str | None:
-        """The path of the module whose method the frame runs."""
+        """Returns the path of the module whose method the frame runs, or None."""
         if (graph := self._of_code.get(id(frame.f_code))) is not None:
             return graph[1]  # its locals are all values of the graph
         if not frame.f_code.co_argcount or frame.f_code.co_varnames[0] != "self":
@@ -121,7 +128,7 @@ class ModuleNames:
 
 
 def caller() -> FrameType | None:
-    """The frame, outside of this package, that makes the call that is being made now."""
+    """Returns the innermost frame outside of this package."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_of_package(frame.f_code.co_filename):
         frame = frame.f_back
@@ -129,7 +136,7 @@ def caller() -> FrameType | None:
 
 
 def here(names: ModuleNames) -> Origin:
-    """The origin of the call that is being made now."""
+    """Returns the origin of the current call."""
     frame = caller()
     module: str | None = None
     while frame is not None:
@@ -148,7 +155,9 @@ def here(names: ModuleNames) -> Origin:
 
 
 def of_error(error: BaseException, names: ModuleNames) -> Origin:
-    """The user's line that an exception came through last; torch's own frames below it are not the user's."""
+    """Returns the last of the user's lines that an exception passed through; frames of torch below it are not
+    the user's.
+    """
     found = Origin()
     step = error.__traceback__
     while step is not None:
@@ -160,21 +169,22 @@ def of_error(error: BaseException, names: ModuleNames) -> Origin:
 
 
 REFUSALS = (RuntimeError, ValueError, AssertionError, IndexError, ZeroDivisionError, OverflowError)
-"""What an eager run raises for the sake of sizes; anything else is a defect of the program."""
+"""Exceptions that an eager run raises because of sizes; any other one is a defect of the program."""
 
 
 _MISCALL: Final = re.compile(r"[\w>]\(\) (missing \d+ required|takes (from )?\d+ )")
 
 
 def is_miscall(error: BaseException) -> bool:
-    """Has the program called a function with too many arguments, or too few? `f(*x.unbind(0))` may: how many
-    there are is a size.
+    """Returns whether the program called a function with too many arguments, or too few.
+
+    `f(*x.unbind(0))` may, since a size gives their number.
     """
     return type(error) is TypeError and _MISCALL.search(str(error)) is not None and not is_ours(error)
 
 
 def _tracebacks(error: Exception) -> Iterator[TracebackType]:
-    """From the outermost frame that the error went through to the one that raised it."""
+    """Yields the traceback entries from the outermost frame to the one that raised the error."""
     trace = error.__traceback__
     while trace is not None:
         yield trace
@@ -188,9 +198,11 @@ _TEXTS_OF_PYTHON: Final = re.compile(
 
 
 def is_by_sizes(error: Exception) -> bool:
-    """Does a program that got here by its sizes raise this in an eager run, too, though it is of a kind that
-    refusals do not have? So it is where its own code says `raise`, where torch's tensors lack the attribute,
-    too, and where Python values stand where tensors should.
+    """Returns whether a program on this path raises the error in an eager run, too, though its type is not
+    among `REFUSALS`.
+
+    So it is where the program's own code says `raise`, where torch's tensors lack the attribute, too, and
+    where Python values are in place of tensors.
     """
     if isinstance(error, TypeError) and _TEXTS_OF_PYTHON.match(str(error)):
         return True
@@ -203,10 +215,11 @@ def is_by_sizes(error: Exception) -> bool:
 
 
 def is_defect(error: BaseException) -> bool:
-    """Was the exception no refusal of the program, though of a kind that refusals have?
+    """Returns whether the exception, whose type is that of a refusal, is not caused by the program's sizes.
 
-    Rules refuse in their own way: whatever else comes out of rules, dims or solver is a defect of theirs. A
-    recursion too deep says nothing of sizes, and neither does torch where a symbolic size has reached it.
+    Rules refuse by an exception of their own, so any other exception from rules, dims or solver is a defect
+    of theirs. A recursion that is too deep implies nothing about sizes, nor does an error of torch's that a
+    symbolic size caused.
     """
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
     if isinstance(error, RecursionError) or "SymInt" in str(error):
@@ -215,6 +228,6 @@ def is_defect(error: BaseException) -> bool:
 
 
 def is_ours(error: BaseException) -> bool:
-    """Was the exception raised by this package itself?"""
+    """Returns whether this package itself raised the exception."""
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
     return frame.f_code.co_filename.startswith(_OUR_FOLDERS)

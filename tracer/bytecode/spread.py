@@ -1,9 +1,10 @@
-"""A shape of unknown length that is written out in a call: `x.view(*y.shape[:-1], 2, -1)`.
+"""Star arguments: a shape of unknown length that is unpacked in a call, `x.view(*y.shape[:-1], 2, -1)`.
 
-Python wants to know how many sizes there are, and does not need to: what lies between the sizes that are
-known stands there as one, which the call passes to its rule as it stands in a shape. So it has to go into a
-call of an operator that takes sizes, at once, and nowhere else. The bytecode says at which call the sizes
-arrive. Should something else come of them, the recording starts again, and they are spelt out there.
+Python asks for the number of sizes, but does not depend on it here: the sizes between the known ones are
+passed as a single one, which the call passes on to its rule like a row in a shape. So the sizes have to go
+directly into a call of an operator that takes sizes, and nowhere else. The bytecode shows which call they go
+into. If they are used in any other way, the recording starts again, with the sizes written one by one at that
+point.
 """
 
 from __future__ import annotations
@@ -21,20 +22,21 @@ TAKE_SIZES: Final = frozenset(
     "view reshape expand broadcast_to zeros ones empty full rand randn new_zeros new_ones new_empty "
     "new_full".split()
 )
-"""Operators that take sizes one by one or in a tuple, and take a row among them."""
+"""Operators that take sizes one by one or in a tuple, and accept a row among them."""
 
 _POPS: Final = {
     "LOAD_ATTR": 1, "LOAD_METHOD": 1, "BINARY_OP": 2, "BINARY_SUBSCR": 2, "UNARY_NEGATIVE": 1,
     "LIST_APPEND": 1, "LIST_EXTEND": 1, "LIST_TO_TUPLE": 1, "DICT_MERGE": 1, "COMPARE_OP": 2,
 }  # fmt: skip
 _POPS_OWN: Final = {"BUILD_SLICE": 0, "BUILD_TUPLE": 0, "BUILD_LIST": 0, "BUILD_CONST_KEY_MAP": 1, "CALL": 2}
-"""Instructions that take as many values as they say, and so many besides."""
+"""Instructions that pop as many values as their argument, and this many besides."""
 _IDLE: Final = frozenset({"PUSH_NULL", "KW_NAMES", "NOP", "EXTENDED_ARG", "CACHE"})
 
 
 class SpeltOut(BaseException):
-    """The recording has to start again, with the sizes at this place spelt out. No Exception: programs catch
-    those.
+    """Raised to restart the recording, with the sizes at this site written one by one.
+
+    It is no Exception, since programs catch those.
     """
 
     def __init__(self, site: tuple[CodeType, int]) -> None:
@@ -44,18 +46,21 @@ class SpeltOut(BaseException):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spread:
-    """Sizes on their way into a call."""
+    """Sizes on their way into a call as star arguments."""
 
     frame: FrameType
     site: tuple[CodeType, int]
-    """Where they were written out."""
+    """The code and the offset where they are unpacked."""
     call: int
     """The offset of the call that they go into."""
     row: Any
-    """The size that stands for those in between."""
+    """The size that represents those in between."""
 
     def after(self, spelling: str, args: Any, kwargs: Any, caller: FrameType | None) -> Spread | None:
-        """What is on its way after a call of an operator. Raises SpeltOut where it is not the one."""
+        """Returns the star arguments that are still on their way after a call of an operator, or None.
+
+        Raises SpeltOut if the call is not the expected one.
+        """
         if caller is None or caller is not self.frame:
             raise SpeltOut(self.site)
         if caller.f_lasti < self.call and not _is_among(self.row, (args, kwargs)):
@@ -73,13 +78,15 @@ def _is_among(size: Any, values: Any) -> bool:
 
 
 def is_written_out(frame: FrameType) -> bool:
-    """Are the elements of a sequence being put into the arguments of a call, or into a list?"""
+    """Returns whether the elements of a sequence are being unpacked into the arguments of a call, or into a
+    list.
+    """
     return _opname(frame.f_code, frame.f_lasti) in ("LIST_EXTEND", "CALL_FUNCTION_EX")
 
 
 def destination(frame: FrameType) -> tuple[int, bool] | None:
-    """The offset of the call that takes the elements that are being written out, and whether it is given no
-    others. None where that is not clear, or no operator takes sizes in this code.
+    """Returns the offset of the call that takes the unpacked elements, and whether it gets no other
+    arguments. None where that is not clear, or where no operator takes sizes in this code.
     """
     code = frame.f_code
     return _destination(code, frame.f_lasti) if not TAKE_SIZES.isdisjoint(code.co_names) else None
@@ -92,7 +99,9 @@ def _opname(code: CodeType, offset: int) -> str:
 
 @per_code
 def _destination(code: CodeType, offset: int) -> tuple[int, bool] | None:
-    """Follows what is on the stack: so many values lie above the list, or the tuple, with the elements."""
+    """Returns the destination, found by following the stack: counts the values above the list, or the tuple,
+    that holds the elements.
+    """
     instructions = _from(code, offset)
     first = next(instructions)
     if first.opname == "CALL_FUNCTION_EX":
@@ -124,7 +133,7 @@ def _destination(code: CodeType, offset: int) -> tuple[int, bool] | None:
 
 
 def _is_begun_with(code: CodeType, offset: int) -> bool | None:
-    """Does nothing stand in a list before the elements that are written out? None where that is not clear."""
+    """Returns whether the unpacked elements are the first of their list; None where that is not clear."""
     before = [i for i in dis.get_instructions(code) if i.offset < offset]
     for i in reversed(before):
         if i.opname == "BUILD_LIST":
@@ -139,7 +148,7 @@ def _from(code: CodeType, offset: int) -> Iterator[dis.Instruction]:
 
 
 def _pops(i: dis.Instruction) -> int | None:
-    """How many values an instruction takes from the stack; None where it may jump, or is not known."""
+    """Returns how many values an instruction pops from the stack; None where it may jump, or is not known."""
     if i.opname in _IDLE or (i.opname.startswith("LOAD_") and i.opname not in _POPS):
         return 0
     if i.opname in _POPS:

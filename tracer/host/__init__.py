@@ -1,1 +1,1 @@
-"""What is known of the insides of torch and CPython, and how they are replaced for a while."""
+"""Knowledge about the internals of torch and CPython, and the means to replace them for a while."""

@@ -1,7 +1,7 @@
-"""One program at a time: while one is recorded, replayed or traced, names of torch and Python go elsewhere.
+"""One program at a time: while one is recorded, replayed or traced, names of torch and Python are rebound.
 
-They do so for all threads. Those that check something wait for one another; a thread that runs a model of its
-own meanwhile runs it with the changed names, which leave real tensors and numbers alone.
+They are rebound for all threads. Threads that check something wait for one another; a thread that runs a
+model of its own meanwhile uses the rebound names, which treat real tensors and numbers as usual.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 TURN: Final = threading.RLock()
-"""Held by the thread whose turn it is, which may begin another run within one."""
+"""A lock held by the thread whose turn it is, which may begin another run within one."""
 
 
 def alone(function: Callable[P, T]) -> Callable[P, T]:
-    """The function, once no other thread is inside one of these."""
+    """Returns the function, made to wait until no other thread is inside one of these."""
 
     @functools.wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -1,4 +1,4 @@
-"""A limit to how long a program runs."""
+"""A time limit for a program."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ from torch.overrides import TorchFunctionMode
 
 
 class BrokenOff(BaseException):
-    """The program has run for too long. Not an Exception: its own `except Exception` must not swallow it."""
+    """Raised where the program has run for too long.
+
+    It is no Exception, so that the program's own `except Exception` does not swallow it.
+    """
 
     def __init__(self, reason: str, late: bool) -> None:
         super().__init__(reason)
         self.reason = reason
         self.late = late
-        """The clock says so, which another time may say otherwise."""
+        """Whether the clock caused it, so that another run may differ."""
 
 
 class until(TorchFunctionMode):
-    """While this lasts no function of torch's is called after so many calls, or seconds: BrokenOff is raised.
+    """Raises BrokenOff inside the block at the first call of a torch function after so many calls, or
+    seconds.
     """
 
     def __init__(self, calls: int, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Leaves a model as it was found: what a run assigns is put back, and told."""
+"""Leaves a model unchanged: attributes that a run assigns are restored and reported."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ Modules: TypeAlias = list[tuple[str, torch.nn.Module]]
 
 
 def submodules(target: Any) -> Modules:
-    """What `named_modules` gives: each module once, with its path, those that it holds behind it."""
+    """Returns the result of `named_modules`: each module once, with its path, before the modules that it
+    contains.
+    """
     found: dict[torch.nn.Module, str] = {}
     waiting: list[tuple[str, torch.nn.Module | None]]
     waiting = [("", target)] if isinstance(target, torch.nn.Module) else []
@@ -32,7 +34,7 @@ def submodules(target: Any) -> Modules:
 
 
 class ModelState:
-    """The attributes of a model's modules, containers in them by content, as they stand when this is made."""
+    """The attributes of a model's modules, containers by content, when this object is made."""
 
     def __init__(self, target: Any, modules: Modules | None = None) -> None:
         modules = submodules(target) if modules is None else modules
@@ -44,16 +46,18 @@ class ModelState:
         """The attributes of all modules one after another: a copy for each would be most of the work."""
         containers = [*compress(self._values, map(_CONTAINERS.__contains__, map(type, self._values)))]
         self._filled = [(container, container.copy()) for container in filter(None, containers)]
-        """Containers, and what was in them."""
+        """Containers, with their contents."""
         self._empty = [*filterfalse(None, containers)]
-        """Containers with nothing in them, as most have."""
+        """Empty containers, the most frequent ones."""
         held = [container for container, _ in self._filled]
         self._held = [*held, *(c.values() for c in held if isinstance(c, dict))]
         self._sizes, self._members = [*map(len, held)], [*chain.from_iterable(self._held)]
         """How much there is in each container, and what it is: keys, members, and the values of dicts."""
 
     def _is_same(self) -> bool:
-        """By identity, for tensors have no truth to compare; names are texts."""
+        """Returns whether nothing has changed, by identity, since tensors have no truth to compare; names are
+        texts.
+        """
         if [*map(len, self._attributes)] != self._lengths or any(self._empty):
             return False
         if [*map(len, self._held[: len(self._filled)])] != self._sizes:
@@ -66,7 +70,7 @@ class ModelState:
         return all(map(operator.is_, chain.from_iterable(self._held), self._members))
 
     def restore(self) -> list[str]:
-        """Puts every attribute back; returns the names of those that the run had changed."""
+        """Restores every attribute; returns the names of those that the run had changed."""
         if self._is_same():
             return []
         names, values = iter(self._names), iter(self._values)
@@ -86,7 +90,7 @@ def _name(path: str, key: str) -> str:
 
 
 def _put_back(now: dict[str, Any], attributes: dict[str, Any]) -> Iterator[str]:
-    """Makes the attributes what they were; yields the names of those that were not."""
+    """Restores the attributes; yields the names of those that had changed."""
     for key in now.keys() - attributes.keys():
         yield key
         del now[key]
@@ -97,7 +101,7 @@ def _put_back(now: dict[str, Any], attributes: dict[str, Any]) -> Iterator[str]:
 
 
 def _differs(now: Any, before: Any) -> bool:
-    """By identity of the members, in order: tensors have no truth to compare."""
+    """Returns whether the members differ, in order and by identity: tensors have no truth to compare."""
     if not before:
         return bool(now)
     if isinstance(now, set):
@@ -108,7 +112,7 @@ def _differs(now: Any, before: Any) -> bool:
 
 
 def _refill(container: Any, contents: Any) -> bool:
-    """Makes a container hold what it held; was that something else?"""
+    """Restores the contents of a container; returns whether they had changed."""
     if not _differs(container, contents):
         return False
     container.clear()

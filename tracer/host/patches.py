@@ -1,10 +1,10 @@
-"""Functions and values of torch, Python and the user's program that are replaced while something lasts.
+"""Temporary replacements of functions and values of torch, Python and the user's program.
 
 A `Patch` replaces a function for the thread that enters it: other threads call the plain one meanwhile.
 Patches of one function nest, each made of what the earlier ones have made, and may be left in any order. A
 `Setting` replaces a value, which all threads see; so it refuses a second thread while it lasts. Of several
-settings of one place the last one counts. When the last one is left, in whatever way, the place is as it was
-before the first.
+settings of one location the last one counts. When the last one is left, even by an exception, the location is
+restored.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from typing import Any, Final, TypeAlias
 
 Function: TypeAlias = Callable[..., Any]
 Key: TypeAlias = tuple[type, int, Any]
-"""A place: its kind, the identity of an owner, and a name."""
+"""A location: its kind, the identity of an owner, and a name."""
 
 
 class PatchRefused(RuntimeError):
-    """A value that another thread has replaced cannot be replaced by this one."""
+    """Raised where another thread has replaced a value that this one wants to replace."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Patch:
-    """A function, as an attribute of a class or module, that is another one for a while."""
+    """A temporary replacement of a function that is an attribute of a class or module."""
 
     owner: Any
     attribute: str
     make: Callable[[Function], Function]
-    """The other function, made of the plain one."""
+    """Returns the replacement, made from the plain function."""
     reason: str
 
     def in_force(self) -> AbstractContextManager[None]:
-        """Inside, the calls of this thread go to the other function."""
+        """Directs the calls of this thread to the replacement inside the block."""
         return together((self,))
 
     @property
@@ -50,7 +50,7 @@ class Patch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Setting:
-    """A value, as an attribute or as an item of a dict, that is another one for a while."""
+    """A temporary replacement of a value that is an attribute or an item of a dict."""
 
     owner: Any
     name: Any
@@ -59,7 +59,7 @@ class Setting:
     reason: str
 
     def in_force(self) -> AbstractContextManager[None]:
-        """Inside, the value is the other one. Raises PatchRefused where another thread has replaced it."""
+        """Replaces the value inside the block. Raises PatchRefused where another thread has replaced it."""
         return together((self,))
 
     @property
@@ -71,10 +71,10 @@ class Setting:
 
 
 class together(AbstractContextManager[None]):
-    """Inside, all of these are in force. Where one is refused none is.
+    """Applies all of these inside the block, or none if one is refused.
 
-    An interrupt may come at any moment: what is to be undone is noted before it is done, and undoing it goes
-    on after an interrupt, and may be done twice.
+    An interrupt may come at any moment: each change is noted before it is made, and undoing it continues
+    after an interrupt, and may be done twice.
     """
 
     def __init__(self, patches: Iterable[Patch | Setting]) -> None:
@@ -113,23 +113,23 @@ class together(AbstractContextManager[None]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Entered:
-    """A patch that is in force, and the thread that has entered it."""
+    """An active patch, and the thread that entered it."""
 
     patch: Any
     thread: int
 
 
 _LOCK: Final = threading.RLock()
-"""Held while a place is written."""
+"""Held while a location is written."""
 _ABSENT: Final = object()
 
 
 class _Place:
-    """A place where something is replaced: what stood there before, and all that is in force."""
+    """A location with a replacement: its former content, and everything that is active."""
 
     def __init__(self, owner: Any, name: Any) -> None:
         self.entered: list[_Entered] = []
-        """What is in force, in the order of entering."""
+        """The active patches or settings, in the order of entering."""
         self.at = owner, name
         self.before = _found(owner, name)
 
@@ -141,7 +141,10 @@ class _Place:
 
 
 class _Function(_Place):
-    """A place of a function. While patches are in force, what stands there asks which thread calls it."""
+    """A location of a function.
+
+    While patches are active, the function there dispatches by the calling thread.
+    """
 
     def __init__(self, owner: Any, attribute: str) -> None:
         super().__init__(owner, attribute)
@@ -177,7 +180,7 @@ class _Function(_Place):
 
 
 class _Value(_Place):
-    """A place of a value, which is that of the last setting in force."""
+    """A location of a value, which is that of the last active setting."""
 
     def enter(self, entered: _Entered) -> None:
         patch = entered.patch
@@ -194,11 +197,11 @@ class _Value(_Place):
 
 _TEXTS: Final = ("__module__", "__name__", "__qualname__", "__doc__")
 _places: dict[Key, _Function | _Value] = {}
-"""The places where something is replaced now, by owner, which they keep alive, and name."""
+"""The locations with active replacements, by owner, which they keep alive, and name."""
 
 
 def _found(owner: Any, name: Any) -> Any:
-    """What an owner itself has in a place; classes and modules inherit the rest."""
+    """Returns the owner's own content of a location; classes and modules inherit the rest."""
     if isinstance(owner, dict):
         return owner.get(name, _ABSENT)
     own = isinstance(owner, type | ModuleType)

@@ -1,1 +1,1 @@
-"""What stands in for functions of torch and Python while a program is recorded."""
+"""Stand-ins for functions of torch and Python while a program is recorded."""

@@ -1,6 +1,7 @@
-"""What autocast makes of the operands of an operator, as torch has it for the CPU (`autocast_mode.cpp`):
-products are of the dtype that it is given, what needs more precision of float32, and what joins tensors of
-the widest.
+"""The casts that autocast makes of an operator's operands, as in torch for the CPU (`autocast_mode.cpp`).
+
+Products get the dtype that autocast is set to, operators that need more precision float32, and operators that
+join tensors the widest dtype.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ NOT_FOLLOWED: Final = frozenset(
 def cast(
     run: Recorder, op: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a call within a region of autocast."""
+    """Returns the arguments of a call within a region of autocast."""
     if op in NOT_FOLLOWED:
         run.generator.approximate(f"the dtypes that autocast chooses within {op} are not followed")
         return args, kwargs
@@ -73,5 +74,5 @@ def cast(
 
 
 def _is_cast(leaf: Any) -> bool:
-    """Is it a tensor that autocast would cast: of floats, but no double ones?"""
+    """Returns whether autocast would cast the value: a tensor of floats other than float64."""
     return isinstance(leaf, torch.Tensor) and leaf.is_floating_point() and leaf.dtype != torch.float64

@@ -1,6 +1,6 @@
-"""Functions that remember their results (`functools.lru_cache`) forget those of a run that is no eager one.
+"""Functions with a cache of results (`functools.lru_cache`), cleared after a recorded run.
 
-What is symbolic, or has no data, is of no use to another run.
+Results that are symbolic, or have no data, are of no use to another run.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _WRAPPED: Final = (classmethod, staticmethod, MethodType)
 
 @contextlib.contextmanager
 def forgetting(sources: Iterable[ModuleType]) -> Iterator[None]:
-    """Functions of these modules that come to know more while this lasts forget all, what they knew before
-    as well: it is made again when it is asked for.
+    """Clears the caches of functions of these modules that grew inside the block, former results included,
+    which are computed again when needed.
     """
     remembering = [function for module in sources for function in _remembering(module)]
     before = [function.cache_info().misses for function in remembering]
@@ -34,7 +34,7 @@ def forgetting(sources: Iterable[ModuleType]) -> Iterator[None]:
 
 @functools.cache
 def _remembering(module: ModuleType) -> tuple[Any, ...]:
-    """The functions and methods with a cache that a module of the user's defines, or has imported."""
+    """Returns the functions and methods with a cache that a module of the user's defines, or has imported."""
     if is_inner(module.__file__ or ""):
         return ()
     found: dict[int, Any] = {}
@@ -47,7 +47,7 @@ def _remembering(module: ModuleType) -> tuple[Any, ...]:
 
 
 def _caches(function: Any) -> Iterator[Any]:
-    """The function, or those that it is wrapped around."""
+    """Yields the function, or the functions that it wraps."""
     if type(function) is _CACHED:
         yield function
     elif isinstance(function, FunctionType):

@@ -1,8 +1,8 @@
 """A module that the data choose: `self[f"expert_{i}"]`, `self.experts[i]`, where `i` is a datum.
 
-Which of several modules is called matters to shapes only where these differ in more than their weights. So
-the first stands for all that the datum may name, if they are alike; a datum that names none is no matter of
-sizes.
+The choice matters to shapes only where the modules differ in more than their weights. So the first one
+represents all that the datum may name, if they are alike; a datum that names no module is a matter of data,
+not of sizes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..values.symbolic import SymbolicTensor, item
 
 @contextlib.contextmanager
 def chosen_modules(run: Recorder) -> Iterator[None]:
-    """While this lasts, containers of modules take data for keys."""
+    """Makes containers of modules accept data as keys inside the block."""
 
     def of_dict(by_name: Function) -> Function:
         def found(self: nn.ModuleDict, key: Any) -> Any:
@@ -51,12 +51,14 @@ def chosen_modules(run: Recorder) -> Iterator[None]:
 
 
 def _data(run: Recorder, place: Dim) -> bool:
-    """Do the data alone decide the place?"""
+    """Returns whether the data alone decide the index."""
     return isinstance(place, Term) and symbols(place) <= run.generator.said.unbacked.keys()
 
 
 def _pattern(run: Recorder, text: str) -> re.Pattern[str] | None:
-    """The texts that a text is with an integer for each datum in it; None of a text without."""
+    """Returns a pattern of the texts that result from a text with an integer for each datum in it; None for a
+    text without data.
+    """
     names = [name for name in run.generator.said.unbacked if name in text]
     if not names:
         return None
@@ -66,7 +68,7 @@ def _pattern(run: Recorder, text: str) -> re.Pattern[str] | None:
 
 
 def _one_of(run: Recorder, modules: list[nn.Module | None], key: object) -> nn.Module:
-    """The first, which stands for all of them."""
+    """Returns the first of the modules, which represents all of them; gives up if they differ."""
     first = next((module for module in modules if module is not None), None)
     if first is None:
         raise KeyError(key)
@@ -76,7 +78,9 @@ def _one_of(run: Recorder, modules: list[nn.Module | None], key: object) -> nn.M
 
 
 def alike(one: Any, other: Any) -> bool:
-    """Do two modules do the same to shapes: are they the same, but for the numbers in their weights?"""
+    """Returns whether two modules have the same effect on shapes: they are the same but for the numbers in
+    their weights.
+    """
     if one is other:
         return True
     if type(one) is not type(other):
@@ -93,7 +97,9 @@ def alike(one: Any, other: Any) -> bool:
 
 
 def _same_kind(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Tensors of one shape; of integers and truths, which may decide about sizes, with the same elements."""
+    """Returns whether the tensors have one shape; tensors of integers and bools, which may decide sizes, must
+    have the same elements, too.
+    """
     with torch._C.DisableTorchFunction():
         if (one.shape, one.dtype, one.stride()) != (other.shape, other.dtype, other.stride()):
             return False

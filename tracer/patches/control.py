@@ -1,9 +1,9 @@
 """Control flow as operators: `cond`, `while_loop`, `scan`, `map` and `associative_scan`.
 
-A higher-order operator runs functions. Each is run once, on what it gets in any of its calls, so that its
-nodes stand in the program once; then a node for the operator itself joins the results to the operands
-(constraints/rules/control.py). This is said here once for both who need it: the recorder, where the functions
-are Python's, and exported graphs, where they are graphs.
+A higher-order operator runs functions. Each is run once, on the values that it gets in any of its calls, so
+that its nodes occur in the program once; then a node for the operator itself joins the results to the
+operands (constraints/rules/control.py). Both users share this code: the recorder, whose functions are
+Python's, and exported graphs, whose functions are graphs.
 """
 
 from __future__ import annotations
@@ -16,20 +16,22 @@ Branch: TypeAlias = tuple[Any, bool] | None
 
 
 class Host(Protocol):
-    """Who runs a higher-order operator. Values are the host's own; several are tuples."""
+    """Runs the functions of a higher-order operator. Values are the host's own; several are tuples."""
 
     def node(self, op: str, *args: Any) -> Any:
-        """Appends a node that has one result, and gives that result."""
+        """Appends a node that has one result, and returns that result."""
 
     def run(self, function: Any, operands: Sequence[Any], under: Branch = None) -> tuple[Any, ...]:
-        """Runs a function that an operator was given, and gives the leaves of what it returns."""
+        """Runs a function that an operator was given, and returns the leaves of its result."""
 
     def join(self, op: str, *args: Any) -> tuple[Any, ...]:
-        """Appends the node of the operator itself, and gives its results."""
+        """Appends the node of the operator itself, and returns its results."""
 
 
 def cond(host: Host, pred: Any, true: Any, false: Any, operands: Sequence[Any] = ()) -> tuple[Any, ...]:
-    """Both branches must run where data decides between them; else each where the condition says so."""
+    """Returns the results of `cond`: both branches must run where data decides between them; else each where
+    the condition selects it.
+    """
     taken = host.run(true, operands, (pred, True))
     other = host.run(false, operands, (pred, False))
     return host.join("cond", pred, taken, other)
@@ -64,7 +66,9 @@ def map_rows(
 def associative_scan(
     host: Host, combine: Any, xs: Sequence[Any], additional: Sequence[Any] = ()
 ) -> tuple[Any, ...]:
-    """An operand of the function is a row, or the function's own result, which is like one."""
+    """Returns the results of `associative_scan`: an operand of the function is a row, or the function's own
+    result, which is like one.
+    """
     rows = tuple(host.node("row", x) for x in xs)
     return host.join("associative_scan", tuple(xs), host.run(combine, (*rows, *rows, *additional)))
 
@@ -76,4 +80,6 @@ CONTROL: Final[Mapping[str, Callable[..., tuple[Any, ...]]]] = {
     "map_impl": map_rows,
     "associative_scan": associative_scan,
 }
-"""By torch's name of the operator: the host, then the operator's own arguments in torch's order."""
+"""By torch's name of the operator: the function of the host and the operator's own arguments in torch's
+order.
+"""

@@ -1,8 +1,8 @@
-"""Changes to a live program, in force while something is tried and taken back afterwards.
+"""Changes to a live program, which last for an experiment and are taken back afterwards.
 
 A change is data: another argument of a constructor of torch's (`in_features` of a `Linear`), another value of
 a module's attribute, another text in the body of a function. A changed number may also be left open: then the
-program takes it as one more input, a size, and what it asks of that size is recorded like everything else.
+program takes it as one more input, a size, and its requirements on that size are recorded like all others.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from ..host.patches import Setting, together
 from ..values.real_tensors import dtype_name
 
 OPEN: Final = "open_number_"
-"""How the symbols begin that stand for numbers left open."""
+"""The prefix of the symbols for numbers left open."""
 
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A number that is left open: the symbol, and what the program has there."""
+    """A number that is left open: the symbol, and the number in the program."""
 
     name: str
     now: int
 
     @classmethod
     def nth(cls, index: int, now: int) -> Open:
-        """One of several that a change leaves open, up to 26."""
+        """Returns one of several numbers that a change leaves open, up to 26."""
         return cls(f"{OPEN}{chr(ord('a') + index)}", now)
 
 
@@ -53,7 +53,7 @@ class Rebuilt:
     parameter: str
     value: Any
     likewise: tuple[str, ...] = ()
-    """Other modules that the same line has built."""
+    """Other modules built by the same line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +67,11 @@ class Assigned:
 
 @dataclass(frozen=True, slots=True)
 class Projected:
-    """A convolution of kernel 1 in the place of an `nn.Identity`, as shortcuts have it."""
+    """A convolution of kernel 1 in place of an `nn.Identity`, as shortcuts have it."""
 
     module: str
     channels: tuple[int, int]
-    """In and out."""
+    """The numbers of input and output channels."""
     axes: int
     stride: int
 
@@ -104,12 +104,13 @@ Edit: TypeAlias = "Rebuilt | Assigned | Projected | Resized | Rewritten"
 
 
 class CannotApply(Exception):
-    """The program is not made in a way that this change can be tried on it."""
+    """Raised where a change cannot be tried on this program."""
 
 
 @contextlib.contextmanager
 def applied(target: Any, edit: Edit, given: Mapping[str, Any] | None = None) -> Iterator[None]:
-    """The target with the change; `given` has the values of numbers that it leaves open.
+    """Applies the change to the target inside the block; `given` has the values of numbers that it leaves
+    open.
 
     Raises CannotApply where the program does not allow it.
     """
@@ -152,7 +153,9 @@ class WithOpenNumbers(nn.Module):
         self.__module__ = getattr(target, "__module__", None) or type(target).__module__
 
     def inputs(self) -> tuple[Declared, ...]:
-        """What it takes besides the target's own inputs: the numbers, and the weights that they shape."""
+        """Returns the inputs besides the target's own: the numbers, and the weights whose shapes they
+        determine.
+        """
         tensors = (Declared((name,), type_) for name, type_ in self.tensors.items())
         return (*(Declared((n.name,), sym(n.name)) for n in self.numbers), *tensors)
 
@@ -163,7 +166,9 @@ class WithOpenNumbers(nn.Module):
 
 
 def opened(target: Any, edit: Edit) -> tuple[tuple[Open, ...], dict[str, Tensor]]:
-    """The numbers that a change leaves open, and the weights that they shape, by the names of inputs."""
+    """Returns the numbers that a change leaves open, and the weights whose shapes they determine, by the
+    names of inputs.
+    """
     match edit:
         case Rebuilt(module, parameter, Open() as number, _):
             old = _module(target, module)
@@ -188,7 +193,7 @@ def opened(target: Any, edit: Edit) -> tuple[tuple[Open, ...], dict[str, Tensor]
 
 
 def closed(edit: Edit, values: Mapping[str, int]) -> Edit:
-    """The change with the numbers that it leaves open filled in."""
+    """Returns the change with the open numbers filled in."""
     match edit:
         case Rewritten(text=text):
             for name, value in values.items():
@@ -219,7 +224,7 @@ def _filled(value: Any, values: Mapping[str, Any]) -> Any:
 def _resized(
     module: nn.Module, name: str, axis: int, value: Any, given: Mapping[str, Any]
 ) -> contextlib.AbstractContextManager[None]:
-    """The module's tensor of another size, among parameters or buffers, wherever it is held."""
+    """Replaces the module's tensor, a parameter or buffer, by one of another size, wherever it is held."""
     held: dict[str, Any] = module._parameters if name in module._parameters else module._buffers
     old = held[name]
     if isinstance(value, Open):
@@ -237,7 +242,7 @@ def _resized(
 
 
 CONVOLUTIONS: Final = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
-"""By the number of axes that they slide along."""
+"""Convolutions by the number of axes that they slide along."""
 
 SIZES: Final = frozenset(
     """
@@ -250,7 +255,9 @@ _RECURRENT: Final = "input_size hidden_size num_layers bias batch_first dropout 
 
 
 def arguments(module: nn.Module) -> dict[str, Any] | None:
-    """With which arguments a module of torch's was built; None for another's, or where that is not known."""
+    """Returns the arguments that a module of torch's was built with; None for other modules, or where they
+    are not known.
+    """
     kind = type(module)
     if not kind.__module__.startswith("torch.nn.modules."):
         return None
@@ -328,7 +335,9 @@ def _at(line: _Line, size: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """How a module depends on one argument: its attributes and the shapes of its weights, as lines in it."""
+    """The dependence of a module on one argument: its attributes and the shapes of its weights, as lines in
+    it.
+    """
 
     base: nn.Module
     attributes: Mapping[str, _Line | tuple[_Line, ...]]
@@ -336,7 +345,10 @@ class _Fit:
 
     @classmethod
     def of(cls, module: nn.Module, parameter: str, now: int) -> _Fit:
-        """Seen from three values of the argument. Raises CannotApply where it is no line."""
+        """Returns the lines through three values of the argument.
+
+        Raises CannotApply where these are not on a line.
+        """
         args = arguments(module) or {}
         step = int(args.get("groups", 1)) * int(args.get("num_heads", 1)) * int(args.get("num_groups", 1))
         several = isinstance(args.get(parameter), tuple)
@@ -383,7 +395,7 @@ def _device(module: Any) -> torch.device:
 
 
 def module_at(target: Any, path: str) -> nn.Module | None:
-    """The module of the target with this path."""
+    """Returns the module of the target with this path, or None."""
     return dict(target.named_modules()).get(path) if isinstance(target, nn.Module) else None
 
 
@@ -395,7 +407,7 @@ def _module(target: Any, path: str) -> nn.Module:
 
 
 def _replaced(target: Any, path: str, new: nn.Module) -> contextlib.AbstractContextManager[None]:
-    """The module at a path, and wherever else the same one stands, is another."""
+    """Replaces the module at a path, wherever it occurs."""
     old = _module(target, path)
     places = [
         (module._modules, name)
@@ -414,7 +426,7 @@ def _replaced(target: Any, path: str, new: nn.Module) -> contextlib.AbstractCont
 def _rewritten(
     target: Any, edit: Rewritten, given: Mapping[str, Any]
 ) -> contextlib.AbstractContextManager[None]:
-    """The functions compiled from that text run what it would be."""
+    """Makes the functions compiled from that text run the edited text."""
     functions = [f for f in _functions(target) if _is(f.__code__, edit)]
     if not functions:
         raise CannotApply(f"the function {edit.function} is not found")
@@ -435,8 +447,8 @@ _TRIED: Final = "a change of the program is tried"
 
 
 def _compiled(edit: Rewritten, like: CodeType) -> CodeType:
-    """The code of the outermost statement that the edit is in, at its lines: the user's own text with one
-    expression changed, which runs where the original does.
+    """Returns the code of the outermost statement that contains the edit, at its lines: the user's own text
+    with one expression changed, which runs where the original does.
     """
     lines = linecache.getlines(edit.file)
     first = next((n for n in range(like.co_firstlineno - 1, -1, -1) if _opens_statement(lines, n)), 0)
@@ -459,7 +471,7 @@ _FUTURES: Final = reduce(or_, (getattr(__future__, n).compiler_flag for n in __f
 
 
 def _opens_statement(lines: Sequence[str], number: int) -> bool:
-    """Does a class, a function or its decorators begin at this line, outside of all others?"""
+    """Returns whether an outermost class or function, or its decorators, begins at this line."""
     line = lines[number]
     decorated = number > 0 and lines[number - 1].startswith("@")
     return line.startswith(("class ", "def ", "async def ", "@")) and not decorated
@@ -477,8 +489,8 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _functions(target: Any) -> Iterator[FunctionType]:
-    """The functions that a program is known to be made of: its own, methods of its modules, and what stands
-    beside these.
+    """Yields the functions that a program is known to consist of: its own, methods of its modules, and
+    functions defined next to these.
     """
     seen: set[int] = set()
     todo: list[Any] = [target] if isinstance(target, FunctionType) else []
@@ -498,7 +510,7 @@ def _functions(target: Any) -> Iterator[FunctionType]:
 
 
 def _plain(member: Any) -> FunctionType | None:
-    """The function behind a member of a class."""
+    """Returns the function behind a member of a class, or None."""
     member = getattr(member, "__func__", member)
     return member if isinstance(member, FunctionType) else None
 

@@ -1,7 +1,8 @@
 """torch's higher-order operators and `vmap` while a Python program is recorded.
 
-Eager torch compiles what a higher-order operator runs. While recording, the functions are called instead,
-once each, with values of the recording (`control.py`): their calls become nodes with the user's lines.
+Eager torch compiles the functions of a higher-order operator. While recording, the functions are called
+instead, once each, with values of the recording (`control.py`): their calls become nodes with the user's
+lines.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ from ..values.symbolic import SymbolicTensor
 from .control import CONTROL, Branch
 
 scans = importlib.import_module("torch._higher_order_ops.associative_scan")
-"""The module, whose name in the package is that of its function."""
+"""The module, whose name in the package is hidden by its function's."""
 
 
 class _Called:
-    """The host of one call: functions are the program's own."""
+    """The host of one call, whose functions are the program's own."""
 
     def __init__(self, recording: Recorder) -> None:
         self.recording = recording
         self.returned: Any = None
-        """How what the last function returned is built of its leaves."""
+        """The structure of the last function's result."""
 
     def node(self, op: str, *args: Any) -> Any:
         return self.recording.operator(op, args, {})
@@ -50,7 +51,7 @@ class _Called:
 
 
 def entered(recording: Recorder) -> contextlib.AbstractContextManager[None]:
-    """Higher-order operators call the functions that they are given; everything is as before afterwards."""
+    """Makes higher-order operators call the functions that they are given, inside the block."""
 
     def calling(call: Function) -> Function:
         def run(self: HigherOrderOperator, /, *args: Any, **kwargs: Any) -> Any:
@@ -69,7 +70,7 @@ def entered(recording: Recorder) -> contextlib.AbstractContextManager[None]:
         return function(*args, **(kwargs or {}))
 
     def scan_of_batches(operator: Any, leaves: Sequence[Any], *more: Any, **options: Any) -> Any:
-        """The operator takes any number of rows at once: here all of them."""
+        """Calls the operator, which takes any number of rows at once, with all of them."""
         if len(leaves) and bool(leaves[0].shape[0] < 2):
             return leaves
         host = _Called(recording)
@@ -86,7 +87,7 @@ def entered(recording: Recorder) -> contextlib.AbstractContextManager[None]:
 
 @contextlib.contextmanager
 def uncompiled() -> Iterator[None]:
-    """What the program has given to `torch.compile` runs as it is."""
+    """Makes functions that the program passed to `torch.compile` run as they are."""
     if "torch._dynamo" not in sys.modules:
         yield
         return
@@ -96,14 +97,16 @@ def uncompiled() -> Iterator[None]:
 
 @functools.cache
 def _with_vmap() -> tuple[Any, ...]:
-    """The modules that `vmap` is in."""
+    """Returns the modules that contain `vmap`."""
     from torch._functorch import apis
 
     return tuple(m for m in (torch, torch.func, apis) if getattr(m, "vmap", None) is apis.vmap)
 
 
 def _vmap_by_rows(recording: Recorder) -> Iterator[Patch]:
-    """`vmap(f)` calls f once, on one slice of each mapped argument, and stacks what it returns."""
+    """Yields patches under which `vmap(f)` calls f once, on one slice of each mapped argument, and stacks its
+    results.
+    """
     checks: Any = importlib.import_module("torch._functorch.vmap")
 
     def making(original: Function) -> Function:

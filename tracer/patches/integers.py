@@ -1,9 +1,9 @@
-"""`int(size)` without a number, roots and products of sizes: what stands for `int` and `float`, and for
+"""`int(size)` without a number, roots and products of sizes: stand-ins for `int` and `float`, and for
 functions of `math` and of NumPy.
 
 Python's own `int(x)` insists on a number, and a size would have to be tried value by value. `int(n // 2)`,
-`int(h / 2)` and `int(math.ceil(t / 4))` are integers that a dim can say, and so is an integer that the data
-decide, `int(index.max())`: a fresh one.
+`int(h / 2)` and `int(math.ceil(t / 4))` are integers that a dim can express, and so is an integer that the
+data decide, `int(index.max())`: a fresh one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..values.symbolic import SymbolicTensor, item
 from . import named_axes
 
 ARRAYS: tuple[type, ...] = ()
-"""Arrays that hold sizes, if there is NumPy."""
+"""Arrays that hold sizes, if NumPy is installed."""
 _OF_NUMPY: Mapping[str, Callable[..., Any]] = {}
 if importlib.util.find_spec("numpy") is not None:
     from ..values import arrays, arrays_of_tensors
@@ -33,7 +33,7 @@ if importlib.util.find_spec("numpy") is not None:
 
 
 def symbolic_int(*args: Any, **kwargs: Any) -> Any:
-    """`int`, which leaves a size as it is, and cuts a fraction of sizes to a size."""
+    """Returns `int`; a size stays as it is, and a fraction of sizes is truncated to a size."""
     if len(args) == 1 and not kwargs:
         (value,) = args
         if type(value) is SymbolicTensor and not value.dtype.is_complex:
@@ -50,7 +50,7 @@ def symbolic_int(*args: Any, **kwargs: Any) -> Any:
 
 
 def symbolic_float(*args: Any, **kwargs: Any) -> Any:
-    """`float`, which leaves what depends on sizes as it is."""
+    """Returns `float`; a value that depends on sizes stays as it is."""
     if len(args) == 1 and not kwargs:
         (value,) = args
         if type(value) is Size:
@@ -63,7 +63,7 @@ def symbolic_float(*args: Any, **kwargs: Any) -> Any:
 
 
 def _sqrt(x: Any, /) -> Any:
-    """`math.sqrt`, which of a size is a float that knows of what it is the root."""
+    """Returns `math.sqrt`; for a size, a float that remembers its square."""
     value = x.real() if type(x) is Size else x
     if type(value) is not Real:
         return _PLAIN["math", "sqrt"](x)
@@ -79,7 +79,7 @@ def _isqrt(n: Any, /) -> Any:
 
 
 def _rising(name: str, above: float | None = None, upto: float | None = None) -> Callable[..., Any]:
-    """A function of `math` that rises, between the bounds of what it takes."""
+    """Returns the stand-in for an increasing function of `math`, between the bounds of its arguments."""
 
     def call(x: Any, /, *more: Any) -> Any:
         plain = _PLAIN["math", name]
@@ -93,7 +93,7 @@ def _rising(name: str, above: float | None = None, upto: float | None = None) ->
 
 
 def _pow(x: Any, y: Any, /) -> Any:
-    """`math.pow`, which is `**` of floats."""
+    """Returns `math.pow`, which is `**` of floats."""
     value = x.real() if type(x) is Size else x
     return value ** builtins.float(y) if type(value) is Real else _PLAIN["math", "pow"](x, y)
 
@@ -104,7 +104,9 @@ def _fabs(x: Any, /) -> Any:
 
 
 def _gcd(*numbers: Any) -> Any:
-    """`math.gcd`, which of a size and a number is told by which divisors of the number divide the size."""
+    """Returns `math.gcd`; for a size and a number, it branches on which divisors of the number divide the
+    size.
+    """
     given = [n for n in numbers if type(n) is not Size]
     if len(numbers) != 2 or len(given) != 1 or given == [0]:
         return _PLAIN["math", "gcd"](*numbers)
@@ -114,7 +116,7 @@ def _gcd(*numbers: Any) -> Any:
 
 
 def _from_numpy(array: Any, /) -> Any:
-    """`torch.from_numpy`, which takes arrays without data, too."""
+    """Returns `torch.from_numpy`, which here takes arrays without data, too."""
     if type(array) not in ARRAYS:
         return _PLAIN["torch", "from_numpy"](array)
     found = array.lowered()
@@ -137,12 +139,12 @@ FUNCTIONS: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
     **named_axes.FUNCTIONS,
     **sequences.FUNCTIONS,
 }
-"""By module and name, what stands for functions that insist on numbers."""
+"""By module and name, the stand-ins for functions that need numbers."""
 _PLAIN: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
     (module, name): getattr(sys.modules[module], name) for module, name in FUNCTIONS if module in sys.modules
 }
 
 
 def plain_functions() -> Mapping[tuple[str, str], Callable[..., Any]]:
-    """Those functions themselves, as far as their modules are there."""
+    """Returns those functions themselves, as far as their modules are loaded."""
     return {**_PLAIN, **named_axes.plain_functions()}

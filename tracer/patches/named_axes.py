@@ -1,9 +1,9 @@
 """Operations on named axes, as the package einx writes them: `einx.add("b n d, s d -> (b s) n d", x, y)`.
 
 einx turns a description and the sizes at hand into Python code of torch's functions. It solves equations of
-sizes and writes sizes into the code, which takes numbers. So its functions are followed here by what they are
-documented to mean: in calls of torch's functions, those that einx itself would write, with sizes that need be
-no numbers, in a recording or in a trace of torch's. A description that is not understood here goes to einx.
+sizes and writes sizes into the code, which needs numbers. So its functions are implemented here according to
+their documentation: by calls of torch's functions, those that einx itself would generate, with sizes that may
+be symbolic, in a recording or in a trace of torch's. A description that is not supported here goes to einx.
 
 Axes of one name have one size, which is at least 1. Of an axis in a group, `(a b)`, it follows from the size
 of the group and of the others in it.
@@ -32,7 +32,7 @@ from ..values.symbolic import SymbolicTensor
 
 
 class _NotFollowed(Exception):
-    """A description, or operands, that einx may take and that are not understood here."""
+    """Raised for a description, or operands, that einx may accept and that are not supported here."""
 
 
 # ---- descriptions
@@ -40,7 +40,7 @@ class _NotFollowed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """`a`, `[a]`, or `a...` for any number of axes."""
+    """An axis of a description: `a`, `[a]`, or `a...` for any number of axes."""
 
     name: str
     marked: bool = False
@@ -49,9 +49,9 @@ class _Axis:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """The axes that a dim of a tensor is made of: one, or those of `(a b)`; of the number 1, none.
+    """The axes that form a dim of a tensor: one, or those of `(a b)`; for the number 1, an empty group.
 
-    `a...` alone stands for a dim each of several axes, `(a...)` for one dim of them all.
+    `a...` alone means several axes with a dim each, `(a...)` one dim of them all.
     """
 
     axes: tuple[_Axis, ...]
@@ -64,7 +64,7 @@ class _Group:
 
 @dataclass(frozen=True, slots=True)
 class _Expression:
-    """What a description says of one tensor: a group for each dim, but `a...` for any number of them."""
+    """The description of one tensor: a group for each dim, except that `a...` covers any number of them."""
 
     groups: tuple[_Group, ...]
 
@@ -82,7 +82,7 @@ class _Expression:
 
     @property
     def is_apart(self) -> bool:
-        """Is there a dim for each axis, and no other?"""
+        """Returns whether every dim is a single axis."""
         return all(group.is_alone for group in self.groups)
 
     def marking(self, names: Iterable[str]) -> _Expression:
@@ -92,7 +92,7 @@ class _Expression:
         return _Expression(tuple(map(marked, self.groups)))
 
     def without_marked(self) -> _Expression:
-        """A dim that is marked is dropped; of a group, what is marked in it."""
+        """Returns the expression without marked dims, and without the marked axes of a group."""
         left = [replace(g, axes=tuple(a for a in g.axes if not a.marked)) for g in self.groups]
         pairs = zip(self.groups, left, strict=True)
         return _Expression(tuple(now for group, now in pairs if group.joined or now.axes))
@@ -103,7 +103,7 @@ _WORD: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
 @functools.lru_cache(maxsize=1 << 10)
 def _read(description: str) -> tuple[tuple[_Expression, ...], tuple[_Expression, ...] | None]:
-    """The expressions of the operands, and those of the results, if they are given."""
+    """Returns the expressions of the operands, and those of the results, if they are given."""
     sides = description.split("->")
     if len(sides) > 2:
         raise _NotFollowed
@@ -144,7 +144,7 @@ def _axis(word: str, marked: bool) -> _Axis:
 
 
 def _words(text: str) -> Iterator[str]:
-    """The parts between spaces that stand in no brackets."""
+    """Yields the parts between spaces that are not inside brackets."""
     word, depth = "", 0
     for letter in f"{text} ":
         depth += (letter in "([") - (letter in ")]")
@@ -160,7 +160,9 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _closes_once(word: str) -> bool:
-    """Is it a name, or one pair of brackets with what is in it, and not several with no space between?"""
+    """Returns whether the word is a name, or one pair of brackets with its contents, and not several without
+    a space between them.
+    """
     open_: list[str] = []
     for place, letter in enumerate(word):
         if letter in "([":
@@ -179,7 +181,7 @@ def _closes_once(word: str) -> bool:
 
 
 class _Recorded:
-    """Sizes as a recording has them."""
+    """Sizes in a recording."""
 
     def __init__(self, run: Recorder) -> None:
         self.run = run
@@ -195,7 +197,7 @@ class _Recorded:
 
 
 class _Traced:
-    """Sizes as a trace of torch's has them, with a symbol for each."""
+    """Sizes in a trace of torch's, with a symbol for each."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
@@ -218,16 +220,16 @@ class _Traced:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A call whose description has been understood: an axis for each of those that `...` stands for."""
+    """A call whose description is parsed: `...` is replaced by the axes that it covers."""
 
     view: _Recorded | _Traced
     given: tuple[_Expression, ...]
     result: _Expression
     operands: tuple[Any, ...]
     sizes: Mapping[str, Dim]
-    """Of each axis."""
+    """The size of each axis."""
     needed: Sequence[tuple[Formula, str]]
-    """What einx asks of sizes, and why."""
+    """The requirements of einx on sizes, with their reasons."""
 
     def require(self) -> None:
         for formula, reason in self.needed:
@@ -237,14 +239,15 @@ class _Call:
         return [self.view.size(self.sizes[name]) for name in names]
 
     def apart(self, place: int) -> tuple[Any, tuple[str, ...]]:
-        """An operand with a dim for each of its axes, and their names."""
+        """Returns an operand with a dim for each of its axes, and their names."""
         tensor, expression = self.operands[place], self.given[place]
         if not expression.is_apart:
             tensor = torch.reshape(tensor, self.of_axes(expression.names))
         return tensor, expression.names
 
     def aligned(self, place: int, order: Sequence[str]) -> Any:
-        """An operand with its axes in this order, and a dim of size 1 for each that it does not have."""
+        """Returns an operand with its axes in this order, and a dim of size 1 for each that it does not have.
+        """
         if not isinstance(self.operands[place], torch.Tensor):
             first = next(t for t in self.operands if isinstance(t, torch.Tensor))
             number = torch.asarray(self.operands[place], device=first.device)
@@ -257,7 +260,7 @@ class _Call:
         return tensor
 
     def finished(self, tensor: Any, order: Sequence[str]) -> Any:
-        """The result, of a tensor that has some of its axes in this order."""
+        """Returns the result, from a tensor that has some of its axes in this order."""
         names = self.result.names
         tensor = _permuted(tensor, order, [name for name in names if name in order])
         if len(order) < len(names):
@@ -319,7 +322,7 @@ def _shape(operand: Any, view: _Recorded | _Traced) -> Sequence[Dim]:
 def _parameters(
     given: Mapping[str, Any], expressions: Iterable[_Expression], view: _Recorded | _Traced
 ) -> dict[str, Dim]:
-    """The sizes of axes that the call tells by name; what names no axis is nothing to einx."""
+    """Returns the sizes of axes that the call gives by name; einx ignores names of no axis."""
     axes = {axis.name: axis for expression in expressions for axis in expression.axes}
     found = {}
     for name, value in given.items():
@@ -336,7 +339,7 @@ _OPTIONS: Final = frozenset("backend graph keepdims".split())
 
 
 def _counts(given: Iterable[_Expression], shapes: Iterable[Sequence[Dim]]) -> dict[str, int]:
-    """How many axes each `...` stands for."""
+    """Returns how many axes each `...` covers."""
     found: dict[str, int] = {}
     for expression, shape in zip(given, shapes, strict=True):
         several = [g.axes[0].name for g in expression.groups if not g.joined and g.axes[0].repeated]
@@ -350,7 +353,7 @@ def _counts(given: Iterable[_Expression], shapes: Iterable[Sequence[Dim]]) -> di
 
 
 def _spread(expression: _Expression, counts: Mapping[str, int]) -> _Expression:
-    """The expression with as many axes in the place of `...` as it stands for."""
+    """Returns the expression with each `...` replaced by the axes that it covers."""
     if not {axis.name for axis in expression.axes if axis.repeated} <= counts.keys():
         raise _NotFollowed
     groups: list[_Group] = []
@@ -369,13 +372,14 @@ def _several(axis: _Axis, counts: Mapping[str, int]) -> Iterator[_Axis]:
 
 
 _GREATEST: Final = 2**31 - 1
-"""einx takes the sizes that a call tells it by name for integers of 32 bits."""
+"""einx treats sizes that a call gives by name as integers of 32 bits."""
 
 
 def _solved(
     description: str, dims: list[tuple[_Group, Dim]], parameters: Mapping[str, Dim]
 ) -> tuple[dict[str, Dim], list[tuple[Formula, str]]]:
-    """The sizes of the axes, and what has to hold so that these are the sizes, each with the reason.
+    """Returns the sizes of the axes, and the conditions under which these are the sizes, each with the
+    reason.
 
     A dim is the product of its axes. Where one of them is not known yet, it is the dim divided by the rest.
     """
@@ -404,7 +408,9 @@ def _solved(
 
 
 def _elementwise(name: str, count: int | None) -> Callable[..., Any]:
-    """Elements of axes of one name go together; what has no such axis is repeated along it."""
+    """Returns an elementwise function: elements are matched along axes of one name, and an operand without an
+    axis is repeated along it.
+    """
 
     def apply(description: str, *operands: Any, **parameters: Any) -> Any:
         given, results = _read(description)
@@ -432,8 +438,9 @@ def _elementwise(name: str, count: int | None) -> Callable[..., Any]:
 
 
 def _matters_how_taken(numbers: Iterable[Any], tensors: Iterable[torch.Tensor]) -> bool:
-    """Is it another dtype that comes out where einx makes tensors of the numbers? It makes none where every
-    axis has one element.
+    """Returns whether the resulting dtype changes if einx turns the numbers into tensors.
+
+    It does not where every axis has one element.
     """
     dtype = functools.reduce(torch.promote_types, (tensor.dtype for tensor in tensors), torch.bool)
     one = torch.empty(1, dtype=dtype)
@@ -441,7 +448,7 @@ def _matters_how_taken(numbers: Iterable[Any], tensors: Iterable[torch.Tensor]) 
 
 
 def _whole(given: tuple[_Expression, ...]) -> _Expression:
-    """The one expression that has the axes of all others."""
+    """Returns the only expression that has the axes of all others."""
     every = {name for expression in given for name in expression.names}
     whole = {expression for expression in given if {*expression.names} == every}
     if len(whole) != 1:
@@ -450,7 +457,7 @@ def _whole(given: tuple[_Expression, ...]) -> _Expression:
 
 
 def _reduction(name: str) -> Callable[..., Any]:
-    """What is marked is reduced, or what the result does not have."""
+    """Returns a reduction over the marked axes, or over those that the result does not have."""
 
     def apply(description: str, operand: Any, **parameters: Any) -> Any:
         given, results = _read(description)
@@ -475,7 +482,7 @@ def _reduction(name: str) -> Callable[..., Any]:
 
 
 def _along_axis(name: str) -> Callable[..., Any]:
-    """What is marked is what the function runs along."""
+    """Returns a function that runs along the marked axis."""
 
     def apply(description: str, operand: Any, **parameters: Any) -> Any:
         given, results = _read(description)
@@ -497,7 +504,7 @@ def _along_axis(name: str) -> Callable[..., Any]:
 
 
 def _id(description: str, *operands: Any, **parameters: Any) -> Any:
-    """One tensor, with its dims taken apart, put together, in another order, repeated."""
+    """Returns one tensor, with its dims split, joined, reordered and repeated."""
     given, results = _read(description)
     if len(given) != 1 or results is None or len(results) != 1 or given[0].marked or results[0].marked:
         raise _NotFollowed
@@ -509,7 +516,7 @@ def _id(description: str, *operands: Any, **parameters: Any) -> Any:
 
 
 def _dot(description: str, *operands: Any, **parameters: Any) -> Any:
-    """Products are summed along the axes that two tensors have and the result has not."""
+    """Returns products summed along the axes that two tensors have and the result does not."""
     given, results = _read(description)
     if len(given) < 2 or results is None or len(results) != 1 or results[0].marked:
         raise _NotFollowed
@@ -538,9 +545,9 @@ COMPARING: Final = {"equal": "eq", "not_equal": "ne"} | {
 REDUCTIONS: Final = {"max": "amax", "min": "amin"} | {
     name: name for name in "sum mean var std prod count_nonzero any all logsumexp".split()
 }
-"""einx's name of a function, and torch's."""
+"""Torch's name of a function, by einx's."""
 FOLDED: Final = "add multiply logaddexp logical_and logical_or maximum minimum".split()
-"""Of any number of operands, one after the other."""
+"""Functions of any number of operands, applied one after the other."""
 BINARY: Final = "subtract true_divide floor_divide divide".split()
 
 _FOLLOWED: Final[Mapping[str, Callable[..., Any]]] = {
@@ -559,7 +566,7 @@ _FOLLOWED: Final[Mapping[str, Callable[..., Any]]] = {
 
 
 def plain_functions() -> Mapping[tuple[str, str], Callable[..., Any]]:
-    """The functions themselves, by module and name, once the program has imported einx."""
+    """Returns the functions themselves, by module and name, once the program has imported einx."""
     return _plain() if "einx" in sys.modules else {}
 
 
@@ -573,13 +580,13 @@ def _is_recorded(value: Any) -> bool:
 
 
 def _is_traced(value: Any) -> bool:
-    """Is it a size of a trace, or a tensor with one?"""
+    """Returns whether the value is a size of a trace, or a tensor with one."""
     sizes = value.shape if isinstance(value, torch.Tensor) else (value,)
     return any(type(n) is torch.SymInt for n in sizes)
 
 
 def _stand_in(name: str, is_symbolic: Callable[[Any], bool]) -> Callable[..., Any]:
-    """What stands for a function of einx: in calls with something symbolic, what is followed of them."""
+    """Returns the stand-in for a function of einx: it handles supported calls with symbolic arguments."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         symbolic = any(map(is_symbolic, (*args, *kwargs.values())))
@@ -594,20 +601,20 @@ def _stand_in(name: str, is_symbolic: Callable[[Any], bool]) -> Callable[..., An
 FUNCTIONS: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
     ("einx", name): _stand_in(name, _is_recorded) for name in _FOLLOWED
 }
-"""By module and name, what stands for a function,"""
+"""By module and name, the stand-ins for functions in a recording."""
 TRACED: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
     ("einx", name): _stand_in(name, _is_traced) for name in _FOLLOWED
 }
-"""and what does so in a trace of torch's."""
+"""By module and name, the stand-ins for functions in a trace of torch's."""
 
 
 @functools.cache
 def _axis_size_error() -> type[Exception]:
-    """einx's own error, told in our words."""
+    """Returns a subclass of einx's own error that carries messages of this package."""
     error = sys.modules["einx"].errors.AxisSizeError
     return type(error.__name__, (error,), {"__init__": Exception.__init__, "__module__": error.__module__})
 
 
 def refusals() -> tuple[type[Exception], ...]:
-    """What einx raises where sizes do not fit."""
+    """Returns the exceptions that einx raises where sizes do not fit."""
     return (sys.modules["einx"].errors.AxisSizeError,) if plain_functions() else ()

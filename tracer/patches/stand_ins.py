@@ -1,8 +1,8 @@
-"""What stands for Python's own names while a program is recorded.
+"""Stand-ins for Python's own names while a program is recorded.
 
-Some of Python's functions and types insist on numbers: `int(n)`, `range(n)`, `len(rows)`. Of a size, each
-can give what a dim can say. So their names are rebound, in the modules that the target's code lives in, to
-stand-ins that pass sizes through and are Python's own in every other respect.
+Some of Python's functions and types need numbers: `int(n)`, `range(n)`, `len(rows)`. For a size, each can
+return a result that a dim expresses. So their names are rebound, in the modules that contain the target's
+code, to stand-ins that pass sizes through and are Python's own in every other respect.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ from .integers import FUNCTIONS, plain_functions, symbolic_float, symbolic_int
 
 
 class _TypeStandIn(type):
-    """`isinstance`, comparison and attributes are those of the type that it stands for."""
+    """The class of a stand-in for a type, whose `isinstance`, comparison and attributes are those of the
+    type.
+    """
 
     real: type
     call: Callable[..., Any]
@@ -52,7 +54,7 @@ class _TypeStandIn(type):
 
     @property
     def dtype(cls) -> Any:
-        """What NumPy asks a type that it does not know: `a.astype(int)`."""
+        """Returns the dtype, for which NumPy asks an unknown type: `a.astype(int)`."""
         return sys.modules["numpy"].dtype(cls.real)
 
     def __getattr__(cls, name: str) -> Any:
@@ -85,11 +87,11 @@ TYPES: Final[Mapping[type, type]] = {
     sequences.RepeatingTuple: tuple,
     sequences.Repeating: list,
 }
-"""What the program takes for what."""
+"""For each type of the recording, the type that the program sees."""
 
 
 def symbolic_type(*args: Any, **kwargs: Any) -> Any:
-    """`type`, which of what is recorded is what the program takes it for: `type(n) is int`."""
+    """Returns `type`; for a recorded value, the type that the program sees: `type(n) is int`."""
     kind = builtins.type(*args, **kwargs)
     return TYPES.get(kind, kind) if len(args) == 1 else kind
 
@@ -113,14 +115,13 @@ _TOLD_APART: Final = re.compile(
     rf"\bis (?:not )?({_NAMES})\b|\bcase ({_NAMES})\([^)]|\bdtype *= *({_NAMES})\b"
     rf"|\.(?:to|type|view)\((?:[^()\n]*, *)?({_NAMES})[,)]"
 )
-"""Where a stand-in of a type is not as good as the type: identity, patterns with a member, arguments of C
-code.
+"""Code where a stand-in for a type does not suffice: identity, patterns with a member, arguments of C code.
 """
 
 
 @functools.cache
 def _taken(module: ModuleType) -> frozenset[str]:
-    """The names that cannot be rebound in this module."""
+    """Returns the names that cannot be rebound in this module."""
     try:
         source = inspect.getsource(module)
     except (OSError, TypeError):
@@ -129,8 +130,8 @@ def _taken(module: ModuleType) -> frozenset[str]:
 
 
 def sources_of(target: Any, modules: Modules | None = None) -> list[ModuleType]:
-    """The modules of the user's that the target's code lives in, those of functions that they import from
-    their own package, and the one of torch's own composites.
+    """Returns the modules of the user's that contain the target's code, those of functions that they import
+    from their own package, and the one of torch's own composites.
     """
     modules = submodules(target) if modules is None else modules
     parts = [*{type(module) for _, module in modules}] or [type(target), target]
@@ -157,7 +158,8 @@ def _imported(module: ModuleType) -> frozenset[str]:
 
 
 class AnotherSource(BaseException):
-    """Code outside the sources makes a size a number: the run starts again, with that module among them.
+    """Raised where code outside of the sources makes a size a number: the run starts again, with that module
+    included.
     """
 
     def __init__(self, module: ModuleType) -> None:
@@ -165,7 +167,9 @@ class AnotherSource(BaseException):
 
 
 def calls_builtins(frame: FrameType) -> ModuleType | None:
-    """The user's module whose code runs in this frame, if a name that it speaks of can be rebound in it."""
+    """Returns the user's module whose code runs in this frame, if a name in it can be rebound there; else
+    None.
+    """
     outer: FrameType | None = frame
     while outer is not None and is_of_package(outer.f_code.co_filename):
         outer = outer.f_back
@@ -178,7 +182,8 @@ def calls_builtins(frame: FrameType) -> ModuleType | None:
 
 
 def _free(module: ModuleType) -> frozenset[str]:
-    """The names that can be rebound in this module: of all but the user's `int` alone."""
+    """Returns the names that can be rebound in this module: for modules other than the user's, `int` alone.
+    """
     root = module.__name__.partition(".")[0]
     mine = root not in (*sys.stdlib_module_names, "torch", "numpy")
     return frozenset((STAND_INS.keys() if mine else {"int"}) - vars(module).keys() - _taken(module))
@@ -187,8 +192,8 @@ def _free(module: ModuleType) -> frozenset[str]:
 def rebound(
     sources: Iterable[ModuleType], calls: Mapping[str, Callable[..., Any]]
 ) -> AbstractContextManager[None]:
-    """Calls of these builtins go elsewhere while this lasts: in the user's modules, and `int` in others, too.
-    A type is itself in every other respect.
+    """Redirects calls of these builtins inside the block: in the user's modules, and those of `int` in
+    others, too. A type is itself in every other respect.
     """
     kinds = {name: real for name in calls if isinstance(real := getattr(builtins, name), type)}
     stand_ins = {name: _of_type(kinds[name], f) if name in kinds else f for name, f in calls.items()}
@@ -207,7 +212,7 @@ def _may_be_rebound(module: ModuleType, name: str) -> bool:
 
 
 def _members(module: ModuleType, named: Container[int]) -> Iterator[tuple[str, Any]]:
-    """The members of a module whose identities these are."""
+    """Yields the members of a module that have these identities."""
     members = vars(module)
     return itertools.compress(members.items(), map(named.__contains__, map(id, members.values())))
 
@@ -216,7 +221,7 @@ def symbolic_builtins(
     sources: Iterable[ModuleType], ranges: Callable[..., Any] = sequences.symbolic_range
 ) -> AbstractContextManager[None]:
     """Rebinds Python's names in these modules, and functions of `math` and NumPy there and wherever they are
-    called by their full names; and unbinds them again. `ranges` stands in for `range`.
+    called by their full names; and restores them at the end. `ranges` replaces `range`.
     """
     sources, stand_ins = tuple(sources), {**STAND_INS, "range": _of_type(builtins.range, ranges)}
     return together((
@@ -230,7 +235,7 @@ def replaced(
     plain: Mapping[tuple[str, str], Callable[..., Any]],
     stand_ins: Mapping[tuple[str, str], Callable[..., Any]],
 ) -> AbstractContextManager[None]:
-    """Functions, by module and name, are others while this lasts, in their module and in the user's."""
+    """Replaces functions, given by module and name, inside the block, in their module and in the user's."""
     return together(_replacing(sources, plain, stand_ins))
 
 

@@ -1,1 +1,1 @@
-"""Programs that others have traced: graphs of torch.fx, exported programs and archives."""
+"""Readers of programs that torch has traced: graphs of torch.fx, exported programs and archives."""

@@ -17,7 +17,7 @@ GraphModule: TypeAlias = fx.GraphModule
 
 
 def traced(target: Any) -> fx.GraphModule:
-    """The graph that torch's own tracer makes of a program. Raises TargetError where it makes none."""
+    """Returns the graph that torch's own tracer makes of a program. Raises TargetError where it fails."""
     try:
         return fx.symbolic_trace(target)
     except Exception as error:  # noqa: BLE001 (the target is the user's code, and so is what it raises)
@@ -25,14 +25,14 @@ def traced(target: Any) -> fx.GraphModule:
 
 
 def with_types(graph_module: fx.GraphModule, types: Mapping[str, Type]) -> fx.GraphModule:
-    """A copy of the graph, each node with the type of its name; modules and parameters are shared."""
+    """Returns a copy of the graph, each node with the type of its name; modules and parameters are shared."""
     made = fx.GraphModule(graph_module, copy.deepcopy(graph_module.graph), type(graph_module).__name__)
     write_types(made, types)
     return made
 
 
 def write_types(graph_module: fx.GraphModule, types: Mapping[str, Type]) -> None:
-    """Writes types to the nodes, as torch's: `node.type`. Terms are sympy's there."""
+    """Writes types to the nodes in torch's form, as `node.type`. Terms become sympy's."""
     for node in graph_module.graph.nodes:
         if node.name in types:
             node.type = to_torch(types[node.name])
@@ -43,9 +43,10 @@ _FORWARD = re.compile(r"^def forward\(self(?P<parameters>[^)]*)\):", re.MULTILIN
 
 
 def source(graph_module: fx.GraphModule, types: Mapping[str, Type]) -> str:
-    """The source of `forward`, in which every parameter and every value is annotated by a text: `[b, h//2]`.
+    """Returns the source of `forward`, with a text as annotation of every parameter and every value: `[b,
+    h//2]`.
 
-    It is Python, and computes what the graph does.
+    It is Python, and computes the same as the graph.
     """
     plain = copy.deepcopy(graph_module.graph)
     for node in plain.nodes:

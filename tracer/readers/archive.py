@@ -18,7 +18,7 @@ PathLike: TypeAlias = "str | os.PathLike[str]"
 MAX_BYTES: Final = 1 << 29
 """The graph of a model with 2,000 nodes takes some 5 MB."""
 MAX_DIRECTORY: Final = 1 << 23
-"""Bytes of the directory of an archive. An entry, of which there is one for each weight, takes about 100."""
+"""Limit for the bytes of an archive's directory. It has one entry for each weight, of about 100 bytes."""
 SCHEMA: Final = 8
 """The major number of the schema that torch 2.13 writes; minor numbers add what older readers may ignore."""
 
@@ -27,17 +27,20 @@ _MODEL = re.compile(r"(?:[^/]+/)?models/([^/]+)\.json")
 
 
 class ArchiveError(ValueError):
-    """A file that is no exported program that can be read, and what to do about it."""
+    """Raised for a file that cannot be read as an exported program; says what to do about it."""
 
 
 def read_json(path: PathLike, model: str = "model") -> dict[str, Any]:
-    """The JSON of one model in an archive. Raises ArchiveError; OSError where the file cannot be opened."""
+    """Returns the JSON of one model in an archive.
+
+    Raises ArchiveError; OSError where the file cannot be opened.
+    """
     with open(path, "rb") as file:
         return parse_json(read_bytes(file, model, os.fspath(path)), os.fspath(path))
 
 
 def parse_json(data: bytes, path: str) -> dict[str, Any]:
-    """The JSON that an archive called `path` holds. Raises ArchiveError."""
+    """Returns the JSON in the bytes from an archive called `path`. Raises ArchiveError."""
     try:
         program = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -49,9 +52,10 @@ def parse_json(data: bytes, path: str) -> dict[str, Any]:
 
 
 def read_bytes(file: IO[bytes], model: str, path: str, most: int | None = None) -> bytes:
-    """The JSON of one model in an archive called `path`, unread, of at most so many bytes (MAX_BYTES).
+    """Returns the JSON of one model in an archive called `path`, unparsed, of at most so many bytes
+    (MAX_BYTES).
 
-    Raises ArchiveError. A directory of the zip file may send us anywhere, hence the OSError below.
+    Raises ArchiveError. The directory of a zip file may point anywhere, hence the OSError below.
     """
     try:
         bounded = _Bounded(file, MAX_DIRECTORY)
@@ -67,7 +71,7 @@ def read_bytes(file: IO[bytes], model: str, path: str, most: int | None = None) 
 
 
 class _Bounded:
-    """A file of which at most so many bytes are read at a time."""
+    """A file from which at most so many bytes are read at a time."""
 
     def __init__(self, file: IO[bytes], most: int | None) -> None:
         self.file, self.most = file, most
@@ -82,7 +86,7 @@ class _Bounded:
 
 
 def _model(archive: zipfile.ZipFile, model: str, path: str, most: int) -> bytes:
-    """The bytes of `<root>/models/<model>.json`."""
+    """Returns the bytes of `<root>/models/<model>.json`."""
     entries = archive.infolist()
     models: dict[str, zipfile.ZipInfo] = {}
     for entry in entries:
@@ -104,7 +108,7 @@ def _model(archive: zipfile.ZipFile, model: str, path: str, most: int) -> bytes:
 
 
 def _missing(path: str, model: str, models: dict[str, zipfile.ZipInfo], names: list[str]) -> str:
-    """What the file is instead."""
+    """Returns the message for a file without this model, which says what the file is instead."""
     if models:
         return f"{path} has no model {model!r}; it has {', '.join(sorted(models))}"
     if any(name.endswith("serialized_exported_program.json") for name in names):

@@ -1,8 +1,9 @@
-"""Which sizes and numbers change from example to example: the contract of `torch.fx.experimental._dynamism`.
+"""Finds the sizes and numbers that change from example to example: the contract of
+`torch.fx.experimental._dynamism`.
 
-The names, arguments and results are torch's. What is different is right where torch's is wrong: examples are
-left as they are, and may be lists, tuples or tensors; what differs in kind or rank, or is missing somewhere,
-counts as changing; names and strides are kept.
+The names, arguments and results are torch's. The differences correct errors of torch's: examples are not
+changed, and may be lists, tuples or tensors; a value that differs in kind or rank, or is missing in an
+example, counts as changing; names and strides are kept.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 Dynamism: TypeAlias = dict[Any, dict[str, tuple[bool, ...]]]
-"""By an example's keys: the path of each value in it, and of each of its sizes whether it changes."""
+"""By an example's keys: for the path of each value in it, whether each of its sizes changes."""
 
 _ACCESS: Final = re.compile(
     r"""\[(?: '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | [^\]'"] )*\]   # a subscript, whatever is in it
@@ -25,15 +26,15 @@ _ACCESS: Final = re.compile(
 
 
 def normalize_source_name(name: str) -> str:
-    """`L['x'].weight` as `L['x']['weight']`; a dot inside a key (`L['x.y']`) is part of the key."""
+    """Returns `L['x']['weight']` for `L['x'].weight`; a dot inside a key (`L['x.y']`) is part of the key."""
     return _ACCESS.sub(lambda found: f"['{found['name']}']" if found["name"] else found[0], name)
 
 
 def module_to_nested_dict(module: torch.nn.Module) -> dict[str, Any]:
-    """The numbers and tensors among a module's public attributes, with those of its children.
+    """Returns the numbers and tensors among a module's public attributes, with those of its children.
 
     `_parameters` has the parameters and buffers by name, `_modules` a dict like this one per child. Booleans
-    are none of its numbers. An attribute that raises when it is read is left out.
+    do not count as numbers. An attribute that raises when it is read is left out.
     """
     tensors = (*module.named_parameters(recurse=False), *module.named_buffers(recurse=False))
     found: dict[str, Any] = {
@@ -49,7 +50,7 @@ def module_to_nested_dict(module: torch.nn.Module) -> dict[str, Any]:
 
 
 def _read(module: torch.nn.Module, name: str) -> Iterator[Any]:
-    """The attribute, or nothing where it cannot be read."""
+    """Yields the attribute, or nothing where it cannot be read."""
     try:
         value = getattr(module, name)
     except Exception:  # noqa: BLE001 - a property of the user's may raise anything
@@ -59,10 +60,11 @@ def _read(module: torch.nn.Module, name: str) -> Iterator[Any]:
 
 
 def track_dynamism_across_examples(example_inputs: Sequence[Any]) -> Dynamism:
-    """Which sizes of tensors, and which numbers, differ among the examples.
+    """Returns which sizes of tensors, and which numbers, differ among the examples.
 
-    An example is a dict of inputs (a module under `self` stands for its attributes), a list or a tuple of
-    them, or one tensor. Of a value that some example lacks, or has in another kind or rank, all sizes change.
+    An example is a dict of inputs (a module under `self` is replaced by its attributes), a list or a tuple of
+    them, or one tensor. All sizes of a value change if some example lacks it, or has it in another kind or
+    rank.
     """
     examples = [dict(_leaves(example)) for example in example_inputs]
     result: Dynamism = {}
@@ -88,7 +90,10 @@ def _leaves(example: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
 
 
 def _sizes(value: Any) -> tuple[Any, tuple[Hashable, ...]]:
-    """The kind of a value and its sizes, of a number itself. The kind of what is not tracked is None."""
+    """Returns the kind of a value and its sizes; a number is its own size.
+
+    The kind of a value that is not tracked is None.
+    """
     if isinstance(value, torch.Tensor):
         return torch.Tensor, tuple(value.shape)
     if isinstance(value, float) and value != value:
@@ -97,14 +102,18 @@ def _sizes(value: Any) -> tuple[Any, tuple[Hashable, ...]]:
 
 
 def _key(path: tuple[Any, ...]) -> Any:
-    """The first step of a path: a dict's key, an index, an attribute; of an example that is a leaf, none."""
+    """Returns the first step of a path: a dict's key, an index, an attribute; None for an example that is a
+    leaf.
+    """
     if not path:
         return ""
     return next(getattr(path[0], field) for field in ("key", "idx", "name") if hasattr(path[0], field))
 
 
 def clone_and_convert_to_meta(example_input: Any) -> Any:
-    """The example with each tensor replaced by one of the same sizes, strides and dtype that has no data."""
+    """Returns the example with each tensor replaced by one of the same sizes, strides and dtype, without
+    data.
+    """
     return pytree.tree_map_only(torch.Tensor, _meta, example_input)
 
 

@@ -1,6 +1,7 @@
-"""What several example inputs have in common: a spec in which the sizes that vary are symbols, and relations.
+"""Derives a spec from several example inputs: sizes that vary become symbols, and relations between them are
+found.
 
-A relation is what holds in every example: `y_0 == 2*x_0`. Whether the program needs it is another question.
+A relation holds in every example: `y_0 == 2*x_0`. Whether the program needs it is another question.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from ...constraints.terms.formula import Compare, Formula, eq
 from ..values.real_tensors import dtype_name
 
 MANY: Final = 12
-"""With more symbols than this, relations among three of them are not looked for."""
+"""With more symbols than this, relations among three of them are not sought."""
 RELATIONS: Final = 128
-"""How many relations are proposed, the simplest ones."""
+"""At most this many relations are proposed, the simplest ones."""
 NEAR: Final = 8
 """The largest constant of a relation that two points suggest, where it is neither a sum nor a difference."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a symbol stands: an axis of an input tensor, or an integer input itself."""
+    """The origin of a symbol: an axis of an input tensor, or an integer input itself."""
 
     path: InputPath
     axis: int | None
@@ -43,27 +44,28 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """What examples have in common."""
+    """The common form of several examples."""
 
     inputs: tuple[Declared, ...]
     """One per input: a size that is the same in all examples is a number, any other a symbol of its own."""
     places: Mapping[str, Place]
-    """Where each symbol stands."""
+    """The origin of each symbol."""
     values: Mapping[str, tuple[int, ...]]
     """The value of each symbol in each example."""
     relations: tuple[Formula, ...]
-    """What holds between the symbols in all examples, the simplest first."""
+    """Relations between the symbols that hold in all examples, the simplest first."""
 
     def example(self, index: int) -> dict[str, int]:
-        """The sizes of one example."""
+        """Returns the sizes of one example."""
         return {name: values[index] for name, values in self.values.items()}
 
 
 def common(signature: inspect.Signature | None, examples: Sequence[Any]) -> Common:
-    """What the examples have in common as arguments for a signature; None is one that nobody knows.
+    """Returns the common form of the examples as arguments for a signature; None is an unknown signature.
 
     An example is a tuple or list of positional arguments, a dict of arguments by name, or one tensor. Raises
-    SpecError where there are not two of them, or they differ in what is no size: a rank, a dtype, a flag.
+    SpecError where there are fewer than two, or where they differ in more than sizes: in a rank, a dtype, a
+    flag.
     """
     if len(examples) < 2:
         raise SpecError(
@@ -78,9 +80,9 @@ def common(signature: inspect.Signature | None, examples: Sequence[Any]) -> Comm
 
 
 def read(path: str) -> Sequence[Any]:
-    """The examples in a file that `torch.save([example, …], path)` has written. Nothing in it is run.
+    """Returns the examples in a file that `torch.save([example, …], path)` has written. No code in it is run.
 
-    Raises SpecError where there is no such file, or it holds more than tensors and plain values.
+    Raises SpecError where there is no such file, or where it contains more than tensors and plain values.
     """
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
@@ -101,7 +103,7 @@ def read(path: str) -> Sequence[Any]:
 
 
 def arguments(signature: inspect.Signature | None, example: Any) -> dict[str, Any]:
-    """The arguments of an example by the names of the parameters. Raises SpecError."""
+    """Returns the arguments of an example by the names of the parameters. Raises SpecError."""
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = {}
     if isinstance(example, Mapping):
@@ -175,7 +177,7 @@ def _name(path: InputPath) -> str:
 
 
 class _Merged:
-    """Inputs as they are in all examples, a symbol for each size that differs."""
+    """The inputs of all examples together, with a symbol for each size that differs."""
 
     def __init__(self) -> None:
         self.inputs: list[Declared] = []
@@ -183,7 +185,7 @@ class _Merged:
         self.values: dict[str, tuple[int, ...]] = {}
 
     def add(self, path: InputPath, found: list[Any]) -> None:
-        """The input at a path, which has one kind in all examples."""
+        """Adds the input at a path, which has one kind in all examples."""
         kinds = [_kind(value) for value in found]
         if len({*kinds}) > 1:
             other = next(i for i, kind in enumerate(kinds) if kind != kinds[0])
@@ -219,7 +221,9 @@ class _Merged:
 
 
 def _kind(value: Any) -> str:
-    """What may not differ among examples, in words: of what is no size, the value itself."""
+    """Returns the part of a value that must not differ among examples, in words: for values without sizes,
+    the value itself.
+    """
     match value:
         case _Missing():
             return "missing"
@@ -231,7 +235,9 @@ def _kind(value: Any) -> str:
 
 
 def _symbol(place: Place) -> str:
-    """`x_0` for `x.shape[0]`, `batch_pixels_1` for `batch["pixels"].shape[1]`, `n` for an integer input."""
+    """Returns the name of a symbol: `x_0` for `x.shape[0]`, `batch_pixels_1` for `batch["pixels"].shape[1]`,
+    `n` for an integer input.
+    """
     steps = (*place.path, *(() if place.axis is None else (place.axis,)))
     return "_".join("".join(c if c.isascii() and c.isalnum() else "_" for c in str(step)) for step in steps)
 
@@ -240,7 +246,9 @@ def _symbol(place: Place) -> str:
 
 
 def proposals(values: Mapping[str, tuple[int, ...]]) -> tuple[Formula, ...]:
-    """What holds in all examples: equal sizes, linear relations, sums and products, the simplest first."""
+    """Returns relations that hold in all examples: equal sizes, linear relations, sums and products, the
+    simplest first.
+    """
     pairs = [*combinations(values, 2)]
     equal = [eq(sym(other), sym(one)) for one, other in pairs if values[one] == values[other]]
     linear = [found for pair in pairs if (found := _linear(*pair, values)) is not None]
@@ -249,7 +257,7 @@ def proposals(values: Mapping[str, tuple[int, ...]]) -> tuple[Formula, ...]:
 
 
 def _linear(one: str, other: str, values: Mapping[str, tuple[int, ...]]) -> Formula | None:
-    """p*(y - y0) == q*(x - x0), where all examples lie on that line.
+    """Returns p*(y - y0) == q*(x - x0), where all examples lie on that line; else None.
 
     Through two points there is always a line, so that it has to be a simple one if there are no more.
     """
@@ -266,7 +274,7 @@ def _linear(one: str, other: str, values: Mapping[str, tuple[int, ...]]) -> Form
 
 
 def _sums_and_products(names: Sequence[str], values: Mapping[str, tuple[int, ...]]) -> Iterator[Formula]:
-    """z == x + y and z == x*y."""
+    """Yields relations z == x + y and z == x*y."""
     for z, (x, y) in ((z, pair) for pair in combinations(names, 2) for z in names if z not in pair):
         triples = [*zip(values[x], values[y], values[z], strict=True)]
         if all(a + b == c for a, b, c in triples):
@@ -276,7 +284,7 @@ def _sums_and_products(names: Sequence[str], values: Mapping[str, tuple[int, ...
 
 
 def _simplicity(relation: Formula) -> tuple[int, int]:
-    """The sizes of the constant and of the factors: `y == 2*x` comes before `y == x + 5`."""
+    """Returns the sizes of the constant and of the factors: `y == 2*x` comes before `y == x + 5`."""
     assert isinstance(relation, Compare), relation
     factors = [abs(c) for mono, c in relation.term.terms if mono]
     constant = sum(abs(c) for mono, c in relation.term.terms if not mono)

@@ -32,7 +32,7 @@ USER_OUTPUTS = frozenset({OutputKind.USER_OUTPUT, OutputKind.LOSS_OUTPUT})
 
 
 def read(program: ExportedProgram) -> Traced:
-    """The program that was exported. Raises GraphError where its graph is damaged."""
+    """Returns the program that was exported. Raises GraphError where its graph is damaged."""
     graph = _Reader(program.graph_module).graph("")
     signature = program.graph_signature
     if len(signature.input_specs) != len(graph.inputs) or len(signature.output_specs) != len(graph.outputs):
@@ -90,7 +90,7 @@ def _output_names(program: ExportedProgram, count: int) -> list[str]:
 
 
 def _tree(spec: Any, names: list[str]) -> tuple[str, list[str], dict[str, tuple[str, ...]]]:
-    """A tree of arguments as the text that archives have, too."""
+    """Returns a tree of arguments in the text form that archives have, too."""
     if spec is None:
         raise NoTree("no tree")
     fields: dict[str, tuple[str, ...]] = {}
@@ -108,7 +108,7 @@ def _tree(spec: Any, names: list[str]) -> tuple[str, list[str], dict[str, tuple[
 
 
 def _example(value: Any) -> tuple[int | None, ...]:
-    """The sizes that an input had in the example, or its value."""
+    """Returns the sizes that an input had in the example, or its value."""
     sizes = value.shape if isinstance(value, torch.Tensor) else (value,)
     return tuple(_hint(size) for size in sizes)
 
@@ -121,7 +121,7 @@ def _hint(size: Any) -> int | None:
 
 
 def _bound(bound: Any) -> int | None:
-    """None where there is no bound."""
+    """Returns the bound as an integer; None where there is no bound."""
     return int(bound) if isinstance(bound, int | sympy.Integer) else None
 
 
@@ -129,7 +129,7 @@ def _bound(bound: Any) -> int | None:
 
 
 def _value(value: Any) -> Value:
-    """What the trace took a value to be."""
+    """Returns the type that the trace recorded for a value."""
     if isinstance(value, torch.Tensor):
         strided = value.layout is torch.strided
         strides = tuple(map(_size, value.stride())) if strided else None
@@ -161,13 +161,13 @@ def _formula(value: torch.SymBool) -> Value:
 
 
 class _Reader:
-    """Reads one graph module; the graphs that its operators run are read by readers of their own."""
+    """Reads one graph module. A reader of its own reads each graph that an operator runs."""
 
     def __init__(self, module: torch.fx.GraphModule) -> None:
         self.module = module
         self.types: dict[str, Callable[[], Value]] = {}
         self._names: dict[str, Operand] = {}
-        """What stands for an fx node: its own name, a result of another one, or a constant."""
+        """The operand for each fx node: its own name, a result of another node, or a constant."""
 
     def graph(self, name: str) -> Graph:
         inputs: list[Operand] = []
@@ -194,7 +194,9 @@ class _Reader:
         return name
 
     def _is_result(self, node: torch.fx.Node) -> bool:
-        """Is it `results[i]`, which the call that makes the results has accounted for?"""
+        """Returns whether the node is `results[i]`, which was handled together with the call that returns the
+        results.
+        """
         return node.name in self._names
 
     def _attribute(self, target: Any) -> Operand:
@@ -217,7 +219,7 @@ class _Reader:
         )
 
     def _operands(self, node: torch.fx.Node) -> Iterator[tuple[str, Operand]]:
-        """Arguments of an operator with a schema have its names, in its order."""
+        """Yields the operands; those of an operator with a schema by its names, in its order."""
         if not isinstance(node.target, torch._ops.OpOverload):
             yield from (("", self._operand(arg)) for arg in node.args)
             yield from ((name, self._operand(arg)) for name, arg in node.kwargs.items())
@@ -229,7 +231,7 @@ class _Reader:
                 yield declared.name, self._operand(node.args[index])
 
     def _results(self, node: torch.fx.Node) -> Iterator[str]:
-        """The names of the leaves of a result; of several, those of the `getitem` that takes each."""
+        """Yields the names of the leaves of a result; for several, those of the `getitem` that takes each."""
         value = node.meta.get("val")
         if isinstance(node.target, torch._ops.OpOverload) and not node.target._schema.returns:
             return
@@ -274,7 +276,7 @@ class _Reader:
 
 
 def _target(target: Any) -> str:
-    """`torch.ops.aten.conv2d.default`, `_operator.floordiv`."""
+    """Returns the name of a target: `torch.ops.aten.conv2d.default`, `_operator.floordiv`."""
     if isinstance(target, str):
         return target
     module = str(getattr(target, "__module__", "")).replace("torch._ops", "torch.ops", 1)

@@ -1,4 +1,4 @@
-"""An exported graph as both of its readers describe it, and the program that it is.
+"""The common description of an exported graph, which both readers produce, and the program built from it.
 
 `export.py` reads the graph of a live `ExportedProgram`, `pt2.py` the JSON of a saved one. Both describe it
 with the values below, so that one function, `build`, makes the program. Nothing here imports torch.
@@ -33,7 +33,7 @@ UNBOUNDED: Final = 2**63 - 2
 
 
 class GraphError(ValueError):
-    """A graph that is none: it uses values that nothing makes, or makes one twice."""
+    """Raised for an invalid graph: one that uses values which nothing makes, or makes a value twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Calls in order. `types` has, for each name, how to find out what the trace took the value to be."""
+    """Calls in order. `types` has, for each name, a function that returns the type recorded by the trace."""
 
     name: str
     inputs: tuple[Operand, ...]
@@ -82,20 +82,23 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """All that is read of an exported program."""
+    """All the parts read of an exported program."""
 
     graph: Graph
     given: tuple[Given, ...]
     outputs: tuple[tuple[str, Operand], ...]
     ranges: Mapping[str, tuple[int | None, int | None]]
-    """What the trace declares of its symbols, and of terms over them."""
+    """The ranges that the trace declares for its symbols, and for terms over them."""
     guards: tuple[str, ...]
 
 
 def tensor(
     sizes: tuple[Dim | Dynamic, ...], dtype: str | None, strides: tuple[Dim | Dynamic, ...] | None
 ) -> Value:
-    """A tensor as a trace describes it; Dyn where a size is not known, no strides where it has none."""
+    """Returns the type of a tensor in a trace; Dyn where a size is not known.
+
+    `strides` is None for a tensor without strides.
+    """
     known = tuple(size for size in sizes if not isinstance(size, Dynamic))
     if len(known) < len(sizes):
         return Dyn
@@ -108,8 +111,9 @@ def tensor(
 
 
 def _is_contiguous(sizes: Shape, strides: Shape) -> bool:
-    """Each stride is the product of the sizes after it; that of a size 1 does not matter, nor any without
-    elements.
+    """Returns whether each stride is the product of the sizes after it.
+
+    The stride of a size 1 does not matter, nor does any of a tensor without elements.
     """
     step: Dim = 1
     for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
@@ -127,13 +131,13 @@ _INNER = re.compile(
     r"(^|[/\\])torch[/\\](_|(nn|fx|autograd|utils|amp|export)[/\\]|functional\.py)|(site|dist)-packages[/\\]torch[/\\]"
     r"|^<|[/\\](contextlib|functools)\.py$"
 )
-"""torch's own files, and the standard library's plumbing."""
+"""Files of torch itself, and internals of the standard library."""
 NO_MODULE: Final = "_empty_nn_module_stack"
-"""What torch calls the module of a node that it adds itself."""
+"""The module that torch names for a node that it adds itself."""
 
 
 def origin(stack_trace: str, module: str) -> Origin:
-    """The innermost line of the trace that is the user's."""
+    """Returns the innermost line of the stack trace that is the user's."""
     module = "" if module.startswith(NO_MODULE) else module
     lines = stack_trace.split("\n")
     for index in range(len(lines) - 1, -1, -1):
@@ -146,7 +150,7 @@ def origin(stack_trace: str, module: str) -> Origin:
 
 
 def innermost(module_stack: str) -> str:
-    """`L__self__,,main.Net;L__self___conv,conv,torch.nn.Conv2d` -> `conv`."""
+    """Returns `conv` for `L__self__,,main.Net;L__self___conv,conv,torch.nn.Conv2d`."""
     parts = module_stack.rsplit(";", 1)[-1].split(",")
     return parts[1] if len(parts) > 2 else ""
 
@@ -155,7 +159,10 @@ def innermost(module_stack: str) -> str:
 
 
 def build(exported: Exported) -> Traced:
-    """The program, what the export says of its inputs, and what it allows of them. Raises GraphError."""
+    """Returns the program, its inputs as the export describes them, and the limits of the export.
+
+    Raises GraphError.
+    """
     builder = _Builder()
     declared = tuple(builder.given(exported))
     names: dict[str, Argument] = {}
@@ -176,16 +183,16 @@ _GRAPH_AT: Final = frozenset(
 )
 """Higher-order operators that run their one graph, once, on their last operands."""
 AUTOCAST: Final = "wrap_with_autocast"
-"""Its third operand says whether autocast is on in the region."""
+"""An operator whose third operand is whether autocast is on in the region."""
 
 
 class _Builder:
-    """Makes nodes of calls, and ids of names."""
+    """Makes nodes from calls, and ids from names."""
 
     def __init__(self) -> None:
         self.inputs: list[Input] = []
         self.arguments: list[Argument] = []
-        """What each input of the graph is, in the order of the graph."""
+        """The argument for each input of the graph, in the order of the graph."""
         self.nodes: list[Node] = []
         self.recorded: dict[int, Callable[[], Value]] = {}
         self.under: tuple[tuple[Argument, bool], ...] = ()
@@ -266,7 +273,7 @@ class _Builder:
                 _bind(names, name, self._typed(argument, dtype, where) if region else argument)
 
     def _typed(self, argument: Argument, dtype: str | None, where: Origin) -> Argument:
-        """The value with the dtype that is known of it where autocast, not the program, chooses dtypes."""
+        """Returns the value with its known dtype where autocast, not the program, chooses dtypes."""
         if not isinstance(argument, Ref):
             return argument
         id = self.new()
@@ -284,7 +291,8 @@ class _Builder:
 
 
 class _Region:
-    """One call of a higher-order operator: its host, to whom functions are graphs and values arguments."""
+    """One call of a higher-order operator: a host whose functions are graphs and whose values are arguments.
+    """
 
     def __init__(
         self,
@@ -327,7 +335,7 @@ class _Region:
         return ids
 
     def results(self, results: tuple[Argument, ...]) -> None:
-        """Binds the names of the call's results, and keeps what the trace took them to be."""
+        """Binds the names of the call's results, and keeps the types that the trace recorded for them."""
         types = self.graph.types
         for name, argument in zip(self.call.results, results, strict=True):
             if name:
@@ -339,7 +347,10 @@ class _Region:
 def _called(
     control: Callable[..., tuple[Argument, ...]], host: _Region, call: Call, names: Mapping[str, Argument]
 ) -> tuple[Argument, ...]:
-    """The operator with its operands. Raises GraphError where these are not such as it takes."""
+    """Returns the results of the operator for its operands.
+
+    Raises GraphError where it does not accept these operands.
+    """
     given = [o if isinstance(o, Graph) else _resolve(o, names) for _, o in call.operands]
     try:
         inspect.signature(control).bind(host, *given)
@@ -349,7 +360,7 @@ def _called(
 
 
 def _if_known(read: Callable[[], Value]) -> Value:
-    """What the trace took a value to be; nothing is lost where that cannot be read."""
+    """Returns the type recorded by the trace, or Dyn where it cannot be read."""
     try:
         return read()
     except GraphError:
@@ -357,7 +368,7 @@ def _if_known(read: Callable[[], Value]) -> Value:
 
 
 def _inlined(call: Call) -> Graph | None:
-    """The graph that a call stands for, where it is one."""
+    """Returns the graph that a call runs inline, or None."""
     if call.target.rpartition(".")[2] not in _GRAPH_AT:
         return None
     graphs = [operand for _, operand in call.operands if isinstance(operand, Graph)]
@@ -365,7 +376,7 @@ def _inlined(call: Call) -> Graph | None:
 
 
 def _arguments(call: Call, names: Mapping[str, Argument]) -> Iterator[tuple[str, Argument]]:
-    """Operators with a schema take their arguments by name, all others by position."""
+    """Yields the arguments: of operators with a schema by name, of all others by position."""
     by_name = call.target.startswith("torch.ops.")
     seen: set[str] = set()
     for index, (name, operand) in enumerate(call.operands):
@@ -415,7 +426,7 @@ def _free(name: str, taken: Iterable[str]) -> str:
 
 
 def _example(exported: Exported) -> dict[str, int]:
-    """The sizes that the program was exported with, by symbol."""
+    """Returns the sizes that the program was exported with, by symbol."""
     found: dict[str, int] = {}
     for given in exported.given:
         if not given.example:  # a parameter
@@ -434,7 +445,9 @@ def _example(exported: Exported) -> dict[str, int]:
 
 
 def _domain(declared: tuple[Declared, ...]) -> Domain:
-    """As in a spec that is written: a symbol of a size is at least 1, a size that is a term at least 0."""
+    """Returns the domain, as for a written spec: a symbol of a size is at least 1, a size that is a term at
+    least 0.
+    """
     sizes = [dim for given in declared for tensor in tensors(given.type) for dim in tensor.shape]
     values = [given.type for given in declared if isinstance(given.type, Term)]
     names = dict.fromkeys(name for dim in (*sizes, *values) for name in sorted(symbols(dim)))
@@ -444,7 +457,7 @@ def _domain(declared: tuple[Declared, ...]) -> Domain:
 
 
 def _limits(exported: Exported, spec: Spec) -> tuple[tuple[Constraint, ...], tuple[str, ...]]:
-    """Ranges and guards as constraints, and the guards that say something which formulas cannot say."""
+    """Returns ranges and guards as constraints, and the guards that formulas cannot express."""
     limits: dict[Formula, str] = {}
     places = _places(spec)
     for text, (low, high) in exported.ranges.items():
@@ -474,7 +487,7 @@ def _limits(exported: Exported, spec: Spec) -> tuple[tuple[Constraint, ...], tup
 
 
 def _places(spec: Spec) -> dict[Value, str]:
-    """Where each size comes first: `x.shape[0]`."""
+    """Returns where each size occurs first: `x.shape[0]`."""
     places: dict[Value, str] = {}
     for given in spec.inputs:
         if isinstance(given.type, Tensor):

@@ -27,12 +27,14 @@ MAX_DEPTH: Final = 150
 
 
 class NotRead(ValueError):
-    """An expression that has no exact counterpart among dims and formulas, or is none at all."""
+    """Raised for an expression without an exact counterpart among dims and formulas, or a text that is no
+    expression.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A true division, which is no dim; rounding makes it one."""
+    """A true division, which is no dim; rounding turns it into one."""
 
     over: str
     under: str
@@ -40,7 +42,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A square root, which is no dim; rounding makes it one."""
+    """A square root, which is no dim; rounding turns it into one."""
 
     of: str
 
@@ -73,7 +75,7 @@ def _whole(text: Text) -> str:
 
 
 def _product(*factors: Text) -> Text:
-    """Fractions multiply as such; integers among themselves."""
+    """Returns the product; fractions multiply as fractions, integers among themselves."""
     if not any(isinstance(factor, Ratio) for factor in factors):
         return _infix("*")(*factors)
     parts = [f if isinstance(f, Ratio) else Ratio(_whole(f), "1") for f in factors]
@@ -81,7 +83,7 @@ def _product(*factors: Text) -> Text:
 
 
 def _decimal(number: float) -> Ratio:
-    """A float as the fraction that it is; one by which sizes below 2**32 are multiplied exactly."""
+    """Returns a float as an exact fraction, if sizes below 2**32 times it are exact."""
     over, under = number.as_integer_ratio() if isfinite(number) else (0, inf)
     if abs(over) > 1 << 20 or under > 1 << 20:
         raise NotRead(f"{number} is a float that products with sizes are rounded for")
@@ -89,13 +91,15 @@ def _decimal(number: float) -> Ratio:
 
 
 def _ratio(over: Text, under: Text) -> Ratio:
-    """(a / 2**j) / (b / 2**k) is a*2**k / (b*2**j): a division by a power of two rounds nothing."""
+    """Returns the quotient: (a / 2**j) / (b / 2**k) is a*2**k / (b*2**j), as division by a power of two
+    rounds nothing.
+    """
     (a, i), (b, k) = map(_scaled, (over, under))
     return Ratio(a if k == "(1)" else f"({a} * {k})", b if i == "(1)" else f"({b} * {i})")
 
 
 def _scaled(value: Text) -> tuple[str, str]:
-    """An expression as a whole one and the power of two that it is divided by."""
+    """Returns an expression as an integer one and the power of two that divides it."""
     if not isinstance(value, Ratio):
         return _whole(value), "(1)"
     under = _dim(value.under)
@@ -105,9 +109,10 @@ def _scaled(value: Text) -> tuple[str, str]:
 
 
 def _compared(one: Text, operator: str, other: Text) -> str:
-    """a / 2**j < b / 2**k is a*2**k < b*2**j: a division by a power of two rounds nothing.
+    """Returns the comparison: a / 2**j < b / 2**k is a*2**k < b*2**j, as division by a power of two rounds
+    nothing.
 
-    a / b < n is a < n*b where b is positive: a fraction that is not n is not rounded to it as long as n*b is
+    a / b < n is a < n*b where b is positive: a fraction other than n is not rounded to n as long as n*b is
     below 2**53, so for an n up to 2**10.
     """
     if not isinstance(one, Ratio) and not isinstance(other, Ratio):
@@ -121,21 +126,23 @@ def _compared(one: Text, operator: str, other: Text) -> str:
 
 
 def _small(value: Text) -> int | None:
-    """The integer, if it is a small one."""
+    """Returns the integer, if the text is a small one; else None."""
     over, under = (value.over, value.under) if isinstance(value, Ratio) else (_whole(value), "(1)")
     number = re.fullmatch(r"\((-?\d{1,4})\)", over)
     return int(number[1]) if number and under == "(1)" and abs(int(number[1])) <= 1 << 10 else None
 
 
 def _multiplied(fraction: Ratio, operator: str, number: int) -> str:
-    """`fraction operator number` without a fraction: what is multiplied by a negative number turns around."""
+    """Returns `fraction operator number` without a fraction; multiplying by a negative number reverses the
+    comparison.
+    """
     over, under = fraction.over, fraction.under
     positive, negative = (f"{over} {side} {number}*{under}" for side in (operator, _TURNED[operator]))
     return f"({under} > 0 and {positive} or {under} < 0 and {negative})"
 
 
 _TURNED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
-"""Comparisons as they read from the other side."""
+"""Comparisons with their sides swapped."""
 
 
 def _floor(value: Text) -> str:
@@ -149,7 +156,9 @@ def _ceil(value: Text) -> str:
 
 
 def _round(value: Text) -> str:
-    """The nearest integer, the even one of two: q = (2a + b)//2b, less 1 where it is odd and 2b | 2a + b."""
+    """Returns the nearest integer, the even one of two: q = (2a + b)//2b, less 1 where it is odd and 2b | 2a
+    + b.
+    """
     if not isinstance(value, Ratio):
         return _whole(value)
     doubled, under = f"(2*{value.over} + {value.under})", f"(2*{value.under})"
@@ -158,12 +167,12 @@ def _round(value: Text) -> str:
 
 
 def _power(base: Text, exponent: Text) -> Text:
-    """`n**0.5` is a root."""
+    """Returns the power; `n**0.5` is a root."""
     return Root(_whole(base)) if exponent == _decimal(0.5) else _pair("**")(base, exponent)
 
 
 def _truncate(value: Text, ranges: Ranges) -> str:
-    """Rounding towards zero is rounding down where neither side is negative."""
+    """Returns the value rounded towards zero, which is rounding down where neither side is negative."""
     if isinstance(value, Ratio):
         sides = (_dim(value.over), _dim(value.under))
         if any(interval(side, ranges)[0] < 0 for side in sides):
@@ -230,7 +239,7 @@ class _Srepr:
         if len(text) > MAX_LENGTH:
             raise NotRead(f"an expression of {len(text)} characters")
         self.ranges: dict[str, tuple[int | float, int | float]] = {}
-        """What the text says of its symbols: `positive=True`."""
+        """The ranges of symbols that the text declares, such as `positive=True`."""
         self._tokens: list[tuple[str, str]] = []
         at = 0
         while match := _SREPR.match(text, at):
@@ -292,7 +301,7 @@ class _Srepr:
         return _truncate(value, self.ranges)
 
     def _float(self) -> Ratio:
-        """`'0.5', precision=53)`."""
+        """Reads `'0.5', precision=53)`."""
         number = float(self._literal("decimal")[1:-1])
         for text in (",", "precision", "=", "53", ")"):
             self._expect(text)
@@ -305,7 +314,7 @@ class _Srepr:
         return text
 
     def _symbol(self) -> str:
-        """`'s0', positive=True, integer=True)`."""
+        """Reads `'s0', positive=True, integer=True)`."""
         name = self._literal("string")[1:-1]
         while (token := self._next()[1]) == ",":
             assumption = self._literal("name")
@@ -319,13 +328,13 @@ class _Srepr:
 
 @lru_cache(maxsize=4096)
 def dim_of(srepr: str) -> Dim:
-    """The dim that sympy's constructor notation writes. Raises NotRead."""
+    """Returns the dim of a text in sympy's constructor notation. Raises NotRead."""
     return _dim(_Srepr(srepr).read())
 
 
 @lru_cache(maxsize=4096)
 def formula_of(srepr: str) -> Formula:
-    """The formula that sympy's constructor notation writes. Raises NotRead."""
+    """Returns the formula of a text in sympy's constructor notation. Raises NotRead."""
     return _formula(_Srepr(srepr).read())
 
 
@@ -350,11 +359,13 @@ _COMPARE: Final[Mapping[type[ast.cmpop], str]] = {
 }
 
 Source: TypeAlias = Callable[[tuple[str | int, ...], int | None], Dim]
-"""`(path, axis)` -> the size of the input at the path along the axis; with no axis, the input's own value."""
+"""Maps `(path, axis)` to the size of the input at the path along the axis; without an axis, to the input's
+value.
+"""
 
 
 def guard(text: str, source: Source, ranges: Ranges) -> Formula:
-    """The formula that a guard of an exported program states; `source` knows its inputs. Raises NotRead."""
+    """Returns the formula of a guard of an exported program; `source` gives its inputs. Raises NotRead."""
     if len(text) > MAX_LENGTH:
         raise NotRead(f"a guard of {len(text)} characters")
     try:
@@ -365,7 +376,7 @@ def guard(text: str, source: Source, ranges: Ranges) -> Formula:
 
 
 class _Guard:
-    """Walks the tree of a guard. Whatever is not expected there ends in NotRead."""
+    """Walks the tree of a guard. Any unexpected node raises NotRead."""
 
     def __init__(self, source: Source, ranges: Ranges) -> None:
         self.source, self.ranges = source, ranges
@@ -434,7 +445,7 @@ class _Guard:
 
 
 def _path(node: ast.expr) -> tuple[str | int, ...]:
-    """`L['batch']['b'][0]` -> ("batch", "b", 0)."""
+    """Returns ("batch", "b", 0) for `L['batch']['b'][0]`."""
     match node:
         case ast.Name(id="L"):
             return ()
@@ -444,5 +455,5 @@ def _path(node: ast.expr) -> tuple[str | int, ...]:
 
 
 def shown(text: str) -> str:
-    """A guard as a person would write it: `L['x'].size()[0]` is `x.shape[0]`."""
+    """Returns a guard as a person would write it: `x.shape[0]` for `L['x'].size()[0]`."""
     return re.sub(r"L\['(\w+)'\]", r"\1", text).replace(".size()[", ".shape[")

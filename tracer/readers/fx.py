@@ -1,11 +1,11 @@
 """torch.fx: graphs with gradual types on their nodes, and a tracer whose proxies know their shapes.
 
-A GraphModule is a module, and is recorded like every other. `told` makes one that computes the same, and says
-on the way what each node is and what its annotation claims.
+A GraphModule is a module, and is recorded like any other. `told` makes one that computes the same, and
+reports the value of each node and the claim of its annotation on the way.
 
-`ShapeTracer` is a `torch.fx.Tracer`. Beside each node stands the value that the recorder has for it, so that
-a program may ask for `x.shape`, unpack it, compare, assert, count: what sizes decide is asked of the solver,
-and the graph is that of one way through the program, for all sizes that take it.
+`ShapeTracer` is a `torch.fx.Tracer`. Each node has the value that the recorder computed for it, so that a
+program may read `x.shape`, unpack it, compare, assert, count: the solver decides questions about sizes, and
+the graph is that of one path through the program, for all sizes that take it.
 """
 
 from __future__ import annotations
@@ -45,14 +45,17 @@ from ..values.symbolic import Sizes
 from .tensor_types import claim_text
 
 NODE: Final = "fx_node"
-"""The operator of the recorded node that says which value a node of the fx graph has."""
+"""The operator of the recorded node that gives the value of a node of the fx graph."""
 
 
 # ---- graphs that tell what their nodes are
 
 
 def node_is(value: Any, name: str, claim: str = "") -> None:
-    """Called by a graph of `told` after each node: whoever listens learns its value, and its annotation."""
+    """Reports the value of a node, and its annotation, to the listener.
+
+    A graph made by `told` calls it after each node.
+    """
     listener = LISTENER.get()
     if listener is not None:
         listener("node", value, name)
@@ -61,8 +64,9 @@ def node_is(value: Any, name: str, claim: str = "") -> None:
 
 
 def told(graph_module: fx.GraphModule) -> fx.GraphModule:
-    """The same program, which tells what its nodes are (`node_is`). What inputs are the spec says, and not
-    their annotations.
+    """Returns the same program, which reports its nodes by `node_is`.
+
+    The spec describes the inputs, not their annotations.
     """
     graph = copy.deepcopy(graph_module.graph)
     for node in [*graph.nodes]:
@@ -78,9 +82,10 @@ def told(graph_module: fx.GraphModule) -> fx.GraphModule:
 
 
 def quiet(graph_module: fx.GraphModule, graph: fx.Graph | None = None) -> fx.GraphModule:
-    """The same module, hooks included, with another graph perhaps: what it raises is raised and not printed.
+    """Returns the same module, hooks included, perhaps with another graph, that raises exceptions without
+    printing.
 
-    torch's own prints what its generated code raises, and takes the traceback away.
+    torch's own prints the exceptions of its generated code, and removes the traceback.
     """
     written = graph_module
     if graph is not None:
@@ -100,12 +105,12 @@ def _last_placeholder(graph: fx.Graph) -> fx.Node:
 
 
 def is_annotated(graph_module: fx.GraphModule) -> bool:
-    """Does a node other than an input claim a shape?"""
+    """Returns whether a node other than an input claims a shape."""
     return any(n.op != "placeholder" and claim_text(n.type) for n in graph_module.graph.nodes)
 
 
 def listen(kind: str, value: Any, text: str) -> None:
-    """The recorder's listener, for graphs that tell what their nodes are."""
+    """Receives the reports of graphs made by `told`, as the recorder's listener."""
     if kind != "node":
         recorded(kind, value, text)
     elif (run := run_of(value)) is not None:
@@ -116,7 +121,8 @@ def listen(kind: str, value: Any, text: str) -> None:
 
 
 def placeholders(graph_module: fx.GraphModule) -> Iterator[tuple[str, Any, str]]:
-    """Each input that has to be given: its name, its annotation, and the dtype that its uses ask for."""
+    """Yields each input that has to be given: its name, its annotation, and the dtype that its uses require.
+    """
     for node in graph_module.graph.nodes:
         if node.op == "placeholder" and not node.args and not str(node.target).startswith("*"):
             yield str(node.target), node.type, _dtype_of(graph_module, node)
@@ -130,7 +136,7 @@ _KEEPING: Final = frozenset(
 
 
 def _dtype_of(graph_module: fx.GraphModule, node: fx.Node) -> str:
-    """`int64` for what is used as indices, `bool` for a mask, or nothing."""
+    """Returns `int64` for an input used as indices, `bool` for a mask, or an empty text."""
     queue, seen = [node], {node}
     while queue:
         value = queue.pop()
@@ -156,17 +162,17 @@ def _dtype_of(graph_module: fx.GraphModule, node: fx.Node) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """One way through a program, as a graph."""
+    """One path through a program, as a graph."""
 
     graph_module: fx.GraphModule
     conditions: tuple[Condition, ...]
-    """The branches on the way; `forced` are those that the declared inputs all take alike."""
+    """The branch decisions of the path; on a `forced` one all declared inputs agree."""
     constraints: tuple[Constraint, ...]
-    """What the calls on the way require."""
+    """The requirements of the calls on the path."""
 
     @property
     def premise(self) -> Formula:
-        """The sizes that take this way, among those declared."""
+        """Returns the condition on declared sizes under which this path is taken."""
         return all_of(
             c.formula if c.taken else negate(c.formula)
             for c in self.conditions
@@ -175,12 +181,12 @@ class Traced:
 
     @property
     def open(self) -> tuple[Condition, ...]:
-        """Branches that other declared inputs take the other way, or that data decide."""
+        """Returns the branches that other declared inputs decide differently, or that data decide."""
         return tuple(c for c in self.conditions if not c.forced)
 
 
 class Shaped(fx.Proxy):
-    """A proxy beside which stands what the recorder has for it, `held`."""
+    """A proxy with the value that the recorder has for it, `held`."""
 
     def __init__(self, node: fx.Node, tracer: ShapeTracer) -> None:
         super().__init__(node, tracer)
@@ -189,14 +195,17 @@ class Shaped(fx.Proxy):
 
     @property
     def held(self) -> Any:
-        """The value. A comparison of sizes is made when it is asked for: until then it decides nothing."""
+        """Returns the value.
+
+        A comparison of sizes is only made when it is read: until then it decides nothing.
+        """
         if self.later is not None:
             self.known, self.later = self.later(), None
         return self.known
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        """To `isinstance` it is what it stands for, as in an eager run."""
+        """Returns the class of the represented value, so that `isinstance` answers as in an eager run."""
         known = vars(self).get("known")
         if isinstance(known, torch.Tensor):
             return torch.Tensor
@@ -237,16 +246,18 @@ _FACTORIES: Final = (
     "tril_indices", "triu_indices",
 )  # fmt: skip
 _LITERALS: Final = frozenset({int, bool, float, str, type(None), torch.dtype, torch.device})
-"""What is one and the same for all inputs on the way is no proxy: a program may ask `is None`."""
+"""Types of values that are the same for all inputs on the path and are no proxies: a program may ask `is
+None`.
+"""
 _COMPARISONS: Final[frozenset[Any]] = frozenset(
     {operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge}
 )
 
 
 class ShapeTracer(fx.Tracer):
-    """Traces one way through a program for the inputs that a spec declares.
+    """Traces one path through a program for the inputs that a spec declares.
 
-    Of a branch that sizes decide, the way is taken on which the condition holds, unless the solver shows
+    At a branch that sizes decide, the path on which the condition holds is taken, unless the solver shows
     that none of the declared inputs takes it.
     """
 
@@ -257,7 +268,7 @@ class ShapeTracer(fx.Tracer):
         self.spec, self.rules, self.oracle = spec, rules, oracle
 
     def trace_all(self, target: Callable[..., Any]) -> Traced:
-        """The graph, and what was decided on the way. Raises TargetError where it cannot be traced."""
+        """Returns the graph, and the decisions on the path. Raises TargetError where it cannot be traced."""
         state = ModelState(target)
         try:
             return self._trace_all(target)
@@ -296,7 +307,7 @@ class ShapeTracer(fx.Tracer):
             return super().trace(root, concrete_args)
 
     def _making_tensors(self) -> contextlib.AbstractContextManager[None]:
-        """Functions that make a tensor of sizes are nodes: torch's C++ side would ask for numbers."""
+        """Makes functions that create a tensor from sizes nodes: torch's C++ side would ask for numbers."""
 
         def wrapped(function: Any) -> Callable[..., Any]:
             def made(*args: Any, **kwargs: Any) -> Any:
@@ -329,7 +340,7 @@ class ShapeTracer(fx.Tracer):
 
     @contextlib.contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Inside, torch functions are recorded, and nothing is traced."""
+        """Records torch functions inside the block, without tracing them."""
         run = self.run
         with (
             _maybe_revert_all_patches(), _entering_composites(), entered(run),
@@ -356,7 +367,7 @@ def _held(value: Any) -> Any:
 
 
 def _cond_is_if() -> contextlib.AbstractContextManager[None]:
-    """`torch.cond` on sizes, in a program or in an exported graph, is a branch like every other."""
+    """Makes `torch.cond` on sizes, in a program or in an exported graph, an ordinary branch."""
 
     def on_size(pred: Any) -> bool:
         return type(pred) is Shaped and not isinstance(pred.held, torch.Tensor)
@@ -383,7 +394,7 @@ def _cond_is_if() -> contextlib.AbstractContextManager[None]:
 
 
 def _drop_unused(graph: fx.Graph, values: dict[fx.Node, Shaped]) -> None:
-    """Sizes, comparisons and the like that nothing uses go. Calls on tensors may write and stay."""
+    """Removes unused sizes, comparisons and the like. Calls on tensors stay, since they may write."""
     for node in reversed([*graph.nodes]):
         pure = node.op in ("call_function", "call_method", "get_attr") and node in values
         if pure and not node.users and (values[node].later or not _has_tensor(values[node].known)):

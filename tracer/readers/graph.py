@@ -1,10 +1,10 @@
-"""A traced graph under a spec: what the operators need, and apart from it what the trace allows.
+"""A traced graph under a spec: the requirements of its operators, and separately the limits of the trace.
 
-A trace fixes sizes twice over. It says of its inputs which sizes it was made for (`limits`), and it writes
-sizes into the graph where the model asked for them. The first can be told from what the model needs, the
-second cannot for certain: `view(x, [2, 64])` may be the model's own `2` or the batch that the example had.
-Such a requirement stays the model's, for the graph runs for no other size, and its reason says where it may
-come from.
+A trace fixes sizes in two ways. It states the sizes of its inputs that it was made for (`limits`), and it
+writes sizes into the graph where the model read them. The first can be distinguished from requirements of the
+model, the second cannot for certain: `view(x, [2, 64])` may be the model's own `2` or the batch that the
+example had. Such a requirement counts as the model's, since the graph runs for no other size, and its reason
+names its possible origin.
 
 Nothing here imports torch.
 """
@@ -45,30 +45,31 @@ from .expressions import shown
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """A program with what its trace says of it."""
+    """A program with the facts that its trace states."""
 
     program: Program
     spec: Spec
     """The inputs with the sizes that the trace gave them."""
     limits: tuple[Constraint, ...]
-    """What the trace allows of these sizes; each is of the kind `trace`, at no node."""
+    """The sizes that the trace allows; each constraint is of the kind `trace`, at no node."""
     unread: tuple[str, ...] = ()
     """Guards of the trace that limits cannot express."""
     recorded: Mapping[int, Callable[[], Value]] = field(default_factory=dict)
-    """What the trace took each value to be, over the symbols of the spec."""
+    """The type that the trace recorded for each value, over the symbols of the spec."""
     example: Mapping[str, int] = field(default_factory=dict)
     """The sizes that it was made with, by symbol."""
     baked: Mapping[str, str] = field(default_factory=dict)
-    """Symbols of the spec that stand where the trace has a number, and where that is: `x.shape[0]`."""
+    """Symbols of the spec for which the trace has a number, and where they occur: `x.shape[0]`."""
     lost: tuple[str, ...] = ()
-    """Limits of the trace, in words, on sizes that the spec does not speak of."""
+    """Limits of the trace, in words, on sizes that the spec does not mention."""
 
 
 def retype(traced: Traced, spec: Spec) -> Traced:
-    """The traced program with its inputs declared by a spec. Raises SpecError where the two do not fit.
+    """Returns the traced program with its inputs declared by a spec. Raises SpecError where the two do not
+    fit.
 
-    A size that the trace has as a number, and the spec as something else, is a limit of the trace; so is a
-    relation between sizes that are one symbol in the trace.
+    A size that is a number in the trace, and something else in the spec, becomes a limit of the trace; so
+    does a relation between sizes that are one symbol in the trace.
     """
     declared = {flat(d.path): d for given in spec.inputs for d in _leaves(given)}
     fitting = _Fitting(traced)
@@ -116,9 +117,10 @@ def retype(traced: Traced, spec: Spec) -> Traced:
 
 
 def system(traced: Traced, rules: Rules, spec: Spec | None = None) -> System:
-    """The one path of a traced program under a spec, by default with the sizes of the trace itself.
+    """Returns the only path of a traced program under a spec, by default with the sizes of the trace itself.
 
-    Its constraints of the kind `trace` say what the trace allows beyond what the operators need.
+    Its constraints of the kind `trace` state the limits of the trace beyond the requirements of the
+    operators.
     """
     if spec is not None:
         traced = retype(traced, spec)
@@ -144,7 +146,7 @@ def system(traced: Traced, rules: Rules, spec: Spec | None = None) -> System:
 
 
 def _unknown_limits(traced: Traced) -> Iterator[Note]:
-    """What the trace asks of sizes, and nobody can tell for which it holds."""
+    """Yields a note for each limit of the trace that no formula expresses."""
     for text in traced.unread:
         told = f"the export has the guard {shown(text)}, which no formula over sizes says"
         yield Note("trace-limit", told, -1)
@@ -153,7 +155,10 @@ def _unknown_limits(traced: Traced) -> Iterator[Note]:
 
 
 def _unknown_assertions(program: Program, values: Mapping[int, Value]) -> Iterator[Note]:
-    """Assertions about sizes that the rules have not understood (one on data is not for sizes to fulfil)."""
+    """Yields notes for assertions about sizes that the rules did not understand.
+
+    (One about data does not restrict sizes.)
+    """
     makers = {id: node for node in program.nodes for id in node.results}
     for index, node in enumerate(program.nodes):
         if node.op in ASSERTIONS:
@@ -163,7 +168,7 @@ def _unknown_assertions(program: Program, values: Mapping[int, Value]) -> Iterat
 
 
 def _on_data(value: Argument, makers: Mapping[int, Node]) -> bool:
-    """Do elements of tensors decide this number?"""
+    """Returns whether elements of tensors decide this number."""
     seen: set[int] = set()
     refs = [value]
     while refs:
@@ -183,20 +188,20 @@ def _on_data(value: Argument, makers: Mapping[int, Node]) -> bool:
 
 
 class _Fitting:
-    """Compares the sizes that are declared with those of the trace, input by input."""
+    """Compares the declared sizes with those of the trace, input by input."""
 
     def __init__(self, traced: Traced) -> None:
         self.limits: list[Constraint] = []
         self.example: dict[str, int] = {}
         self.baked: dict[str, str] = {}
         self.elsewhere = False
-        """Does the spec have other sizes where the trace has numbers?"""
+        """Whether the spec has other sizes where the trace has numbers."""
         self._example = traced.example
         self._pairs: list[tuple[Dim, Dim, str]] = []
-        """The dim of the trace, the dim that is declared, and where."""
+        """The dim of the trace, the declared dim, and where they occur."""
 
     def input(self, traced: Declared, declared: Value) -> None:
-        """Takes up one input. Raises SpecError where it can never fit."""
+        """Adds one input. Raises SpecError where it can never fit."""
         name, known = traced.name, traced.type
         match known, declared:
             case Tensor(), Tensor():
@@ -219,7 +224,10 @@ class _Fitting:
                 raise SpecError(problem, hint=_declare(traced))
 
     def solve(self) -> dict[str, Dim]:
-        """The symbols of the trace as declared dims. What does not follow from that becomes a limit."""
+        """Returns the symbols of the trace as declared dims.
+
+        Equations that do not follow from these become limits.
+        """
         replaced: dict[str, Dim] = {}
         for known, declared, _ in self._pairs:
             if isinstance(atom := lone_atom(known), Symbol):
@@ -247,7 +255,7 @@ class _Fitting:
             self._limit(same, f"{where} is {known} in the exported program, as elsewhere")
 
     def _remember(self, known: Dim, declared: Term, where: str) -> None:
-        """The size that the example had here, for the symbols that are declared."""
+        """Stores the size that the example had here, for the declared symbols."""
         try:
             size = evaluate(known, self._example)
         except (UnknownSymbol, ZeroDivisionError):
@@ -265,7 +273,9 @@ class _Fitting:
 
 
 def solve(term: Term, value: Dim) -> tuple[str, int, Dim] | None:
-    """`(s, c, r)`, c > 0, with `term == value` just where `c*s == r`; None if the term is not `c*s + d`."""
+    """Returns `(s, c, r)`, c > 0, with `term == value` exactly where `c*s == r`; None if the term is not `c*s
+    + d`.
+    """
     rest = constant_part(term)
     linear = term - rest
     if not isinstance(linear, Term) or len(linear.terms) != 1:
@@ -277,7 +287,7 @@ def solve(term: Term, value: Dim) -> tuple[str, int, Dim] | None:
 
 
 def _leaves(given: Declared) -> Iterator[Declared]:
-    """A list that is declared as a literal, part by part."""
+    """Yields the parts of a list that is declared as a literal."""
     if isinstance(given.type, tuple):
         for index, part in enumerate(given.type):
             yield from _leaves(Declared((*given.path, index), part))
@@ -310,7 +320,7 @@ def _shown(value: Value) -> str:
 
 
 def flat(path: InputPath) -> str:
-    """`("batch", "a", 0)` -> `batch_a_0`, the name that torch gives such an input."""
+    """Returns the name that torch gives such an input: `batch_a_0` for `("batch", "a", 0)`."""
     return "_".join(re.sub(r"\W", "_", str(step), flags=re.ASCII) for step in path)
 
 
@@ -319,7 +329,7 @@ def _reread(read: Callable[[], Value], replaced: Mapping[str, Dim]) -> Value:
 
 
 def _replaced(value: Value, replaced: Mapping[str, Dim]) -> Value:
-    """A value of the trace over the declared symbols; one that has others is not known."""
+    """Returns a value of the trace over the declared symbols, or Dyn where it contains others."""
     if isinstance(value, Tensor):
         dims = (*value.shape, *(value.layout if isinstance(value.layout, tuple) else ()))
         if any(not symbols(dim) <= replaced.keys() for dim in dims):
@@ -339,7 +349,7 @@ def _replaced(value: Value, replaced: Mapping[str, Dim]) -> Value:
 
 
 class _Careful(Rule):
-    """A rule that is given arguments of any kind: a graph from outside may hold what no operator takes."""
+    """A rule that checks its arguments: a graph from outside may contain any kind."""
 
     def __call__(self, context: Context, named: dict[str, Any]) -> Value:
         try:
@@ -353,7 +363,7 @@ class _Careful(Rule):
 
 
 def _careful(rules: Rules, operators: set[str]) -> Rules:
-    """The rules for these operators; one in place, `add_`, has the rule of `add`."""
+    """Returns the rules for these operators; one in place, `add_`, has the rule of `add`."""
     names = {name for op in operators for name in (op, op.removesuffix("_"))}
     known = {name: rule for name in names if (rule := rules.get(name)) is not None}
     if IN_AUTOCAST in names:
@@ -363,7 +373,8 @@ def _careful(rules: Rules, operators: set[str]) -> Rules:
 
 
 def _at(formula: Formula, example: Mapping[str, int]) -> bool | None:
-    """The truth of a formula at the sizes that the trace was made with."""
+    """Returns the truth of a formula at the sizes of the trace's example; None where they do not decide it.
+    """
     try:
         return holds(formula, example)
     except (UnknownSymbol, ZeroDivisionError):
@@ -371,7 +382,9 @@ def _at(formula: Formula, example: Mapping[str, int]) -> bool | None:
 
 
 def _taken(traced: Traced, node: int) -> tuple[Value, ...]:
-    """What the trace took the results of a node to be; Dyn where it speaks of sizes that data decide."""
+    """Returns the types that the trace recorded for the results of a node; Dyn where they contain sizes that
+    data decide.
+    """
     same = {name: sym(name) for name in traced.spec.domain.symbols}
     known = [traced.recorded.get(id) for id in traced.program.nodes[node].results]
     return tuple(Dyn if read is None else _replaced(read(), same) for read in known)
@@ -381,7 +394,7 @@ IN_AUTOCAST: Final = "in_autocast"
 
 
 def in_autocast(c: Context, input: Value, dtype: str | None = None) -> Value:
-    """A value that enters, is made in or leaves an autocast region: the dtype is for torch to choose."""
+    """Returns a value that enters, leaves or is made in an autocast region: torch chooses its dtype."""
     return structs.replace(input, dtype=dtype) if isinstance(input, Tensor) else input
 
 
@@ -394,19 +407,24 @@ _OF_ELEMENTS: Final = frozenset({"item", "_local_scalar_dense"})
 
 
 def _asserts(limits: frozenset[Formula]) -> Callable[..., Value]:
-    """The rule of an assertion. One that repeats a limit of the trace asks nothing: it would go on as if that
-    held, and what an operator needs in the same words would not be told.
+    """Returns the rule of an assertion, which ignores one that repeats a limit of the trace.
+
+    Otherwise the analysis would assume the limit, and would not report an operator's own requirement of the
+    same form.
     """
 
     def rule(c: Context, input: Formula | Number | Dim, assert_msg: str = "") -> tuple[()]:
-        """The condition holds."""
+        """Requires the condition."""
         return () if input in limits else assert_scalar(c, input, assert_msg)
 
     return rule
 
 
 def _told(traced: Traced, constraint: Constraint, node: Node) -> Constraint:
-    """What can be told of a constraint's cause. An assertion that repeats a limit of the trace is one."""
+    """Returns the constraint with the known facts about its origin.
+
+    An assertion that repeats a limit of the trace is of kind `trace`.
+    """
     if node.op in ASSERTIONS and any(constraint.formula == limit.formula for limit in traced.limits):
         return replace(constraint, kind="trace")
     suspicion = _suspicion(traced, constraint.formula) if constraint.kind == "model" else ""
@@ -414,10 +432,9 @@ def _told(traced: Traced, constraint: Constraint, node: Node) -> Constraint:
 
 
 def _suspicion(traced: Traced, formula: Formula) -> str:
-    """Where a number that a size is asked to equal may come from.
+    """Returns a text on where a number comes from that a size is required to equal, or an empty one.
 
-    Suspect is an equation with a constant, over symbols that the trace has as numbers, which these numbers
-    satisfy.
+    An equation is suspect if it has a constant and symbols for which the trace has numbers that satisfy it.
     """
     for comparison in comparisons(formula):
         names = sorted(free_symbols(comparison))

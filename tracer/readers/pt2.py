@@ -1,8 +1,8 @@
 """A saved `.pt2` archive, read as JSON alone: no torch, no pickle, no weights.
 
-`torch.export.save` writes the graph as JSON beside the weights. Each value in it is a JSON object whose one
-key says its kind; the tables below have a reader for each. What is read is checked on the way, so that a
-damaged or hostile archive ends in an ArchiveError and nothing else.
+`torch.export.save` writes the graph as JSON beside the weights. Each value in it is a JSON object whose
+single key is its kind; the tables below have a reader for each. Everything is checked while it is read, so
+that a damaged or hostile archive raises an ArchiveError and nothing else.
 """
 
 from __future__ import annotations
@@ -38,13 +38,16 @@ MEMORY_FORMATS: Final[Mapping[int, str]] = {
 
 
 def read(path: PathLike, model: str = "model") -> Traced:
-    """The program in a saved archive. Raises ArchiveError, OSError where the file cannot be opened."""
+    """Returns the program in a saved archive.
+
+    Raises ArchiveError, OSError where the file cannot be opened.
+    """
     with collector_at_rest():
         return program_of(read_json(path, model), os.fspath(path))
 
 
 def program_of(data: Mapping[str, Any], path: str = "the archive") -> Traced:
-    """The program that the JSON of an archive describes. Raises ArchiveError."""
+    """Returns the program that the JSON of an archive describes. Raises ArchiveError."""
     try:
         return build(_exported(data))
     except GraphError as error:
@@ -59,11 +62,11 @@ T = TypeVar("T")
 
 
 class Malformed(GraphError):
-    """JSON that the schema does not allow."""
+    """Raised for JSON that the schema does not allow."""
 
 
 def _get(data: Any, key: str, kind: type[T], default: T | None = None) -> T:
-    """`data[key]`, which must be of the kind; where it is left out or null, the default."""
+    """Returns `data[key]`, which must be of this kind; the default where it is left out or null."""
     if type(data) is not dict:
         raise Malformed(f"an object with {key!r} was expected, not {_shown(data)}")
     value = data.get(key)
@@ -83,7 +86,7 @@ def _of(value: Any, kind: type[T]) -> T:
 
 
 def _one(data: Any) -> tuple[str, Any]:
-    """The one key of a union that is set, and its value."""
+    """Returns the one key of a union that is set, and its value."""
     if type(data) is not dict or len(data) != 1:
         raise Malformed(f"an object with one key was expected, not {_shown(data)}")
     ((key, value),) = data.items()
@@ -109,7 +112,7 @@ def _plain(kind: type[bool | int | float | str]) -> Callable[[Any], Operand]:
 
 
 def _number(data: Any) -> float:
-    """A float may be written as `Infinity` or as an integer."""
+    """Returns a float, which may be written as `Infinity` or as an integer."""
     if type(data) is int and data.bit_length() <= 1024:
         return float(data)
     if data in ("Infinity", "-Infinity", "NaN"):
@@ -126,7 +129,7 @@ def _enum(names: Mapping[int, str]) -> Callable[[Any], Operand]:
 
 
 def _symbolic(plain: str, item: Callable[[Any], Operand]) -> Callable[[Any], Operand]:
-    """`{"as_name": "add"}`, or a number, under its own key."""
+    """Returns the reader of `{"as_name": "add"}`, or of a number under the key `plain`."""
 
     def read_one(data: Any) -> Operand:
         key, value = _one(data)
@@ -220,7 +223,9 @@ def _call(data: Any) -> Call:
 
 
 def _results(outputs: Iterable[Any]) -> Iterator[str]:
-    """The names of results, a list's one after the other; a result that is None or a number has none."""
+    """Yields the names of results, a list's one after the other; a result that is None or a number has no
+    name.
+    """
     for data in outputs:
         operand = _operand(data)
         for part in operand if isinstance(operand, tuple) else (operand,):
@@ -228,7 +233,7 @@ def _results(outputs: Iterable[Any]) -> Iterator[str]:
 
 
 def _types(data: Any) -> dict[str, Callable[[], Value]]:
-    """How to find out what the trace took each value to be: few are ever asked for."""
+    """Returns functions that return the type recorded for each value, since few are ever needed."""
     types: dict[str, Callable[[], Value]] = {}
     for table, read_one in (
         ("tensor_values", _tensor), ("sym_int_values", _sym_int), ("sym_bool_values", _sym_bool),
@@ -239,7 +244,7 @@ def _types(data: Any) -> dict[str, Callable[[], Value]]:
 
 
 def _tensor(data: Any) -> Value:
-    """Dyn where a size is an expression that dims do not have."""
+    """Returns the type of a tensor; Dyn where a size is an expression that is no dim."""
     sizes = tuple(map(_sym_int, _get(data, "sizes", list)))
     strides = tuple(map(_sym_int, _get(data, "strides", list)))
     strided = _get(data, "layout", int) == 7
@@ -290,7 +295,7 @@ def _exported(data: Mapping[str, Any]) -> Exported:
 
 
 def _given(specs: list[Any], graph: Graph, written: Any, call: Any, fields: Fields) -> Iterator[Given]:
-    """The inputs of the graph; the user's have the paths that the tree of arguments gives them."""
+    """Yields the inputs of the graph; the tree of arguments gives the paths of the user's."""
     if len(specs) != len(graph.inputs):
         raise Malformed(f"{len(graph.inputs)} inputs have {len(specs)} specs")
     kinds = [_one(spec) for spec in specs]
@@ -304,7 +309,7 @@ def _given(specs: list[Any], graph: Graph, written: Any, call: Any, fields: Fiel
 
 
 def _sizes(written: Any, operand: Operand) -> Sequence[Any]:
-    """The sizes of an input as they are written, or its value where it is one."""
+    """Returns the sizes of an input as written, or its value if it is a number."""
     if not isinstance(operand, Name):
         return ()
     meta = _get(written, "tensor_values", dict).get(operand.text)
@@ -313,7 +318,7 @@ def _sizes(written: Any, operand: Operand) -> Sequence[Any]:
 
 
 def _hint(size: Any) -> int | None:
-    """The number that a size was in the example."""
+    """Returns the number that a size was in the example, or None."""
     key, value = _one(size)
     if key == "as_expr" and type(value) is dict and type(value.get("hint")) is dict:
         value = value["hint"].get("as_int")
@@ -345,7 +350,7 @@ def _user_paths(call: Any, fields: Fields, count: int) -> Sequence[InputPath]:
 
 
 def _outputs(specs: list[Any], graph: Graph, call: Any, fields: Fields) -> Iterator[tuple[str, Operand]]:
-    """What the user gets; what is written back into buffers is no output."""
+    """Yields the user's outputs; values written back into buffers are no outputs."""
     if len(specs) != len(graph.outputs):
         raise Malformed(f"{len(graph.outputs)} outputs have {len(specs)} specs")
     kinds = [_one(spec)[0] for spec in specs]

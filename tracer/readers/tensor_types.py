@@ -1,4 +1,5 @@
-"""torch's gradual types (`torch.fx.tensor_type`) as ours, and back; and dims as sympy writes them."""
+"""Converts torch's gradual types (`torch.fx.tensor_type`) to ours and back, and dims to sympy's expressions.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +20,10 @@ _SCALARS: Final[Mapping[str, Any]] = {"int": int, "bool": bool, "float": float}
 
 
 def from_torch(annotation: Any) -> Type:
-    """The type that an annotation of a node is: a `TensorType`, torch's `Dyn`, `int`, a tuple of these as
+    """Returns the type of a node's annotation: a `TensorType`, torch's `Dyn`, `int`, or a tuple of these as
     `tuple[…]` or `(…,)`.
 
-    No annotation (None), and one that says nothing of shapes, is Dyn.
+    No annotation (None), and one without a shape, is Dyn.
     """
     if annotation is None or annotation is theirs.Dyn:
         return Dyn
@@ -36,7 +37,7 @@ def from_torch(annotation: Any) -> Type:
 
 
 def _dim_from_torch(dim: Any) -> DimType:
-    """An integer, or a symbol by its name; torch's inference calls its symbols `~7`."""
+    """Returns an integer, or a symbol by its name; torch's inference calls its symbols `~7`."""
     if isinstance(dim, int):
         return dim
     name = re.sub(r"\W", "s", dim.name, flags=re.ASCII) if isinstance(dim, sympy.Symbol) else ""
@@ -44,7 +45,7 @@ def _dim_from_torch(dim: Any) -> DimType:
 
 
 def to_torch(type: Type) -> Any:
-    """The annotation that says the same, as far as torch's types can: a row is torch's `Dyn`."""
+    """Returns the equivalent annotation, as far as torch's types allow: a row becomes torch's `Dyn`."""
     match type:
         case Ranked(dims):
             return theirs.TensorType(tuple(map(_dim_to_torch, dims)))
@@ -62,7 +63,7 @@ def _dim_to_torch(dim: DimType) -> Any:
 
 
 def to_sympy(dim: Dim) -> Any:
-    """The dim as sympy has it, over positive integers by the names of its symbols."""
+    """Returns the dim as a sympy expression, over positive integers with the names of its symbols."""
     return sympy.Add(*(sympy.Mul(c, *map(_atom, mono)) for mono, c in coefficients(dim)))
 
 
@@ -86,10 +87,10 @@ _JAXTYPING: Final = re.compile(r"""\w\[\s*[\w.]+\s*,\s*(?P<quote>['"])(?P<sizes>
 
 
 def claim_text(annotation: Any) -> str:
-    """An annotation as a claim on a value (constraints/ir/claims.py); nothing where it says nothing.
+    """Returns an annotation as a claim on a value (constraints/ir/claims.py); empty where it states nothing.
 
-    A text is read as the type of an input is (`float32[b, 3]`), or as one of jaxtyping. Sizes that are no
-    integers are any size.
+    A text is read like the type of an input (`float32[b, 3]`), or as one of jaxtyping. Sizes that are no
+    integers match any size.
     """
     if isinstance(annotation, str):
         own, jaxtyping = _OWN.fullmatch(annotation), _JAXTYPING.search(annotation)

@@ -1,4 +1,4 @@
-"""Where the leaves of nested arguments and results stand, from the text in which torch writes such trees."""
+"""The paths of the leaves of nested arguments and results, read from torch's text form of such trees."""
 
 from __future__ import annotations
 
@@ -16,16 +16,19 @@ Fields = Mapping[str, Sequence[str]]
 
 
 class NoTree(ValueError):
-    """A text that is no tree, or one whose leaves have no names."""
+    """Raised for a text that is no tree, or one whose leaves have no names."""
 
 
 def leaf_paths(text: str, fields: Fields) -> tuple[InputPath, ...]:
-    """The path of every leaf, from left to right. Raises NoTree."""
+    """Returns the path of every leaf, from left to right. Raises NoTree."""
     return tuple(_paths(_root(text), fields, ()))
 
 
 def argument_paths(text: str, names: Sequence[str], fields: Fields) -> tuple[InputPath, ...]:
-    """The path of every leaf of `(args, kwargs)`; `names` are those of the arguments. Raises NoTree."""
+    """Returns the path of every leaf of `(args, kwargs)`; `names` are those of the arguments.
+
+    Raises NoTree.
+    """
     children = _children(_root(text))
     if len(children) != 2:
         raise NoTree("a pair of arguments and keyword arguments was expected")
@@ -68,7 +71,7 @@ def _children(tree: Any) -> list[Any]:
 
 
 def _steps(tree: Any, fields: Fields) -> list[Step]:
-    """The keys of a dict, the fields of a named tuple or dataclass, or positions."""
+    """Returns the keys of a dict, the fields of a named tuple or dataclass, or positions."""
     count = len(_children(tree))
     context = tree.get("context")
     keys: Any = None
@@ -88,7 +91,7 @@ def _steps(tree: Any, fields: Fields) -> list[Step]:
 
 
 def output_names(paths: Sequence[InputPath]) -> list[str]:
-    """What results are called: `logits`, `0`, `hidden[1]`, and `output` where there is only one."""
+    """Returns the names of results: `logits`, `0`, `hidden[1]`, and `output` where there is only one."""
     return [_output_name(path) for path in paths]
 
 

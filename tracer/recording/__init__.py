@@ -1,1 +1,1 @@
-"""The recorder, and what it keeps of a program's state."""
+"""The recorder, and the code that preserves a program's state."""

@@ -1,4 +1,6 @@
-"""Who listens to the claims of a program: the recorder, as to requirements, and a run at concrete sizes."""
+"""Listeners to the claims of a program: the recorder, which takes them as requirements, and a run at concrete
+sizes.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,14 @@ from ..values.numbers import Size
 from ..values.symbolic import SymbolicTensor
 
 REVEAL = "reveal_shape"
-"""The operator of the node that stands for a call of `reveal_shape`."""
+"""The operator of the node for a call of `reveal_shape`."""
 
 _names: WeakKeyDictionary[Recorder, dict[str, Dim]] = WeakKeyDictionary()
-"""What the names in claims stand for, in each run."""
+"""The values of the names in claims, in each run."""
 
 
 def recorded(kind: str, value: Any, text: str) -> None:
-    """A claim of a program that is being recorded: a requirement, and a node with the user's line."""
+    """Records a claim of a program: a requirement, and a node with the user's line."""
     run = run_of(value)
     if run is None:
         return
@@ -50,7 +52,7 @@ def recorded(kind: str, value: Any, text: str) -> None:
 
 
 def _reached(run: Recorder, tensor: Tensor, text: str, reason: str) -> Tensor:
-    """A tensor of any rank, spelt out as far as a claim speaks of it."""
+    """Returns the type of a tensor of any rank, with its row expanded as far as a claim mentions its dims."""
     if place_of(tensor.shape) is None:
         return tensor
     claim, generator = _parsed(text), run.generator
@@ -75,7 +77,7 @@ def _parsed(text: str) -> Claim:
 
 
 def _anew(error: SpecError) -> SpecError:
-    """Raised here: the recorder takes what rises from the grammar for a defect."""
+    """Returns the error, raised anew here: the recorder would take one raised in the grammar for a defect."""
     return SpecError(error.problem, error.text, error.column, error.hint)
 
 
@@ -84,7 +86,7 @@ def _bracketed(text: str) -> str:
 
 
 def run_of(value: Any) -> Recorder | None:
-    """The run that is being recorded, if one is."""
+    """Returns the run that is being recorded, or None."""
     if isinstance(value, SymbolicTensor | Size):
         return value.run
     mode = _get_current_function_mode()  # type: ignore[no-untyped-call]
@@ -92,15 +94,16 @@ def run_of(value: Any) -> Recorder | None:
 
 
 def tell(run: Recorder, op: str, value: Any, **more: str) -> None:
-    """A node that computes nothing: it says that the program has this value here."""
+    """Adds a node without an effect, which records that the program has this value here."""
     ids: dict[int, Ref] = {}
     argument = run.argument(run.lower(value, ids), ids)
     run.nodes.append(Node(op, (("input", argument), *more.items()), (), here(run.names)))
 
 
 def checked(values: Mapping[str, int]) -> Listener:
-    """A listener to a run at concrete sizes: raises AssertionError where a claim is not true. What is no
-    claim it passes on to who listened before.
+    """Returns a listener to a run at concrete sizes, which raises AssertionError where a claim is false.
+
+    It passes other events on to the former listener.
     """
     known: dict[str, Dim] = dict(values)
     outer = LISTENER.get()

@@ -1,7 +1,9 @@
-"""What torch itself returns for an operator without a rule, on meta tensors at two examples of the sizes.
+"""Estimates the result of an operator without a rule: torch itself computes it, on meta tensors at two
+examples of the sizes.
 
-A result size that equals one of the operands' sizes at both examples is taken to be it, one that is the same
-at both a constant: likely, not certain, hence `approximate`. Anything else is Dyn.
+A result size that equals one of the operands' sizes at both examples is identified with that size, and one
+that is the same at both examples with a constant: likely, not certain, hence `approximate`. Anything else is
+Dyn.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ _PRIMES: Final = (
 
 
 def estimated(run: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
-    """The result of a call whose operator has no rule, noted as approximate; Dyn where it is not found."""
+    """Returns the result of a call whose operator has no rule, marked as approximate; Dyn where it is not
+    found.
+    """
     if func is None:
         return Dyn
     terms = {d: None for leaf in leaves((args, kwargs)) for d in _dims_of(leaf)}
@@ -53,7 +57,7 @@ def estimated(run: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def _examples(run: Recorder) -> Iterator[dict[str, int]]:
-    """Two assignments that satisfy what is known, of distinct primes where these do."""
+    """Yields two assignments that satisfy the known facts, of distinct primes if possible."""
     known = run.known()
     names = sorted({n for f in known for n in free_symbols(f)} | set(run.spec.domain.symbols))
     found = 0
@@ -70,7 +74,7 @@ def _examples(run: Recorder) -> Iterator[dict[str, int]]:
 
 
 def leaves(value: Any) -> Iterator[Any]:
-    """The arguments of a call, and what is in lists, tuples and dicts among them."""
+    """Yields the arguments of a call, with the members of lists, tuples and dicts among them."""
     if isinstance(value, list | tuple):
         for part in value:
             yield from leaves(part)
@@ -90,7 +94,7 @@ def _dims_of(leaf: Any) -> tuple[Dim, ...]:
 
 
 def _concrete(value: Any, example: Mapping[str, int]) -> Any:
-    """Arguments on the meta device, at an example of the sizes."""
+    """Returns arguments on the meta device, at an example of the sizes."""
     if isinstance(value, SymbolicTensor):
         if not isinstance(value.value, Tensor) or is_sparse(value.value):
             raise TypeError("an argument of unknown shape, or sparse")

@@ -1,6 +1,7 @@
-"""Branches that sizes decide in a way that is not followed: both ways are taken, as of a branch on data.
+"""Guesses: branches that sizes decide, but whose outcome is not tracked, so that both sides are followed, as
+for a branch on data.
 
-That is an approximation only if it matters which of them is taken.
+A guess is an approximation only if the two sides differ.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from ...constraints.terms.formula import Formula
 def without_idle(
     paths: Sequence[Path], guessed: Mapping[int, frozenset[int]], oracle: Oracle
 ) -> list[Path]:
-    """The paths without the notes of guesses that make no difference, where all ways of the same sizes say
-    the same.
+    """Returns the paths without the notes of guesses that make no difference, since all paths of the same
+    sizes have the same requirements and results.
 
-    `guessed` has the nodes of the guesses of each path, by its place.
+    `guessed` has the nodes of the guesses of each path, by its index.
     """
     if not any(guessed.values()):
         return [*paths]
@@ -38,7 +39,7 @@ def without_idle(
 
 
 def _say_the_same(paths: Sequence[Path], oracle: Oracle) -> bool:
-    """Do paths with one premise require and return the same?"""
+    """Returns whether paths with one premise have the same requirements and results."""
     first, *others = map(_returned, paths)
     if any(other != first for other in others):
         return False

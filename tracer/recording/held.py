@@ -1,12 +1,12 @@
-"""Everything that a program holds, so that it can run without leaving a trace.
+"""All objects that a program refers to, so that it can run without changing them.
 
-A run may write into whatever the program gets at: parameters, buffers, tensors in attributes, lists, closures
-and globals, caches of functions and classes. `Held` walks through all of that. While its contents are lent to
-a run, stand-ins take the place of the tensors: the program's own are never written into, so that their
-versions, gradients, hooks and graphs stay as they are. Afterwards every container is given back what was in
-it.
+A run may write into everything that the program can access: parameters, buffers, tensors in attributes,
+lists, closures and globals, caches of functions and classes. `Held` walks through all of that. While its
+contents are lent to a run, stand-ins take the place of the tensors: the program's own are never written into,
+so that their versions, gradients, hooks and graphs stay as they are. Afterwards every container is given back
+what was in it.
 
-What no walk gets at stays out of sight: the locals of generators, iterators, objects of extensions.
+Objects that no walk reaches are not covered: the locals of generators, iterators, objects of extensions.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _ATOMS: Final = frozenset(
     {int, float, bool, str, bytes, complex, range, slice, type(None), type(...), torch.dtype, torch.device}
     | {torch.Size, type(len), ModuleType, torch.layout, torch.memory_format}
 )
-"""Types of what holds nothing that a run could change."""
+"""Types of objects without contents that a run could change."""
 _CALLED: Final = (FunctionType, staticmethod, classmethod, property, _CACHED)
 _MAKING: Final = frozenset("__init__ __new__ __init_subclass__ __class_getitem__ __del__ __reduce__".split())
-"""Methods that are not called on an object that is there already."""
+"""Methods that are not called on an object that exists already."""
 _FOREIGN: Final = frozenset(
     "torch numpy anyshape sympy z3 msgspec functorch torchgen triton _pytest pytest pluggy".split()
 )
-"""Packages whose functions and objects are not the program's."""
+"""Packages whose functions and objects do not belong to the program."""
 _HOLDING: Final = (
     "torch.nn.", "torch.distributions.", "torch.optim.", "torch.ao.", "types.", "collections.", "argparse."
 )  # fmt: skip
-"""Packages of others whose objects a program keeps its tensors in."""
+"""Third-party packages whose objects contain tensors of a program."""
 
 
 # ---- containers: what is in one, and how it is put back
@@ -53,7 +53,7 @@ _HOLDING: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Container:
-    """Something whose contents a run may change, as a list of what is in it now."""
+    """An object whose contents a run may change, with a list of its present contents."""
 
     read: Callable[[], list[Any]]
     write: Callable[[list[Any]], object]
@@ -99,7 +99,7 @@ _MISSING: Final = object()
 
 
 def _attributes(target: Any, names: tuple[str, ...], of: Any = object) -> _Container:
-    """Attributes of an object, or of a class (`of` is `type` then); those that it lacks are `_MISSING`."""
+    """Returns attributes of an object, or of a class if `of` is `type`; missing ones are `_MISSING`."""
 
     def write(contents: list[Any]) -> None:
         for name, now, before in zip(names, read(), contents, strict=True):
@@ -119,7 +119,7 @@ def _attributes(target: Any, names: tuple[str, ...], of: Any = object) -> _Conta
 
 
 def _class(target: type) -> _Container:
-    """The attributes of a class, as their names followed by their values."""
+    """Returns the attributes of a class, as their names followed by their values."""
 
     def write(contents: list[Any]) -> None:
         half = len(contents) // 2
@@ -143,7 +143,7 @@ def _members(kind: type) -> dict[str, Any]:
 
 
 def _globals(scope: dict[str, Any], names: tuple[str, ...]) -> _Container:
-    """The globals that a function speaks of; those that are not there are `_MISSING`.
+    """Returns the globals that a function mentions; missing ones are `_MISSING`.
 
     A submodule that is imported meanwhile stays: it is imported once.
     """
@@ -162,7 +162,7 @@ def _globals(scope: dict[str, Any], names: tuple[str, ...]) -> _Container:
 
 
 def _cell(cell: CellType) -> _Container:
-    """A variable that a function closes over; an empty list where nothing has been put there yet."""
+    """Returns a variable that a function closes over; an empty list where it has no value yet."""
 
     def read() -> list[Any]:
         try:
@@ -180,7 +180,7 @@ def _cell(cell: CellType) -> _Container:
 
 
 def _partial(target: functools.partial[Any]) -> _Container:
-    """A function with some of its arguments."""
+    """Returns a function together with some of its arguments."""
 
     def read() -> list[Any]:
         return [target.func, target.args, target.keywords]
@@ -192,7 +192,7 @@ def _partial(target: functools.partial[Any]) -> _Container:
 
 
 def _kind(target: Any) -> _Container:
-    """The class of a module: a lazy one becomes another when it has seen its first input."""
+    """Returns the class of a module, since a lazy one changes its class when it gets its first input."""
 
     def write(contents: list[Any]) -> None:
         (target.__class__,) = contents
@@ -204,22 +204,22 @@ def _kind(target: Any) -> _Container:
 
 
 class Held:
-    """What a program holds: its tensors, and the containers with what stands in them when this is made."""
+    """The tensors of a program, and its containers with their contents when this object is made."""
 
     def __init__(self, target: Any) -> None:
         self.tensors: dict[int, torch.Tensor] = {}
-        """By identity. Those of other libraries that wrap others are not among them."""
+        """Tensors by identity, without those of other libraries that wrap others."""
         self._containers: list[tuple[_Container, list[Any]]] = []
         self._with_tensors: list[tuple[_Container, list[Any]]] = []
         self._empty: list[Any] = []
-        """Lists, dicts and sets with nothing in them, as most have."""
+        """Empty lists, dicts and sets, the most frequent containers."""
         self._arrays: dict[int, Any] = {}
         self._generators: list[_Generator] = []
         self._seen: dict[int, Any] = {}
         self._mentioned = {"forward"}
-        """The names of which the functions speak that have been visited."""
+        """The names that the visited functions mention."""
         self._methods: dict[str, list[Any]] = {}
-        """Methods that nothing is known to call so far, by name."""
+        """Methods, by name, that no visited function is known to call."""
         self._waiting: list[Any] = [target]
         while self._waiting:
             self._visit(self._waiting.pop())
@@ -246,7 +246,7 @@ class Held:
             self.tensors[id(tensor)] = tensor
 
     def _object(self, value: Any) -> None:
-        """An object with attributes, or one that makes random numbers."""
+        """Visits an object with attributes, or a generator of random numbers."""
         kind: type = type(value)
         if (generator := _generator(value)) is not None:
             self._generators.append(generator)
@@ -262,7 +262,9 @@ class Held:
                 self._add(_attributes(value, slots))
 
     def _class(self, kind: type) -> None:
-        """What is in a class; of its methods, and those of its bases, those that may be called."""
+        """Visits a class: its attributes, and of its methods and those of its bases the ones that may be
+        called.
+        """
         if not _is_programs(kind.__module__):
             return
         self._waiting += kind.__mro__[1:]
@@ -310,7 +312,7 @@ class Held:
     # ---- lending
 
     def is_current(self) -> bool:
-        """Whether all containers hold what they held when this was made."""
+        """Returns whether all containers still have the contents stored here."""
         return not any(self._empty) and not any(True for _ in self._changed())
 
     def _changed(self) -> Iterator[tuple[_Container, list[Any]]]:
@@ -321,7 +323,7 @@ class Held:
 
     @contextlib.contextmanager
     def _kept(self) -> Iterator[None]:
-        """At the end of this every container holds what it held, and generators have their states."""
+        """Restores the contents of every container, and the states of generators, at the end of the block."""
         states = [(generator, generator.read()) for generator in self._generators]
         try:
             yield
@@ -337,11 +339,11 @@ class Held:
     def lent(
         self, *, copied: bool, but: Iterable[torch.Tensor] = ()
     ) -> Iterator[list[torch.Tensor]]:
-        """While this lasts stand-ins take the place of the tensors, `but` for some, and at its end all is as
-        it was.
+        """Replaces the tensors, except those in `but`, by stand-ins inside the block, and restores everything
+        at its end.
 
-        A stand-in is a copy, or else an alias: it lies in the memory of its tensor. The aliases are given,
-        for the caller to see to it that what is written into them is undone.
+        A stand-in is a copy, or else an alias: it lies in the memory of its tensor. The block gets the
+        aliases; the caller has to undo writes into them.
         """
         with torch._C.DisableTorchFunction(), _disable_current_modes():
             stand_ins, own = _StandIns(copied), {*map(id, but)}
@@ -368,7 +370,7 @@ _VISITS: Final[tuple[tuple[Any, Callable[[Held, Any], None]], ...]] = (
     (CellType, lambda held, value: held._add(_cell(value))),
     (object, Held._object),
 )
-"""How a value is visited, by the first of these types that it is of."""
+"""The visitors of values: the first entry whose types match applies."""
 
 
 def _first(is_of: Callable[[Any], bool]) -> Callable[[Held, Any], None]:
@@ -392,7 +394,7 @@ def _holds_tensors(value: Any) -> bool:
 
 
 def _exchanged(value: Any, replaced: Mapping[int, Any]) -> Any:
-    """The value, or what stands for it; a tuple with such a value is made anew."""
+    """Returns the value, or its stand-in; a tuple that contains a replaced value is rebuilt."""
     if (found := replaced.get(id(value), _MISSING)) is not _MISSING:
         return found
     if isinstance(value, tuple) and type(value) is not torch.Size and value:
@@ -404,7 +406,7 @@ def _exchanged(value: Any, replaced: Mapping[int, Any]) -> Any:
 
 @functools.cache
 def _is_programs(module: str | None, others: tuple[str, ...] = ()) -> bool:
-    """Is what is defined in a module part of the program, or of `others`?"""
+    """Returns whether objects defined in a module belong to the program, or to `others`."""
     name = module or ""
     root = name.partition(".")[0]
     if f"{name}.".startswith(others) and others:
@@ -416,7 +418,7 @@ def _is_programs(module: str | None, others: tuple[str, ...] = ()) -> bool:
 
 @per_code
 def _names(code: CodeType) -> tuple[str, ...]:
-    """The names that a function, and those within it, may look up among the globals."""
+    """Returns the names that a function, and those within it, may look up among the globals."""
     found = dict.fromkeys(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -426,21 +428,21 @@ def _names(code: CodeType) -> tuple[str, ...]:
 
 @functools.cache
 def _slots(kind: type) -> tuple[str, ...]:
-    """The attributes that objects of a class have without a dict."""
+    """Returns the attributes that objects of a class have outside of a dict."""
     slots = [vars(base).get("__slots__", ()) for base in kind.__mro__ if base.__module__ != "builtins"]
     names = [name for s in slots for name in ((s,) if isinstance(s, str) else s)]
     return tuple(n for n in names if n not in ("__dict__", "__weakref__") and not n.startswith("__"))
 
 
 class _Generator(NamedTuple):
-    """How the state of a generator of random numbers is read and set."""
+    """Functions that read and set the state of a generator of random numbers."""
 
     read: Callable[[], Any]
     write: Callable[[Any], object]
 
 
 def _generator(value: Any) -> _Generator | None:
-    """A generator of random numbers of torch's, Python's or NumPy's; None of anything else."""
+    """Returns the accessors for a generator of random numbers of torch's, Python's or NumPy's; else None."""
     if isinstance(value, torch.Generator):
         return _Generator(value.get_state, value.set_state)
     if isinstance(value, random.Random):
@@ -463,18 +465,18 @@ def _is_array(value: Any) -> bool:
 
 
 def _can_stand_in(tensor: torch.Tensor) -> bool:
-    """Can another tensor take its place? One with data, and no wrapper around other tensors."""
+    """Returns whether another tensor can replace it: it has data, and wraps no other tensors."""
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         return False
     return type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
 
 
 class _StandIns:
-    """Makes tensors that take the place of others: those that share memory share it again."""
+    """Makes tensors that replace others; the copies of tensors that share memory share memory, too."""
 
     def __init__(self, copied: bool) -> None:
         self.aliases: list[torch.Tensor] = []
-        """Those that lie in the memory of a tensor of the program's."""
+        """The stand-ins that lie in the memory of a tensor of the program's."""
         self._copied = copied
         self._storages: dict[int, torch.UntypedStorage] = {}
 
@@ -499,7 +501,7 @@ class _StandIns:
         return made
 
     def _data(self, tensor: torch.Tensor) -> torch.Tensor:
-        """The elements, in a tensor of their own."""
+        """Returns the elements, in a tensor of their own."""
         data = tensor.data
         if tensor.is_meta or not self._copied:
             return data
@@ -514,6 +516,6 @@ class _StandIns:
 
 
 def _uninitialized(tensor: Any) -> torch.Tensor:
-    """Another tensor whose shape its module does not know yet."""
+    """Returns another tensor in place of one whose shape its module does not know yet."""
     made: torch.Tensor = type(tensor)(device=tensor.device, dtype=tensor.dtype)
     return made.requires_grad_(tensor.requires_grad) if isinstance(made, torch.nn.Parameter) else made

@@ -1,6 +1,6 @@
-"""Which tensors of a program share memory, and where in it they begin.
+"""Tracks which tensors of a program share memory, and where in it they begin.
 
-A view begins where the tensor does that it is a view of, or at the element that it begins with.
+A view begins where its base does, or at the base's element that is its first.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PERHAPS: Final = CONVERSIONS.keys() | frozenset(
     positive dropout alpha_dropout feature_dropout feature_alpha_dropout dropout1d dropout2d dropout3d einsum
     """.split()
 )
-"""What gives back the tensor itself, or a view of it, where that is what is asked for."""
+"""Operators that return the tensor itself, or a view of it, if it already has the requested form."""
 SHAPING: Final = frozenset("reshape reshape_as flatten ravel".split())
 _CONVERTING: Final = CONVERSIONS.keys() | frozenset("to type type_as".split())
 _DROPPING: Final = frozenset(
@@ -49,14 +49,16 @@ _ANYWHERE: Final = frozenset(
     "as_strided as_strided_ diagonal real imag view_as_real view_as_complex hsplit vsplit dsplit".split()
 )
 _EACH: Final = frozenset({"meshgrid", "broadcast_tensors"})
-"""Operators of several tensors, each of whose results lies in the memory of the one at its place."""
+"""Operators of several tensors; each result lies in the memory of the corresponding argument."""
 VIEWS: Final = _SAME_START | _PERHAPS | _PARTS | _WITHIN | _ANYWHERE | _EACH | {"unbind"}
 """Operators whose results lie in the memory of their first argument, or of one argument each."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View(Memory):
-    """A result of an operator on a tensor of this memory: which of its results, beside the others."""
+    """The memory of a result of an operator on a tensor of another memory; it notes which of the results it
+    is.
+    """
 
     source: Memory
     input: Tensor
@@ -89,13 +91,13 @@ class View(Memory):
 
     @property
     def is_copy(self) -> bool:
-        """Whether the result is certain to have memory of its own."""
+        """Returns whether the result certainly has memory of its own."""
         return self.given_back is False
 
     @property
     def given_back(self) -> bool | None:
-        """Whether the result is the tensor itself or all of it in another shape, of an operator that gives
-        back that or a copy; None where that is not known, and for all others.
+        """Returns whether the result is the tensor itself or all of it in another shape, for an operator that
+        returns either that or a copy; None where that is not known, and for all other operators.
         """
         result = self.results[self.place]
         if self.node.op not in _PERHAPS or not isinstance(result, Tensor):
@@ -103,7 +105,7 @@ class View(Memory):
         return _gives_back(self.node.op, {**dict(self.node.args), "input": self.input}, result)
 
     def _within(self, result: Tensor) -> Dim | None:
-        """Where the result begins in the tensor."""
+        """Returns the offset of the result in the tensor."""
         op, input, strides = self.node.op, self.input, strides_of(self.input)
         named = {**dict(self.node.args), "input": input}
         if op in _SAME_START or op in _EACH:
@@ -144,7 +146,7 @@ def _is_given(tensor: Tensor) -> bool:
 
 
 def _gives_back(op: str, named: Mapping[str, Any], result: Tensor) -> bool | None:
-    """Whether the result is the operand or a view of it (True), or has memory of its own (False)."""
+    """Returns True if the result is the operand or a view of it, False if it has memory of its own."""
     input = named["input"]
     if op in SHAPING or op == "contiguous":
         if "memory_format" in named:
@@ -164,8 +166,8 @@ def _gives_back(op: str, named: Mapping[str, Any], result: Tensor) -> bool | Non
 
 
 def _diagonal(named: Mapping[str, Any], strides: Sequence[Dim], result: Tensor) -> Dim | None:
-    """A diagonal above the main one begins so many columns to the right, one below so many rows down; one
-    without elements where the matrix does.
+    """Returns the offset of a diagonal: above the main one it begins so many columns to the right, below so
+    many rows down; a diagonal without elements begins where the matrix does.
     """
     offset, rows, columns = (named.get(key, at) for key, at in (("offset", 0), ("dim1", 0), ("dim2", 1)))
     if not (isinstance(offset, int) and isinstance(rows, int) and isinstance(columns, int)):
@@ -175,7 +177,9 @@ def _diagonal(named: Mapping[str, Any], strides: Sequence[Dim], result: Tensor) 
 
 
 def is_view(op: str, arguments: Mapping[str, Any]) -> bool:
-    """Do the results lie in the memory of arguments? What tensors pick does not."""
+    """Returns whether the results lie in the memory of arguments, which is not so for elements picked by
+    tensors.
+    """
     if op not in VIEWS:
         return False
     index = arguments.get("index") if op == "getitem" else ()
@@ -188,8 +192,8 @@ def is_plain(item: Any) -> bool:
 
 
 def remember(node: Node, given: Sequence[Any], value: Any, results: Any) -> None:
-    """Notes of the results of a view, as the program gets them, that they lie in the memory of its input: the
-    first of what is given, which was of this value.
+    """Notes that the results of a view, as the program gets them, lie in the memory of its input, the first
+    of `given`, which had this value.
     """
     parts = results if isinstance(results, list | tuple) else (results,)
     values = tuple(part.value if isinstance(part, SymbolicTensor) else None for part in parts)
@@ -212,15 +216,16 @@ OWNING: Final = (POINTWISE - VIEWS - {"broadcast_tensors", "dist", "alias"}) | f
     layer_norm rms_norm repeat copy where cumsum pad embedding conv1d conv2d conv3d
     """.split()
 )
-"""Operators whose results, where they are laid out without gaps, fill a memory of their own."""
+"""Operators whose results, if laid out without gaps, fill a memory of their own."""
 
 
 STRIDING: Final = frozenset("as_strided as_strided_ as_strided_copy as_strided_scatter".split())
-"""Operators that reach any element of the memory."""
+"""Operators that access any element of the memory."""
 
 
 def storage(tensor: Any) -> tuple[Dim, Dim] | None:
-    """How many elements the memory of a tensor has room for, and where in it the tensor begins."""
+    """Returns how many elements the memory of a tensor can hold, and where in it the tensor begins; or None.
+    """
     if not isinstance(tensor, SymbolicTensor):
         return None
     owner, start = tensor.memory.begin()

@@ -1,5 +1,5 @@
-"""What torch refuses to write into memory that tensors of a program share: what it reads from another part
-of the same memory (`x[1:] += x[:-1]`), or where several elements lie at one place.
+"""Writes that torch refuses because of shared memory: the call reads from another part of the memory that it
+writes (`x[1:] += x[:-1]`), or several written elements have one memory location.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ def require_no_overlap(
     given: tuple[Any, ...],
     into: Value | None = None,
 ) -> None:
-    """Requires what torch requires of the memory that a call writes into: in place, where what the tensor
-    itself has to be has been asked for already, or `into` an `out=`, this being the result.
+    """Records torch's requirements on the memory that a call writes into.
+
+    The call writes in place, where the requirements on the tensor itself are recorded already, or `into` an
+    `out=`, which is the result.
     """
     if isinstance(written, list | tuple):
         for one in written:
@@ -79,14 +81,16 @@ def require_no_overlap(
 
 
 def _itself(memory: Memory) -> Memory:
-    """The memory of a tensor as it was before the tensor was given back as it is (`x.contiguous()`)."""
+    """Returns the memory that a tensor had before an operator returned it unchanged (`x.contiguous()`)."""
     while isinstance(memory, View) and memory.node.op not in SHAPING and memory.given_back:
         memory = memory.source
     return memory
 
 
 def _overlapping(checked: Overlap, written: Region, read: Region, seated: bool = False) -> Formula | None:
-    """Whether the two overlap in the way that an operator refuses; None where that is not known."""
+    """Returns the condition that the two overlap in the form that an operator refuses; None where it is not
+    known.
+    """
     match checked:
         case Overlap.NOTHING:
             return False
@@ -102,7 +106,8 @@ def _of_one_shape(a: Tensor, b: Tensor) -> Formula:
 
 
 def _resized(checked: Overlap, written: Region, read: Region, result: Tensor) -> Formula | None:
-    """Likewise of an `out=` that is resized, to be contiguous, before torch looks at what it overlaps."""
+    """As `_overlapping`, for an `out=` that torch resizes, to be contiguous, before it checks for overlaps.
+    """
     fits = _of_one_shape(result, written.tensor)
     before = _overlapping(checked, written, read)
     after = _overlapping(checked, Region(Tensor(result.shape, result.dtype), written.start), read)
@@ -118,7 +123,9 @@ def _assigned(
     place: Region,
     arguments: Mapping[str, Any],
 ) -> Formula | None:
-    """Whether `written[index] = value` is refused for what it reads, the value or a tensor of the index."""
+    """Returns the condition that `written[index] = value` is refused because of a tensor that it reads, the
+    value or a tensor of the index.
+    """
     target, begin = _part(generator, written, arguments["index"])
     if not isinstance(target, Tensor):
         return None
@@ -138,15 +145,16 @@ def _assigned(
 
 
 def _is_that_part(memory: Memory, whole: Memory, index: Value) -> bool:
-    """Whether a tensor is `whole[index]` itself, as it is where Python has written `x[index] += y`."""
+    """Returns whether a tensor is `whole[index]` itself, as it is where Python executes `x[index] += y`."""
     if not isinstance(memory, View) or memory.node.op != "getitem":
         return False
     return memory.source is whole and dict(memory.node.args).get("index") == index
 
 
 def _require_apart(generator: Generator, op: str, out: Tensor, result: Value) -> None:
-    """No two elements of an `out=` lie at one place; not known of operators that are not in the table, and
-    where it may be resized before.
+    """Requires that no two elements of an `out=` have one memory location.
+
+    Not known for operators outside of the table, and where torch may resize it first.
     """
     fits = isinstance(result, Tensor) and _of_one_shape(result, out) is True
     if op in ITERATED or (op in OUT and fits):
@@ -158,7 +166,9 @@ def _require_apart(generator: Generator, op: str, out: Tensor, result: Value) ->
 
 
 def _parameter(arguments: Mapping[str, Any], value: Tensor, first: bool) -> str:
-    """The parameter that a tensor is the argument of, or is among; `first` if it may be the first one."""
+    """Returns the parameter whose argument is, or contains, this tensor; with `first` it may be the first
+    one.
+    """
     for name, argument in [*arguments.items()][0 if first else 1 :]:
         if any(part is value for part in tensors(argument)):
             return name
@@ -166,14 +176,16 @@ def _parameter(arguments: Mapping[str, Any], value: Tensor, first: bool) -> str:
 
 
 def _of_index(index: Value, is_value: bool) -> Overlap:
-    """What `x[index] = y` refuses of y, and of the tensors of the index: masks are looked at otherwise."""
+    """Returns the overlaps that `x[index] = y` refuses for y, and for the tensors of the index; masks differ.
+    """
     masks = any(t.dtype in ("bool", "uint8", None) for t in tensors(index))
     return Overlap.UNKNOWN if masks or not (is_value or isinstance(index, tuple | Tensor)) else Overlap.ANY
 
 
 def _part(generator: Generator, tensor: SymbolicTensor, index: Value) -> tuple[Any, Dim | None]:
-    """The part of a tensor that `tensor[index] = …` writes into, and where in its memory that begins. What
-    index tensors pick is chosen from all there is along their dims.
+    """Returns the part of a tensor that `tensor[index] = …` writes into, and its offset in the memory.
+
+    Index tensors may pick any elements along their dims.
     """
     assert isinstance(tensor.value, Tensor)
     items = index if isinstance(index, tuple) else (index,)

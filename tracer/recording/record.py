@@ -3,8 +3,8 @@
 A run calls the target with tensors that have no data. Each call of a torch function arrives in `_Mode`, goes
 to its rule and becomes a node with the user's line. torch's Python-level composites (`F.interpolate`,
 `nn.LSTM.forward`) are entered, so the calls that are recorded are those that reach torch's C++ side. A branch
-on sizes that the oracle cannot decide forks: the run goes one way, and another run, which repeats its
-decisions up to there, goes the other.
+on sizes that the oracle cannot decide forks: the run takes one side, and another run, which repeats its
+decisions up to there, takes the other.
 """
 
 from __future__ import annotations
@@ -123,26 +123,29 @@ from .writes import LENDING, RESHAPING, Writes, is_assigned
 
 MAX_PATHS = 1024
 MANY_PATHS = 32
-"""With more paths than this the ways of calls are merged."""
+"""With more paths than this the paths of calls are merged."""
 FEW = 8
-"""The greatest divisor whose values are told apart."""
+"""The greatest divisor whose values are distinguished."""
 MAX_VALUES = 16
-"""How many values of a size that is needed as a number are tried on paths of their own."""
+"""At most this many values of a size that is needed as a number are tried, each on a path of its own."""
 
 _NOT_AGAIN = "the program does not do the same when it is run again"
 
 
 class TargetError(Exception):
-    """The target cannot be called as the spec says, or fails for a reason that is no matter of sizes."""
+    """Raised where the target cannot be called as the spec says, or fails for a reason other than sizes."""
 
 
 class GaveUp(BaseException):
-    """The run cannot go on. Not an Exception: a model's own `except Exception` must not swallow it."""
+    """Raised where the run cannot go on.
+
+    It is no Exception, so that a model's own `except Exception` does not swallow it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a run decided at a branch; `value` is the number that was tried, where one was needed."""
+    """The decision of a run at a branch; `value` is the number that was tried, if one was needed."""
 
     taken: bool
     forced: bool
@@ -164,13 +167,13 @@ def record(
     progress: Callable[[int], None] | None = None,
     held: Held | None = None,
 ) -> tuple[System, list[str]]:
-    """All paths of the target over the domain, and the names of model attributes that a run assigned.
+    """Returns all paths of the target over the domain, and the names of model attributes that a run assigned.
 
     Raises TargetError where the spec does not fit the target's parameters, or where the target fails on every
-    path for a reason that is no matter of sizes. What the oracle does not decide within the bounds on paths
-    and seconds leaves the system incomplete. Where there are more paths than `ways` (32), the ways of calls
-    may become one. `along`: the one path that these sizes take, and no other. `held`: what the target holds,
-    where that is known. All of it is left as it was.
+    path for a reason other than sizes. The system is incomplete if the bounds on paths and seconds do not
+    suffice. With more paths than `ways` (32), the paths of calls may be merged. With `along`, only the path
+    that these sizes take is recorded. `held` has the objects that the target refers to, if they are known.
+    All of them are left unchanged.
     """
     bind(target, spec.inputs, lambda declared: declared)
     with surroundings_kept(), (held or Held(target)).lent(copied=False) as aliases:
@@ -189,7 +192,7 @@ def _recorded(
     along: Mapping[str, int] | None,
     progress: Callable[[int], None] | None,
 ) -> tuple[System, list[str]]:
-    """`record`, of a target whose tensors may be written into, as long as that is undone."""
+    """As `record`, for a target whose tensors may be written into, as long as that is undone."""
     started = time.monotonic()
     with collector_at_rest():
         modules = submodules(target)
@@ -257,7 +260,7 @@ def _limits(limits: Mapping[str, tuple[int, Origin]]) -> Iterator[Note]:
 def bind(
     target: Callable[..., Any], inputs: Sequence[Declared], build: Callable[[Declared], Any]
 ) -> inspect.BoundArguments:
-    """The target's arguments as the spec declares them, each leaf made by `build`.
+    """Returns the target's arguments as the spec declares them, each leaf made by `build`.
 
     Raises TargetError, naming the target's parameters, where the two do not fit.
     """
@@ -311,20 +314,20 @@ def _place(roots: dict[str, Any], declared: Declared, value: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The target with what every run of it needs to know, found by walking through its modules once."""
+    """The target, with the facts that every run of it needs, found by walking through its modules once."""
 
     target: Callable[..., Any]
     device: torch.device
-    """Where the model's parameters are; a program without any runs on the CPU."""
+    """The device of the model's parameters; the CPU for a program without any."""
     names: ModuleNames
     parameters: Mapping[int, str]
     """Names of parameters and buffers, by identity."""
     tensors: tuple[torch.Tensor, ...]
-    """The parameters and buffers, and whatever else the program holds."""
+    """The parameters and buffers, and all other tensors that the program refers to."""
     sources: tuple[ModuleType, ...]
-    """The Python modules that its code lives in."""
+    """The Python modules that contain its code."""
     nothing: Known = field(default_factory=Known)
-    """Where every run starts from: what one of them has asked of rules, the others need not ask."""
+    """The initial knowledge of every run; answers of rules are shared between runs through it."""
 
     @classmethod
     def of(
@@ -333,7 +336,10 @@ class Subject:
         modules: Modules | None = None,
         others: Sequence[torch.Tensor] = (),
     ) -> Subject:
-        """`others`: tensors that the program holds, as parameters, buffers or elsewhere."""
+        """Returns the subject.
+
+        `others` are tensors that the program refers to, as parameters, buffers or elsewhere.
+        """
         names: dict[int, str] = {}
         owned: list[torch.Tensor] = []
         device: torch.device | None = None
@@ -383,54 +389,60 @@ class Recording(Recorder):
         self.subject, self.spec = subject, spec
         self.device, self.names = subject.device, subject.names
         self.kernels = "cpu" if subject.device.type == "meta" else subject.device.type
-        """The type of the device whose kernels run the program; of a model without data the CPU."""
+        """The type of the device whose kernels run the program; the CPU for a model without data."""
         self.generator.on_cpu = self.kernels == "cpu"
         self.loops: Loops = Loops(self, plans)
         self.calls: Calls = Calls(self, isinstance(subject.target, torch.nn.Module))
         self.decided = decided
         self.until = until
-        """When no new branch is taken any more, by the monotonic clock: a `while` may have no end of them."""
+        """The time, by the monotonic clock, after which no new branch is taken: a `while` may have endlessly
+        many.
+        """
         self.along = along
-        """The sizes whose way is taken; None where all ways are."""
+        """The sizes whose path is taken; None where all paths are."""
         self.forks: list[tuple[Decision, ...]] = []
         self._over = False
         self._catching = False
-        """Is what an operator requires looked at that is called where its refusal would be caught?"""
+        """Whether the requirements of a call are being examined whose refusal the program would catch."""
         self._warns = _warnings()
-        """What becomes of warnings when the run begins."""
+        """The handling of warnings when the run begins."""
         self._stopped: BaseException | None = None
-        """Why the run has to end, whatever the program catches."""
+        """The reason why the run has to end, whatever the program catches."""
         self._made: list[Decision] = []
         self.overwritten: dict[int, tuple[torch.Tensor, SymbolicTensor]] = {}
-        """Real tensors that the program has written into, each with what stands for it since, by identity."""
+        """Real tensors that the program has written into, each with its present stand-in, by identity."""
         self._storages: dict[int, tuple[Any, Memory]] = {}
-        """What real tensors lie in that the program has written into, by identity."""
+        """The memories of real tensors that the program has written into, by identity."""
         self._constants: dict[int, tuple[weakref.ref[torch.Tensor], Site]] = {}
         """By identity, constants that the program has made, and the call that made each."""
         self.constants_written = False
-        """Has a tensor of constants been written into? Then so may others, of which it is a view."""
+        """Whether a tensor of constants was written into. Then others, which it may be a view of, may have
+        changed, too.
+        """
         self.turns: list[Condition] = []
-        """The branches in calls whose ways are merged."""
+        """The branches in calls whose paths are merged."""
         self.guessed: list[int] = []
-        """The nodes that stand for branches which sizes decide in a way that is not followed."""
+        """The nodes of branches that sizes decide, but whose outcome is not tracked."""
         self.keys: dict[Dim, Dim] = {}
-        """Sizes that were keys, each with the first of those that are equal to it."""
+        """Sizes that were keys, each with the first key that is equal to it."""
         self.hashed: dict[CodeType, dict[Dim, None]] = {}
         """Sizes that were keys, by the code that hashed them."""
         self.limits: dict[str, tuple[int, Origin]] = {}
-        """Ranks that are looked at up to a bound, and for whose sake."""
+        """Ranks that are examined up to a bound, and the call that needs them."""
         self.is_narrowed = False
-        """Was a rank bounded after a branch was taken? Then there may be fewer ways to begin with."""
+        """Whether a rank was bounded after a branch was taken. Then fewer paths may exist from the start."""
         self.spelt_out = plans.spelt_out
-        """Where shapes of unknown length are spelt out, though they are written out in a call."""
+        """The sites where star arguments are written one by one."""
         self.spread: Spread | None = None
-        """What is on its way into such a call."""
+        """The star arguments on their way into a call."""
         self.is_astray = False
-        """Did it not get to what it was to decide? So it may be where less of a row was declared before."""
+        """Whether the run did not reach the branch that it was to decide, as may happen where less of a row
+        was declared before.
+        """
 
     def close(self) -> None:
-        """Lets go of the target and its weights, and of what refers back to the run, so that all of it goes
-        with the last who uses it: no collection has to find it.
+        """Releases the target and its weights, and all references back to the run, so that everything is
+        freed with its last user and needs no garbage collection.
         """
         self.subject = dataclasses.replace(self.subject, target=_over)
         self.real.clear()
@@ -441,7 +453,9 @@ class Recording(Recorder):
     # ---- rows
 
     def _deeper(self, wanted: Deeper) -> None:
-        """Declares more of the rows and goes on; a loop that is being summarised starts everything again."""
+        """Declares more of the rows and goes on; during a loop that is being summarised everything starts
+        again.
+        """
         if self.loops.summarising is not None or self.loops.supposing or self.loops.calls:
             raise self.stopping(wanted)
         self.deepen(wanted)
@@ -457,7 +471,7 @@ class Recording(Recorder):
     # ---- one run
 
     def run(self) -> Path:
-        """Calls the target once and tells what happened."""
+        """Calls the target once and returns the path."""
         end = End()
         outputs: list[tuple[str, Argument]] = []
         target = self.subject.target
@@ -531,7 +545,7 @@ class Recording(Recorder):
         return self._passed(value)
 
     def _passed(self, value: Value) -> Any:
-        """An input that is no tensor, as the program gets it; of a float no more is known than that."""
+        """Returns an input other than a tensor, as the program gets it; the value of a float is unknown."""
         if isinstance(value, tuple):
             return tuple(map(self._passed, value))
         if isinstance(value, Number):
@@ -539,7 +553,7 @@ class Recording(Recorder):
         return size(self, value) if isinstance(value, Term) else value
 
     def _outputs(self, result: Any, name: str = "") -> Iterator[tuple[str, Argument]]:
-        """The leaves of what the target returned, named by their place: `logits`, `0`, `hidden[1]`."""
+        """Yields the leaves of the target's result, named by their position: `logits`, `0`, `hidden[1]`."""
         if dataclasses.is_dataclass(result) and not isinstance(result, type) and not isinstance(result, dict):
             result = {f.name: getattr(result, f.name) for f in dataclasses.fields(result)}
         if isinstance(result, Mapping):
@@ -604,7 +618,7 @@ class Recording(Recorder):
         return self.give_up(f"{term} is needed as a number; {MAX_VALUES} values of it were tried")
 
     def between(self, dim: Dim) -> tuple[int | None, int | None] | None:
-        """Between what numbers a dim lies that only the data decide; None for another dim."""
+        """Returns bounds of a dim that only the data decide; None for another dim."""
         names = symbols(dim)
         if not names or not names <= self.generator.said.unbacked.keys():
             return None
@@ -612,8 +626,8 @@ class Recording(Recorder):
         return None if low == -math.inf else int(low), None if high == math.inf else int(high)
 
     def divisor(self, term: Term) -> Dim:
-        """Where the ways of calls are merged, a divisor of few values is a number on each way: it is easy to
-        reason about what is divided by a number.
+        """Returns the divisor, where paths of calls are merged and it has few values as a number on each
+        path: divisions by numbers are easy to reason about.
         """
         if not self.loops.plans.merging:
             return term
@@ -631,7 +645,11 @@ class Recording(Recorder):
         return evaluate(term, {**dict.fromkeys(free_symbols(eq(term, 0)), 1), **example})
 
     def insists(self, frame: FrameType) -> None:
-        """Something of Python's insists on a number, which a module that gets another one does not need."""
+        """Called where a part of Python needs a number.
+
+        Restarts the recording if the frame's module is the user's and has no stand-ins for Python's names
+        yet.
+        """
         module = calls_builtins(frame)
         if module is not None and module not in self.subject.sources:
             self._over = True
@@ -642,13 +660,13 @@ class Recording(Recorder):
             self._approximate("what becomes of a text with or about a size is not followed")
 
     def _approximate(self, reason: str) -> None:
-        """Says so of a place outside any operator, by a node of its own."""
+        """Marks a point outside of any operator as approximate, by a node of its own."""
         self.generator.node = len(self.nodes)
         self.nodes.append(Node("require", (("condition", True),), (), here(self.names)))
         self.generator.approximate(reason)
 
     def hash(self, size: Size, frame: FrameType) -> int:
-        """Equal keys have one hash, that of the first of them."""
+        """Returns the hash of a key: equal keys have that of the first of them."""
         key = size.written()
         self._no_ended(key)
         others = None if isinstance(key, int) else beside(frame)
@@ -658,7 +676,9 @@ class Recording(Recorder):
         return hash(key) if isinstance(key, int) else hash((id(self), key))
 
     def _first_of(self, key: Dim, others: list[Any], code: CodeType) -> Dim:
-        """Of these keys and those that the code has hashed before, the first that this one is equal to."""
+        """Returns the first of these keys, and of those that the code has hashed before, that equals this
+        one.
+        """
         before = self.hashed.setdefault(code, {})
         if len(others) > MOST:
             return self.number(key) if isinstance(key, Term) else key
@@ -684,8 +704,8 @@ class Recording(Recorder):
         return self.coin()
 
     def require(self, formula: Formula, reason: str, error: type[Exception] | None = RuntimeError) -> None:
-        """A requirement outside any operator (a division of sizes, a `torch._check`) is a node of its own, so
-        that it has an origin. With no `error`, nothing is raised in an eager run (a claim).
+        """Adds a requirement outside of any operator (a division of sizes, a `torch._check`) as a node of its
+        own, so that it has an origin. With `error` None, nothing is raised in an eager run (a claim).
         """
         if formula is True:
             return
@@ -708,11 +728,11 @@ class Recording(Recorder):
         self.end(reason)
 
     def end(self, reason: str) -> NoReturn:
-        """Ends the run, and whatever is attempted in it."""
+        """Ends the run, and all attempts within it."""
         raise self.stopping(GaveUp(reason))
 
     def stopping(self, error: BaseException) -> BaseException:
-        """Notes why the run has to end, so that it is raised again should the program catch everything."""
+        """Notes why the run has to end, so that it is raised again if the program catches everything."""
         self._stopped = self._stopped or error
         return error
 
@@ -722,14 +742,14 @@ class Recording(Recorder):
 
     @property
     def aside(self) -> tuple[Any, ...]:
-        """What a run has noted of constants, keys and sizes that data decide."""
+        """Returns a snapshot of the run's notes on constants, keys and sizes that data decide."""
         written = tuple((key, id(now)) for key, (_, now) in self.overwritten.items())
         hashed = sum(map(len, self.hashed.values()))
         return written, self.constants_written, len(self.keys), hashed, self.position.unbacked
 
     def datum(self, dtype: str | None) -> Any:
-        """A number that the data decides: an integer is a fresh size, a float a Real of which nothing is
-        known.
+        """Returns a number that the data decides: an integer is a fresh size, a float a Real of unknown
+        value.
         """
         if dtype == "bool":
             return self.coin()
@@ -779,13 +799,13 @@ class Recording(Recorder):
         return decision.taken
 
     def _at(self, formula: Formula | None) -> bool:
-        """Does the formula hold at the sizes whose way is taken? Any way will do where the data decide."""
+        """Returns whether the formula holds at the sizes whose path is taken; True where the data decide."""
         if formula is None or not free_symbols(formula) <= (along := self.along or {}).keys():
             return True
         return holds(formula, along)
 
     def _suppose(self, formula: Formula | None) -> bool:
-        """A branch on which only a guess depends: any way that is possible."""
+        """Returns some possible outcome of a branch that only a guess depends on."""
         if formula is None:
             return True
         answer = self.judged(formula)
@@ -807,14 +827,14 @@ class Recording(Recorder):
         return self.loops.iterator(value, frame)
 
     def iterate(self, tensor: SymbolicTensor, frame: FrameType) -> Iterator[Any]:
-        """The rows of a tensor, for the code that the frame runs."""
+        """Returns the rows of a tensor, for the code that the frame runs."""
         rows = lazy(tensor)
         return iterate(rows, frame) if rows is not None else iter(tensor.unbind(0))
 
     # ---- calls
 
     def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A torch function that the program calls with something symbolic among its arguments."""
+        """Returns the result of a torch function that the program calls with something symbolic."""
         name, spelling = _spelled(func)
         if name in _ACCESS:
             return self._attribute(name, func.__self__.__name__, args)
@@ -847,7 +867,7 @@ class Recording(Recorder):
         return None
 
     def operator(self, spelling: str, args: tuple[Any, ...], kwargs: dict[str, Any], func: Any = None) -> Any:
-        """Applies the rule of an operator, writes the node down and returns what the program gets."""
+        """Applies the rule of an operator, records the node and returns the program's result."""
         self.loops.raise_failure()
         self.raise_stopped()
         if self._made and time.monotonic() > self.until:  # its own branches ask for no size any more
@@ -933,7 +953,10 @@ class Recording(Recorder):
     def _ask(
         self, op: str, args: tuple[Value, ...], kwargs: dict[str, Value]
     ) -> tuple[dict[str, Any], Value | None]:
-        """What the rule of an operator says. No handler of the program's sees that a rule has failed."""
+        """Returns the arguments by name and the answer of an operator's rule.
+
+        Handlers of the program do not see a failure of the rule.
+        """
         try:
             with self.loops.unwatched():
                 return self.generator.call(op, args, kwargs)
@@ -946,7 +969,7 @@ class Recording(Recorder):
         self.end(reason)
 
     def _repeat(self, found: Answered, call: Call, args: tuple[Any, ...]) -> Any:
-        """Writes the node of a call down whose rule has answered before."""
+        """Records the node of a call whose rule has answered before."""
         self.generator.node = index = len(self.nodes)
         self.nodes.append(_COMING)
         origin, value = here(self.names), self.generator.again(found.result)
@@ -963,14 +986,15 @@ class Recording(Recorder):
         return lifted
 
     def _has_written(self, op: str, written: SymbolicTensor, before: Any) -> None:
-        """A call has written into the tensor, whose value was this before."""
+        """Notes that a call has written into the tensor, whose value was `before`."""
         written.is_written()
         if isinstance(before, Tensor):
             self.constants_written |= before.dtype == "bool" or before.elements is not None
         self._check_written(op, written, before)
 
     def _check_written(self, op: str, tensor: SymbolicTensor, before: Tensor | Dynamic) -> None:
-        """Loops take tensors for values: which of two that are equal stands where is not followed."""
+        """Fails a loop that depends on which of two equal tensors is written: loops treat tensors as values.
+        """
         told = isinstance(before, Tensor) and before.elements not in (None, UNTRACKED)
         if told and id(tensor) in self.loops.met:
             self.give_up(f"{op} writes into a tensor of indices, one of several")
@@ -978,9 +1002,9 @@ class Recording(Recorder):
             self.give_up(f"{op} changes the shape of a tensor in place")
 
     def _into(self, op: str, value: Value, out: Value) -> Value:
-        """A result as it stands in `out=`: of its dtype, and laid out as it was where its sizes stay.
+        """Returns a result as it is stored in `out=`: with its dtype, and its layout if the sizes stay.
 
-        Operators of which each element stands alone convert their result; others do not, or not all of them.
+        Pointwise operators convert their result; others do not, or not all of them.
         """
         if isinstance(value, tuple) and isinstance(out, tuple):
             wanted = f"{len(value)} results are written into an `out=` of {len(out)}"
@@ -1000,8 +1024,8 @@ class Recording(Recorder):
         return value
 
     def _raise_if_caught(self, before: int) -> None:
-        """Where the program would catch a refusal, what the call requires is a branch: one path raises what
-        torch raises.
+        """Makes the requirements of a call a branch where the program would catch the refusal: one path
+        raises torch's exception.
         """
         said = self.generator.said
         fresh = said.constraints[before:]
@@ -1023,7 +1047,8 @@ class Recording(Recorder):
                     raise constraint.error(Message.of(constraint.reason, self))
 
     def lower(self, value: Any, ids: dict[int, Ref]) -> Any:
-        """A Python value as a rule sees it; `ids` remembers which values are tensors of the program."""
+        """Returns a Python value as a rule sees it; `ids` remembers which values are tensors of the program.
+        """
         kind = type(value)
         if kind in _NUMBERS or kind is complex:
             return value
@@ -1070,7 +1095,7 @@ class Recording(Recorder):
         return str(value)
 
     def _no_ended(self, value: Value) -> None:
-        """A loop that is over has left nothing behind that speaks of its iterations."""
+        """Checks that no value depends on the iterations of a loop that is over."""
         if self.loops.ended:
             dims = value.shape if isinstance(value, Tensor) else (value,)
             for dim in dims:
@@ -1078,8 +1103,8 @@ class Recording(Recorder):
                     self.loops.forget_none(symbols(dim))
 
     def real_tensor(self, tensor: torch.Tensor) -> tuple[torch.Tensor, Tensor, Ref]:
-        """A parameter, a buffer or a constant of the program; the tensor is kept alive, so that its id stays
-        its own.
+        """Returns a parameter, a buffer or a constant of the program with its value and its reference; the
+        tensor is kept alive, so that no other object gets the same identity.
         """
         found = self.real.get(id(tensor))
         if found is None:
@@ -1095,8 +1120,8 @@ class Recording(Recorder):
         return found
 
     def _overwrite(self, tensor: torch.Tensor, value: Tensor | Dynamic, ref: Ref) -> SymbolicTensor:
-        """A real tensor that the program has written into, of other sizes perhaps. From here on it is one
-        without data.
+        """Replaces a real tensor that the program has written into, perhaps with other sizes, by one without
+        data.
         """
         if self.loops.summarising:
             reason = "a loop writes into a tensor of constants"
@@ -1113,8 +1138,9 @@ class Recording(Recorder):
         return symbolic
 
     def since(self, tensor: torch.Tensor) -> torch.Tensor:
-        """What stands for a tensor since the program has written into it, or into a view of its memory:
-        nobody knows where, so that of its elements nothing is known.
+        """Returns the stand-in for a tensor after the program wrote into it, or into a view of its memory.
+
+        It is not known where, so its elements are unknown.
         """
         _, found = self.overwritten.get(id(tensor), (tensor, tensor))
         if found is not tensor or isinstance(tensor, SymbolicTensor) or not self._storages:
@@ -1126,12 +1152,12 @@ class Recording(Recorder):
         return self._overwrite(tensor, structs.replace(known, elements=UNTRACKED), ref)
 
     def lifted(self, tensor: torch.Tensor) -> SymbolicTensor:
-        """A real tensor on the meta device, which has no data, as one of which no data are known."""
+        """Returns a symbolic tensor for a real one on the meta device, whose data are unknown."""
         _, known, ref = self.real_tensor(tensor)
         return SymbolicTensor(self, known, ref, tensor.dtype)
 
     def made(self, tensor: torch.Tensor, frame: FrameType) -> torch.Tensor:
-        """A constant that the program has made, in this frame."""
+        """Notes a constant that the program has made in this frame."""
         site = Site(frame.f_code, frame.f_lasti)
         if site in self.loops.plans.written:
             return self.lifted(tensor)
@@ -1143,7 +1169,7 @@ class Recording(Recorder):
         return tensor.ref if isinstance(tensor, SymbolicTensor) else self.real_tensor(tensor)[2]
 
     def argument(self, value: Any, ids: Mapping[int, Ref | Slot]) -> Any:
-        """A value as a node's argument: tensors by reference, everything else as it is."""
+        """Returns a value as a node's argument: tensors by reference, everything else as it is."""
         kind = type(value)
         if kind is Tensor or value is Dyn:
             return ids.get(id(value), value)
@@ -1152,8 +1178,9 @@ class Recording(Recorder):
         return tuple([self.argument(v, ids) for v in value]) if kind is tuple else value
 
     def _lift(self, value: Any, op: str, ids: dict[int, Ref], results: list[int], written: Any = None) -> Any:
-        """A rule's result as the program gets it. `written` is the tensor that an in-place call or `out=`
-        wrote into, or several of them.
+        """Returns a rule's result as the program gets it.
+
+        `written` is the tensor, or the tensors, that an in-place call or `out=` wrote into.
         """
         if type(value) is Tensor or value is Dyn:
             if id(value) in ids and value is not Dyn:
@@ -1189,16 +1216,16 @@ class Recording(Recorder):
 
 
 def _storage(tensor: torch.Tensor) -> Any:
-    """What a real tensor lies in, None of one without strides."""
+    """Returns the storage of a real tensor, None for one without strides."""
     with torch._C.DisableTorchFunction():
         return tensor.untyped_storage() if tensor.layout is torch.strided else None
 
 
 _COMING = Node("", (), (), Origin())
-"""Holds the place of a node."""
+"""A placeholder for a node to come."""
 _WHERE = torch.Tensor.where
 _ACCESS = frozenset({"__get__", "__set__", "__delete__"})
-"""What functions are called that read, write and delete attributes."""
+"""The names of functions that read, write and delete attributes."""
 
 
 def _tensor_among(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -1207,7 +1234,7 @@ def _tensor_among(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _spelled(func: Any) -> tuple[str, str]:
-    """The name of a torch function, and how its operator is spelt."""
+    """Returns the name of a torch function, and the spelling of its operator."""
     if isinstance(func, torch._ops.OpOverload):
         return func.__name__, func._schema.name
     name: str = getattr(func, "_qualified_op_name", "") or getattr(func, "__name__", "") or func.name
@@ -1216,17 +1243,17 @@ def _spelled(func: Any) -> tuple[str, str]:
 
 
 def _warnings() -> tuple[object, ...]:
-    """What becomes of warnings, as far as can be told at once."""
+    """Returns a cheap fingerprint of the handling of warnings."""
     return id(warnings.filters), len(warnings.filters), _shows()
 
 
 def _are_followed() -> bool:
-    """Are warnings errors, or kept?"""
+    """Returns whether warnings are errors, or are recorded."""
     return _shows() != _SHOWS or any(row[0] == "error" for row in warnings.filters)
 
 
 def _shows() -> tuple[object, ...]:
-    """What shows warnings; `catch_warnings(record=True)` replaces one of the two."""
+    """Returns the functions that show warnings; `catch_warnings(record=True)` replaces one of the two."""
     return warnings.showwarning, getattr(warnings, "_showwarnmsg_impl", None)
 
 
@@ -1239,13 +1266,13 @@ _SILENT = frozenset(
         "mse_loss l1_loss smooth_l1_loss".split()
     )
 )
-"""Operators of which no kernel warns, whatever the sizes are."""
+"""Operators whose kernels never warn, whatever the sizes are."""
 
 
 
 
 def _other_sizes(before: Tensor | Dynamic, after: Tensor | Dynamic) -> bool:
-    """Has the shape changed, or the strides?"""
+    """Returns whether the shape or the strides have changed."""
     if not isinstance(before, Tensor) or not isinstance(after, Tensor):
         return before is not after
     return before.shape != after.shape or before.layout != after.layout
@@ -1254,10 +1281,10 @@ def _other_sizes(before: Tensor | Dynamic, after: Tensor | Dynamic) -> bool:
 
 
 def _index(index: Any) -> Any:
-    """An index as `getitem` takes it, where a list arrives as a tuple: a list that is the whole index, as one
-    item; arrays as tensors.
+    """Returns an index as `getitem` takes it: a list becomes a tuple, a list that is the whole index one
+    item, an array a tensor.
 
-    torch takes a list for a tuple of items where one of them is no number.
+    torch treats a list as a tuple of items where one of them is no number.
     """
     if type(index) is tuple:
         return tuple(map(_index_of_array, index))
@@ -1268,13 +1295,14 @@ def _index(index: Any) -> Any:
 
 
 def _index_of_array(index: Any) -> Any:
-    """An array of NumPy's, which need not be there, as a tensor."""
+    """Returns an array of NumPy's as a tensor, without requiring that NumPy is installed."""
     kind = type(index)
     return torch.from_numpy(index) if (kind.__module__, kind.__name__) == ("numpy", "ndarray") else index
 
 
 def _written(op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The tensor that a call writes its result into, several where it has several results, or None."""
+    """Returns the tensor that a call writes its result into, several where it has several results, or None.
+    """
     if (out := kwargs.get("out")) is not None:
         return out
     if op == "setitem" or is_in_place(op):
@@ -1283,9 +1311,7 @@ def _written(op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 class _Mode(TorchFunctionMode):
-    """Catches every torch function while a run is on; what has nothing symbolic among its arguments really
-    runs.
-    """
+    """Catches every torch function during a run; calls without symbolic arguments really run."""
 
     def __init__(self, run: Recording) -> None:
         super().__init__()
@@ -1297,9 +1323,11 @@ class _Mode(TorchFunctionMode):
         self.writes.undo()
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """What the model's elements are has no bearing on shapes: nothing is written into its parameters and
-        buffers. Only numbers are, since a model may read them: of a counter of batches, how many there were.
-        Whatever else is written into is as it was after the run.
+        """Records a call, or runs it if it has no symbolic arguments.
+
+        The elements of the model do not affect shapes, so writes into its parameters and buffers are skipped.
+        Only writes of single numbers run, since a model may read them, such as a counter of batches. All such
+        writes are undone after the run.
         """
         kwargs = kwargs or {}
         if self.run.overwritten:
@@ -1326,11 +1354,11 @@ class _Mode(TorchFunctionMode):
         return self.run.made(result, sys._getframe(1)) if name in _MAKING else result
 
     def _is_idle(self, tensor: torch.Tensor) -> bool:
-        """Whether what is written into a tensor of the model's has no bearing on what is recorded."""
+        """Returns whether writes into a tensor of the model's do not affect the recording."""
         return tensor.is_meta or (tensor.dim() > 0 and id(tensor) in self.run.subject.parameters)
 
     def _since(self, value: Any) -> Any:
-        """The arguments, with what stands for real tensors that were written into."""
+        """Returns the arguments, with real tensors that were written into replaced by their stand-ins."""
         kind = type(value)
         if kind is tuple or kind is list:
             return kind(map(self._since, value))
@@ -1341,11 +1369,11 @@ class _Mode(TorchFunctionMode):
 
 _MAKING = frozenset("zeros ones empty full rand randn zeros_like ones_like full_like empty_like".split())
 _LARGE = 1 << 30
-"""Constants of more elements are not made: they come of numbers that are tried for a size."""
+"""Constants of more elements are not made: their sizes are numbers that were tried for a size."""
 
 
 def _elements(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-    """How many elements a call makes of numbers, at most."""
+    """Returns an upper bound of the number of elements that a call makes from numbers."""
     sizes = kwargs.get("size", args[0] if args and isinstance(args[0], list | tuple) else args)
     return math.prod(max(n, 1) for n in sizes if isinstance(n, int) and not isinstance(n, bool))
 
@@ -1375,7 +1403,7 @@ _CHECKS = ("has_torch_function", "has_torch_function_unary", "has_torch_function
 
 @functools.cache
 def _overrides() -> tuple[Patch, ...]:
-    """Where torch asks whether an argument overrides its functions, none does."""
+    """Returns patches of torch's tests whether an argument overrides its functions: none does."""
     import torch._lowrank
     import torch._tensor
     import torch.functional
@@ -1387,8 +1415,7 @@ def _overrides() -> tuple[Patch, ...]:
 
 
 def _entering_composites() -> contextlib.AbstractContextManager[None]:
-    """torch's Python-level functions hand themselves over whole where an argument overrides torch functions.
-    While recording they do not, so that their own Python code runs, with its checks, and its calls are what
-    is recorded.
+    """Makes torch's Python-level functions run their own code while recording, with its checks, so that their
+    inner calls are recorded. Otherwise they would pass themselves on as a whole to an overriding argument.
     """
     return together(_overrides())

@@ -1,7 +1,7 @@
 """Calls that a program makes again with equal arguments, as the layers of a transformer do.
 
-What a call is told by, beside its function: the values of its tensors, not which tensors they are. What its
-rule answered then holds again as long as nothing was learnt since, and the node differs in its operands only.
+A call is identified by its function and the values of its tensors, not by the tensors themselves. The earlier
+answer of its rule holds again as long as nothing was learnt since, and the node differs in its operands only.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from ..values.symbolic import Sizes, SymbolicTensor
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """The place of an operand among the tensors of a call."""
+    """The position of an operand among the tensors of a call."""
 
     place: int
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A call that was made: its operator, its arguments with slots for its tensors, and its result."""
+    """A finished call: its operator, its arguments with slots for its tensors, and its result."""
 
     op: str
     arguments: tuple[tuple[str, Any], ...]
     result: Value
     filled: tuple[int, ...]
-    """Which arguments have slots."""
+    """The indices of the arguments that have slots."""
     is_view: bool
-    """Do its results lie in the memory of its first argument?"""
+    """Whether its results lie in the memory of its first argument."""
     writes: bool
-    """Does it write its result into its first argument?"""
+    """Whether it writes its result into its first argument."""
 
     @classmethod
     def of(
@@ -49,7 +49,7 @@ class Answered:
         return cls(op, arguments, result, filled, is_view, writes)
 
     def arguments_of(self, operands: list[Ref]) -> tuple[tuple[str, Argument], ...]:
-        """The arguments of the same call of other tensors."""
+        """Returns the arguments of the same call with other tensors."""
         arguments = [*self.arguments]
         for place in self.filled:
             name, argument = arguments[place]
@@ -71,7 +71,7 @@ def _filled(argument: Any, operands: list[Ref]) -> Any:
 
 
 class Call:
-    """A call as it is compared with others: `key` is equal where the rule is asked the same."""
+    """A call in comparable form: calls have equal keys where the rule gets the same question."""
 
     __slots__ = ("is_comparable", "key", "operands", "values")
 
@@ -80,7 +80,7 @@ class Call:
         values: list[Value] = []
         self.operands, self.values = operands, values
         self.is_comparable = True
-        """Is every argument of a kind that is known here?"""
+        """Whether every argument is of a supported kind."""
         key: list[object] = [spelling, tuple(kwargs)]
         real = run.real
         for a in (*args, *kwargs.values()) if kwargs else args:  # `_told` is for what is rare
@@ -105,8 +105,10 @@ class Call:
 
     @property
     def slots(self) -> dict[int, Slot] | None:
-        """The places of the tensors, by the identity of their values; None where one stands at two places,
-        which two that are equal need not, and where the call is like no other.
+        """Returns the positions of the tensors, by the identity of their values.
+
+        None where a tensor occurs twice, since two equal tensors need not be the same, and where the call is
+        not comparable.
         """
         if not self.is_comparable:
             return None
@@ -114,15 +116,16 @@ class Call:
         return slots if len(slots) == len(self.values) else None
 
     def writes_data(self, written: Any) -> bool:
-        """Does it write into its one operand, a tensor of the program, the elements of which are data?"""
+        """Returns whether it writes into its only operand, a tensor of the program whose elements are data.
+        """
         one = self.values[0] if len(self.values) == 1 else None
         if type(written) is not SymbolicTensor or type(one) is not Tensor or one.elements is not None:
             return False
         return one.dtype is not None and category(one.dtype) >= 2 and one.layout is not Layout.UNKNOWN
 
     def _told(self, run: Recorder, value: Any) -> object:
-        """What tells an argument from others: `1`, `1.0` and `True` are equal, and not the same. What is not
-        known here equals nothing.
+        """Returns a key that identifies an argument: `1`, `1.0` and `True` are equal, but not the same. An
+        argument of an unsupported kind equals nothing.
         """
         kind = type(value)
         if kind in _ITSELF:
@@ -151,7 +154,7 @@ class Call:
 PLAIN_TENSORS = frozenset[type]({torch.Tensor, torch.nn.Parameter})
 _INTEGERS = frozenset({int})
 _ITSELF = frozenset({int, str, type(None)})
-"""What is told from all else by itself."""
+"""Types whose values identify themselves."""
 _PLAIN = frozenset(
     {bool, float, complex, torch.dtype, torch.device, torch.layout, torch.memory_format, type(Ellipsis)}
 )

@@ -1,7 +1,7 @@
-"""What stands around a program and is no part of it: settings of torch and of Python, and random generators.
+"""The surroundings of a program: settings of torch and of Python, and random generators.
 
-A run may change any of it, and leaves all of it as it was. It starts from the same random numbers each time,
-so that what it does is a function of the program and of its sizes.
+A run may change any of them, and leaves all of them unchanged. It starts from the same random numbers each
+time, so that its behaviour is a function of the program and of its sizes.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from torch.overrides import _get_current_function_mode_stack
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 SEED: Final = 20
-"""Where the random numbers of every run start."""
+"""The seed of the random numbers of every run."""
 
 
 class Setting(NamedTuple):
-    """How a setting is read and set. What is read is compared by `==`."""
+    """Functions that read and set a setting. Values are compared by `==`."""
 
     name: str
     read: Callable[[], Any]
@@ -63,7 +63,8 @@ def _set_filters(before: Sequence[Any]) -> None:
 def _set_modes(
     now: Callable[[], list[Any]], pop: Callable[[], object], push: Callable[[Any], object]
 ) -> Callable[[list[Any]], None]:
-    """Sets a stack of modes: those that a run has left on it are taken off, those that it took are put back.
+    """Returns a function that sets a stack of modes: it removes modes that a run left, and restores those
+    that it removed.
     """
 
     def write(before: list[Any]) -> None:
@@ -141,11 +142,11 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     _attribute(logging.root.manager, "disable"),
     Setting("environment", lambda: dict(os.environ), _set_environment),
 )
-"""Every setting that a run leaves as it was."""
+"""All settings that a run restores."""
 
 
 def _generators() -> Iterator[Setting]:
-    """The random generators that there are: of torch on the CPU, of Python, of NumPy where it is in use."""
+    """Yields the existing random generators: of torch on the CPU, of Python, of NumPy if it is in use."""
     yield Setting("random numbers of torch", torch.get_rng_state, torch.set_rng_state)
     yield Setting("random numbers of Python", random.getstate, random.setstate)
     if (numpy := sys.modules.get("numpy")) is not None:
@@ -155,7 +156,7 @@ def _generators() -> Iterator[Setting]:
 
 
 def seed(number: int = SEED) -> None:
-    """Starts the random numbers of torch, Python and NumPy anew."""
+    """Seeds the random numbers of torch, Python and NumPy."""
     torch.default_generator.manual_seed(number)
     random.seed(number)
     if (numpy := sys.modules.get("numpy")) is not None:
@@ -166,7 +167,7 @@ def seed(number: int = SEED) -> None:
 
 @contextlib.contextmanager
 def surroundings_kept() -> Iterator[None]:
-    """Seeds the random numbers, and leaves them and every setting as they were."""
+    """Seeds the random numbers, and restores them and every setting at the end of the block."""
     before = [(setting, setting.read()) for setting in SETTINGS]
     generators = [(setting, setting.read()) for setting in _generators()]
     seed()

@@ -1,5 +1,5 @@
-"""What a program writes into the parameters and buffers of its model, in whichever way it gets at them, and
-how that is undone.
+"""Records the writes of a program into the parameters and buffers of its model, by whatever means, and undoes
+them.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ RESHAPING: Final = frozenset(
     resize_ resize_as_ t_ transpose_ swapaxes_ swapdims_ squeeze_ unsqueeze_ as_strided_
     """.split()
 )
-"""What changes more than elements."""
+"""Operators that change more than elements."""
 LENDING: Final = frozenset({"numpy", "__array__"})
-"""What gives others access to the elements, who write into them unseen."""
+"""Methods that give other code access to the elements, whose writes remain unseen."""
 
 
 def is_assigned(func: Any) -> bool:
-    """Is it `tensor.data = …`?"""
+    """Returns whether the call is `tensor.data = …`."""
     return getattr(func, "__name__", "") == "__set__" and getattr(func, "__self__", None) is torch.Tensor.data
 
 
 def destinations(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[torch.Tensor]:
-    """The tensors into which a call of a function of torch's writes, as far as its name says so."""
+    """Yields the tensors that a call of a torch function writes into, as far as its name shows."""
     name = getattr(func, "__name__", "")
     in_place = name == "__setitem__" or is_in_place(name) or name.startswith("__i") or is_assigned(func)
     given = args[:1] if in_place else (), kwargs.get("out")
@@ -40,12 +40,12 @@ def destinations(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> It
 
 
 class Writes:
-    """What is written into some tensors, and what was there before."""
+    """The writes into some tensors, with the former contents."""
 
     def __init__(self, owned: Iterable[torch.Tensor]) -> None:
         self._owned = owned
         self._kept: dict[int, tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]] = {}
-        """Tensors that are written into, each as it lay in memory, and with its elements."""
+        """Tensors that are written into, each with its former layout in memory, and its elements."""
 
     @functools.cached_property
     def _by_memory(self) -> dict[int, list[torch.Tensor]]:
@@ -55,15 +55,15 @@ class Writes:
         return found
 
     def sharing(self, tensor: torch.Tensor) -> list[torch.Tensor]:
-        """Those that lie in the memory of a tensor."""
+        """Returns the tensors that lie in the memory of a tensor."""
         return self._by_memory.get(_memory(tensor), [])
 
     def written(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
-        """Those into which a call writes."""
+        """Returns the tensors that a call writes into."""
         return [owned for target in destinations(func, args, kwargs) for owned in self.sharing(target)]
 
     def keep(self, tensors: Iterable[torch.Tensor], elements: bool = True) -> None:
-        """From here on the tensors may change, their elements, too, if so."""
+        """Stores the tensors, and with `elements` their elements, before they change."""
         with torch._C.DisableTorchFunction(), _disable_current_modes(), torch.no_grad():
             for tensor in tensors:
                 known = self._kept.get(id(tensor))
@@ -72,7 +72,7 @@ class Writes:
                     self._kept[id(tensor)] = tensor, alias, alias.clone() if elements else None
 
     def undo(self) -> None:
-        """Makes the tensors what they were."""
+        """Restores the tensors."""
         with torch.no_grad():
             for tensor, alias, elements in self._kept.values():
                 if _place(tensor) != _place(alias):
@@ -83,7 +83,9 @@ class Writes:
 
 
 def _memory(tensor: torch.Tensor) -> int:
-    """The identity of the memory in which it lies; its own, where it is a wrapper around another tensor."""
+    """Returns the identity of the memory that the tensor lies in; its own for a wrapper around another
+    tensor.
+    """
     if tensor.layout is torch.strided:
         with contextlib.suppress(NotImplementedError), torch._C.DisableTorchFunction():
             return int(tensor.untyped_storage()._cdata)
@@ -97,7 +99,7 @@ def _place(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 
 class Undone(TorchFunctionMode):
-    """What is written into the tensors while this lasts is undone at its end."""
+    """Undoes, at the end of the block, all writes into the tensors."""
 
     def __init__(self, owned: Iterable[torch.Tensor]) -> None:
         super().__init__()

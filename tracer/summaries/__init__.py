@@ -1,1 +1,1 @@
-"""Loops and calls that are looked at whole: the abstract state and its laws."""
+"""Loops and calls that are summarised as a whole: the abstract state and its laws."""

@@ -1,7 +1,8 @@
-"""Cells: what is written down of each thing in a state of the running program, and where values stand in it.
+"""Cells: the record of each object in a state of the running program, and the locations of values in the
+state.
 
-The numbers in a thing stand aside from the rest of its cell, so that a loop may say how they go on. A value
-that stands in a place can be replaced by another.
+The numbers in an object are kept apart from the rest of its cell, so that a loop can describe how they
+continue. The value at a location can be replaced by another.
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ from ...constraints.terms.dims import Dim
 from ..values.sequences import physical
 
 CONTENT: Final = 1 << 16
-"""Real tensors of up to so many elements are compared by content."""
+"""Real tensors of at most this many elements are compared by content."""
 
 
 # --- places ----------------------------------------------------------------------------------------------
 
 
 class Place(Protocol):
-    """Where a value stands, so that another can be put there."""
+    """A location of a value, where another value can be written."""
 
     def read(self) -> Any:
-        """The value that stands there now."""
+        """Returns the value at this location."""
 
     def write(self, value: Any) -> None:
-        """Puts another value there."""
+        """Writes another value to this location."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Local:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A member of a list, or what a dict has under a key: also a global variable, or an attribute."""
+    """A member of a list, or the value of a key in a dict: also a global variable, or an attribute."""
 
     holder: Any
     name: Any
@@ -76,7 +77,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """An attribute that stands in no dict, or what a closure shares."""
+    """An attribute that is in no dict, or a variable that a closure shares."""
 
     holder: Any
     name: str
@@ -104,7 +105,7 @@ class ClassAttribute:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a tuple, which is made anew where one changes."""
+    """A member of a tuple; changing it creates a new tuple."""
 
     place: Place
     index: int
@@ -121,7 +122,7 @@ class Member:
 
 
 LASTING = (Item, Slot, ClassAttribute)
-"""Places that are still there when the program has ended."""
+"""Locations that still exist when the program has ended."""
 
 
 # --- cells -----------------------------------------------------------------------------------------------
@@ -129,33 +130,33 @@ LASTING = (Item, Slot, ClassAttribute)
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What is written down of one thing."""
+    """The record of one object."""
 
     trail: str
-    """How it was reached, for people: `self.count`."""
+    """The expression by which the object was reached, for people: `self.count`."""
     fixed: Any
-    """All that has to stay the same, but for what it holds: that has cells of its own."""
+    """Everything that has to stay the same, except its members, which have cells of their own."""
     dims: tuple[Dim, ...] = ()
-    """The numbers in it, which may go on from iteration to iteration."""
+    """The numbers in it, which may change from iteration to iteration."""
     children: tuple[Cell, ...] = ()
     value: Any = None
     place: Place | None = None
     ref: Ref | None = None
-    """Of a symbolic tensor, at the time."""
+    """The id of a symbolic tensor at that time."""
     plain: bool = False
-    """A value without an identity of its own: two that are equal are one."""
+    """Whether it is a value without an identity: two equal ones are interchangeable."""
     itself: Any = None
-    """The thing, where it has an identity."""
+    """The object, if it has an identity."""
 
     @property
     def held(self) -> Any:
-        """The value or the thing."""
+        """Returns the value or the object."""
         return self.value if self.itself is None else self.itself
 
     @property
     def movable(self) -> bool:
-        """Is it a value, or a thing that is as good as one while nothing else holds it: a real tensor, or a
-        list or a dict of such?
+        """Returns whether it is a value, or an object that can be treated as one while nothing else refers to
+        it: a real tensor, or a list or a dict of such objects.
         """
         if self.plain or self.fixed[0] == REAL:
             return self.plain or not self.children
@@ -170,13 +171,13 @@ def _is_plain_dict(_: str, kind: type, keys: tuple[Any, ...], default: Any) -> b
 REAL: Final = "real tensor"
 REPEATED: Final = ("repeated",)
 SEQUENCES: Final = (("sequence", list), ("sequence", tuple))
-"""What the cells of lists and tuples that may grow have as their fixed part."""
+"""The fixed parts of the cells of lists and tuples that may grow."""
 
 Simplified: TypeAlias = Callable[[Dim], Dim]
 
 
 def alike(a: Cell, b: Cell, simplified: Simplified) -> bool:
-    """Are the two equal values, with equal numbers in them?"""
+    """Returns whether the two are equal values, with equal numbers in them."""
     return (
         a.plain
         and b.plain
@@ -189,7 +190,8 @@ def alike(a: Cell, b: Cell, simplified: Simplified) -> bool:
 
 
 def runs(members: Sequence[Cell], simplified: Simplified) -> list[tuple[Dim, Cell]]:
-    """The members of a list or a tuple, equal neighbours together: how many, and one of them."""
+    """Returns the members of a list or a tuple with equal neighbours grouped: their number, and one of them.
+    """
     found: list[tuple[Dim, Cell]] = []
     for member in members:
         many = member.fixed == REPEATED
@@ -206,7 +208,9 @@ def runs(members: Sequence[Cell], simplified: Simplified) -> list[tuple[Dim, Cel
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Content:
-    """A real tensor, which is equal to what holds the same numbers; once it is written to, to nothing."""
+    """The content of a real tensor, equal to other content with the same numbers; after a write to the tensor
+    it equals nothing.
+    """
 
     tensor: torch.Tensor
     version: int
@@ -232,7 +236,7 @@ def _version(tensor: torch.Tensor) -> int:
 
 
 def _same_numbers(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """NaN is the same as NaN."""
+    """Returns whether the numbers agree, where NaN equals NaN."""
     if isinstance(a, FakeTensor) or isinstance(b, FakeTensor):
         return False
     with torch._C.DisableTorchFunction():
@@ -240,7 +244,7 @@ def _same_numbers(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def sizes_of(value: Any) -> tuple[Any, tuple[Dim, ...]]:
-    """A rule's value but for its sizes, and these from left to right."""
+    """Returns a rule's value without its sizes, and the sizes from left to right."""
     if not isinstance(value, Tensor):
         return ("nothing known",), ()
     strides = value.layout if isinstance(value.layout, tuple) else ()
@@ -261,7 +265,7 @@ def _of_elements(elements: Elements) -> tuple[Any, tuple[Dim, ...]]:
 
 
 def with_sizes(fixed: Any, dims: Sequence[Dim]) -> Tensor:
-    """The tensor of which `sizes_of` gives these."""
+    """Returns the tensor with these sizes; the inverse of `sizes_of`."""
     _, dtype, rank, layout, kind = fixed
     rest = iter(dims)
     shape = tuple(itertools.islice(rest, rank))
@@ -278,7 +282,9 @@ def with_sizes(fixed: Any, dims: Sequence[Dim]) -> Tensor:
 
 
 def weakened(cell: Cell, tracked: bool = False) -> Cell:
-    """A tensor without what is known of its strides, nor, unless none is `tracked`, of its elements."""
+    """Returns the cell of a tensor without its strides and the facts about its elements: they become
+    UNTRACKED, unless the data decide them and `tracked` is False.
+    """
     if cell.fixed[0] != "tensor":
         return cell
     _, dtype, rank, _, elements = cell.fixed

@@ -1,10 +1,12 @@
-"""Families: sizes that the data decide anew in each iteration of a loop, where it gathers what has them.
+"""Symbols of an iteration: sizes that the data decide anew in each iteration of a loop that collects objects
+with these sizes.
 
-Of `[torch.unique(row) for row in rows]` the k-th element has a size n(k) of its own, of which the loop says
-the same for every k. So a list that stands for all of them (`sequences.Repeated`) makes its k-th element with
-a symbol for n(k), always the same one for the same k: where a program goes through several such lists side by
-side, what belongs together has one size. Symbols for different places are different numbers, as far as is
-known. No more is claimed, so what is proved of any such numbers holds of the program's.
+In `[torch.unique(row) for row in rows]` the k-th element has a size n(k) of its own, for which the loop gives
+the same bounds for every k. So a list that represents all of them (`sequences.Repeated`) makes its k-th
+element with a symbol for n(k), the same symbol for the same k: where a program iterates over several such
+lists side by side, elements of the same index have the same size. Symbols for different indices are different
+numbers, as far as is known. Nothing more is assumed, so a proof for any such numbers holds for the program's.
+The symbols for one size of a loop are a family (Skolem functions of the number of the iteration).
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ from .heap import look
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The iteration k of a loop of n, with the sizes that the data decide in it, as they come up."""
+    """The iteration k of a loop of n iterations, with the sizes that the data decide in it, in order of
+    appearance.
+    """
 
     k: str
     n: Dim
@@ -50,17 +54,17 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What one way through the body gives to each of several lists."""
+    """The elements that one path through the body adds to each of several lists."""
 
     cells: tuple[Cell, ...]
     data: tuple[str, ...]
     known: Formula
-    """What holds where the program goes this way."""
+    """A condition that holds where the program takes this path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """What another iteration gives to a list."""
+    """The element that another iteration adds to a list."""
 
     place: Dim
     cell: Cell
@@ -68,33 +72,37 @@ class Gathered:
 
 
 class Families:
-    """The families of a run. A family goes by the name of its symbol in the iteration that stands for all."""
+    """The families of symbols of a run.
+
+    A family has the name of its symbol in the iteration that represents all.
+    """
 
     def __init__(self, run: Recorder) -> None:
         self.run = run
         self._bodies: dict[str, Body] = {}
-        """By family, where it comes from."""
+        """For each family, the loop body that it comes from."""
         self._places: dict[str, tuple[str, Dim]] = {}
-        """Of which family a symbol is a member, and at which place."""
+        """For each symbol, its family and the index of its iteration."""
         self._members: dict[tuple[str, Dim], Dim] = {}
         self._greatest: dict[str, str] = {}
 
     def close(self) -> None:
-        """Lets go of the run."""
+        """Releases the run."""
         del self.run
 
     def alike(self, some: Sequence[Cell], others: Sequence[Cell]) -> bool:
-        """Are these values equal, one by one?"""
+        """Returns whether these values are equal, one by one."""
         pairs = zip(map(self._symbolic, some), map(self._symbolic, others), strict=True)
         return all(alike(a, b, self.run.simplified) for a, b in pairs)
 
     def joined(
         self, k: str, n: Dim, ways: Sequence[Way], iteration: str = ""
     ) -> tuple[Body, tuple[Cell, ...]] | None:
-        """What iteration k gives to each list, whichever way it goes; None where they differ in more than
-        sizes. A size that is not the same in all ways is a symbol: one for all that are the same in each way.
+        """Returns the element that iteration k adds to each list, whatever its path; None where the paths
+        differ in more than sizes.
 
-        Where not each iteration gives something, its number is another, and k is the place in the list.
+        A size that differs between paths becomes a symbol, the same symbol for sizes that agree on each path.
+        If not every iteration adds an element, `iteration` is its number, and k is the index in the list.
         """
         varying = {iteration or k, *(name for way in ways for name in way.data)}
         given = [cell for way in ways for cell in way.cells]
@@ -110,7 +118,7 @@ class Families:
         return self._body(k, n, tuple(join.made)), tuple(cell for cell in cells if cell is not None)
 
     def _symbolic(self, cell: Cell) -> Cell:
-        """A real tensor is one of those that are like it."""
+        """Returns the cell with a real tensor replaced by a symbolic one."""
         if cell.fixed[0] == REAL:
             return look(self.run, self.run.lifted(cell.itself))
         return cell if cell.plain else replace(cell, children=tuple(map(self._symbolic, cell.children)))
@@ -123,11 +131,12 @@ class Families:
         return body
 
     def stands_for(self, body: Body, one: Cell, others: Iterable[Gathered]) -> bool:
-        """Is what other iterations give as `one` is, which the body gives?"""
+        """Returns whether the elements that other iterations add are instances of `one`, which the body adds.
+        """
         return all(self._is_member(body, one, replace(g, cell=self._symbolic(g.cell))) for g in others)
 
     def gathered(self, body: Body, one: Cell) -> Repeated:
-        """A list of n elements as `one` is of iteration k."""
+        """Returns a list of n elements, where `one` is the element of iteration k."""
         named = _symbols_in(one)
         data = [name for name in body.data if name in named]
         if not data and body.k not in named and one.plain:
@@ -148,7 +157,7 @@ class Families:
         )  # fmt: skip
 
     def _total(self, body: Body, one: Cell, axis: int) -> Dim | None:
-        """What tensors have along an axis together, if all other sizes are the same."""
+        """Returns the sum of the tensors' sizes along an axis, if all other sizes agree; else None."""
         value = None if one.ref is None else one.value.value
         if not isinstance(value, Tensor) or any(
             body.k in symbols(d) for at, d in enumerate(value.shape) if at != axis
@@ -168,7 +177,9 @@ class Families:
         return found
 
     def _cut(self, body: Body, atom: Atom) -> Dim | None:
-        """T, where the atom is min(c, T - c*k), and k goes to ⌈T/c⌉: pieces of T and what is left."""
+        """Returns T, where the atom is min(c, T - c*k) and k runs up to ⌈T/c⌉, for pieces of T and the rest;
+        else None.
+        """
         if not isinstance(atom, Apply) or atom.op != "min" or len(atom.args) != 2:
             return None
         for piece, left in permutations(atom.args):
@@ -180,7 +191,10 @@ class Families:
     # ---- members
 
     def _is_member(self, body: Body, one: Cell, other: Gathered) -> bool:
-        """Is the other element what `one` is at its place? More may be known of its sizes."""
+        """Returns whether the other element is the instance of `one` for its iteration.
+
+        More may be known about its sizes.
+        """
         run, unbacked = self.run, self.run.generator.said.unbacked
         pairs = [*_pairs(one, other.cell)]
         if None in pairs:
@@ -198,10 +212,11 @@ class Families:
         return True
 
     def _sizes_at(self, body: Body, other: Gathered, pairs: Iterable[tuple[Dim, Dim]]) -> dict[str, Dim]:
-        """The sizes of another iteration by the names that they have in the body.
+        """Returns the sizes of another iteration, by the names of the corresponding sizes in the body.
 
-        What the body was given has its place, and what it makes itself may be known from another list. What
-        stands alone is what stands there; the others come up in the same order.
+        A size that the body reads is found by its index; a size that it makes may be known from another list.
+        A size that occurs by itself is matched to the size in the same position; the others are matched in
+        order of appearance.
         """
         sizes: dict[str, Dim] = {body.k: other.place}
         for name in body.data:
@@ -226,12 +241,12 @@ class Families:
             self._places[name] = family, place
 
     def _at(self, name: str, moved: Mapping[str, Dim]) -> tuple[str, Dim]:
-        """The family of a symbol, and a place of it that is moved."""
+        """Returns the family of a symbol, and its index, shifted by the replacement."""
         family, place = self._places[name]
         return family, self.run.simplified(substitute(place, moved))
 
     def _member(self, name: str, moved: Mapping[str, Dim]) -> Dim:
-        """The size in the place of this one elsewhere."""
+        """Returns the size that corresponds to this one in another iteration."""
         run = self.run
         family, place = self._at(name, moved)
         found = self._members.get((family, place))
@@ -242,7 +257,7 @@ class Families:
         return made
 
     def _made(self, family: str, moved: Mapping[str, Dim]) -> Term:
-        """A size of which the same is known as of the family, elsewhere."""
+        """Returns a new size with the same known bounds as the family's, for another iteration."""
         unbacked, most = self.run.generator.said.unbacked, self._greatest.get(family)
         known = unbacked[family]
         beside = (free_symbols(known) & self._places.keys()) - {family}
@@ -257,7 +272,7 @@ class Families:
     # ---- elements
 
     def _element(self, one: Cell, sizes: Mapping[str, Dim]) -> Any:
-        """What `one` is with other sizes. Tensors are others, too."""
+        """Returns the instance of `one` with other sizes. Its tensors are new."""
         run = self.run
         if one.ref is not None:
             found = another(run, one.value)
@@ -277,8 +292,10 @@ class Families:
         return _holding(one, parts)
 
     def _most(self, body: Body, data: Sequence[str], one: Cell) -> Any:
-        """The element with the greatest of all sizes in the place of its own; None where it is not known that
-        the list goes through all members of their families, or where some size does not stand alone.
+        """Returns the element with every size replaced by the greatest of its family.
+
+        None where the list is not known to contain all members of the families, or where some size does not
+        occur by itself.
         """
         families = {name: self._places[name][0] for name in data}
         whole = all(
@@ -291,8 +308,7 @@ class Families:
         return self._element(one, {name: self._greatest_of(family) for name, family in families.items()})
 
     def _greatest_of(self, family: str) -> Dim:
-        """The greatest member, which is one of them: of the symbols that are made from here on, none is
-        greater.
+        """Returns the greatest member, which is one of the members: no symbol made from here on is greater.
         """
         found = self._greatest.get(family)
         if found is None or found not in self.run.generator.said.unbacked:
@@ -305,7 +321,7 @@ class Families:
 
 
 def _holding(one: Cell, parts: Sequence[Any]) -> Any:
-    """The same value with other parts."""
+    """Returns the same value with other parts."""
     match one.fixed:
         case ("sequence", kind):
             several = any(type(part) is Repeated for part in parts)
@@ -319,7 +335,7 @@ def _holding(one: Cell, parts: Sequence[Any]) -> Any:
 
 
 def _is_made_anew(one: Cell, varying: Collection[str]) -> bool:
-    """Can the value be made with other sizes, as far as it has any of these?"""
+    """Returns whether the value can be rebuilt with other sizes, as far as it contains any of these."""
     known = one.ref is not None or one.fixed in (("int",), ("slice",), REPEATED) or one.fixed[0] in _HOLDING
     if not known and not _symbols_in(one).isdisjoint(varying):
         return False
@@ -330,7 +346,7 @@ _HOLDING: Final = ("sequence", "dict")
 
 
 def _alone(dim: Dim) -> str:
-    """The name of the symbol that the dim is; of another dim an empty one."""
+    """Returns the name of the symbol if the dim is one, else an empty text."""
     names = symbols(dim)
     name = next(iter(names), "")
     return name if len(names) == 1 and dim == sym(name) else ""
@@ -347,7 +363,9 @@ def _symbols_in(cell: Cell) -> frozenset[str]:
 
 
 def _pairs(one: Cell, other: Cell) -> Iterator[tuple[Dim, Dim] | None]:
-    """The sizes of one thing beside those of another; None where there is no such other."""
+    """Yields the sizes of one object with the corresponding ones of another; None where the objects do not
+    correspond.
+    """
     if one.fixed != other.fixed and one.fixed[0] == "tensor":
         other = weakened(other, one.fixed[-1] is not None)
     same = one.fixed == other.fixed and len(one.dims) == len(other.dims)
@@ -360,17 +378,17 @@ def _pairs(one: Cell, other: Cell) -> Iterator[tuple[Dim, Dim] | None]:
 
 
 class _Join:
-    """One cell for several, where a size that differs is a symbol."""
+    """Joins several cells to one, in which sizes that differ are symbols."""
 
     def __init__(self, run: Recorder, k: str, ways: Sequence[Way], unknown: Collection[str]) -> None:
         self.run, self._k, self._ways = run, k, ways
         self._data = frozenset((*unknown, *(name for way in ways for name in way.data)))
-        """What a size is joined for that it depends on."""
+        """Symbols that force a size which depends on them to be joined."""
         self._symbols: dict[tuple[Dim, ...], Dim] = {}
         self.made: list[str] = []
 
     def __call__(self, cells: Sequence[Cell]) -> Cell | None:
-        """None where they differ in more than sizes."""
+        """Returns the joined cell; None where the cells differ in more than sizes."""
         if any(cell.ref is not None for cell in cells):
             return self._tensor(cells)
         first = cells[0]
@@ -385,7 +403,9 @@ class _Join:
         return replace(first, dims=dims, children=parts, value=value)
 
     def _tensor(self, cells: Sequence[Cell]) -> Cell | None:
-        """Only sizes are joined: strides, and what is known of elements, are kept where they are the same."""
+        """Returns the joined tensor: only sizes are joined, while strides and facts about elements are kept
+        where they agree.
+        """
         rank = len(weakened(cells[0]).dims)
         varies = any(not symbols(dim).isdisjoint(self._data) for dim in cells[0].dims[rank:])
         if varies or any(cell.dims != cells[0].dims or cell.fixed != cells[0].fixed for cell in cells):
@@ -415,7 +435,9 @@ class _Join:
         return self._symbols[dims]
 
     def _is(self, own: Term, dim: Dim, way: Way) -> Formula:
-        """What is known of the symbol where it is this dim, which it is where the program goes this way."""
+        """Returns the facts about the symbol where it equals this dim, as it does if the program takes this
+        path.
+        """
         varying, unbacked = {self._k, *self._data}, self.run.generator.said.unbacked
         if symbols(dim).isdisjoint(varying):
             return eq(own, dim)
@@ -431,7 +453,7 @@ class _Join:
 
 
 def _between(own: Dim, dim: Dim) -> tuple[Formula, ...]:
-    """What is linear of `own == dim`."""
+    """Returns the linear consequences of `own == dim`."""
     match lone_atom(dim):
         case Apply(op="min", args=args):
             return tuple(le(own, arg) for arg in args)

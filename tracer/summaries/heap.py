@@ -1,14 +1,14 @@
-"""The state of a running Python program, as far as a piece of it can see: what is compared when a loop is
-summarised (`loops.py`).
+"""The state of a running Python program, as far as a piece of its code can access it, for the comparison of
+states when a loop is summarised (`loops.py`).
 
-A piece of code sees the variables of its frame, the globals that it and what it calls name, and all that is
-reached from these: attributes, members, closures, defaults, what an iterator will give next. A walk from
-there writes down a cell for each thing that it meets, in an order that the structure alone decides. Two walks
-with equal cells have met states that no code can tell apart, but for the numbers in them, and for which thing
-is which: a list that is made anew in each iteration is equal to the one before.
+A piece of code accesses the variables of its frame, the globals that it and the functions it calls name, and
+all objects that can be reached from these: attributes, members, closures, defaults, the remaining elements of
+an iterator. A walk from there records a cell for each object that it meets, in an order that depends on the
+structure alone. Two walks with equal cells have met states that no code can distinguish, except by the
+numbers in them and by the identity of objects: a list that each iteration creates equals the one before.
 
-What a walk cannot look into ends it with `Unseen`: an object with state in C that has no name here. State
-that no Python object stands for (a file, the state of a C library, the time) is beyond any walk.
+A walk raises `Unseen` at an object that it cannot look into, one with state in C that this module does not
+know. State without a Python object (a file, the state of a C library, the time) is beyond any walk.
 """
 
 from __future__ import annotations
@@ -47,23 +47,23 @@ from .cells import REAL, REPEATED, Cell, ClassAttribute, Content, Item, Local, M
 MAX_CELLS: Final = 50_000
 MAX_DEPTH: Final = 100
 LONG: Final = 64
-"""A list or a dict of constants that is longer than this is one cell."""
+"""A list or a dict of constants that is longer than this is a single cell."""
 
 Function: TypeAlias = tuple[str, CodeType]
 """A function's file and code: equal code may stand in two files."""
 Called: TypeAlias = Mapping[Function, dict[str, Any]]
 """Functions that are called, each with its globals."""
 Part: TypeAlias = tuple[Any, str, "Place | None"]
-"""What a thing holds: the value, the step that leads to it, the place where it stands."""
+"""A part of an object: the value, the step that leads to it, and its location."""
 
 
 class Unseen(Exception):
-    """There is state that a walk cannot look into."""
+    """Raised where there is state that a walk cannot look into."""
 
 
 def walk(run: Recorder, frames: Sequence[FrameType], called: Called) -> Cell:
-    """What the frames may still see, and what they call sees; its value has all things that were met, by
-    identity.
+    """Returns the state that the frames and the functions they call can still access; the cell's value has
+    all objects that were met, by identity.
 
     Raises Unseen where there is state that cannot be looked into.
     """
@@ -74,7 +74,7 @@ def walk(run: Recorder, frames: Sequence[FrameType], called: Called) -> Cell:
 
 
 def walk_from(run: Recorder, holder: dict[str, Any], called: Called) -> Cell:
-    """What is seen of the values in a dict, and what is seen by what is called.
+    """Returns the state reachable from the values in a dict, and accessed by the functions called.
 
     Raises Unseen where there is state that cannot be looked into.
     """
@@ -83,12 +83,12 @@ def walk_from(run: Recorder, holder: dict[str, Any], called: Called) -> Cell:
 
 
 def look(run: Recorder, value: Any) -> Cell:
-    """What is to be seen of one value."""
+    """Returns the cell of one value."""
     return _Walk(run, {}).cell(value, _Where("", None, 0))
 
 
 def _settings() -> tuple[Any, ...]:
-    """What torch keeps outside of Python that decides dtypes."""
+    """Returns the settings of torch, kept outside of Python, that affect dtypes."""
     return (
         torch.get_default_dtype(),
         torch.is_grad_enabled(),
@@ -106,7 +106,7 @@ def function_of(code: CodeType) -> Function:
 
 @per_code
 def _names(code: CodeType) -> frozenset[str]:
-    """What the code names: variables, attributes, and texts that may name one."""
+    """Returns the names in the code: variables, attributes, and texts that may name one."""
     found = {*code.co_names}
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -117,7 +117,7 @@ def _names(code: CodeType) -> frozenset[str]:
 
 
 def _imported(code: CodeType, package: str) -> list[str]:
-    """The modules that the code imports when it runs; of a relative name, all that may be meant."""
+    """Returns the modules that the code imports when it runs; for a relative name, all candidates."""
     found = []
     for name in _imports(code):
         parents = package.split(".")
@@ -133,7 +133,7 @@ def _imports(code: CodeType) -> tuple[str, ...]:
 
 @per_code
 def _inside(code: CodeType) -> frozenset[CodeType]:
-    """The functions that are defined in the code."""
+    """Returns the functions that are defined in the code."""
     return frozenset(c for c in code.co_consts if isinstance(c, CodeType))
 
 
@@ -149,7 +149,7 @@ _BY_IDENTITY: Final = (
     types.MemberDescriptorType, types.GenericAlias, types.UnionType,
     type(vars(NamedTuple("_", [("field", int)]))["field"]),
 )
-"""Things without state of their own, or with none that shapes depend on."""
+"""Types of objects without state of their own, or without state that shapes depend on."""
 _SOME_ITERATORS: Final[tuple[Any, ...]] = (
     iter([]), iter(()), iter({}), iter({}.values()), iter({}.items()), iter(set()), iter(range(0)),
     iter(range(1 << 80)), iter(""), iter(b""), reversed([]), enumerate(()), zip(), map(id, ()),
@@ -163,13 +163,15 @@ _UNWRAP: Final[Mapping[type, Callable[[Any], Any]]] = {
     functools.cached_property: lambda d: d.func,
 }
 _HEAP_TYPE: Final = 1 << 9
-"""The flag of types that are no part of C code."""
+"""The flag of types that are not defined statically in C."""
 _WORD: Final = ctypes.sizeof(ctypes.c_void_p)
 
 
 @functools.cache
 def _is_foreign(kind: Any) -> bool:
-    """Is it a class of C code, of torch or of this package, whose attributes programs leave alone?"""
+    """Returns whether it is a class of C code, of torch or of this package, whose attributes programs do not
+    change.
+    """
     module = sys.modules.get(kind.__module__)
     file = getattr(module, "__file__", None)
     return not kind.__flags__ & _HEAP_TYPE or file is None or is_inner(file)
@@ -177,7 +179,7 @@ def _is_foreign(kind: Any) -> bool:
 
 @functools.cache
 def _slots(kind: Any) -> tuple[str, ...]:
-    """The attributes of instances that stand in no dict, those of C code aside."""
+    """Returns the attributes of instances that are in no dict, those of C code aside."""
     return tuple(
         name
         for base in kind.__mro__
@@ -189,24 +191,24 @@ def _slots(kind: Any) -> tuple[str, ...]:
 
 @functools.cache
 def _is_python(kind: Any) -> bool:
-    """Do instances hold no more than a dict and the slots that their classes name?
+    """Returns whether instances consist of a dict and the slots that their classes name.
 
-    Their size tells: that of `object`, and an address for a dict, for weak references and for each slot. A
-    negative offset says that the address stands in front of the object.
+    Their size shows it: that of `object`, and an address for a dict, for weak references and for each slot. A
+    negative offset means that the address lies in front of the object.
     """
     words = len(_slots(kind)) + (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
     return bool(kind.__itemsize__ == 0 and kind.__basicsize__ <= object.__basicsize__ + words * _WORD)
 
 
 def _is_idle(value: Any, called: Called) -> bool:
-    """Is it a function that need not be looked into?"""
+    """Returns whether it is a function that need not be looked into."""
     if isinstance(value, types.FunctionType):
         return function_of(value.__code__) not in called
     return isinstance(value, types.BuiltinFunctionType) and isinstance(value.__self__, types.ModuleType)
 
 
 def _attributes(value: Any) -> list[Part]:
-    """What an object holds by name."""
+    """Returns the attributes of an object, by name."""
     space = getattr(value, "__dict__", None)
     found: list[Part] = []
     if isinstance(space, dict):
@@ -221,7 +223,7 @@ def _attributes(value: Any) -> list[Part]:
 
 @dataclass(frozen=True, slots=True)
 class _Where:
-    """How a thing was reached."""
+    """The way in which an object was reached."""
 
     trail: str
     place: Place | None
@@ -229,24 +231,27 @@ class _Where:
 
 
 class _Walk:
-    """One walk. A method writes down what its table says: a value, or a thing, which has an identity."""
+    """One walk.
+
+    A table selects the method for each type; it records a value, or an object, which has an identity.
+    """
 
     def __init__(self, run: Recorder, called: Called) -> None:
         self.run = run
         self.called = called
         self.names = frozenset[str]().union(*(_names(code) for _, code in called))
         self.known_as: dict[int, tuple[str, int]] = {}
-        """What each thing that has been met is called, by identity: how it was reached first, and how many
-        others had been reached that way.
+        """A label for each object that was met, by identity: the step by which it was reached first, and how
+        many others were reached by that step before.
         """
         self.trails: collections.Counter[str] = collections.Counter()
         self.things: list[Any] = []
-        """What has been met; kept here, so that nothing else takes the place of one."""
+        """The objects that were met; kept here, so that no other object gets the same identity."""
         self.met: set[Function] = set()
         self.cells = 0
 
     def from_roots(self, variables: Iterable[tuple[str, Any, Place]]) -> Cell:
-        """What the variables lead to, and the globals of what is called."""
+        """Returns the cell of all that the variables lead to, and of the globals of called functions."""
         found, seen = [self.cell(value, _Where(name, place, 0)) for name, value, place in variables], set()
         for (_, code), space in [*self.called.items()]:
             for name in sorted(_names(code) & space.keys()):
@@ -334,7 +339,7 @@ class _Walk:
         return self._value(("sequence", kind), where, parts, value=value, place=place)
 
     def _value(self, fixed: Any, where: _Where, parts: Iterable[Part], **rest: Any) -> Cell:
-        """Of values only, it is one itself."""
+        """Returns the cell of an immutable value; if it contains only values, it is a value itself."""
         found = self._holding(fixed, where, parts, **rest)
         return replace(found, plain=all(child.plain for child in found.children))
 
@@ -361,7 +366,7 @@ class _Walk:
         return Cell(where.trail, ("set", type(value), frozenset(map(self._key, value))))
 
     def _key(self, key: Any) -> Any:
-        """A key, or a member of a set: constants by value, all else by identity."""
+        """Returns a key, or a member of a set: constants by value, all other objects by identity."""
         if type(key) is Size:
             return "size", self.run.simplified(key.term)
         if type(key) in (int, float, *_CONSTANTS) or isinstance(key, type):
@@ -384,14 +389,16 @@ class _Walk:
         return self._holding(("cell",), where, [(content, "", Slot(value, "cell_contents"))])
 
     def _module(self, value: types.ModuleType, where: _Where) -> Cell:
-        """What is named of it; functions of other modules are looked into where they are called."""
+        """Returns the cell of a module, with the attributes that the code names; functions of other modules
+        are looked into where they are called.
+        """
         space = vars(value)
         names = sorted(n for n in self.names & space.keys() if not _is_idle(space[n], self.called))
         parts = ((space[n], f".{n}", Item(space, n)) for n in names)
         return self._holding(("module", id(value), tuple(names)), where, parts)
 
     def _class(self, value: type, where: _Where) -> Cell:
-        """Attributes that are named, and methods that are called."""
+        """Returns the cell of a class, with attributes that the code names and methods that are called."""
         if _is_foreign(value):
             return Cell(where.trail, ("class", id(value)))
         parts: list[Part] = []
@@ -418,7 +425,7 @@ class _Walk:
     # ---- things that run
 
     def _function(self, value: types.FunctionType, where: _Where) -> Cell:
-        """What a function was defined with matters if it is called."""
+        """Returns the cell of a function; its closure and defaults matter only if it is called."""
         code = value.__code__
         self.met.add(function_of(code))
         parts: list[Part] = []
@@ -443,7 +450,7 @@ class _Walk:
         return self._holding(("partial",), where, parts)
 
     def _cached(self, value: Any, where: _Where) -> Cell:
-        """A function that remembers its results: a call of it that is new is a change."""
+        """Returns the cell of a function with a cache of results: a call with new arguments changes it."""
         info = value.cache_info()
         return self._holding(("cached", info.misses, info.currsize), where, [(value.__wrapped__, "", None)])
 
@@ -455,7 +462,7 @@ class _Walk:
         return self._holding(("generator", value.gi_code, frame.f_lasti), where, parts)
 
     def _iterator(self, value: Any, where: _Where) -> Cell:
-        """What it will give next is what it would be copied with."""
+        """Returns the cell of an iterator, whose remaining elements are found by the protocol for copies."""
         return self._holding((type(value),), where, [(value.__reduce__()[1:], "", None)])
 
     # ---- things with state in C
@@ -470,7 +477,7 @@ class _Walk:
         return Cell(where.trail, ("random", value.getstate()))
 
     def _derived(self, value: Any, where: _Where) -> Cell:
-        """A constant of a type of the user's."""
+        """Returns the cell of a constant of a type of the user's."""
         base = next(kind for kind in (str, bytes, int, float, complex) if isinstance(value, kind))
         return self._holding(("derived", type(value), base.__repr__(value)), where, _attributes(value))
 
@@ -482,7 +489,7 @@ class _Walk:
         return Cell(where.trail, ("numpy", type(value), value.dtype.str, value.shape, value.tobytes()))
 
     def _other(self, value: Any, where: _Where) -> Cell:
-        """By what the type is derived from."""
+        """Returns the cell of any other object, by the base classes of its type."""
         for kinds, handler in _BASES.items():
             if isinstance(value, kinds):
                 return handler(self, value, where)
@@ -506,7 +513,7 @@ _VALUES: Final[Mapping[type, _Handler]] = {
     Repeated: _Walk._repeated,
     **dict.fromkeys((tuple, RepeatingTuple, Sizes, torch.Size), _Walk._tuple),
 }
-"""Values, by their type. They have no identity, and are equal if they are written alike."""
+"""Handlers of values, by type. Values have no identity, and are equal if they have the same text."""
 _THINGS: Final[Mapping[type, _Handler]] = {
     **dict.fromkeys((list, Repeating), _Walk._list),
     types.CellType: _Walk._cell,
@@ -522,7 +529,7 @@ _THINGS: Final[Mapping[type, _Handler]] = {
     contextvars.ContextVar: _Walk._variable,
     **dict.fromkeys(map(type, _SOME_ITERATORS), _Walk._iterator),
 }
-"""Things, by their type."""
+"""Handlers of objects with identity, by type."""
 _BASES: Final[Mapping[Any, _Handler]] = {
     enum.Enum: _Walk._identity,
     _BY_IDENTITY: _Walk._identity,
@@ -539,4 +546,4 @@ _BASES: Final[Mapping[Any, _Handler]] = {
     (bytearray, array): _Walk._bytes,
     (str, bytes, int, float, complex): _Walk._derived,
 }
-"""Things, by what their types are derived from: the first that fits."""
+"""Handlers of objects by the bases of their types: the first that fits."""

@@ -1,10 +1,10 @@
-"""The law of a loop: what the state of the program is before each iteration, as a function of its number.
+"""The law of a loop: the state of the program before each iteration, as a function of the iteration's number.
 
 A law is guessed from two states, one iteration apart, and checked against the state that any iteration
-leaves. What it says may grow less: where it turns out that strides differ from what it said of them, it says
-nothing of them; nor of a number that goes on in no way that is understood, which then may not be looked at.
-Of a number that grows in some iterations by more than in others, as a count of what has been found does, or
-by as much as the data say, it says between what it lies.
+leaves. A law can be weakened: where strides turn out to differ from the law, it drops them; it also drops a
+number that changes in no understood way, and the program must not use that number then. For a number that
+grows by different amounts in different iterations, such as a count of matches, or by amounts that the data
+decide, it states bounds.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from .cells import REAL, SEQUENCES, Cell, runs, weakened
 
 
 class Unlike(Exception):
-    """Two states differ in what may not differ."""
+    """Raised where two states differ in more than a law can describe."""
 
 
 @dataclass(frozen=True, slots=True)
 class Things:
-    """What there was before the loop, and what there is before iteration p, by identity.
+    """The objects that existed before the loop, and those that exist before iteration p, by identity.
 
-    The program may hold a thing from before the loop in places that the body does not see, so it matters
-    which of them stands where. Of what an iteration makes itself, only that it is new.
+    The program may hold an object from before the loop in locations that the body does not see, so the
+    position of each one in the state matters. Of the objects that an iteration creates, it only matters that
+    they are new.
     """
 
     at_start: Mapping[int, Any]
@@ -41,8 +42,8 @@ class Things:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """A number that is `start` before iteration `first`, and from each to the next grows by so much, at least
-    and at most.
+    """A number that is `start` before iteration `first`, and grows in each iteration by at least `least` and
+    at most `most`.
     """
 
     start: Dim
@@ -52,19 +53,19 @@ class Growth:
     """None where there is no bound."""
 
     def between(self, k: Dim) -> tuple[Dim | None, Dim | None]:
-        """What it is before iteration k, at least and at most."""
+        """Returns the least and the greatest possible value before iteration k."""
         steps = k - self.first
         low, high = (None if by is None else self.start + by * steps for by in (self.least, self.most))
         return low, high
 
     def bounds(self, n: Dim) -> tuple[Dim | None, Dim | None]:
-        """What it is before any iteration up to n, at least and at most."""
+        """Returns the least and the greatest possible value before any iteration up to n."""
         low, high = self.between(n)
         rises, falls = self.least is not None and self.least >= 0, self.most is not None and self.most <= 0
         return self.start if rises else low, self.start if falls else high
 
     def also(self, least: int | None, most: int | None) -> Growth:
-        """It may grow by this, too."""
+        """Returns the growth, extended so that it allows these increments, too."""
         lows, highs = (self.least, least), (self.most, most)
         return replace(
             self,
@@ -75,40 +76,46 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """What a cell is before iteration k: its dims, with k in them, and what it holds."""
+    """A cell before iteration k, as a function of k: its dims, with k in them, and the laws of its members.
+    """
 
     dims: tuple[Dim | None, ...]
-    """None where nothing is said."""
+    """None for a dim about which the law states nothing."""
     children: tuple[Law, ...]
     cell: Cell
-    """As it was found before iteration p, or less than that."""
+    """The cell found before iteration p, perhaps weakened."""
     by_runs: bool = False
-    """A list that grows: `dims` are how many equal elements stand side by side, `children` one of each."""
+    """A list that grows: `dims` are the numbers of equal neighbours, `children` one element of each run."""
     gathers: bool = False
-    """A list that each iteration puts one element behind, of which the law says nothing more."""
+    """A list to whose end each iteration adds one element; the law states nothing more about it."""
     perhaps: bool = False
-    """A list that gathers, but not in each iteration."""
+    """A list that gathers, but not in every iteration."""
     weak: bool = False
-    """A tensor whose strides, or elements, are not said."""
+    """A tensor whose strides, or elements, the law does not state."""
     grows: Growth | None = None
-    """How a number goes on of which `dims` say nothing."""
+    """The growth of a number whose `dims` are not stated."""
 
     def seen(self, found: Cell) -> Cell:
-        """A cell as far as the law speaks of it."""
+        """Returns a cell reduced to the parts that the law describes."""
         return weakened(found, self.cell.fixed[-1] is not None) if self.weak else found
 
     def at(self, k: str, value: Dim) -> tuple[Dim | None, ...]:
         return tuple(None if d is None else substitute(d, {k: value}) for d in self.dims)
 
     def without(self, names: frozenset[str]) -> Law:
-        """The law, where it says nothing with these symbols. Raises Unlike where it has to."""
+        """Returns the law without statements that contain these symbols.
+
+        Raises Unlike where that is impossible.
+        """
         law, silent = self, {i for i, d in enumerate(self.dims) if d is not None and symbols(d) & names}
         if silent:
             law = self.saying_nothing_of(silent)
         return replace(law, children=tuple(child.without(names) for child in law.children))
 
     def saying_nothing_of(self, places: set[int]) -> Law:
-        """The law of a number, or of a tensor, without these of its dims. Raises Unlike where there is none.
+        """Returns the law of a number, or of a tensor, without the dims at these positions.
+
+        Raises Unlike for other laws.
         """
         if self.by_runs or (self.cell.fixed != ("int",) and self.cell.fixed[0] != "tensor"):
             raise Unlike(self.cell.trail)
@@ -120,21 +127,21 @@ class Law:
 
 
 class Knowledge(Protocol):
-    """What is known of dims where two states are compared."""
+    """The facts about dims used where two states are compared."""
 
     def simplified(self, dim: Dim) -> Dim:
-        """The dim, rewritten by what is known to be equal."""
+        """Returns the dim, rewritten by known equations."""
 
     def equal(self, a: Dim, b: Dim) -> bool:
-        """Are the two certainly equal?"""
+        """Returns whether the two dims are certainly equal."""
 
     def between(self, dim: Dim) -> tuple[int | None, int | None] | None:
-        """Between what numbers a dim lies that only the data decide; None for another dim."""
+        """Returns bounds of a dim that only the data decide; None for another dim."""
 
 
 @dataclass(frozen=True, slots=True)
 class AsWritten:
-    """What is equal is written in one way, rewritten by what is known to be equal."""
+    """Knowledge in which dims are equal only if they are the same after rewriting by known equations."""
 
     known: Knowledge
 
@@ -151,11 +158,11 @@ class AsWritten:
 def guess(
     before: Cell, after: Cell, k: str, first: int, known: Knowledge, data: frozenset[str]
 ) -> tuple[Law, Cell]:
-    """The law of which `before` is the state for k = first, and `after` the one for first + 1; and the latter
-    as the law sees it.
+    """Returns the law whose state is `before` for k = first and `after` for first + 1, and the latter as the
+    law describes it.
 
-    A number d that has become e is d + (e - d) * (k - first) before iteration k. One that has grown by a size
-    that the data decided in the iteration grows by another in each.
+    A number d that has become e is d + (e - d) * (k - first) before iteration k. A number that has grown by a
+    size that the data decided in the iteration grows by another amount in each iteration.
     """
     if before.fixed == after.fixed == ("int",):
         step = known.simplified(after.dims[0]) - known.simplified(before.dims[0])
@@ -184,19 +191,19 @@ def guess(
 
 
 def gathered(cell: Cell, known: Knowledge) -> Cell:
-    """A list as how many equal members stand side by side, and one of each."""
+    """Returns a list's cell as numbers of equal neighbours, and one element of each run."""
     found = runs(cell.children, known.simplified)
     return replace(cell, dims=tuple(n for n, _ in found), children=tuple(one for _, one in found))
 
 
 def _has_one_more(before: Cell, after: Cell) -> bool:
-    """Has the list what it had, and one more element behind it?"""
+    """Returns whether the list has its old members, and one more behind them."""
     old, new = before.children, after.children
     return len(new) == len(old) + 1 and new[-1].movable and all(map(_is_still, old, new))
 
 
 def _is_still(before: Cell, found: Cell) -> bool:
-    """Does the same value stand there?"""
+    """Returns whether the same value is still there."""
     same = found.held is before.held and (found.fixed, found.dims) == (before.fixed, before.dims)
     if not found.movable or not same or len(found.children) != len(before.children):
         return False
@@ -205,7 +212,8 @@ def _is_still(before: Cell, found: Cell) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Whether a state is what a law says of k = value, or another law that says less."""
+    """Checks a state against a law for k = value; returns the law or a weaker one that the state satisfies.
+    """
 
     k: str
     first: int
@@ -213,15 +221,18 @@ class Check:
     things: Things
     known: Knowledge
     numbers: Mapping[int, Dim]
-    """By the identity of the law of each number that grows, what stands for it before the iteration."""
+    """By the identity of the law of each number that grows, the stand-in for the number before the iteration.
+    """
     filled: Mapping[int, Sequence[Any]]
-    """By the identity of the law of each list that gathers, what it was filled with before the iteration."""
+    """By the identity of the law of each list that gathers, the members that it was given before the
+    iteration.
+    """
     made: bool = False
-    """Was the state made what the law says, and not by an iteration?"""
+    """Whether the state was constructed from the law, and not by an iteration."""
 
     def __call__(self, law: Law, found: Cell) -> tuple[Law, Cell]:
-        """The law, if it says what was found, or one that says less, if that does; and what was found, as the
-        law sees it.
+        """Returns the law, if the cell satisfies it, or a weaker law that it satisfies; and the cell as the
+        law describes it.
 
         Raises Unlike where there is no such law.
         """
@@ -258,12 +269,14 @@ class Check:
         return law, replace(found, children=tuple(member for _, member in checked))
 
     def _may_gather(self, law: Law, found: Cell) -> bool:
-        """May it be a list that gathers? What it is filled with then is looked at when it is."""
+        """Returns whether it may be a list that gathers. The members that it gets are checked later."""
         return not self.made and law.cell.fixed in SEQUENCES and len(found.children) >= len(law.cell.children)
 
     def _gathering(self, law: Law, found: Cell) -> Law:
-        """The law, if the list has what it was filled with, and one more element; or that it has perhaps one
-        more. Raises Unlike where it has not.
+        """Returns the law, if the list has the members that it was given and one more; a law with `perhaps`
+        if it has no more.
+
+        Raises Unlike where its members differ.
         """
         kept, cells = self.filled[id(law)], found.children
         same = all(cell.held is one for cell, one in zip(cells, kept, strict=False))
@@ -278,13 +291,17 @@ class Check:
         return law if news or self.made or law.perhaps else replace(law, perhaps=True)
 
     def _is_new(self, cell: Cell) -> bool:
-        """Is it a value, or a thing that the iteration has made, and put nowhere else?"""
+        """Returns whether it is a value, or an object that the iteration created and that is referenced
+        nowhere else.
+        """
         own = cell.itself is None or cell.fixed[0] == REAL
         met = id(cell.itself) in self.things.before or id(cell.itself) in self.things.at_start
         return cell.movable and (own or not met) and (cell.plain or all(map(self._is_new, cell.children)))
 
     def _grown(self, law: Law, found: Cell) -> Law | None:
-        """The law of a number that has not grown as it should, but by another number."""
+        """Returns the law of a number that did not change as the law requires, but by another amount; else
+        None.
+        """
         if self.made or law.cell.fixed != ("int",):
             return None
         (before,), (expected,) = law.at(self.k, self.value - 1), law.at(self.k, self.value)
@@ -297,8 +314,9 @@ class Check:
         return replace(law, dims=(None,), grows=Growth(start, self.first, *usual).also(*step))
 
     def _growing(self, law: Law, growth: Growth, before: Dim, found: Cell) -> Law:
-        """The law of a number that grows, by as much as it has here at least. Raises Unlike where it does not
-        stand for what it should.
+        """Returns the law of a number that grows, extended by its growth in this iteration.
+
+        Raises Unlike where the growth has no known bounds, or where a constructed state shows any growth.
         """
         step = self._step(before, found.dims[0])
         if step is None or (self.made and step != (0, 0)):
@@ -307,6 +325,6 @@ class Check:
         return law if grown == growth else replace(law, grows=grown)
 
     def _step(self, before: Dim, after: Dim) -> tuple[int | None, int | None] | None:
-        """By how much it has grown, at least and at most; None where sizes decide that."""
+        """Returns the least and the greatest possible growth; None where sizes decide it."""
         step = self.known.simplified(after) - self.known.simplified(before)
         return (step, step) if isinstance(step, int) else self.known.between(step)

@@ -1,26 +1,26 @@
-"""Loops over a size: the body runs once for all iterations, if it can be shown to stand for them.
+"""Loops over a size: the body runs once for all iterations, if it provably represents them.
 
-**The argument.** The loop makes elements 0 to N - 1, N a dim. The first p iterations run as they are (p is
-1, or 2 where the second still differs). Then a *law* is guessed: what the state of the program (`heap.py`)
-is before iteration k, for p <= k <= N. It may vary with k in sizes and numbers only, by k times something
-fixed; how far is read off one more iteration, which is run for the guess alone and leaves no trace. Then the
-state is made what the law says of a new symbol k, the body runs with element k, knowing of k only that p <=
-k <= N - 1, and afterwards the state has to be what the law says of k + 1. The law holds for k = p by
-construction, so by induction it holds throughout: each iteration does what the recorded one does, with its
-own k, and after the last the state is the law's for N, also where N is p.
+**The argument.** The loop makes elements 0 to N - 1, N a dim. The first p iterations run as they are (p is 1,
+or 2 where the second still differs). Then a *law* is guessed: what the state of the program (`heap.py`) is
+before iteration k, for p <= k <= N. It may vary with k in sizes and numbers only, by k times something fixed;
+how far is read off one more iteration, which is run for the guess alone and leaves no trace. Then the state
+is made what the law says of a new symbol k, the body runs with element k, knowing of k only that p <= k <= N
+- 1, and afterwards the state has to be what the law says of k + 1. The law holds for k = p by construction,
+so by induction it holds throughout: each iteration does what the recorded one does, with its own k, and after
+the last the state is the law's for N, also where N is p.
 
-**What a run of the body needs for that.** It has to go the same way for every k. A branch on k that the
-oracle decides for all k does. One that it does not decide is taken both ways, each in a run of the body of
-its own, and either has to lead to the law for k + 1; so is a branch on data. A branch on sizes alone forks
-the path, as everywhere. What an operator requires of k is required of all k: `forall.py` says it without k.
-What holds in the body only is forgotten after it. A size that the data decide in the body is another in each
-iteration; what is required of it there, without k, is required of any. What the iterations leave behind as
-different numbers, in no way that is understood, may not be looked at any more.
+**What a run of the body needs for that.** It has to take the same path for every k. A branch on k that the
+oracle decides for all k does. One that it does not decide is followed on both sides, each in a run of the
+body of its own, and either has to lead to the law for k + 1; so is a branch on data. A branch on sizes alone
+forks the path, as everywhere. A requirement of an operator on k becomes a requirement for all k: `forall.py`
+states it without k. Facts that hold in the body only are forgotten after it. A size that the data decide in
+the body is another in each iteration; what is required of it there, without k, is required of any. A number
+that the iterations leave different, in no understood way, must not be used any more.
 
-**When it fails**, in whatever way, `NotSummarised` ends the run, and the recording starts again, with two
-iterations before the law, with the last one after it, where that alone seems to go another way, or with the
-values of N one by one, as any number that a program asks for. So a loop that is left by `break`, whose state
-does not fit a law, or cannot be seen, is no worse off than without this.
+**When it fails**, for whatever reason, `NotSummarised` ends the run, and the recording starts again, with two
+iterations before the law, with the last one after it, where that alone seems to take another path, or with
+the values of N one by one, as for any number that a program needs. So a loop that is left by `break`, whose
+state does not fit a law, or cannot be seen, is no worse off than without this.
 """
 
 from __future__ import annotations
@@ -76,15 +76,15 @@ from .plans import NotSummarised, Plans, Repetition, Site, Turn
 T = TypeVar("T")
 
 _Filled: TypeAlias = tuple[int, tuple[Any, ...]]
-"""What a list is filled with, behind the identity of its law."""
+"""The members given to a list, with the identity of its law."""
 MAX_WAYS: Final = 8
-"""How many ways through a body are looked at."""
+"""At most this many paths through a body are followed."""
 MANY: Final = 5
-"""Loops over so many numbers may be summarised."""
+"""Loops over at least this many numbers may be summarised."""
 
 
 class Stage(Enum):
-    """What the iteration is run for that the body is in."""
+    """The purpose of the current iteration of the body."""
 
     ITSELF = auto()
     GUESS = auto()
@@ -93,12 +93,12 @@ class Stage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """A way through the body."""
+    """A finished path through the body."""
 
     given: dict[int, Cell]
-    """What it puts into lists that gather, by the identity of their laws."""
+    """The elements that it adds to lists that gather, by the identity of their laws."""
     data: tuple[str, ...]
-    """The sizes that the data decide in it."""
+    """The sizes that the data decide on it."""
     turns: tuple[Turn, ...]
 
 
@@ -117,22 +117,22 @@ class Loop:
         """None before the first iteration and after the last."""
         self.called: dict[Function, dict[str, Any]] = {}
         self._own: set[Function] = set()
-        """What the loop itself is in."""
+        """The functions that contain the loop itself."""
         self.turns: list[Turn] = []
         self._planned: list[bool] = []
         self._ways: list[list[bool]] = []
         self._looked_at = 0
         self._things = Things({}, {})
         self._numbers: dict[int, Dim] = {}
-        """By the identity of the law of each number that grows, what stands for it."""
+        """By the identity of the law of each number that grows, its stand-in."""
         self._counts: frozenset[str] = frozenset()
-        """The names of all that have stood for numbers that grow."""
+        """The names of all stand-ins for numbers that grow."""
         self._within: list[Formula] = []
-        """Between what these numbers lie."""
+        """Bounds of these numbers."""
         self._filled: dict[int, tuple[Any, ...]] = {}
-        """By the identity of the law of each list that gathers, what it was filled with last."""
+        """By the identity of the law of each list that gathers, the members that it was last given."""
         self._ended: list[_Ended] = []
-        """The ways through the body."""
+        """The finished paths through the body."""
         self._end_of_law: Dim = 0
         """The law holds before iterations up to this one."""
         self._maker: FrameType | None = frame
@@ -141,32 +141,32 @@ class Loop:
         self.gathers: FrameType | None = None
         """The frame of the list comprehension that the loop is, which keeps what it gathers out of sight."""
         self._filter: Formula | None = None
-        """Where it holds of an iteration, the list comprehension that the loop is keeps an element."""
+        """The condition on the iteration's number under which a list comprehension keeps an element."""
         self._gathered: list[tuple[Stage, tuple[str, ...]]] = []
-        """For each iteration what it was run for, and the sizes that the data decided in it."""
+        """For each iteration its purpose, and the sizes that the data decided in it."""
         self._first_datum = 0
-        """How many sizes the data had decided before the iteration that stands for all."""
+        """The number of sizes that the data had decided before the iteration that represents all."""
         self._last = 0
-        """How many iterations run as they are after the law."""
+        """The number of iterations that run as they are after the law."""
         self._first = 0
-        """How many do before it."""
+        """The number of iterations that run as they are before the law."""
         self._around = run.calls.depth
-        """In how many calls and loops over numbers it is."""
+        """The number of calls and loops over numbers that contain this loop."""
 
     @property
     def varying(self) -> frozenset[str]:
-        """What is another number in another iteration."""
+        """Returns the symbols that are different numbers in different iterations."""
         return frozenset((self.index, *self._data))
 
     @property
     def _data(self) -> list[str]:
-        """The sizes that the data decide in the body."""
+        """Returns the sizes that the data decide in the body."""
         return [*self.run.generator.said.unbacked][self._first_datum :]
 
     # ---- what Python asks
 
     def step(self, handle: Handle, frame: FrameType) -> Any:
-        """The next element. Raises StopIteration after the last."""
+        """Returns the next element. Raises StopIteration after the last."""
         if self._elements is None:
             self._elements = self._begin(handle, frame)
         elif self._frames and frame is not self._frames[0]:
@@ -174,7 +174,7 @@ class Loop:
         return next(self._elements)
 
     def left(self) -> None:
-        """The program has let go of the iterator."""
+        """Called when the program has released the iterator."""
         if self.stage in (Stage.GUESS, Stage.ALL):
             self.loops.fails(self.failed("the loop is left before its end"))
         self._end()
@@ -183,7 +183,7 @@ class Loop:
         raise self.loops.fails(self.failed(reason))
 
     def failed(self, reason: str) -> NotSummarised:
-        """Why the recording has to start again."""
+        """Returns the exception that restarts the recording, for this reason."""
         called = {function: space for function, space in self.called.items() if function not in self._own}
         return NotSummarised(self.site, reason, called)
 
@@ -206,7 +206,7 @@ class Loop:
         return self._iterations(self.count, peeled)
 
     def repeats(self, frame: FrameType, peeled: int) -> None:
-        """Begins as a `while` in the frame."""
+        """Begins the loop as a `while` in the frame."""
         self._maker, self._frames = None, (frame,)
         self._own = {function_of(frame.f_code)}
         self.called = {function_of(frame.f_code): frame.f_globals}
@@ -215,8 +215,10 @@ class Loop:
         self._elements = self._iterations(self.count, peeled)
 
     def goes_on(self, test: Formula) -> bool:
-        """What a `while` is told that tests this behind an iteration: whether there is another one. So it has
-        to be that the test holds there if and only if the number of the next one is less than `count`.
+        """Returns the outcome of a `while` test after an iteration: whether there is another one.
+
+        The test must hold there exactly if the number of the next iteration is less than `count`; else the
+        loop fails.
         """
         assert self._elements is not None
         if self.stage is not None:
@@ -286,7 +288,11 @@ class Loop:
         return self._end()
 
     def _guess(self, n: Dim, first: int) -> Generator[Any, None, tuple[Law, Cell, tuple[str, ...]]]:
-        """The law, from one more iteration, of which nothing but the state is left, and what that called."""
+        """Runs one more iteration and yields its element; returns the law, the state, and the functions that
+        were called.
+
+        Nothing else of that iteration is kept.
+        """
         run = self.run
         before, mark = self._look(), run.mark()
         run.assume(ge(n, first + 1))
@@ -299,7 +305,7 @@ class Loop:
         return self._attempt(lambda: law.without(data)), found, calls
 
     def _element(self, k: Dim, stage: Stage) -> Iterator[Any]:
-        """Element k, for which the body then runs."""
+        """Yields element k, for which the body then runs."""
         self.stage = stage
         mark = self.run.position
         yield self.sequence.at(k)
@@ -307,7 +313,7 @@ class Loop:
         self.stage = Stage.ITSELF
 
     def _look(self) -> Cell:
-        """The state of the program, as far as the body can see."""
+        """Returns the state of the program, as far as the body can access it."""
         try:
             with torch._C.DisableTorchFunction(), self.loops.unwatched():
                 return walk(self.run, self._frames, self.called)
@@ -315,7 +321,8 @@ class Loop:
             self.fail(f"{reason} cannot be seen")
 
     def _check(self, law: Law, value: Dim, known: Knowledge, made: bool = False) -> tuple[Law, Cell]:
-        """Looks whether the state is the law's, or that of a law that says less."""
+        """Checks the state against the law; returns the law or a weaker one that it satisfies, and the state.
+        """
         found = self._look()
         check = Check(self.index, self._first, value, self._things, known, self._numbers, self._filled, made)
         return self._attempt(lambda: check(law, found))
@@ -330,9 +337,9 @@ class Loop:
     # ---- making the state what the law says
 
     def _make(self, law: Law, found: Cell, value: Dim, carry: bool) -> None:
-        """Makes the state, as it was found last, what the law says for k = value; and looks whether it is.
+        """Changes the state, as it was last found, into the law's for k = value, and checks the result.
 
-        To carry is to give each tensor that an iteration leaves to the next a node of its own.
+        With `carry`, each tensor that an iteration passes to the next gets a node of its own.
         """
         self._numbers, self._within = {}, []
         self._write(law, found, value, carry)
@@ -357,7 +364,7 @@ class Loop:
             cell.value.ref = self._carried(law.cell, cell.value.value)
 
     def _number(self, law: Law, growth: Growth, value: Dim) -> Term:
-        """Stands for a number that grows, which is for the data to say."""
+        """Returns the stand-in for a number that grows, which the data decide."""
         low, high = growth.between(value)
         varies = self.index in symbols(value)
         known = growth.bounds(self._end_of_law) if varies else (low, high)
@@ -369,7 +376,7 @@ class Loop:
         return number
 
     def _unknown(self) -> Term:
-        """Stands for a number that may not be looked at."""
+        """Returns the stand-in for a number that the program must not use."""
         name = self.run.index("some")
         self.loops.ended[name] = self.site
         return sym(name)
@@ -381,7 +388,7 @@ class Loop:
         cell.place.write(value)
 
     def _made(self, law: Law, cell: Cell, dims: tuple[Dim, ...], carry: bool) -> Any:
-        """The value of the cell with other numbers in it."""
+        """Returns the value of the cell with other numbers in it."""
         run, old = self.run, cell.value
         match cell.fixed[0]:
             case "int":
@@ -398,14 +405,16 @@ class Loop:
         self.fail(f"{cell.trail} changes in a way that is not understood")
 
     def _carried(self, first: Cell, value: Tensor | Dynamic) -> Ref:
-        """A tensor that the loop carries from one iteration to the next; `first` is what it begins with."""
+        """Returns a tensor that the loop carries from one iteration to the next; `first` is its initial
+        value.
+        """
         assert first.ref is not None
         ref = self.run.new_value(value)
         self.run.nodes.append(Node("carried", (("input", first.ref),), (ref.id,), here(self.run.names)))
         return ref
 
     def _grow(self, law: Law, cell: Cell, value: Dim, carry: bool) -> None:
-        """Fills lists that grow, after all that they hold has been written."""
+        """Fills lists that grow, after all their members have been written."""
         members: Iterable[Any]
         if law.by_runs:
             counts = (count for count in law.at(self.index, value) if count is not None)
@@ -431,13 +440,14 @@ class Loop:
 
     @property
     def _filling(self) -> Growth:
-        """How a list grows that perhaps gathers."""
+        """Returns the growth of the length of a list that perhaps gathers."""
         return Growth(0, self._first, 0, 1)
 
     def _whole(self, law: Law, n: Dim) -> dict[int, tuple[Any, ...]]:
-        """By the identity of the law of each list that gathers, what all iterations have filled it with.
+        """Returns, by the identity of the law of each list that gathers, the members that all iterations give
+        it.
 
-        Lists that the same ways put elements into have equally many.
+        Lists that get elements on the same paths have equally many.
         """
         together: dict[tuple[bool, tuple[bool, ...]], list[Law]] = {}
         for one in _gathering(law):
@@ -454,11 +464,11 @@ class Loop:
         return filled
 
     def _known(self, way: _Ended, n: Dim) -> Formula:
-        """What holds in an iteration that goes this way."""
+        """Returns the facts that hold in an iteration that takes this path."""
         return all_of((*self._every_iteration(n, self._first), *(turn.known for turn in way.turns)))
 
     def _one_each(self, lists: Sequence[Law], ways: Sequence[Way], n: Dim) -> Iterator[_Filled]:
-        """Of lists that each iteration puts an element into."""
+        """Yields the members of lists that get an element in each iteration."""
         data = [data for _, data in self._gathered[: self._first]]
         others = [
             [Gathered(i, *own) for i, own in enumerate(zip(cells, data, strict=False))]
@@ -470,7 +480,7 @@ class Loop:
             yield id(one), (*(member.held for member in kept), all_of_them)
 
     def _some(self, lists: Sequence[Law], ways: Sequence[Way], n: Dim) -> Iterator[_Filled]:
-        """Of lists that the data decide which iterations put an element into."""
+        """Yields the members of lists where the data decide which iterations add an element."""
         run = self.run
         if ways and any(self._is_of_sizes(turn) for way in self._ended for turn in way.turns):
             yield from self._chosen_by_sizes(lists, ways, n)
@@ -488,7 +498,7 @@ class Loop:
             yield id(one), (*(member.held for member in one.cell.children), several)
 
     def _chosen_by_sizes(self, lists: Sequence[Law], ways: Sequence[Way], n: Dim) -> Iterator[_Filled]:
-        """Of lists that the number of an iteration decides whether it puts an element into."""
+        """Yields the members of lists where the number of an iteration decides whether it adds an element."""
         given = [bool(way.given.keys() & {id(one) for one in lists}) for way in self._ended]
         turns = [way.turns[0] for way, gives in zip(self._ended, given, strict=True) if gives and way.turns]
         several = self._of_those(turns[0].known if turns else None, ways, self._first, n)
@@ -498,8 +508,8 @@ class Loop:
     def _of_those(
         self, formula: Formula | None, ways: Sequence[Way], first: int, n: Dim
     ) -> Iterator[Repeated]:
-        """For each list what the iterations from the first on give to it for whose number the formula holds.
-        It is the only branch in the body.
+        """Yields for each list the elements from those iterations, from the first on, whose number satisfies
+        the formula. It is the only branch in the body.
         """
         run, families = self.run, self.loops.families
         asked = {turn.formula for way in self._ended for turn in way.turns}
@@ -520,13 +530,13 @@ class Loop:
                 self.fail("no size says which iterations give an element")
 
     def _is_of_sizes(self, turn: Turn) -> bool:
-        """Do sizes alone decide the branch?"""
+        """Returns whether sizes alone decide the branch."""
         return turn.formula is not None and free_symbols(turn.formula).isdisjoint(self._data)
 
     # ---- what the body has said
 
     def way(self, formula: Formula | None) -> bool:
-        """A branch that does not go one way in all iterations: this time one of the two."""
+        """Returns the outcome of a branch that differs between iterations: this time one of the two."""
         if formula is not None:
             self.suspects_last(formula)
             self._notes_filter(formula)
@@ -545,7 +555,7 @@ class Loop:
         return taken
 
     def suspects_last(self, formula: Formula) -> None:
-        """Notes if a branch would go one way, were it not for the last iteration."""
+        """Notes if a branch would have one outcome were it not for the last iteration."""
         now = self._first if self.stage is Stage.GUESS else sym(self.index)
         if self._last or symbols(self.count).isdisjoint(free_symbols(formula)):
             return
@@ -553,7 +563,7 @@ class Loop:
             self.loops.plans.suspect(self.site)
 
     def _conclude(self, mark: Mark, start: Position, found: Cell, n: Dim, first: int) -> None:
-        """What the body said of k, it said of all k; what it learnt of k is forgotten."""
+        """Turns the requirements of the body on k into requirements for all k; forgets the facts about k."""
         run = self.run
         unbacked = run.generator.said.unbacked
         if any(self.index in free_symbols(unbacked[name]) for name in self._data):
@@ -572,15 +582,17 @@ class Loop:
         run.iterations.append(Iteration(self.index, first, n, start.nodes, run.position.nodes))
 
     def _every_iteration(self, n: Dim, first: int) -> tuple[Formula, ...]:
-        """What is known of the number of the iteration that stands for all, and of numbers that grow."""
+        """Returns the facts about the number of the iteration that represents all, and about numbers that
+        grow.
+        """
         k = sym(self.index)
         return ge(k, first), le(k, n - 1), *self._within
 
     def _for_all(self, formula: Formula, n: Dim, first: int, of: Constraint) -> Formula:
-        """The formula for all k with first <= k <= n - 1, of which there may be none.
+        """Returns the formula for all k with first <= k <= n - 1, an interval that may be empty.
 
-        Where it holds for k = first - 1 as well, it holds for all from there if it holds for those, and of
-        these there is one: no case is left to tell apart.
+        Where it holds for k = first - 1 as well, it suffices to require it for all k from there on. That
+        interval is not empty, so no case has to be distinguished.
         """
         run, k = self.run, self.index
         if not free_symbols(formula).isdisjoint(self._data):
@@ -603,7 +615,7 @@ class Loop:
         return self._certain(formula, n, first, of)
 
     def _certain(self, formula: Formula, n: Dim, first: int, of: Constraint) -> Formula:
-        """What holds in any case is required of nothing."""
+        """Returns True for a formula that holds in any case; any other formula fails the loop."""
         if self.run.judged(formula, self._every_iteration(n, first)) is Answer.ALWAYS:
             return True
         self.fail(f"{of.reason}: not understood for all iterations")
@@ -611,7 +623,9 @@ class Loop:
     # ---- list comprehensions
 
     def close(self, gathered: list[Any]) -> None:
-        """What a list comprehension has gathered, with one element for all that one iteration stands for."""
+        """Changes the result of a list comprehension so that one element represents those of all iterations
+        that one iteration represents.
+        """
         if not gathered or not any(stage is Stage.ALL for stage, _ in self._gathered):
             return None  # no way through the body gives an element, or none stands for several
         if self._filter is not None:
@@ -634,9 +648,11 @@ class Loop:
         refill(gathered, _members(self.run, runs(cells[: len(members)], self.run.simplified)))
 
     def _close_filtered(self, gathered: list[Any], formula: Formula) -> None:
-        """Of a comprehension that keeps an element where the formula holds of the iteration's number: the
-        formula is asked of those that run as they are, too, and the way that is taken first is the one that
-        gives an element.
+        """As `close`, for a comprehension that keeps an element where the formula holds of the iteration's
+        number.
+
+        The formula is also evaluated for the iterations that run as they are. The path that is taken first is
+        the one that adds an element.
         """
         *answers, guess = (self._asked_at(formula, i) for i in range(self._first + 1))
         own = [answer for answer in answers if answer is Answer.ALWAYS]
@@ -652,12 +668,13 @@ class Loop:
         refill(gathered, [*gathered[: len(own)], several])
 
     def _asked_at(self, formula: Formula, i: int) -> Answer:
-        """Does the formula hold of iteration i, if there is one?"""
+        """Returns whether the formula holds for iteration i, if it exists."""
         return self.run.judged(rewrite(formula, {self.index: i}), (ge(self.count, i + 1),))
 
     def _notes_filter(self, formula: Formula) -> None:
-        """Notes if the branch is the `if` of the list comprehension that the loop is: it goes back to its
-        `for` where no element is kept.
+        """Notes if the branch is the `if` of the list comprehension that the loop is.
+
+        Such a branch goes back to the `for` where no element is kept.
         """
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and is_of_package(frame.f_code.co_filename):
@@ -670,7 +687,7 @@ class Loop:
             self._filter = formula if jump.opname.endswith("FALSE") else negate(formula)
 
     def _look_at(self, elements: list[Any]) -> list[Cell]:
-        """What is to be seen of each element."""
+        """Returns the cell of each element."""
         try:
             with torch._C.DisableTorchFunction():
                 return [look(self.run, element) for element in elements]
@@ -678,7 +695,7 @@ class Loop:
             self.fail(f"{reason} cannot be seen")
 
     def _close_family(self, gathered: list[Any]) -> None:
-        """Of elements that have a size of their own, which the data decide, the list stands for all."""
+        """As `close`, for elements that have sizes of their own, which the data decide."""
         cells = self._look_at(gathered)
         places, ways, others = self._places(), [], []
         known = (self._known(way, self._end_of_law) for way in self._ended)
@@ -698,8 +715,8 @@ class Loop:
     def _families(
         self, n: Dim, ways: Sequence[Way], others: Sequence[Sequence[Gathered]]
     ) -> list[tuple[Repeated, bool]]:
-        """For each list what stands for the elements of all n iterations; and whether it does so for those
-        that other iterations have given, too.
+        """Returns, for each list, the `Repeated` that represents the elements of all n iterations, and
+        whether it also fits the elements that other iterations added.
         """
         families = self.loops.families
         by_sizes = any(self._is_of_sizes(turn) for way in self._ended for turn in way.turns)
@@ -713,13 +730,13 @@ class Loop:
         return [(families.gathered(body, one), families.stands_for(body, one, own)) for one, own in pairs]
 
     def _places(self) -> Iterator[Dim]:
-        """Which iterations run as they are."""
+        """Yields the numbers of the iterations that run as they are."""
         yield from range(self._first)
         yield from (self.count - behind for behind in range(self._last, 0, -1))
 
 
 def _gathering(law: Law) -> Iterator[Law]:
-    """The laws of lists that gather."""
+    """Yields the laws of lists that gather."""
     if law.gathers:
         yield law
     for child in law.children:
@@ -727,8 +744,9 @@ def _gathering(law: Law) -> Iterator[Law]:
 
 
 def _given(law: Law, found: Cell, before: Mapping[int, int]) -> Iterator[tuple[int, Cell]]:
-    """What an iteration has put into the lists that gather, by the identity of their laws; `before`: how many
-    members each had.
+    """Yields the elements that an iteration added to lists that gather, by the identity of their laws.
+
+    `before` has the former number of members of each list.
     """
     if law.gathers:
         if len(found.children) > before[id(law)]:
@@ -739,7 +757,7 @@ def _given(law: Law, found: Cell, before: Mapping[int, int]) -> Iterator[tuple[i
 
 
 def _members(run: Recorder, found: list[tuple[Dim, Cell]]) -> Iterator[Any]:
-    """The members of a list, from how many equal ones stand side by side."""
+    """Yields the members of a list, given the numbers of equal neighbours."""
     for count, one in found:
         element = one.value if one.place is None else one.place.read()
         if isinstance(count, int):
@@ -753,13 +771,13 @@ def _mentions(cell: Cell, k: str) -> bool:
 
 
 def _tensors(cell: Cell) -> dict[int, SymbolicTensor]:
-    """The tensors in a state, by identity."""
+    """Returns the tensors in a state, by identity."""
     own = {id(cell.value): cell.value} if cell.ref is not None else {}
     return own | {key: t for child in cell.children for key, t in _tensors(child).items()}
 
 
 def _refs(cell: Cell) -> Iterator[int]:
-    """The tensors in a state."""
+    """Yields the ids of the tensors in a state."""
     if cell.ref is not None:
         yield cell.ref.id
     for child in cell.children:
@@ -767,7 +785,7 @@ def _refs(cell: Cell) -> Iterator[int]:
 
 
 def _target(frame: FrameType) -> str:
-    """The variable that a `for` assigns to; a word of its own for several."""
+    """Returns the variable that a `for` assigns to; a fixed word if it assigns to several."""
     code = instructions(frame.f_code)
     following = next(i for i in code.values() if i.offset > frame.f_lasti and i.opname != "EXTENDED_ARG")
     name = str(following.argval) if following.opname.startswith("STORE_") else ""
@@ -775,17 +793,18 @@ def _target(frame: FrameType) -> str:
 
 
 _WORDS: Final = {"min", "max", "isqrt", "and", "or", "not"}
-"""What means something in the text of a dim."""
+"""Words with a meaning in the text of a dim."""
 
 
 def _driven_by(
     handle: Handle, site: Site, maker: FrameType, frame: FrameType
 ) -> tuple[FrameType, ...] | None:
-    """The frames whose code is the body of the loop; None where it is not known to be a `for`, or not alone.
+    """Returns the frames whose code is the body of the loop; None where it is not known to be a `for`, or not
+    by itself.
 
-    `for` makes an iterator and steps it at once, in one frame; a comprehension is given it as its argument.
-    A generator expression is part of the loop that consumes it, which has to be one of this package's own:
-    one in C, or one that consumes something else besides, has state of its own.
+    `for` makes an iterator and steps it at once, in one frame; a comprehension is given it as its argument. A
+    generator expression is part of the loop that consumes it, which has to be one of this package's own: one
+    in C, or one that consumes other iterators as well, has state of its own.
     """
     code = frame.f_code
     if instruction(frame).opname != "FOR_ITER":
@@ -814,18 +833,19 @@ def _driven_by(
 _PACKAGE: Final = __name__.partition(".")[0] + "."
 _GOING_THROUGH: Final = {control.__name__, higher_order.__name__, patches.__name__, f"{__package__}.merging"}
 _CONSUMING: Final = ("symbolic_list", "symbolic_sum", "_reduce", "<listcomp>", "__torch_function__")
-"""Modules and functions of this package that call what the program gives them."""
+"""Modules and functions of this package that call functions of the program."""
 
 
 def _is_ours(frame: FrameType) -> bool:
-    """Is it a function of this package?"""
+    """Returns whether it is a function of this package."""
     name: str = frame.f_globals.get("__name__", "")
     return name.startswith(_PACKAGE)
 
 
 def _is_programs(frame: FrameType, run: CodeType) -> bool:
-    """Is it the program that makes the call, and not this package in order to record one? `run` is what
-    called the program.
+    """Returns whether the program makes the call, and not this package in order to record one.
+
+    `run` is the code that called the program.
     """
     outer = frame.f_back
     while outer is not None:
@@ -838,7 +858,9 @@ def _is_programs(frame: FrameType, run: CodeType) -> bool:
 
 
 def _asking() -> FrameType | None:
-    """The frame of the program that compares sizes now; None where the rule of an operator does."""
+    """Returns the frame of the program that is comparing sizes; None where the rule of an operator compares
+    them.
+    """
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and is_of_package(frame.f_code.co_filename):
         if frame.f_globals.get("__name__") not in _COMPARING:
@@ -848,11 +870,13 @@ def _asking() -> FrameType | None:
 
 
 _COMPARING: Final = {__name__, numbers.__name__, f"{_PACKAGE}tracer.recording.record"}
-"""What runs when the program compares sizes."""
+"""Modules whose code runs when the program compares sizes."""
 
 
 def _begins_while(frame: FrameType) -> tuple[int, bool] | None:
-    """Where the body begins of a `while` whose test the frame is at, and whether an iteration lies behind."""
+    """Returns where the body of a `while` begins whose test the frame is evaluating, and whether an iteration
+    precedes it; or None.
+    """
     code = instructions(frame.f_code)
     at = [i for i in code.values() if i.offset >= frame.f_lasti and i.opname != "EXTENDED_ARG"]
     jump = at[0] if at[0].opname.startswith("POP_JUMP") else at[1] if len(at) > 1 else at[0]
@@ -872,7 +896,7 @@ _NOTHING: Final = contextlib.nullcontext()
 
 @contextlib.contextmanager
 def _paused() -> Iterator[None]:
-    """What is called in here is not watched."""
+    """Stops the profiler inside the block."""
     profiler = sys.getprofile()
     sys.setprofile(None)
     try:
@@ -882,46 +906,47 @@ def _paused() -> Iterator[None]:
 
 
 class Loops:
-    """The loops of one run that are under way."""
+    """The active loops of one run."""
 
     def __init__(self, run: Recorder, plans: Plans) -> None:
         self.run, self.plans = run, plans
         self.failure: NotSummarised | None = None
-        """Why the run has to end, where that could not be raised when it came up."""
+        """The reason why the run has to end, where that could not be raised at once."""
         self.ended: dict[str, Site] = {}
-        """Indices of loops that are over: no size should speak of them any more."""
+        """Indices of loops that are over: no later size should mention them."""
         self.families = Families(run)
         self.met: dict[int, SymbolicTensor] = {}
         """Tensors that loops have left behind, by identity."""
         self.calls: list[Any] = []
-        """The calls whose ways are being merged, the innermost last."""
+        """The calls whose paths are being merged, the innermost last."""
         self._active: list[Loop] = []
         self._within_test = False
-        """Is it being told whether a `while` goes on?"""
+        """Whether the test of a `while` is being answered."""
         self._whiles: dict[int, dict[Site, Loop]] = {}
-        """By the identity of its frame and where its body begins, the loop that a `while` is."""
+        """The loop of a `while`, by the identity of its frame and the site where its body begins."""
         self._tests: dict[tuple[int, Site], Dim] = {}
-        """What a `while` has tested last behind an iteration."""
+        """The term that a `while` last tested after an iteration."""
         self._closing: list[tuple[FrameType, Loop]] = []
         self._undo: dict[tuple[int, Any], Callable[[], object]] = {}
         self._kept: list[Any] = []
         self._profiler: Any = None
         self._noted: dict[int, CodeType] = {}
-        """What all that are under way know to be called, or that is not the program's, by identity."""
+        """Code, by identity, that all active loops know to be called, or that is not the program's."""
 
     def close(self) -> None:
-        """Lets go of the run."""
+        """Releases the run."""
         del self.run
         self.families.close()
 
     def ranges(self, *args: Any) -> Any:
-        """`range`, called by the program."""
+        """Returns a `range`, called by the program."""
         return sequences.counting_range(self.run, sys._getframe(2), *args)
 
     def repeats(self, test: Formula, asking: Callable[[Formula], bool]) -> bool | None:
-        """Whether a `while` goes on whose test is asked now; None where it is none that is summarised.
+        """Returns the outcome of a `while` test if the loop is summarised, else None.
 
-        With t(0) = t >= 0 and t(k) = t - k*d, d >= 1, it has t // d + 1 iterations: that is what is tried.
+        With t(0) = t >= 0 and t(k) = t - k*d, d >= 1, it has t // d + 1 iterations, which is assumed and then
+        checked.
         """
         frame = None if self._within_test else _asking()
         place = None if frame is None else _begins_while(frame)
@@ -961,7 +986,9 @@ class Loops:
         return loop.goes_on(True)
 
     def notes_test(self, test: Formula | None) -> None:
-        """Notes if a `while` tests behind an iteration what has changed as it did behind the one before."""
+        """Notes if a `while` tests, after an iteration, a term that has changed as it did in the iteration
+        before.
+        """
         if not isinstance(test, Compare) or test.op != ">=" or self.watches:
             return
         frame = _asking()
@@ -975,33 +1002,33 @@ class Loops:
             raise self.fails(Repetition(site, test.term - before))
 
     def iterator(self, value: Lazy, frame: FrameType) -> Handle:
-        """The iterator of a `for` that begins in the frame."""
+        """Returns the iterator of a `for` that begins in the frame."""
         return Handle(Loop(self.run, value, Site(frame.f_code, frame.f_lasti), frame))
 
     @property
     def summarising(self) -> Loop | None:
-        """The innermost loop whose body is run for more than an iteration."""
+        """Returns the innermost loop whose body is running for more than one iteration, or None."""
         return next((loop for loop in reversed(self._active) if loop.stage in (Stage.GUESS, Stage.ALL)), None)
 
     @property
     def guessing(self) -> Iterator[Loop]:
-        """The loops whose body is run for a guess."""
+        """Yields the loops whose body is running for a guess."""
         return (loop for loop in self._active if loop.stage is Stage.GUESS)
 
     @property
     def supposing(self) -> bool:
-        """Is what runs now run for a guess only?"""
+        """Returns whether the current code is running for a guess only."""
         return any(loop.stage is Stage.GUESS for loop in self._active)
 
     def turning(self, formula: Formula | None) -> Loop | None:
-        """The loop in whose iterations a branch may go different ways, if that is possible."""
+        """Returns the loop in whose iterations a branch may have different outcomes, or None."""
         loop = next((loop for loop in reversed(self._active) if loop.stage is Stage.ALL), None)
         if loop is None or formula is None:
             return loop
         return loop if self._varies(free_symbols(formula)) else None
 
     def varies(self, dim: Dim) -> bool:
-        """Is the dim another number in another iteration?"""
+        """Returns whether the dim differs from iteration to iteration."""
         return self._varies(symbols(dim))
 
     def _varies(self, names: frozenset[str]) -> bool:
@@ -1009,7 +1036,7 @@ class Loops:
         return any(not names.isdisjoint(loop.varying) for loop in within)
 
     def fails(self, failure: NotSummarised) -> NotSummarised:
-        """Notes why the run has to end, so that it is raised again should the program catch everything."""
+        """Notes why the run has to end, so that it is raised again if the program catches everything."""
         self.failure = failure
         return failure
 
@@ -1018,7 +1045,7 @@ class Loops:
             raise self.failure
 
     def forget_none(self, names: frozenset[str]) -> None:
-        """Fails where something has been kept out of sight that speaks of the iterations of a loop."""
+        """Fails where a hidden object depends on the iterations of a loop."""
         for name in names & self.ended.keys():
             raise NotSummarised(self.ended[name], "the body has left something behind that was not seen", {})
 
@@ -1054,16 +1081,16 @@ class Loops:
             sys.setprofile(self._profiler)
 
     def unwatched(self) -> contextlib.AbstractContextManager[None]:
-        """Nothing of the program's is called in here."""
+        """Stops the profiler for a block that calls none of the program's functions."""
         return _paused() if self.watches else _NOTHING
 
     @property
     def watches(self) -> bool:
-        """Is a loop or a call under way, of which it may turn out that it is made otherwise?"""
+        """Returns whether a loop or a call is active that may have to be run in another way."""
         return bool(self._active or self._closing or self.calls)
 
     def _seen(self, frame: FrameType, event: str, result: Any) -> None:
-        """A profiler's function: what is called, and what list comprehensions return."""
+        """Notes, as a profiler's function, the functions called and the results of list comprehensions."""
         if event == "call":
             code = frame.f_code
             if id(code) in self._noted:
@@ -1089,7 +1116,7 @@ class Loops:
     # ---- what is undone at the end
 
     def remember(self, place: Place) -> None:
-        """What stands there will be written over, and is put back when the run ends."""
+        """Saves the value at a location that is about to be overwritten, to restore it when the run ends."""
         if isinstance(place, LASTING):
             key = id(place.holder), place.name
             if key not in self._undo:
@@ -1103,9 +1130,9 @@ class Loops:
             self._undo[key] = functools.partial(refill, target, physical(target))
 
     def finish(self) -> NotSummarised | None:
-        """Ends all loops, and puts back what was written; what the program itself has written stays.
+        """Ends all loops, and restores what they overwrote; changes by the program itself stay.
 
-        Says why the run does not count, if so.
+        Returns the reason if the run does not count, else None.
         """
         left = self.summarising
         if left is not None and self.failure is None:

@@ -1,19 +1,19 @@
-"""Calls whose ways meet again: the ways of a module's call become one, so that the paths of a program add up
-where they would multiply.
+"""Calls whose paths are merged: the paths through a module's call become one, so that the numbers of paths
+add up instead of multiplying.
 
-**The argument.** A call of a module that branches is run once for each of its ways, from the same state of
-the program (`heap.py`). If all ways leave the state as it was and return the same but for sizes, what comes
-after the call cannot tell which way it went. A size that the ways return as different terms is one of these
-terms, if that is equal to the others wherever the program takes their ways. What a way requires, it requires
-where the program takes it. In the program that is written down the nodes of a way stand under its conditions,
-and `cond` chooses among what the ways return, as for the branches of `torch.cond`.
+**The argument.** A call of a module that branches is run once for each path through it, from the same state
+of the program (`heap.py`). If all paths leave the state unchanged and return the same except for sizes, the
+code after the call cannot distinguish them. For a size that the paths return as different terms, one of these
+terms is used, if it equals the others wherever the program takes their paths. A requirement of a path applies
+where the program takes it. In the recorded program the nodes of a path have its conditions, and `cond`
+chooses among the results of the paths, as for the branches of `torch.cond`.
 
-A way that raises is refused where it is taken. An attribute that the ways leave behind as different numbers
-may not be looked at any more.
+A path that raises is refused where it is taken. An attribute that the paths leave with different numbers must
+not be used any more.
 
-**When it fails**, in whatever way, the recording starts again: with the call that this one is made in, if
-that can be merged, or else with a path for each way. Calls are merged only where a program has many paths,
-since it is lost which of them the program takes.
+**When it fails**, for whatever reason, the recording starts again: the enclosing call is merged, if that is
+possible, or else each path through the call becomes a path of the program. Calls are merged only where a
+program has many paths, since a merged path no longer shows which of them the program takes.
 """
 
 from __future__ import annotations
@@ -47,31 +47,33 @@ from .loops import Loops
 from .plans import Chosen, NotSummarised, Site, Turn
 
 MAX_WAYS: Final = 64
-"""How many ways through a call are looked at."""
+"""At most this many paths through a call are followed."""
 
 
 def site_of(module: torch.nn.Module) -> Site:
-    """The calls of modules of one class are one site; torch's own containers hold different modules."""
+    """Returns the site of a module's calls: one for all modules of a class, except that torch's own
+    containers have one each, since they hold different modules.
+    """
     kind = type(module)
     return Site(kind.forward.__code__, module=id(module if kind.__module__.startswith("torch.") else kind))
 
 
 class Calls:
-    """The calls of modules that a run is in, and the loops over a number of elements."""
+    """The active calls of modules of a run, and the active loops over a number of elements."""
 
     def __init__(self, run: Recorder, of_module: bool) -> None:
         self.run = run
         self._sites: list[Site] = []
         self._outermost = int(of_module)
-        """How many of the sites are the target's own, after which nothing comes."""
+        """The number of sites that belong to the target itself, after which nothing follows."""
 
     def close(self) -> None:
-        """Lets go of the run."""
+        """Releases the run."""
         del self.run
 
     @contextlib.contextmanager
     def followed(self) -> Iterator[None]:
-        """Follows the calls of modules, where their ways may be merged."""
+        """Follows the calls of modules inside the block, where their paths may be merged."""
         if not self.run.loops.plans.merging:
             yield
             return
@@ -101,7 +103,7 @@ class Calls:
 
     @property
     def turning(self) -> MergedCall | None:
-        """The call whose ways are being merged, and to which a branch belongs that is met now."""
+        """Returns the call whose paths are being merged, and to which the current branch belongs; or None."""
         loops: Loops = self.run.loops
         if not loops.calls:
             return None
@@ -111,7 +113,7 @@ class Calls:
         return call
 
     def note(self, condition: Condition) -> None:
-        """Notes of a branch in a call that is merged where it is met."""
+        """Notes a branch that is met in a call being merged."""
         run = self.run
         taken = [c for c in run.conditions if c.formula is not None and not c.forced]
         ways = [c.formula if c.taken else negate(c.formula) for c in taken if c.formula is not None]
@@ -120,8 +122,7 @@ class Calls:
         run.turns.append(replace(condition, given=all_of((*ways, *turns)), after=first))
 
     def fork(self) -> None:
-        """The path is about to fork. If it can be, the call is merged that it is in, or the loop summarised,
-        the innermost first.
+        """Called before the path forks: has the innermost call merged, or loop summarised, that still can be.
         """
         loops: Loops = self.run.loops
         if loops.plans.merging and loops.summarising is None:
@@ -131,12 +132,12 @@ class Calls:
 
     @property
     def depth(self) -> int:
-        """How many of them are under way."""
+        """Returns the number of active calls and loops."""
         return len(self._sites)
 
     def summarise(self, around: int) -> None:
-        """Of the loops that have begun within so many others, the innermost is to be summarised, if that was
-        not tried yet.
+        """Has the innermost loop, of those that begin within so many others, summarised if that was not tried
+        yet.
         """
         loops: Loops = self.run.loops
         for site in reversed(self._sites[around:]):
@@ -145,7 +146,7 @@ class Calls:
 
     @contextlib.contextmanager
     def within(self, site: Site) -> Iterator[None]:
-        """The loop is under way, which has a number of elements."""
+        """Marks the loop, over a number of elements, as active inside the block."""
         self._sites.append(site)
         try:
             yield
@@ -156,9 +157,9 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way through a call: the branches taken, what it requires, and what holds where it ends.
+    """One path through a call: the branch decisions, its requirements, and the facts at its end.
 
-    A requirement stands with what was known of the way when it came up.
+    Each requirement comes with the facts known when it was stated.
     """
 
     turns: tuple[Turn, ...]
@@ -166,10 +167,10 @@ class Way:
     known: tuple[Formula, ...]
     state: Cell
     result: Cell | None
-    """What it returns; None where it is refused."""
+    """The result of the call; None where the path is refused."""
     error: BaseException | None
     origin: Origin
-    """Where it raises."""
+    """The line where the path raises."""
 
     @property
     def condition(self) -> Formula:
@@ -177,11 +178,11 @@ class Way:
 
 
 class WayRefused(BaseException):
-    """What is run now is refused, so that nothing comes after it."""
+    """Raised to end a path that is refused, since nothing follows on it."""
 
 
 class MergedCall:
-    """One call that is run for each of its ways. `seen` is what it is made with."""
+    """One call that is run for each path through it. `seen` contains its function and arguments."""
 
     def __init__(self, run: Recorder, site: Site, call: Callable[[], Any], seen: dict[str, Any]) -> None:
         self.run, self.site = run, site
@@ -189,7 +190,7 @@ class MergedCall:
         self.called: dict[Function, dict[str, Any]] = dict(self.loops.plans.called(site))
         self.turns: list[Turn] = []
         self.begun = run.position.constraints
-        """How many constraints of the path come before it."""
+        """The number of constraints of the path before the call."""
         self._call, self._seen = call, seen
         self._around = run.calls.depth
         self._planned: tuple[Turn, ...] = ()
@@ -201,13 +202,13 @@ class MergedCall:
         raise self.loops.fails(NotSummarised(self.site, reason, self.called))
 
     def give_up(self, reason: str) -> NoReturn:
-        """The way cannot be followed any further. If it is refused before that, it ends there."""
+        """Ends a path that cannot be followed any further; it counts only if it is refused before that."""
         if any(constraint.formula is False for _, constraint in self.run.said_since(self._mark)[0]):
             raise WayRefused
         self.fail(reason)
 
     def way(self, formula: Formula | None) -> bool:
-        """A branch of the call: this time one of its two ways."""
+        """Returns the outcome of a branch in the call: this time one of the two."""
         self.run.calls.note(Condition(formula, True, here(self.run.names)))
         step, taken = len(self.turns), True
         if step < len(self._planned):
@@ -229,7 +230,7 @@ class MergedCall:
         return taken
 
     def result(self) -> Any:
-        """What the call returns, whichever way it goes."""
+        """Returns the result of the call, joined over all its paths."""
         run = self.run
         before, aside = self._look(), run.aside
         ways: list[Way] = []
@@ -270,7 +271,7 @@ class MergedCall:
             self.fail(f"{reason} cannot be seen")
 
     def _look_at(self, value: Any) -> Cell:
-        """What is to be seen of one value."""
+        """Returns the cell of one value."""
         try:
             with torch._C.DisableTorchFunction():
                 return look(self.run, value)
@@ -278,7 +279,7 @@ class MergedCall:
             self.fail(f"{reason} cannot be seen")
 
     def _run(self) -> tuple[Any, BaseException | None]:
-        """Makes the call: what it returns, or raises."""
+        """Makes the call; returns its result, or the exception that it raises."""
         loops, start = self.loops, self.run.position
         value: Any = None
         raised: BaseException | None = None
@@ -322,7 +323,7 @@ class MergedCall:
         return Way(turns, said, run.known(), self._look(), result, error, origin)
 
     def _restore(self, before: Cell, after: Cell) -> None:
-        """Makes the state what it was before the call."""
+        """Restores the state before the call."""
         try:
             for old, new in _moved(before, after):
                 self._put(new, old.value)
@@ -338,7 +339,9 @@ class MergedCall:
     # ---- all ways
 
     def _require(self, ways: Sequence[Way]) -> None:
-        """What all ways require is required; what one requires, where the program takes it."""
+        """Adds the requirements of the paths: unconditionally if all paths share one, else where the program
+        takes the path.
+        """
         run = self.run
         found: dict[Formula, list[tuple[Formula, Constraint]]] = {}
         for way in ways:
@@ -356,7 +359,9 @@ class MergedCall:
                 run.generator.require(negate(way.condition), told)
 
     def _forget_idle_guesses(self, ways: Sequence[Way]) -> None:
-        """Guesses (guesses.py) that make no difference: all ways of the same sizes say the same."""
+        """Drops guesses (guesses.py) that make no difference, since all paths of the same sizes have the same
+        requirements.
+        """
         run, first = self.run, self._mark.position
         guessed = {node for node in run.guessed if node >= first.nodes}
         if not guessed:
@@ -372,7 +377,10 @@ class MergedCall:
             notes[first.notes :] = [note for note in notes[first.notes :] if note.node not in guessed]
 
     def _leave(self, before: Cell, ways: Sequence[Way]) -> None:
-        """The state after the call. Where the ways leave different numbers behind, their use is noticed."""
+        """Sets the state after the call.
+
+        Numbers that differ between paths are marked, so that their use is noticed.
+        """
         run = self.run
         moved = [{id(old): (old, new) for old, new in _moved(before, way.state)} for way in ways]
         for key, old in {key: old for numbers in moved for key, (old, _) in numbers.items()}.items():
@@ -384,7 +392,8 @@ class MergedCall:
             self._put(old, size(run, left))
 
     def _joined(self, before: Cell, ways: Sequence[Way], holder: list[Any]) -> Any:
-        """What the last of these ways returned, made to stand for all of them."""
+        """Returns the result of the last path, changed so that it represents the results of all these paths.
+        """
         run = self.run
         last = self._look_at(holder)
         met = {id(c.value) for c in _leaves(before) if c.ref is not None}
@@ -410,7 +419,7 @@ class MergedCall:
         return holder[0]
 
     def _tensor(self, cells: Sequence[Cell], ways: Sequence[Way]) -> Tensor:
-        """What is known of a tensor that each way returns."""
+        """Returns the type of a tensor that each path returns, as far as the paths agree."""
         tracked = any(cell.fixed[-1] is not None for cell in cells)
         spelt = [replace(cell, **_with_strides(cell)) for cell in cells]
         for told in (cells, spelt, [weakened(cell, tracked) for cell in cells]):
@@ -419,14 +428,16 @@ class MergedCall:
         raise Unlike(cells[0].trail)
 
     def _chosen(self, cells: Sequence[Cell], ways: Sequence[Way]) -> tuple[Dim, ...] | None:
-        """The dims that all ways agree on; None where there are none."""
+        """Returns the dims that all paths agree on; None where they differ."""
         if any(cell.fixed != cells[0].fixed or len(cell.dims) != len(cells[0].dims) for cell in cells):
             return None
         chosen = [self._agreed(dims, ways) for dims in zip(*(cell.dims for cell in cells), strict=True)]
         return None if None in chosen else tuple(dim for dim in chosen if dim is not None)
 
     def _agreed(self, dims: Sequence[Dim], ways: Sequence[Way]) -> Dim | None:
-        """A dim that is equal to each of these where the program takes its way."""
+        """Returns a dim that equals each of these where the program takes its path; None if there is no such
+        dim.
+        """
         if len({*dims}) == 1:
             return dims[0]
         dims = [*map(plain, dims)]
@@ -443,7 +454,7 @@ class MergedCall:
         return self.run.oracle.decide(equal, way.known) is Answer.ALWAYS
 
     def _either(self, value: Tensor, cells: Sequence[Cell], ways: Sequence[Way]) -> Any:
-        """The node of a tensor that is one of those that the ways return."""
+        """Returns the node of a tensor that is one of those that the paths return."""
         run = self.run
         *others, (found, _) = [(cell.ref, way.condition) for cell, way in zip(cells, ways, strict=True)]
         for ref, condition in reversed(others):
@@ -455,7 +466,7 @@ class MergedCall:
 
 
 def _moved(before: Cell, after: Cell) -> Iterator[tuple[Cell, Cell]]:
-    """The numbers that are others than before. Raises Unlike where anything else is."""
+    """Yields the numbers that have changed. Raises Unlike where anything else has."""
     same = before.fixed == after.fixed and before.itself is after.itself and before.ref == after.ref
     if not same or len(before.children) != len(after.children):
         raise Unlike(after.trail)
@@ -468,15 +479,15 @@ def _moved(before: Cell, after: Cell) -> Iterator[tuple[Cell, Cell]]:
 
 
 def _leaves(cell: Cell) -> Iterator[Cell]:
-    """The cell and those below it, those that hold others first."""
+    """Yields the cell and those below it, parents first."""
     yield cell
     for child in cell.children:
         yield from _leaves(child)
 
 
 def _sharing(result: Cell, things: Any, tensors: set[int], owners: set[int]) -> list[Any]:
-    """Which of the things and tensors that a way returns are one, or were there before the call; which of the
-    tensors share memory; and what the whole is made of, sizes and what is known of tensors aside.
+    """Returns which of the objects and tensors that a path returns are identical, or existed before the call;
+    which tensors share memory; and the structure of the result, apart from sizes and facts about tensors.
     """
     numbers: dict[Any, Any] = {}
 
@@ -498,7 +509,7 @@ def _sharing(result: Cell, things: Any, tensors: set[int], owners: set[int]) -> 
 
 
 def _with_strides(cell: Cell) -> dict[str, Any]:
-    """A tensor's cell with its strides spelt out."""
+    """Returns the changes to a tensor's cell that write out its strides."""
     tensor = with_sizes(cell.fixed, cell.dims)
     strides = strides_of(tensor)
     fixed, dims = sizes_of(tensor if strides is None else structs.replace(tensor, layout=strides))

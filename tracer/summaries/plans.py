@@ -1,6 +1,6 @@
-"""Attempts at a recording: what each has taught of the loops and of the calls that are looked at whole.
+"""Attempts at a recording: the lessons of each for the loops and calls that are summarised as a whole.
 
-A loop is summarised (`loops.py`), and the ways of a call are merged (`merging.py`), by an argument that may
+A loop is summarised (`loops.py`), and the paths of a call are merged (`merging.py`), by an argument that may
 turn out not to hold. Then the recording starts again, with another plan.
 """
 
@@ -16,19 +16,21 @@ from .heap import Called, Function
 
 PEELED: Final = 1
 MOST_PEELED: Final = 2
-"""How many iterations of a loop run as they are, before the law, at the first attempt and at the last."""
+"""At most this many iterations of a loop run as they are before the law; the number grows from attempt to
+attempt.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A `for` in the program: the code, and the offset of its instruction. Or calls of modules: the code of
-    their `forward`, and no offset.
+    """A `for` in the program, given by the code and the offset of its instruction; or calls of modules, given
+    by the code of their `forward` without an offset.
     """
 
     code: CodeType
     offset: int = -1
     module: int = 0
-    """The identity of the class of the modules that are meant, or of the one module; 0 for a `for`."""
+    """The identity of the modules' class, or of the only module; 0 for a `for`."""
 
     @property
     def is_loop(self) -> bool:
@@ -37,7 +39,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A branch in a loop or a call that goes either way, and the way that it went.
+    """A branch in a loop or a call that is followed on both sides, and its outcome.
 
     A branch on data has no formula.
     """
@@ -45,7 +47,7 @@ class Turn:
     formula: Formula | None
     taken: bool
     after: int
-    """How many constraints of the path come before it."""
+    """The number of constraints of the path before the branch."""
 
     @property
     def known(self) -> Formula:
@@ -53,9 +55,9 @@ class Turn:
 
 
 class NotSummarised(BaseException):
-    """The recording has to start again, with another plan for this loop, or for these calls.
+    """Raised to restart the recording with another plan for this loop, or for these calls.
 
-    No Exception: programs catch those.
+    It is no Exception, since programs catch those.
     """
 
     def __init__(self, site: Site, reason: str, called: Called) -> None:
@@ -64,65 +66,66 @@ class NotSummarised(BaseException):
 
 
 class Plans:
-    """What earlier attempts have taught of each loop, and of the calls of each module."""
+    """The lessons of earlier attempts for each loop, and for the calls of each module."""
 
     def __init__(self) -> None:
         self.merging = False
-        """Are the ways of calls merged?"""
+        """Whether the paths of calls are merged."""
         self.spelt_out: set[tuple[CodeType, int]] | None = None
-        """Where shapes of unknown length are spelt out, though they are written out in a call (`spread.py`);
-        everywhere, where it is None.
-        """
+        """The sites where star arguments are written one by one (`spread.py`); None means everywhere."""
         self.written: set[Site] = set()
-        """Calls that make constants which loops write into, so that their elements are taken as unknown."""
+        """Calls that make constants which loops write into, so that their elements count as unknown."""
         self.repetitions: dict[Site, Dim] = {}
-        """Where the body of a `while` begins: by how much what it tests changes in each iteration."""
+        """For the site where the body of a `while` begins, the change of its tested term in each iteration.
+        """
         self._calls: set[Site] = set()
-        """Calls whose ways are merged, or were tried to; and loops over a number of elements that are
-        summarised.
+        """Calls whose paths are merged, or for which that was tried; and loops over a number of elements that
+        are summarised.
         """
         self._failed: dict[Site, int] = {}
-        """How many attempts have failed."""
+        """The number of failed attempts by site."""
         self._suspected: set[Site] = set()
         self._last_differs: set[Site] = set()
         """Loops whose last iteration runs as it is."""
         self._called: dict[Site, dict[Function, dict[str, Any]]] = {}
 
     def peeled(self, site: Site) -> int | None:
-        """How many iterations of a loop run as they are before the law; None for all of them."""
+        """Returns how many iterations of a loop run as they are before the law; None for all of them."""
         found = PEELED + self._failed.get(site, 0)
         return found if found <= MOST_PEELED else None
 
     def peeled_behind(self, site: Site) -> int:
-        """How many iterations run as they are after the law."""
+        """Returns how many iterations run as they are after the law."""
         return int(site in self._last_differs)
 
     def suspect(self, site: Site) -> None:
-        """The last iteration of the loop may be the only one that goes another way: that is tried, should the
-        attempt fail.
+        """Notes that the last iteration of the loop may be the only one that takes another path, which is
+        tried if the attempt fails.
         """
         self._suspected.add(site)
 
     def summarises(self, site: Site) -> bool:
-        """Is this loop summarised though it is known how many iterations it has?"""
+        """Returns whether this loop is summarised though the number of its iterations is known."""
         return site in self._calls
 
     def merges(self, site: Site) -> bool:
-        """Are the ways of these calls merged?"""
+        """Returns whether the paths of these calls are merged."""
         return site in self._calls and site not in self._failed
 
     def choose(self, site: Site) -> bool:
-        """From now on the ways of these calls are merged; False where that was tried before."""
+        """Has the paths of these calls merged from now on; returns False where that was tried before."""
         fresh = site not in self._calls
         self._calls.add(site)
         return fresh
 
     def called(self, site: Site) -> Called:
-        """What the body is known to call."""
+        """Returns the functions that the body is known to call."""
         return self._called.get(site, {})
 
     def change(self, failed: NotSummarised) -> None:
-        """Another attempt: as before, if it has come out only now what the body calls, whose state counts."""
+        """Prepares another attempt: the same plan, if the failure only revealed further functions that the
+        body calls, whose state counts.
+        """
         if isinstance(failed, Written):
             self.written.add(failed.site)
             return
@@ -142,11 +145,11 @@ class Plans:
 
 
 class Written(NotSummarised):
-    """A loop writes into a constant that this call has made."""
+    """Raised where a loop writes into a constant that this call has made."""
 
 
 class Repetition(NotSummarised):
-    """A `while` tests what changes by the same from one iteration to the next."""
+    """Raised where a `while` tests a term that changes by the same amount in each iteration."""
 
     def __init__(self, site: Site, step: Dim) -> None:
         super().__init__(site, f"what it tests changes by {step}", {})
@@ -154,4 +157,4 @@ class Repetition(NotSummarised):
 
 
 class Chosen(NotSummarised):
-    """The ways of these calls are to be merged from now on."""
+    """Raised to have the paths of these calls merged from now on."""

@@ -1,1 +1,1 @@
-"""What a program sees in place of sizes, tensors and sequences while it is recorded."""
+"""Stand-ins for sizes, tensors and sequences, which a program gets while it is recorded."""

@@ -1,9 +1,9 @@
 """Arrays of NumPy that hold sizes: `np.array(x.shape)`, `np.prod`, `np.sqrt(n)`.
 
-An array of sizes is one of objects, so that NumPy reshapes, slices and joins it as any other, and calls the
-operators of its members, which are symbolic. It says that it is of int64, or of float64, as an eager run's
-is. What NumPy computes otherwise than Python does (a division by zero, numbers of few bits, functions that
-are not known here) is computed from numbers.
+An array of sizes is an array of objects, so that NumPy reshapes, slices and joins it like any other, and
+calls the operators of its members, which are symbolic. Its `dtype` is int64 or float64, as in an eager run.
+Operations in which NumPy differs from Python (a division by zero, numbers of few bits, functions that are not
+known here) are computed from numbers.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _WHOLE, _FLOAT, _TRUTH = map(numpy.dtype, (numpy.int64, numpy.float64, numpy.boo
 
 
 class ArrayOfSizes(numpy.ndarray[Any, Any]):
-    """An array of which at least one member is a size, or a float that depends on sizes."""
+    """An array with at least one member that is a size, or a float that depends on sizes."""
 
     @property
     def dtype(self) -> Any:
-        """What NumPy would have made of the numbers."""
+        """Returns the dtype that NumPy would give an array of the numbers."""
         kinds = {type(member) for member in self.flat}
         return _FLOAT if kinds & {Real, float} else _TRUTH if kinds == {bool} else _WHOLE
 
     def astype(self, dtype: Any, *args: Any, **options: Any) -> Any:
-        """Conversions to 64 bits keep the sizes, all others numbers."""
+        """Returns the array converted: conversions to 64 bits keep the sizes, all others give numbers."""
         wanted = numpy.dtype(dtype)
         if wanted == numpy.dtype(object):
             return self.view(numpy.ndarray)
@@ -46,7 +46,7 @@ class ArrayOfSizes(numpy.ndarray[Any, Any]):
         return computed(ufunc, method, inputs, options)
 
     def lowered(self) -> Any:
-        """As an argument of torch's."""
+        """Returns the array as an argument for torch."""
         return self.tolist()
 
     def __reduce__(self) -> Any:
@@ -66,7 +66,7 @@ def _mapped(function: Callable[..., Any], *arrays: Any) -> Any:
 
 
 def _objects(value: Any) -> Any:
-    """The value as an array of objects."""
+    """Returns the value as an array of objects."""
     if isinstance(value, numpy.ndarray):
         return value.view(numpy.ndarray).astype(object)
     found = numpy.empty((), object)
@@ -75,7 +75,7 @@ def _objects(value: Any) -> Any:
 
 
 def _wrapped(result: Any) -> Any:
-    """What NumPy has made of objects, as the program gets it."""
+    """Returns NumPy's result for arrays of objects in the form that the program gets."""
     if not isinstance(result, numpy.ndarray):
         return result
     if any(type(member) in (Size, Real) for member in result.flat):
@@ -84,7 +84,7 @@ def _wrapped(result: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """The value with numbers in the place of sizes."""
+    """Returns the value with sizes replaced by numbers."""
     if type(value) is Size:
         return numpy.int64(int(value))
     if type(value) is Real:
@@ -107,11 +107,11 @@ def is_symbolic(value: Any) -> bool:
 
 
 class _NotFollowed(Exception):
-    """The result is asked of NumPy itself, for numbers."""
+    """Raised where the result has to be computed by NumPy itself, from numbers."""
 
 
 def _divided(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """NumPy divides by zero, with a warning."""
+    """Returns a division that, like NumPy's, allows a zero divisor with a warning."""
 
     def divide(a: Any, b: Any) -> Any:
         zero = b.run.truth(eq(b.term, 0)) if type(b) is Size else b == 0
@@ -129,7 +129,7 @@ def _power(a: Any, b: Any) -> Any:
 
 
 def _real_function(name: str, above: float | None = None, upto: float | None = None) -> Callable[[Any], Any]:
-    """A function that rises, for arguments between these bounds."""
+    """Returns an increasing function, for arguments between these bounds."""
     function = getattr(numpy, name)
 
     def call(x: Any) -> Any:
@@ -182,11 +182,11 @@ _FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "log1p": _real_function("log1p", above=-1.0),
     "exp": _real_function("exp", upto=700.0),
 }
-"""What NumPy's functions do to members, by their names."""
+"""The effect of NumPy's functions on members, by their names."""
 
 
 def computed(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """What a function of NumPy's gives for arrays, or numbers, some of which are symbolic."""
+    """Returns the result of a function of NumPy's for arrays, or numbers, some of them symbolic."""
     function = _FUNCTIONS.get(ufunc.__name__)
     try:
         kind = _kind(ufunc, method, inputs)
@@ -198,7 +198,7 @@ def computed(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[str
 
 
 def _kind(ufunc: Any, method: str, inputs: tuple[Any, ...]) -> Any:
-    """The dtype of the result; None where that is none of those that are followed."""
+    """Returns the dtype of the result; None where it is not a supported one."""
     examples = [_example(value) for value in (*inputs[:1], *inputs[:1]) if method != "__call__"]
     with numpy.errstate(all="ignore"):
         found = ufunc(*(examples or map(_example, inputs))).dtype
@@ -206,7 +206,7 @@ def _kind(ufunc: Any, method: str, inputs: tuple[Any, ...]) -> Any:
 
 
 def _example(value: Any) -> Any:
-    """Ones of the same dtype; a number of Python's is of no dtype of its own."""
+    """Returns ones of the same dtype; a number of Python's has no dtype of its own."""
     if type(value) is Size:
         return numpy.int64(1)
     if type(value) is Real:
@@ -242,13 +242,13 @@ def _as_array(value: Any) -> Any:
 
 
 def array_of(value: Size | Real, dtype: Any = None) -> Any:
-    """What NumPy, which asks for it, takes in the place of a number."""
+    """Returns the array that NumPy gets when it converts a size or float."""
     whole = _as_array(value)
     return whole if dtype is None else whole.astype(dtype)
 
 
 def _array(name: str) -> Callable[..., Any]:
-    """`np.array` and its like, which of sizes are an array of sizes."""
+    """Returns the stand-in for `np.array` or a similar function, which makes an array of sizes from sizes."""
 
     def make(value: Any, /, dtype: Any = None, *args: Any, **options: Any) -> Any:
         if type(value) is ArrayOfTensor and not args:
@@ -266,7 +266,9 @@ def _held(value: Any) -> Any:
 
 
 def _joins(name: str) -> Callable[..., Any]:
-    """A function of an array, or several, in the place of which the program may give lists of numbers."""
+    """Returns the stand-in for a function of one array, or several, where the program may pass lists of
+    numbers.
+    """
 
     def call(value: Any, /, *args: Any, **options: Any) -> Any:
         if isinstance(value, list | tuple) and is_symbolic(value):
@@ -277,7 +279,7 @@ def _joins(name: str) -> Callable[..., Any]:
 
 
 def _of_numbers(name: str) -> Callable[..., Any]:
-    """A function that would make an array of objects."""
+    """Returns the stand-in for a function that would make an array of objects: it computes with numbers."""
 
     def call(*args: Any, **options: Any) -> Any:
         return _PLAIN[name](*map(plain, args), **{key: plain(value) for key, value in options.items()})
@@ -291,7 +293,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     **{name: _joins(name) for name in (*_JOINING, "atleast_1d")},
     **{name: _of_numbers(name) for name in ("logspace", "geomspace")},
 }
-"""What stands for functions of NumPy's while a program is recorded."""
+"""The stand-ins for functions of NumPy while a program is recorded."""
 _PLAIN: Final = {name: getattr(numpy, name) for name in FUNCTIONS}
 
 AS_ARRAY.update(__array__=array_of, __array_ufunc__=computed)

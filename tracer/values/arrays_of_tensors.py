@@ -1,8 +1,8 @@
 """Arrays of NumPy whose shape depends on sizes: `np.zeros((n, 3))`.
 
-Such an array is a tensor without data behind it. torch has an implementation of NumPy upon its own operators
-(`torch._numpy`), which says what a function of NumPy's is in these; the rules of the operators then say what
-the shape is. Functions that are not known to do the same end the run.
+Such an array is a tensor without data behind it. torch implements NumPy with its own operators
+(`torch._numpy`), and the rules of these operators give the shapes. A function that is not known to agree with
+NumPy's ends the run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SAME: Final = _MADE | frozenset(
     logical_or floor ceil exp log
     """.split()
 )
-"""Functions that torch's NumPy has as NumPy does, as far as shapes go."""
+"""Functions of torch's NumPy that agree with NumPy's in their shapes."""
 _METHODS: Final = _SAME | frozenset("astype copy flatten T item tolist fill shape".split())
 _FAILS = (RuntimeError, TypeError, ValueError, AttributeError, IndexError, NotImplementedError)
 
@@ -66,11 +66,11 @@ class ArrayOfTensor(NDArrayOperatorsMixin):
         return self.tensor.numel()
 
     def lowered(self) -> Any:
-        """As an argument of torch's."""
+        """Returns the array as an argument for torch."""
         return self.tensor
 
     def __array__(self, *args: Any, **options: Any) -> Any:
-        """Asked for by what takes the data of an array."""
+        """Called by functions that read the data of an array; ends the run."""
         return self.tensor.run.give_up("the data are needed of an array without data")
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -98,7 +98,7 @@ class ArrayOfTensor(NDArrayOperatorsMixin):
         _attempted(self.tensor.run, "[]", _theirs(self).__setitem__, (key, value), {})
 
     def _forwards(self, key: Any) -> None:
-        """torch has no slices that go backwards."""
+        """Ends the run for a slice that goes backwards, which torch does not have."""
         for part in key if isinstance(key, tuple) else (key,):
             step = part.step if isinstance(part, slice) else None
             if step is not None and not (type(step) is int and step > 0):
@@ -134,7 +134,7 @@ class ArrayOfTensor(NDArrayOperatorsMixin):
 
 
 def called(run: Recorder, name: str, args: Any, kwargs: Mapping[str, Any]) -> Any:
-    """What a function of NumPy's gives, by this name."""
+    """Returns the result of NumPy's function of this name."""
     if name not in _SAME:
         return run.give_up(f"numpy.{name} of an array without data")
     return _attempted(run, name, getattr(torch_numpy, name), args, kwargs)
@@ -143,8 +143,10 @@ def called(run: Recorder, name: str, args: Any, kwargs: Mapping[str, Any]) -> An
 def _attempted(
     run: Recorder, name: str, function: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]
 ) -> Any:
-    """A refusal of torch's NumPy need not be one of NumPy's. (What sizes have to satisfy is no error, but
-    written down by the rules of the operators.)
+    """Returns the result of the function; ends the run if torch's NumPy refuses the call, since NumPy might
+    not.
+
+    (Requirements on sizes raise no error here: the rules of the operators record them.)
     """
     try:
         return _ours(function(*map(_theirs, args), **{key: _theirs(value) for key, value in kwargs.items()}))
@@ -153,7 +155,7 @@ def _attempted(
 
 
 def _theirs(value: Any) -> Any:
-    """The value as torch's NumPy takes it."""
+    """Returns the value in the form that torch's NumPy takes."""
     if type(value) is ArrayOfTensor:
         return torch_numpy.ndarray(value.tensor)
     if type(value) is SymbolicTensor:
@@ -170,7 +172,7 @@ def _theirs(value: Any) -> Any:
 
 
 def _ours(value: Any) -> Any:
-    """What torch's NumPy has made, as NumPy's."""
+    """Returns a result of torch's NumPy as one of NumPy."""
     if type(value) is torch_numpy.ndarray:
         tensor = value.tensor
         return ArrayOfTensor(tensor) if type(tensor) is SymbolicTensor else tensor.numpy()
@@ -180,14 +182,16 @@ def _ours(value: Any) -> Any:
 
 
 def _run_of(value: Any) -> Recorder | None:
-    """The run that a size among these belongs to."""
+    """Returns the run that a size among these values belongs to, or None."""
     if isinstance(value, list | tuple):
         return next((run for part in value if (run := _run_of(part)) is not None), None)
     return value.run if type(value) in (Size, Real) else None
 
 
 def making(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
-    """`np.zeros` and its like, which of sizes give an array without data."""
+    """Returns the stand-in for `np.zeros` or a similar function, which makes an array without data from
+    sizes.
+    """
 
     def make(*args: Any, **kwargs: Any) -> Any:
         run = _run_of((*args, *kwargs.values()))
@@ -197,7 +201,7 @@ def making(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, **options: Any) -> Any:
-    """`start + step * k` for as many k as there are, none where the end lies before the start."""
+    """Returns `start + step * k` for all k that lie in range; empty where the end lies before the start."""
     low, high = (0, start) if stop is None else (start, stop)
     whole = type(step) is int and step > 0 and all(type(n) in (int, Size) for n in (low, high))
     if _run_of((low, high, step)) is None or not whole or options:
@@ -218,4 +222,4 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     **{name: making(name, getattr(numpy, name)) for name in sorted(_MADE)},
     "arange": _arange,
 }
-"""What stands for functions of NumPy's while a program is recorded."""
+"""The stand-ins for functions of NumPy while a program is recorded."""

@@ -1,10 +1,10 @@
-"""What is known of a float that depends on sizes: enough for comparisons and roundings to be formulas.
+"""Knowledge about a float that depends on sizes: enough to express comparisons and roundings as formulas.
 
 A *ratio* is a fraction of dims that float arithmetic reproduces so well that comparing and rounding it is
-comparing and rounding the float. A float that is not one may still *rise* with a size: it is computed from
-one size and constants, and each operation is monotone, so it passes a number at one place, which is found by
-trying. Of any other product or quotient of sizes it is known how *near* the float is to the fraction, which
-decides all comparisons but the closest.
+comparing and rounding the float. Any other float may still *rise* with a size: it is computed from one size
+and constants, and each operation is monotone, so it passes a number at one size, which is found by bisection.
+For any other product or quotient of sizes a bound on the distance to the fraction is known, so that the float
+is *near* it; this decides all comparisons but the closest.
 
 Sizes are taken to be no greater than `LARGEST`, where an eager run has no memory for a tensor.
 """
@@ -49,13 +49,13 @@ Ratio: TypeAlias = tuple[Dim, Dim]
 
 
 def ratio_of(value: float) -> Ratio | None:
-    """The fraction of small numbers that a constant of the program stands for, where sizes times it are
-    rounded as if it were that.
+    """Returns the fraction of small numbers that a constant of the program is meant to be, if sizes times the
+    constant are rounded as with the exact fraction; else None.
 
     A multiple of a power of two near 1 is exact, and so is a product of it with a size below 2**40. Of any
     other, let f be the double nearest to p/q, and g = q*f - p. Where q does not divide n, n*p/q is at least
-    1/q from an integer, further than n*f is from it. For n = q*t, n*f = v + t*g with v = p*t; where
-    |g| <= p * 2**-54, that is at most half the distance from v to the doubles beside it, and is rounded to v.
+    1/q from an integer, further than n*f is from it. For n = q*t, n*f = v + t*g with v = p*t; where |g| <= p
+    * 2**-54, that is at most half the distance from v to the doubles beside it, and is rounded to v.
     """
     if not math.isfinite(value):
         return None
@@ -67,7 +67,7 @@ def ratio_of(value: float) -> Ratio | None:
 
 
 def lowest(p: Dim, q: Dim) -> Ratio | None:
-    """p/q with a positive integer below, the form in which comparisons and rounding are exact."""
+    """Returns p/q with a positive integer below, the form in which comparisons and rounding are exact."""
     if not isinstance(q, int):
         return p, q
     if q == 0:
@@ -78,7 +78,7 @@ def lowest(p: Dim, q: Dim) -> Ratio | None:
 
 
 def sum_of(a: Ratio, b: Ratio) -> Ratio | None:
-    """Exact in floats only where both denominators are powers of two."""
+    """Returns the sum, exact in floats only where both denominators are powers of two; else None."""
     return lowest(a[0] * b[1] + b[0] * a[1], a[1] * b[1]) if _exact(a, b) else None
 
 
@@ -87,24 +87,26 @@ def difference(a: Ratio, b: Ratio) -> Ratio | None:
 
 
 def product(a: Ratio, b: Ratio) -> Ratio | None:
-    """Exact where both denominators are powers of two; rounded well where a size meets a constant."""
+    """Returns the product: exact where both denominators are powers of two, rounded well where a size meets a
+    constant; else None.
+    """
     if (a[1] == 1 and isinstance(b[0], int)) or (b[1] == 1 and isinstance(a[0], int)) or _exact(a, b):
         return lowest(a[0] * b[0], a[1] * b[1])
     return None
 
 
 def quotient(a: Ratio, b: Ratio) -> Ratio | None:
-    """One rounding: exact operands on both sides of it."""
+    """Returns the quotient of exact operands, which is rounded only once; else None."""
     return lowest(a[0] * b[1], a[1] * b[0]) if _exact(a, b) else None
 
 
 def floor_quotient(a: Ratio, b: Ratio) -> Ratio | None:
-    """Of exact operands Python gives the exact integer; `b` is not zero."""
+    """Returns the exact integer quotient that Python gives for exact operands; `b` is not zero."""
     return ((a[0] * b[1]) // (a[1] * b[0]), 1) if _exact(a, b) and isinstance(b[0], int) else None
 
 
 def remainder(a: Ratio, b: Ratio) -> Ratio | None:
-    """Exact for exact operands, as `fmod` is; `b` is not zero."""
+    """Returns the remainder, exact for exact operands, as `fmod` is; `b` is not zero."""
     if not (_exact(a, b) and isinstance(b[0], int)):
         return None
     return lowest((a[0] * b[1]) % (b[0] * a[1]), a[1] * b[1])
@@ -119,8 +121,8 @@ def power_of_two(q: Dim) -> bool:
 
 
 def root_against(compare: Callable[[Dim, Dim], Formula], n: Dim, p: Dim) -> Formula:
-    """`compare(√n, p)`: of two numbers that are not negative, the squares compare as they do; a root is
-    greater than what is negative.
+    """`compare(√n, p)`: two numbers that are not negative compare as their squares; a root is greater than
+    any negative number.
     """
     return logic.any_of(
         (
@@ -135,12 +137,12 @@ def root_against(compare: Callable[[Dim, Dim], Formula], n: Dim, p: Dim) -> Form
 LOWEST: Final = -(2**63)
 HIGHEST: Final = 2**63 - 1
 MOST: Final = 64
-"""A float that is rounded to more integers than this is not told by them."""
+"""Rounding a float splits into at most this many cases, one for each integer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rise:
-    """A float that is computed from one dim and constants, and never falls as the dim grows; or never rises.
+    """A float that is computed from one dim and constants, and never falls, or never rises, as the dim grows.
 
     Correctly rounded operations are monotone: x <= y gives fl(x) <= fl(y). So are functions of the C library
     that err by less than their results differ from one size to the next.
@@ -148,27 +150,29 @@ class Rise:
 
     of: Term
     at: Callable[[int], float]
-    """The float for a number in the place of the dim, computed as the program does."""
+    """Computes the float for a number in place of the dim, exactly as the program does."""
     rising: bool = True
     low: int = LOWEST
     high: int = HIGHEST
-    """The dim is known to lie between these, ends included; only there the float is asked for."""
+    """The dim is known to lie between these, ends included; the float is computed only there."""
 
     def then(self, step: Callable[[float], float], rising: bool = True) -> Rise | None:
-        """The float after one more monotone step; None where that is beyond all floats somewhere."""
+        """Returns the float after one more monotone step; None where that overflows somewhere."""
         after = replace(self, at=lambda n: step(self.at(n)), rising=self.rising == rising)
         finite = self.low <= self.high and all(math.isfinite(after.at(n)) for n in (self.low, self.high))
         return after if finite else None
 
     def where(self, reached: Callable[[float], bool], holds: bool) -> Rise:
-        """The same, where that property is known to hold, or not to."""
+        """Returns the same float on the part of the range where the property holds, or does not hold."""
         place = self._place(reached)
         if holds == self.rising:
             return replace(self, low=max(self.low, place))
         return replace(self, high=min(self.high, place - 1))
 
     def passes(self, reached: Callable[[float], bool]) -> Formula:
-        """Where a property holds of the float that holds of all greater ones, too."""
+        """Returns the condition on the dim under which the float has a property that all greater floats have,
+        too.
+        """
         place = self._place(reached)
         if place <= self.low:
             return self.rising
@@ -177,8 +181,9 @@ class Rise:
         return logic.ge(self.of, place) if self.rising else logic.lt(self.of, place)
 
     def _place(self, reached: Callable[[float], bool]) -> int:
-        """The least number from which on the property holds, or of a float that falls, does not hold; one
-        more than the highest, if there is none.
+        """Returns the least number from which on the property holds (for a falling float: does not hold).
+
+        If no such number exists, this is one more than the highest.
         """
         low, high = self.low, self.high + 1
         while low < high:
@@ -188,7 +193,7 @@ class Rise:
         return low
 
     def compared(self, how: Comparison, number: float) -> Formula:
-        """`float how number`, as a formula."""
+        """Returns `float how number` as a formula."""
         if math.isnan(number):
             return how == "!="
         reaches = self.passes(lambda value: value >= number)
@@ -206,7 +211,9 @@ class Rise:
         return equal if how == "==" else logic.negate(equal)
 
     def whole(self, rounding: Callable[[float], int], truth: Callable[[Formula], bool]) -> int | None:
-        """The float rounded to an integer, by branches that bisect what it can be; None for too many."""
+        """Returns the float rounded to an integer, found by branches that bisect the possible values; None
+        where these are too many.
+        """
         ends = self.at(self.low), self.at(self.high)
         if not all(map(math.isfinite, ends)):
             return None
@@ -227,7 +234,7 @@ class Rise:
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """A float v with |v - p/q| <= steps * 2**-52 * |p/q|: of so many operations, each of which rounds by
+    """A float v with |v - p/q| <= steps * 2**-52 * |p/q|, computed by so many operations that each round by
     2**-53 at most. Sizes have less than 64 bits, so that a few products of them stay among the floats.
     """
 
@@ -235,42 +242,42 @@ class Near:
     q: Dim
     steps: int = 0
     exact: Formula = True
-    """Where the float is p/q."""
+    """The condition under which the float is p/q."""
     nearest: Formula = True
-    """Where it is the float next to p/q."""
+    """The condition under which it is the float nearest to p/q."""
 
     @classmethod
     def of(cls, value: float) -> Near | None:
-        """A constant that is neither very large nor very small."""
+        """Returns a constant that is neither very large nor very small; else None."""
         if not math.isfinite(value) or not (value == 0 or 2**-60 < abs(value) < 2**60):
             return None
         whole = Fraction(value)
         return cls(whole.numerator, whole.denominator)
 
     def times(self, other: Near) -> Near | None:
-        """Exact for integers, and the float nearest to the product for exact factors."""
+        """Returns the product: exact for integers, and the float nearest to it for exact factors."""
         nearest = logic.all_of((self.exact, other.exact))
         exact = logic.all_of((nearest, logic.divides(self.q, self.p), logic.divides(other.q, other.p)))
         return _made(self.p * other.p, self.q * other.q, self.steps + other.steps + 1, exact, nearest)
 
     def over(self, other: Near) -> Near | None:
-        """Exact where it is an integer. The other is not zero."""
+        """Returns the quotient, exact where it is an integer. The other float is not zero."""
         p, q = self.p * other.q, self.q * other.p
         nearest = logic.all_of((self.exact, other.exact))
         exact = logic.all_of((nearest, logic.divides(q, p)))
         return _made(p, q, self.steps + other.steps + 1, exact, nearest)
 
     def positive(self) -> Formula:
-        """p/q is no less than zero, and q is more."""
+        """Returns the condition that p/q is at least zero, and q more."""
         return logic.all_of((logic.ge(self.p, 0), logic.gt(self.q, 0)))
 
     def against(self, other: Near, certain: Callable[[Formula], bool]) -> tuple[Formula, Formula, Formula]:
-        """Where the float is certainly greater than the other, where less, and where both are equal: where
-        both are the floats next to what they are near, wherever the program goes. Neither is negative.
+        """Returns the conditions under which the float is certainly greater than the other, less, and equal
+        to it. Neither is negative. Equality needs that both are the floats nearest to their fractions.
 
-        With P = p*s and R = r*q, p/q and r/s compare as P and R do. The floats compare so, too, where
-        P*(1 - e) > R*(1 + e), e = k * 2**-52 with k for the steps of both. Of integers with k*(P + R) < 2**52
-        one that is greater is greater by enough. Where P = R, floats that are nearest to them are one.
+        With P = p*s and R = r*q, p/q and r/s compare as P and R do. The floats compare so, too, where P*(1 -
+        e) > R*(1 + e), e = k * 2**-52 with k for the steps of both. Of integers with k*(P + R) < 2**52 one
+        that is greater is greater by enough. Where P = R, floats that are nearest to them are one.
         """
         mine, theirs, k = self.p * other.q, other.p * self.q, self.steps + other.steps
         nearest = self.nearest is True and other.nearest is True
@@ -282,7 +289,9 @@ class Near:
 
 
 def _made(p: Dim, q: Dim, steps: int, exact: Formula, nearest: Formula) -> Near | None:
-    """In lowest terms, where the divisor goes in; None for more steps than are known to stay among floats."""
+    """Returns the float in lowest terms, where the divisor divides exactly; None for more steps than surely
+    stay among finite floats.
+    """
     if steps >= 8:
         return None
     whole, rest = divide(p, q)

@@ -1,10 +1,10 @@
-"""Sizes as keys of dicts and members of sets: which keys might one be equal to?
+"""Sizes as keys of dicts and members of sets: finds the keys that a size might be equal to.
 
-Python finds a key by its hash. So before a size is hashed it has to be known which of the others it is equal
-to: in `n in {2, 3}`, `TABLE[n]`, `len({x.shape[0], y.shape[0]}) == 1`. These are the integers that the code
-speaks of, the keys of the dicts and sets that it can name, and the sizes that it hashed before: more than are
-needed, which costs branches and no more. Other calls, those of cached functions, get what is the same at
-equal sizes, and ask nothing.
+Python finds a key by its hash. So before a size is hashed it has to be decided which other keys it equals: in
+`n in {2, 3}`, `TABLE[n]`, `len({x.shape[0], y.shape[0]}) == 1`. The candidates are the integers that the code
+mentions, the keys of the dicts and sets that it can name, and the sizes that it hashed before: more than are
+needed, which only costs branches. Other calls, those of cached functions, get a hash that is the same at
+equal sizes, without branches.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..bytecode.codes import per_code
 from ..bytecode.origins import is_inner
 
 MOST = 64
-"""Keys that a size is compared with, at most."""
+"""A size is compared with at most this many keys."""
 _HASHING = frozenset(
     """
     BUILD_SET BUILD_MAP BUILD_CONST_KEY_MAP SET_ADD MAP_ADD SET_UPDATE DICT_UPDATE BINARY_SUBSCR STORE_SUBSCR
@@ -35,8 +35,8 @@ _CONTAINERS = (dict, set, frozenset)
 
 
 def beside(frame: FrameType) -> Iterable[Any] | None:
-    """The integers and sizes that a size might meet as keys where this frame hashes it, each of them once;
-    None where it meets none.
+    """Returns the integers and sizes that a size might meet as keys where this frame hashes it, each of them
+    once; None where it meets no keys.
     """
     code = frame.f_code
     if is_inner(code.co_filename) or not _meets_keys(code, frame.f_lasti):
@@ -46,13 +46,15 @@ def beside(frame: FrameType) -> Iterable[Any] | None:
 
 @per_code
 def _meets_keys(code: CodeType, offset: int) -> bool:
-    """Does the instruction look up a key, or might it call what does?"""
+    """Returns whether the instruction looks up a key, or might call a function that does."""
     name = dis.opname[code.co_code[offset]]
     return name in _HASHING or (name.startswith("CALL") and not _CALLED.isdisjoint(code.co_names))
 
 
 def _seen_by(frame: FrameType) -> Iterator[Any]:
-    """The constants of the code, and the containers that its names stand for, or members of what they do."""
+    """Yields the constants of the code, and the containers that its names refer to, or members of the objects
+    that they refer to.
+    """
     code, globals_ = frame.f_code, frame.f_globals
     yield code.co_consts
     values = [*frame.f_locals.values(), *(globals_[name] for name in code.co_names if name in globals_)]
@@ -68,7 +70,7 @@ def _seen_by(frame: FrameType) -> Iterator[Any]:
 
 
 def _keys(values: Iterable[Any]) -> Iterator[Any]:
-    """The integers and sizes in keys and constants, those in tuples among them."""
+    """Yields the integers and sizes in keys and constants, those in tuples included."""
     for value in values:
         if isinstance(value, int):  # a size says that it is one
             yield int(value) if isinstance(value, bool) else value

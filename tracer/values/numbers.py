@@ -2,9 +2,9 @@
 them.
 
 A `Size` is a `torch.SymInt`, so that torch's functions take it wherever they take a size, and calls itself an
-`int`, so that `isinstance(n, int)` goes the way that it goes in an eager run. It hashes as its term does. A
+`int`, so that `isinstance(n, int)` has the same result as in an eager run. It hashes as its term does. A
 comparison is a branch: its outcome is a plain `bool` at once, since torch's C++ side takes no other. Where
-Python insists on a number (`range(n)`, `int(n)`, a list index), the run is asked for one.
+Python insists on a number (`range(n)`, `int(n)`, a list index), the run chooses one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from .floats import (
 
 
 class _Node:
-    """What torch's C++ code asks of a `SymInt`: little, since hardly any of it is reached while recording."""
+    """The node behind a `SymInt`, with the few methods that torch's C++ code calls while recording."""
 
     __slots__ = ("number",)
 
@@ -134,12 +134,12 @@ _NODE_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def smaller(a: Any, b: Any) -> Any:
-    """min(a, b) without a branch, where a dim can say it."""
+    """Returns min(a, b) without a branch, where a dim can express it."""
     return _both(a, b, dims.minimum, min)
 
 
 def larger(a: Any, b: Any) -> Any:
-    """max(a, b) without a branch, where a dim can say it."""
+    """Returns max(a, b) without a branch, where a dim can express it."""
     return _both(a, b, dims.maximum, max)
 
 
@@ -152,24 +152,24 @@ def _both(a: Any, b: Any, over_dims: Callable[[Dim, Dim], Dim], plain: Callable[
 
 
 AS_ARRAY: dict[str, Callable[..., Any]] = {}
-"""What NumPy's protocols get of a size, by the name of the method: `arrays.py` puts its functions here where
-there is NumPy.
+"""The methods of a size that serve NumPy's protocols, by name. `arrays.py` adds its functions here if NumPy
+is installed.
 """
 
 
 def size(run: Recorder, dim: Dim) -> Any:
-    """A dim as the program sees it: an `int`, or a Size."""
+    """Returns a dim as the program sees it: an `int`, or a Size."""
     dim = dim if isinstance(dim, int) else run.simplified(dim)
     return dim if isinstance(dim, int) else Size(run, dim)
 
 
 def returned(value: torch.SymInt) -> Any:
-    """The number behind a size that torch's C++ code has handed on."""
+    """Returns the number behind a size that torch's C++ code has passed on."""
     return value.node.number if isinstance(value.node, _Node) else value
 
 
 def dim_of(value: Any) -> Dim | None:
-    """The dim behind an integer of the program, None for anything else."""
+    """Returns the dim behind an integer of the program, None for any other value."""
     if type(value) is Size:
         return value.term
     if isinstance(value, int):
@@ -178,7 +178,9 @@ def dim_of(value: Any) -> Dim | None:
 
 
 def _arithmetic(operation: Callable[[Dim, Dim], Dim], divides: bool = False) -> tuple[Any, Any]:
-    """`a op b` and its reflection, for sizes and integers; a division asks that the divisor be not zero."""
+    """Returns `a op b` and its reflection, for sizes and integers; a division requires that the divisor is
+    not zero.
+    """
 
     def apply(run: Recorder, a: Dim, b: Dim) -> Any:
         if divides:
@@ -321,7 +323,7 @@ class Size(torch.SymInt):
         return self.run.number(self.term)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        """Called by NumPy."""
+        """Returns the size as an array; called by NumPy."""
         return AS_ARRAY["__array__"](self, dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
@@ -343,7 +345,7 @@ class Size(torch.SymInt):
         return other >> int(self)
 
     def __and__(self, other: int) -> Any:
-        """`n & (2**k - 1)` is `n % 2**k`; any other mask needs the number, and so do `|` and `^`."""
+        """Returns `n % 2**k` for `n & (2**k - 1)`. Any other mask needs the number, and so do `|` and `^`."""
         if type(other) is int and other > 0 and (other & (other + 1)) == 0:
             return self % (other + 1)
         return int(self) & int(other)
@@ -360,7 +362,7 @@ class Size(torch.SymInt):
         return -self - 1
 
     def bit_length(self) -> int:
-        """It rises with a size that is not negative."""
+        """Returns the bit length, which rises with a size that is not negative."""
         if self >= 0:
             found = Rise(self.term, int.bit_length, low=0).whole(int, self.run.truth)
             if found is not None:
@@ -371,8 +373,8 @@ class Size(torch.SymInt):
         return True
 
     def __hash__(self) -> int:
-        """That of the key that it is equal to, where there is one. Else one of this run alone: a cache of the
-        program's that outlives a run holds nothing for the next one.
+        """Returns the hash of the key that the size is equal to, if any, else a hash of this run alone: in a
+        cache of the program's that outlives a run, the next run finds nothing.
         """
         return self.run.hash(self, sys._getframe(1))
 
@@ -387,7 +389,9 @@ class Size(torch.SymInt):
         return str(self.written())
 
     def written(self) -> Dim:
-        """As a key or a text: one name for one number, which an index of all iterations is not."""
+        """Returns the dim for use as a key or in a text: one name for one number, which an index of all
+        iterations is not.
+        """
         return int(self) if self.run.varies(self.term) else self.term
 
     def __deepcopy__(self, memo: Any) -> Any:
@@ -397,9 +401,9 @@ class Size(torch.SymInt):
 class Real(torch.SymFloat):
     """A float of the program that depends on sizes, or on data.
 
-    What is known of it (`floats.py`) lets `int`, `floor`, `ceil` and comparisons stay symbolic. Beyond that
-    the numbers are asked for, and `compute` does what the program would. A float from data (`x.item()`) has
-    neither.
+    Knowledge about it (`floats.py`) lets `int`, `floor`, `ceil` and comparisons stay symbolic. Beyond that
+    the run chooses numbers for the sizes, and `compute` computes the float from them as the program would. A
+    float from data (`x.item()`) has neither.
 
     The root of a size (`n ** 0.5`) stays symbolic, too: for n below 2**52 the float is correctly rounded, no
     less than the integer root, and less than the next integer.
@@ -420,11 +424,11 @@ class Real(torch.SymFloat):
         self.ratio = ratio
         self.compute = compute
         self.square = square
-        """What the float is the square root of, where that is a dim."""
+        """The dim whose square root the float is, or None."""
         self.rise = rise
         self.near = near
         self.constant = constant
-        """Of a number of the program's own, that number."""
+        """For a number of the program's own, that number."""
 
     @classmethod
     def of(cls, run: Recorder, value: float) -> Real:
@@ -526,14 +530,16 @@ class Real(torch.SymFloat):
         return power
 
     def _not_negative(self, step: Callable[[float], float]) -> Rise | None:
-        """A monotone step of a float that is certainly not negative."""
+        """Returns a monotone step of a float that is certainly not negative."""
         if self.rise is None or not self._certain(self.rise.passes(lambda x: x >= 0)):
             return None
         return self.rise.where(lambda x: x >= 0, True).then(step)
 
     def _certain(self, formula: Formula) -> bool:
-        """Does it hold for all sizes that floats are asked for? Said by intervals, for it is asked at every
-        comparison; the oracle is asked of one size.
+        """Returns whether the formula holds for all sizes at which floats are computed.
+
+        Intervals decide it, since it is needed for every comparison; the oracle is used only for formulas
+        over one size.
         """
         names = sorted(logic.free_symbols(formula))
         known = self.run.domain.ranges
@@ -544,13 +550,13 @@ class Real(torch.SymFloat):
         return len(names) == 1 and self.run.judged(formula, small) is Answer.ALWAYS
 
     def _spaced(self) -> bool:
-        """Do the values for different sizes lie so far apart that functions of the C library, which err in
-        the last bit, keep their order?
+        """Returns whether the values for different sizes lie so far apart that functions of the C library,
+        which err in the last bit, keep their order.
         """
         return self.ratio is not None and isinstance(self.ratio[1], int)
 
     def through(self, function: Callable[[float], float], above: float | None, upto: float | None) -> Any:
-        """A function of `math` that rises with its argument.
+        """Returns the result of a function of `math` that rises with its argument.
 
         Raises ValueError for arguments that are not above a bound, OverflowError for those beyond another.
         """
@@ -568,7 +574,10 @@ class Real(torch.SymFloat):
         return Real(self.run, None, lambda: function(compute()), rise=rise and rise.then(function))
 
     def root(self) -> Any:
-        """The square root of a float that is a dim; negative ones have none."""
+        """Returns the square root of a float that is a dim.
+
+        The root of a negative one raises ValueError when its value is computed.
+        """
         assert self.ratio is not None
         n, _ = self.ratio
         if self.run.truth(logic.lt(n, 0)):
@@ -618,7 +627,10 @@ class Real(torch.SymFloat):
         return self._round(lambda p, q: p // q, math.floor)
 
     def __ceil__(self) -> Any:
-        """Of √n the least r with r*r >= n, which is isqrt(n - 1) + 1 for n >= 1, and 0 for n = 0."""
+        """Returns the ceiling.
+
+        For √n it is the least r with r*r >= n: isqrt(n - 1) + 1 for n >= 1, and 0 for n = 0.
+        """
         if self.square is not None:
             return size(self.run, dims.square_root(self.square - 1) + dims.minimum(self.square, 1))
         return self._round(lambda p, q: -(-p // q), math.ceil)
@@ -631,17 +643,18 @@ class Real(torch.SymFloat):
         return math.floor(self) if self >= 0 else math.ceil(self)
 
     def _fraction(self) -> Ratio | None:
-        """p/q with q > 0; the sign of a symbolic denominator is a branch."""
+        """Returns p/q with q > 0; the sign of a symbolic denominator is a branch."""
         if self.ratio is None:
             return None
         p, q = self.ratio
         return (p, q) if self.run.truth(logic.gt(q, 0)) else (-p, -q)
 
     def __round__(self, ndigits: int | None = None) -> Any:
-        """Half to even: r = floor(x + 1/2), less one where x + 1/2 is an integer, and odd.
+        """Returns the float rounded half to even: r = floor(x + 1/2), less one where x + 1/2 is an integer,
+        and odd.
 
-        With x = p/q, x + 1/2 is (2p + q) / 2q; 1 - min(1, rest) says that it is an integer, and r % 2 that
-        r is odd. Of √n it is floor((√(4n) + 1) / 2): no root of an integer is half an odd number.
+        With x = p/q, x + 1/2 is (2p + q) / 2q; 1 - min(1, rest) says that it is an integer, and r % 2 that r
+        is odd. For √n it is floor((√(4n) + 1) / 2): no root of an integer is half an odd number.
         """
         if ndigits is not None:
             digits = int(ndigits)
@@ -755,7 +768,7 @@ class Real(torch.SymFloat):
 
 
 def _holds_within(formula: Formula, ranges: Ranges) -> bool:
-    """Do intervals say that it holds?"""
+    """Returns whether the formula follows from these intervals."""
     if isinstance(formula, logic.Compare) and formula.op == ">=":
         return interval(formula.term, ranges)[0] >= 0
     return formula is True

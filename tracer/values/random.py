@@ -1,5 +1,5 @@
-"""Numbers that torch draws at random: what a program does with them is for the data to decide, and not for
-the state of a generator while it is recorded.
+"""Numbers that torch draws at random: the data decide branches on them, not the state of a generator while
+the program is recorded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FILLING: Final = frozenset(
 def is_drawn(func: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """Whether a call without symbolic arguments draws its result at random.
 
-    What fills a parameter does not count: a module that is made on the way has the weights that it got.
+    Filling a parameter does not count: a module that is created meanwhile keeps the weights that it got.
     """
     if name in _DRAWING:
         return True
@@ -45,7 +45,7 @@ DRAWN: Final = "numbers that Python or NumPy drew at random are taken as they fe
 
 
 def drawn_by_python() -> object:
-    """The state of the generators of Python and NumPy, which is another one once numbers are drawn."""
+    """Returns the state of the generators of Python and NumPy, which changes when numbers are drawn."""
     state: tuple[object, ...] = random.getstate()
     if (numpy := sys.modules.get("numpy")) is not None:
         kind, keys, *more = numpy.random.get_state()

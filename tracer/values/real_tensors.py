@@ -25,7 +25,7 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 
 def value_of(tensor: torch.Tensor) -> Tensor:
-    """A real tensor as a rule sees it."""
+    """Returns a real tensor as a value for rules."""
     strided = tensor.layout is _STRIDED
     layout: Layout | tuple[int, ...]
     if strided:
@@ -39,7 +39,9 @@ def value_of(tensor: torch.Tensor) -> Tensor:
 
 
 def with_numbers(known: Tensor, tensor: torch.Tensor) -> Tensor:
-    """A constant of the program with what it holds; no data decide it, of floats and bytes either."""
+    """Returns the value of a constant of the program with its elements; no data decide it, whether floats or
+    bytes.
+    """
     told = known.elements is not None or tensor.dtype in (torch.bool, *_INTEGRAL)
     if told or tensor.layout is not _STRIDED:
         return known
@@ -62,7 +64,9 @@ _MANY: Final = 1 << 16
 
 
 def _elements_of(tensor: torch.Tensor) -> Elements:
-    """The elements of a constant or a buffer of integers (position ids): affine in the index, or a range."""
+    """Returns the elements of a constant or a buffer of integers (position ids): affine in the index, or a
+    range.
+    """
     if tensor.device.type == "meta" or isinstance(tensor, FakeTensor) or tensor.numel() == 0:
         return None
     start = tensor[(0,) * tensor.dim()]

@@ -2,12 +2,13 @@
 filled.
 
 Python's own take a number for their length, so that a symbolic one would have to be tried value by value.
-These say their length as a dim and make their elements on demand. A `for` over one is handed to the
-recording (`loops.py`), which may run its body once for all iterations; everything else that wants a number
-is given one, on a path of its own, as everywhere.
+These have a dim as their length and make their elements on demand. A `for` over one is handed to the
+recording (`loops.py`), which may run its body once for all iterations; any other use that needs a number gets
+one, on a path of its own.
 
 A list that a summarised loop has filled stays the object that it was, since the program may hold it in many
-places: it becomes a `Repeating`, whose members are elements and, in the place of many, a `Repeated`.
+places: it becomes a `Repeating`, whose members are single elements and `Repeated` ones, which represent many
+elements each.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ At: TypeAlias = Callable[[Dim], Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lazy:
-    """`count` elements, none where that is negative."""
+    """A sequence of `count` elements, empty where `count` is negative."""
 
     run: Recorder
     count: Dim
@@ -71,19 +72,21 @@ class Lazy:
         return [*self.all()][key] if type(key) is slice else self.at(_index(self.run, key, self.count))
 
     def all(self) -> Iterator[Any]:
-        """The elements, as many as a number for `count` says."""
+        """Yields the elements, after `count` has become a number."""
         for k in builtins.range(int(size(self.run, self.count))):
             yield self.at(k)
 
 
 def length(lazy: Lazy) -> Any:
-    """How many elements there are, as the program sees it."""
+    """Returns the number of elements, as the program sees it."""
     negative = not lazy.run.certain(ge(lazy.count, 0))
     return size(lazy.run, maximum(lazy.count, 0) if negative else lazy.count)
 
 
 def _index(run: Recorder, key: Any, count: Dim) -> Dim:
-    """A place counted from the front. Raises IndexError, as the program would, where there is no such one.
+    """Returns an index counted from the front.
+
+    Raises IndexError, as the program would, where it is out of range.
     """
     at = dim_of(key)
     if at is None:
@@ -96,7 +99,9 @@ def _index(run: Recorder, key: Any, count: Dim) -> Dim:
 
 
 def lazy(value: Any) -> Lazy | None:
-    """What an iteration over the value goes through, where only a dim says how much that is."""
+    """Returns the sequence that an iteration over the value visits, if only a dim gives its length; else
+    None.
+    """
     if type(value) is Lazy:
         return value
     if type(value) in (Repeating, RepeatingTuple):
@@ -139,7 +144,10 @@ class Counted:
 
 
 def iterate(value: Lazy, frame: FrameType) -> Iterator[Any]:
-    """The iterator for the code that `frame` runs: a `for` may be summarised, `a, b = x` says how many."""
+    """Returns the iterator for the code that `frame` runs.
+
+    A `for` may be summarised; `a, b = x` determines the number of elements.
+    """
     step = instruction(frame)
     if step.opname == "GET_ITER":
         return value.run.iterator(value, frame)
@@ -151,7 +159,7 @@ def iterate(value: Lazy, frame: FrameType) -> Iterator[Any]:
 
 
 def is_gone_through(frame: FrameType) -> bool:
-    """Does the frame do nothing with what the call returns that it is in but go through it?"""
+    """Returns whether the frame's only use of the result of the current call is to iterate over it."""
     following = (i for at, i in instructions(frame.f_code).items() if at > frame.f_lasti)
     return next(i.opname for i in following if i.opname != "EXTENDED_ARG") == "GET_ITER"
 
@@ -166,7 +174,7 @@ def _slices(tensor: SymbolicTensor, dim: int, count: Dim) -> Lazy:
 
 
 def _pieces(tensor: SymbolicTensor, dim: int, n: Dim, width: int) -> Lazy:
-    """`[*a, n, *z]` as ⌈n / width⌉ of `[*a, width, *z]`, the last of which is what is left."""
+    """Returns `[*a, n, *z]` as ⌈n / width⌉ pieces `[*a, width, *z]`; the last piece is the rest."""
     run = tensor.run
 
     def at(k: Dim) -> Any:
@@ -179,7 +187,7 @@ def _pieces(tensor: SymbolicTensor, dim: int, n: Dim, width: int) -> Lazy:
 
 
 def unbound(x: SymbolicTensor, dim: Any = 0) -> RepeatingTuple | None:
-    """`x.unbind(dim)`, where only a dim says how many there are."""
+    """Returns `x.unbind(dim)`, where only a dim gives the number of results; else None."""
     where = _axis(x, dim)
     if where is None:
         return None
@@ -188,7 +196,7 @@ def unbound(x: SymbolicTensor, dim: Any = 0) -> RepeatingTuple | None:
 
 
 def split(x: SymbolicTensor, split_size_or_sections: Any, dim: Any = 0) -> RepeatingTuple | None:
-    """`x.split(k, dim)`, where only a dim says how many there are."""
+    """Returns `x.split(k, dim)`, where only a dim gives the number of results; else None."""
     where, width = _axis(x, dim), split_size_or_sections
     if where is None or type(width) is not int or width < 1 or not x.run.truth(ge(where[1], 1)):
         return None
@@ -196,8 +204,9 @@ def split(x: SymbolicTensor, split_size_or_sections: Any, dim: Any = 0) -> Repea
 
 
 def _axis(x: SymbolicTensor, dim: Any) -> tuple[int, Dim] | None:
-    """The axis and its size, if that is symbolic. Of a tensor of unknown rank an axis is counted from the end
-    that it was asked for.
+    """Returns the axis and its size, if that is symbolic.
+
+    In a tensor of unknown rank the axis is counted from the end that the program counted from.
     """
     if not isinstance(x.value, Tensor) or type(dim) is not int:
         return None
@@ -235,10 +244,10 @@ COUNTED: Mapping[str, Callable[[Any, Any], RepeatingTuple | None]] = {
 
 
 class Repeated(SymbolicTensor):
-    """Stands in a list for `count` elements, one after the other; `one` is the element where all are alike.
+    """A member of a list that represents `count` consecutive elements; `one` is the element where all are
+    alike.
 
-    It is a tensor only so that torch's C++ code, which looks at the members of a list before anything else
-    does, lets the list pass.
+    It is a tensor only so that torch's C++ code, which checks the members of a list first, accepts the list.
     """
 
     count: Dim
@@ -246,13 +255,13 @@ class Repeated(SymbolicTensor):
     alike: bool
     one: Any
     most: Callable[[], Any]
-    """Makes the element with the greatest sizes, each the greatest of all in its place; None where it is not
+    """Makes the element with the greatest sizes, each the greatest of all on its axis; None where it is not
     known.
     """
     total: Callable[[int], Dim | None]
-    """What the sizes along an axis add up to, where all others are the same; None where it is not known."""
+    """Returns the sum of the sizes along an axis, where all other sizes agree; None where it is not known."""
     same: bool = False
-    """Are all of one shape, though they are not alike?"""
+    """Whether all elements have one shape, though they are not alike."""
 
     @classmethod
     def of(
@@ -276,8 +285,8 @@ class Repeated(SymbolicTensor):
 
     @classmethod
     def each(cls, run: Recorder, count: Dim, one: Any) -> Repeated:
-        """Elements that are alike, each with tensors of its own: what the data decide of one they need not
-        decide of another.
+        """Returns elements that are alike, each with tensors of its own: the data may decide differently for
+        each.
         """
         made: dict[Dim, Any] = {}
 
@@ -290,14 +299,14 @@ class Repeated(SymbolicTensor):
         return cls.of(run, count, at, True, one, lambda: another(run, one))
 
     def of_one_shape(self) -> Repeated:
-        """The same, whose elements are known to be tensors of one shape."""
+        """Returns the same elements, which are known to be tensors of one shape."""
         self.same = True
         self.most = lambda: self.at(0)
         self.total = self._equal_sizes
         return self
 
     def moved(self, count: Dim, at: At) -> Repeated:
-        """Some of these elements, at other places."""
+        """Returns some of these elements, with other indices."""
         some = Repeated.of(self.run, count, at, self.alike, self.one)
         return some.of_one_shape() if self.same else some
 
@@ -306,7 +315,7 @@ class Repeated(SymbolicTensor):
         return self.count * value.shape[axis] if isinstance(value, Tensor) else None
 
     def between(self, first: int, last: int = 0) -> Repeated:
-        """The elements but for so many in front and behind."""
+        """Returns the elements without so many at the front and at the end."""
         count = self.count - first - last
         own = [*builtins.range(first), *(self.count - behind for behind in builtins.range(last, 0, -1))]
 
@@ -331,7 +340,7 @@ class Repeated(SymbolicTensor):
 
 
 def another(run: Recorder, element: Any) -> Any:
-    """An element that is like this one."""
+    """Returns a new element like this one."""
     if type(element) is SymbolicTensor:
         value: Any = anew(element.value)
         tensor = SymbolicTensor(run, value, element.ref, element.dtype)
@@ -345,7 +354,7 @@ def another(run: Recorder, element: Any) -> Any:
 
 
 class _Several:
-    """What lists and tuples have in common whose members may stand for many."""
+    """Base of lists and tuples with members that may represent many elements."""
 
     __slots__ = ()
 
@@ -354,7 +363,7 @@ class _Several:
         def __init__(self, members: Iterable[Any]) -> None: ...
 
     def lazy(self) -> Lazy | None:
-        """None where a number says how many elements there are after all."""
+        """Returns the lazy sequence; None where a number gives the number of elements after all."""
         members = physical(self)
         runs = [m for m in members if type(m) is Repeated]
         if not runs:
@@ -392,7 +401,7 @@ class _Several:
 
 
 def physical(several: Any) -> tuple[Any, ...]:
-    """The members as they are held."""
+    """Returns the members as they are stored."""
     return (*(list if isinstance(several, list) else tuple).__iter__(several),)
 
 
@@ -401,7 +410,7 @@ def count_of(member: Any) -> Dim:
 
 
 def _element(run: Recorder, members: Sequence[Any], k: Dim) -> Any:
-    """The element at place k, which is known to be one of them."""
+    """Returns the element at index k, which is known to be in range."""
     for member in members[:-1]:
         n = count_of(member)
         if run.truth(lt(k, n)):
@@ -415,8 +424,9 @@ def _at(member: Any, k: Dim) -> Any:
 
 
 def _sliced(run: Recorder, members: tuple[Any, ...], key: slice) -> Iterable[Any]:
-    """`[::-1]`, `[a:]`, `[:-b]`, `[a:-b]` of what is held, and `[::s]` of one that stands for many; any other
-    slice asks for numbers.
+    """Returns `[::-1]`, `[a:]`, `[:-b]` or `[a:-b]` of the members, and `[::s]` of a single repeated member.
+
+    Any other slice needs numbers.
     """
     first, last = key.start or 0, -(key.stop or 0)
     if key.step == -1 and key.start is key.stop is None:
@@ -435,7 +445,7 @@ def _sliced(run: Recorder, members: tuple[Any, ...], key: slice) -> Iterable[Any
 def _from_either_end(
     run: Recorder, members: tuple[Any, ...], first: Any, stop: Any
 ) -> list[Any] | None:
-    """`[a:b]` and `[-a:]`: of a number of elements those that are there; None for another slice."""
+    """Returns `[a:b]` or `[-a:]`, cut to the elements that exist; None for another slice."""
     count = total(map(count_of, members))
     if type(first) is int and type(stop) is int and 0 <= first and 0 < stop <= first + FEW:
         return [_element(run, members, k) for k in _while(first, stop, lambda k: run.truth(ge(count, k + 1)))]
@@ -446,7 +456,7 @@ def _from_either_end(
 
 
 FEW: Final = 16
-"""Of so many elements it is asked one by one whether they are there."""
+"""Up to this many elements are tested one by one for their existence."""
 
 
 def _while(first: int, stop: int, there: Callable[[int], bool]) -> Iterator[int]:
@@ -454,7 +464,7 @@ def _while(first: int, stop: int, there: Callable[[int], bool]) -> Iterator[int]
 
 
 def _every(member: Repeated, step: int) -> Repeated:
-    """The elements at 0, s, 2*s, …: ceil(n / s) of them. The member stands for many."""
+    """Returns the elements at 0, s, 2*s, …, ceil(n / s) of them, of a repeated member."""
     count = ceildiv(member.count, step)
     return member.moved(count, lambda k: member.at(step * k))
 
@@ -474,8 +484,9 @@ def _counted_back(member: Repeated, k: Dim) -> Any:
 def _without(
     run: Recorder, members: Sequence[Any], n: int, *, from_behind: bool = False
 ) -> list[Any]:
-    """What is left when n elements are dropped, beginning with the first member: those that it begins with,
-    or, where the members stand in reverse, those that it ends with.
+    """Returns the members without the first n elements.
+
+    If the members are given in reverse, `from_behind`, the last elements of each are dropped.
     """
     left = [*members]
     while n and left:
@@ -493,12 +504,12 @@ def _without(
 
 
 def _next(member: Repeated) -> At:
-    """The elements but for the first."""
+    """Returns the function that makes the elements after the first."""
     return lambda k: member.at(k + 1)
 
 
 def settled(several: Any) -> list[Any]:
-    """Every element by itself, as many as numbers for the sizes say."""
+    """Returns every element by itself, after the sizes have become numbers."""
     return [*_one_by_one(physical(several))]
 
 
@@ -511,7 +522,7 @@ def _one_by_one(members: Iterable[Any]) -> Iterator[Any]:
 
 
 class RepeatingTuple(_Several, tuple[Any, ...]):
-    """A tuple whose members may stand for many."""
+    """A tuple with members that may represent many elements."""
 
     __slots__ = ()
 
@@ -523,10 +534,10 @@ class RepeatingTuple(_Several, tuple[Any, ...]):
 
 
 class Repeating(_Several, list[Any]):
-    """A list whose members may stand for many.
+    """A list with members that may represent many elements.
 
-    `append`, `extend`, `insert` at the front, `pop` at either end, `reverse` and `copy` need not know how
-    many; all other methods ask for numbers, and find an ordinary list.
+    `append`, `extend`, `insert` at the front, `pop` at either end, `reverse` and `copy` need not know the
+    number of elements. All other methods choose numbers, and work on an ordinary list.
     """
 
     __slots__ = ()
@@ -580,7 +591,8 @@ for _name in (
 
 
 def refill(target: list[Any], members: Iterable[Any]) -> None:
-    """Gives a list other members, and the type that fits them: `Repeating` if one of them stands for many.
+    """Replaces the members of a list, and its type by the one that fits: `Repeating` if a member is
+    `Repeated`.
 
     The type of an object may be changed to one of the same layout, as assigning to `__class__` does between
     classes that are written in Python. Of a `list` Python refuses it, since an instance of a type of C might
@@ -597,7 +609,7 @@ def refill(target: list[Any], members: Iterable[Any]) -> None:
 
 
 _TYPE_OFFSET = object.__basicsize__ - ctypes.sizeof(ctypes.c_void_p)
-"""Every object ends what all objects have with the address of its type."""
+"""The offset of the address of an object's type, at the end of the header that all objects share."""
 
 
 SEVERAL = (Repeating, RepeatingTuple)
@@ -605,7 +617,7 @@ _KINDS = frozenset[type](SEVERAL)
 
 
 def times(run: Recorder, members: Sequence[Any], count: Term) -> Any:
-    """`members * count`: nothing where the count is not positive."""
+    """Returns `members * count`, empty where the count is not positive."""
     make = Repeating if isinstance(members, list) else RepeatingTuple
     if not members or not run.truth(ge(count, 1)):
         return members[:0]
@@ -615,7 +627,7 @@ def times(run: Recorder, members: Sequence[Any], count: Term) -> Any:
 
 
 def _in_turn(run: Recorder, members: Sequence[Any], k: Dim) -> Any:
-    """The member at place k, of all that follow each other again and again."""
+    """Returns the member at index k of the endlessly repeated members."""
     places = builtins.range(builtins.len(members))
     return members[next(i for i in places if run.truth(eq(k % builtins.len(members), i)))]
 
@@ -623,10 +635,11 @@ def _in_turn(run: Recorder, members: Sequence[Any], k: Dim) -> Any:
 def counted(
     run: Recorder, op: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any], tuple[Dim, ...]]:
-    """The arguments of a call without members that stand for many.
+    """Returns the arguments of a call with repeated members replaced, and the counts of the members if they
+    are needed.
 
-    For `cat`, `stack` and `pad_sequence`, of each how many there are; for all other operators, and for `cat`
-    of tensors of unknown rank, there are as many as numbers say.
+    For `cat`, `stack` and `pad_sequence` a repeated member is replaced by one tensor, with its count. For all
+    other operators, and for `cat` of tensors of unknown rank, the counts become numbers.
     """
     if _KINDS.isdisjoint(map(type, args)) and _KINDS.isdisjoint(map(type, kwargs.values())):
         return args, kwargs, ()
@@ -656,7 +669,7 @@ _JOINING = frozenset("cat stack hstack vstack dstack column_stack block_diag pad
 
 
 def _take_tensors(run: Recorder, members: Iterable[Any]) -> None:
-    """torch takes what stands for many members to be a tensor, and has not looked at them."""
+    """Ends the run if a member is no tensor: torch accepts a `Repeated` as one without a check."""
     for place, member in enumerate(members):
         if not isinstance(member, torch.Tensor):
             told = f"expected Tensor as element {place} in argument 0, but got {type(member).__name__}"
@@ -664,8 +677,9 @@ def _take_tensors(run: Recorder, members: Iterable[Any]) -> None:
 
 
 def _padded(value: Any) -> tuple[list[Any], tuple[Dim, ...]] | None:
-    """The longest of sequences, of which one stands for all, and how many there are. Only their length may be
-    another from one to the next.
+    """Returns the longest of the sequences in a repeated member, and their number.
+
+    Only the length may differ from one sequence to the next; else None.
     """
     members = physical(value) if type(value) in SEVERAL else ()
     if builtins.len(members) != 1 or type(members[0]) is not Repeated:
@@ -680,7 +694,9 @@ def _padded(value: Any) -> tuple[list[Any], tuple[Dim, ...]] | None:
 
 
 def _one_for_all(member: Any) -> Any:
-    """For many tensors of one shape, as many that are like the first; nothing is known of their elements."""
+    """Returns a `Repeated` like the first tensor in place of tensors of one shape; nothing is known of their
+    elements.
+    """
     if type(member) is not Repeated or not member.same or not member.run.truth(ge(member.count, 1)):
         return member
     one = member.at(0)
@@ -690,7 +706,7 @@ def _one_for_all(member: Any) -> Any:
 
 
 def _carried(like: SymbolicTensor, shape: tuple[Dim, ...]) -> SymbolicTensor:
-    """A tensor of this shape, in the place of many of which this is one."""
+    """Returns a tensor of this shape to replace many tensors, given one of them."""
     run, value = like.run, like.value
     assert isinstance(value, Tensor)
     made = Tensor(shape, value.dtype, elements=None if value.elements is None else UNTRACKED)
@@ -700,8 +716,8 @@ def _carried(like: SymbolicTensor, shape: tuple[Dim, ...]) -> SymbolicTensor:
 
 
 def _side_by_side(member: Any, dim: Any) -> Any:
-    """For many tensors of different sizes, one like all of them one behind the other, if they are of one size
-    but for that dim.
+    """Returns, in place of tensors of different sizes, their concatenation, if they agree in all sizes but
+    the one of that dim.
     """
     if type(member) is not Repeated or member.alike:
         return member
@@ -726,14 +742,14 @@ def _side_by_side(member: Any, dim: Any) -> Any:
 
 
 def _has_row(x: torch.Tensor) -> bool:
-    """Is its rank unknown?"""
+    """Returns whether the rank is unknown."""
     value = x.value if isinstance(x, SymbolicTensor) else None
     return isinstance(value, Tensor) and place_of(value.shape) is not None
 
 
 def joined(op: str, named: Mapping[str, Any], counts: tuple[Dim, ...], once: Tensor) -> Tensor:
-    """What `cat` or `stack` makes of tensors of which each stands `counts` times, from what it makes of them
-    once.
+    """Returns the result of `cat` or `stack` for tensors that each occur `counts` times, given the result for
+    one occurrence each.
     """
     if op == "pad_sequence":
         ((count,), at) = counts, 0 if named.get("batch_first") else 1
@@ -750,7 +766,7 @@ def joined(op: str, named: Mapping[str, Any], counts: tuple[Dim, ...], once: Ten
 
 
 def symbolic_range(*args: Any) -> Any:
-    """`range` of sizes."""
+    """Returns the `range` of sizes."""
     run: Any = next((a.run for a in args if type(a) is Size), None)
     if run is None or not 1 <= len(args) <= 3:
         return builtins.range(*args)
@@ -765,14 +781,14 @@ def symbolic_range(*args: Any) -> Any:
 
 
 def counting_range(run: Recorder, frame: FrameType, *args: Any) -> Any:
-    """`range`, called in the frame, where loops over numbers may be summarised."""
+    """Returns a `range` for a call in the frame, where loops over numbers may be summarised."""
     found = symbolic_range(*args)
     return Counted(run, found) if type(found) is builtins.range and is_gone_through(frame) else found
 
 
 def _step(run: Recorder, step: Any, low: Dim | None, high: Dim | None) -> Dim:
-    """The step of a range: a number, unless the range has a number of elements whatever the step may be, as
-    `range(0, n, n)` has one. Then the step is positive.
+    """Returns the step of a range: a number, unless the range has a fixed number of elements whatever the
+    step is, as `range(0, n, n)` has one element. Then the step is positive.
     """
     by = dim_of(step)
     if isinstance(by, int) or by is None or low is None or high is None:
@@ -781,7 +797,7 @@ def _step(run: Recorder, step: Any, low: Dim | None, high: Dim | None) -> Dim:
 
 
 def symbolic_len(x: Any, /) -> Any:
-    """`len`, which of a symbolic sequence or a tensor is a size."""
+    """Returns `len(x)`, a size for a symbolic sequence or a tensor."""
     found = lazy(x)
     return builtins.len(x) if found is None else length(found)
 
@@ -796,7 +812,7 @@ def symbolic_enumerate(iterable: Any, start: Any = 0) -> Any:
 
 
 def symbolic_zip(*iterables: Any, strict: bool = False) -> Any:
-    """As long as the shortest; strictly, all have to be of one length."""
+    """Returns `zip`: as long as the shortest sequence; with `strict`, all must have one length."""
     found = [lazy(i) for i in iterables]
     all_lazy = [f for f in found if f is not None]
     if not found or len(all_lazy) < len(found):
@@ -829,7 +845,7 @@ def symbolic_tuple(x: Any = (), /) -> Any:
 
 
 def symbolic_sum(x: Any, /, start: Any = 0) -> Any:
-    """`sum`, by a loop that can be summarised."""
+    """Returns `sum`, computed by a loop that can be summarised."""
     if lazy(x) is None and not _expression(x):
         return builtins.sum(x, start)
     result = start
@@ -839,7 +855,7 @@ def symbolic_sum(x: Any, /, start: Any = 0) -> Any:
 
 
 def _reduce(function: Any, iterable: Any, *initial: Any) -> Any:
-    """`functools.reduce`, by a loop that can be summarised."""
+    """Returns `functools.reduce`, computed by a loop that can be summarised."""
     found = lazy(iterable)
     if found is None or builtins.len(initial) > 1:
         return _REDUCE(function, iterable, *initial)
@@ -858,7 +874,7 @@ _REDUCE = functools.reduce
 
 
 def symbolic_max(*args: Any, **kwargs: Any) -> Any:
-    """`max`, which of sizes that the data decide, one for each iteration, is one of them."""
+    """Returns `max`; among sizes that the data decide, one for each iteration, it is one of them."""
     if len(args) == 1 and not kwargs and (lazy(args[0]) is not None or _expression(args[0])):
         members = physical(found) if type(found := symbolic_list(args[0])) is Repeating else ()
         if len(members) == 1 and members[0].run.truth(ge(members[0].count, 1)):
@@ -870,7 +886,7 @@ def symbolic_max(*args: Any, **kwargs: Any) -> Any:
 
 
 def _pad_sequence(sequences: Any, *args: Any, **kwargs: Any) -> Any:
-    """`torch.nn.utils.rnn.pad_sequence`, which makes a tuple of them."""
+    """Returns `torch.nn.utils.rnn.pad_sequence`, called with a tuple of the sequences."""
     if type(sequences) not in SEVERAL:
         return _PAD_SEQUENCE(sequences, *args, **kwargs)
     bound = _PADDING.bind(sequences, *args, **kwargs)
@@ -884,11 +900,11 @@ FUNCTIONS: Mapping[tuple[str, str], Callable[..., Any]] = {
     ("torch.nn.utils.rnn", "pad_sequence"): _pad_sequence,
     ("functools", "reduce"): _reduce,
 }
-"""By module and name, what stands for functions that insist on a number of elements."""
+"""By module and name, the stand-ins for functions that need the number of elements."""
 
 
 def _expression(x: Any) -> bool:
-    """Is it a generator expression, `(f(y) for y in ys)`, over a symbolic sequence?"""
+    """Returns whether the value is a generator expression, `(f(y) for y in ys)`, over a symbolic sequence."""
     if type(x) is not GeneratorType or x.gi_code.co_name != "<genexpr>" or x.gi_frame is None:
         return False
     return getattr(x.gi_frame.f_locals.get(".0"), "symbolic", False) is True

@@ -1,4 +1,4 @@
-"""The tensor that a program is recorded with: it has a value of ours behind it and no data.
+"""The tensor that a program is recorded with: it has a type of ours, and no data.
 
 `SymbolicTensor` is a `torch.Tensor` to whoever asks. Every call on it arrives in the run that records it,
 through a `TorchFunctionMode`; the few questions that are not operators (`x.shape`, `x.dtype`, `x.dim()`) are
@@ -36,7 +36,7 @@ from .texts import is_key
 
 
 class Sizes(tuple[Any, ...]):
-    """A `torch.Size` that may hold Sizes. (torch's own asks for numbers in `numel`.)"""
+    """A `torch.Size` that may hold Sizes. (torch's own would need numbers in `numel`.)"""
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -80,8 +80,9 @@ def _compared(
     joined: Callable[[Iterable[Formula]], Formula],
     plain: Callable[[Any, Any], Any],
 ) -> Any:
-    """A comparison of sizes, as one question. Python would ask for one size after the other, of tuples of
-    different lengths as well.
+    """Returns a comparison of sizes, as one branch.
+
+    Python would branch on one size after the other, even for tuples of different lengths.
     """
     if isinstance(other, tuple):
         count, every = len(sizes), (*tuple(sizes), *other)
@@ -95,7 +96,7 @@ def _compared(
 
 
 class RowSizes(Sizes):
-    """The sizes of a tensor of unknown rank: each is found out when it is asked for."""
+    """The sizes of a tensor of unknown rank: each is determined when the program reads it."""
 
     run: Recorder
     value: Tensor
@@ -127,7 +128,9 @@ class RowSizes(Sizes):
         return iter(self._written_out(frame) or self._all())
 
     def _written_out(self, frame: FrameType) -> list[Any] | None:
-        """The sizes, those between the ends as one, where they go into one call that takes them so."""
+        """Returns the sizes, with those between the ends as a single one, where the program passes them on to
+        a call that accepts this; else None.
+        """
         site, spelt = (frame.f_code, frame.f_lasti), self.run.spelt_out
         if spelt is None or site in spelt or self.run.spread is not None or not is_written_out(frame):
             return None
@@ -180,7 +183,7 @@ class RowSizes(Sizes):
         return Sizes((*other, *self._all())) if joined is None else joined
 
     def _joined(self, before: Any, after: Any) -> Sizes | None:
-        """With others on either side; None where one of those is no size, or they have a row of their own."""
+        """Returns the concatenation with other sizes; None where one of them is no size, or a row."""
         sizes = (before, after)
         if any(type(part) is RowSizes for part in sizes):
             return None
@@ -206,33 +209,34 @@ class RowSizes(Sizes):
 
 
 class Memory:
-    """Memory of its own; a tensor that owns it begins where it does."""
+    """A tensor's memory; the tensor that owns it begins at its start."""
 
     def __init__(self, extent: Dim | None = None) -> None:
         self.extent = extent
-        """How many elements it has room for; None where that is not known."""
+        """The number of elements that it can hold; None where that is not known."""
 
     @functools.cached_property
     def tensors(self) -> list[weakref.ref[SymbolicTensor]]:
-        """What lies in it, where that is all of a memory."""
+        """Returns the tensors that lie in this memory."""
         return []
 
     def whole(self) -> Memory:
-        """The memory that it is, or is a part of."""
+        """Returns the memory that this one is, or is a part of."""
         return self
 
     def begin(self) -> tuple[Memory, Dim | None]:
-        """The memory, and the place in it, in elements, where a tensor begins; None where that is not known.
+        """Returns the memory, and the offset in it, in elements, where a tensor begins; None where that is
+        not known.
         """
         return self, 0
 
     def written(self, other: SymbolicTensor, part: Value) -> Elements:
-        """What the elements of another tensor are after a tensor of this memory has become `part`."""
+        """Returns the elements of another tensor after a tensor of this memory has become `part`."""
         return UNTRACKED
 
 
 class Within(Memory):
-    """A part of memory, from an element on, that tensors of constants share."""
+    """A part of a memory, from an element on, that tensors of constants share."""
 
     def __init__(self, source: Memory, start: Dim) -> None:
         super().__init__()
@@ -246,7 +250,7 @@ class Within(Memory):
 
 
 class SymbolicTensor(torch.Tensor):
-    """A tensor without data: `value` is what is known of it, `ref` its id in the program."""
+    """A tensor without data: `value` is its type, as far as it is known, and `ref` its id in the program."""
 
     run: Recorder
     value: Tensor | Dynamic
@@ -257,7 +261,7 @@ class SymbolicTensor(torch.Tensor):
 
     @property
     def memory(self) -> Memory:
-        """What it lies in; a new one until it is known for a view."""
+        """Returns the tensor's memory; a view gets a new one until its base is known."""
         if self._memory is None:
             owned = extent(self.value) if self.owns and isinstance(self.value, Tensor) else None
             self.memory = Memory(owned)
@@ -270,8 +274,8 @@ class SymbolicTensor(torch.Tensor):
         memory.whole().tensors.append(weakref.ref(self))
 
     def is_written(self) -> None:
-        """Something has been written into it: the elements of others that share its memory are no more what
-        they were.
+        """Notes that the tensor was written into: the elements of others that share its memory may have
+        changed.
         """
         if self._memory is None:
             return
@@ -314,12 +318,12 @@ class SymbolicTensor(torch.Tensor):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Reached only outside the mode (in hooks of torch itself): the first tensor's run records it."""
+        """Records a call outside the mode (from hooks of torch itself) in the first tensor's run."""
         return _run_of(args, kwargs).call(func, args, kwargs or {})
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
-        """What C++ code does to a tensor inside a function that no torch function was seen of."""
+        """Answers or records an operator that C++ code calls inside a function that bypassed the mode."""
         run = _run_of(args, kwargs)
         name = func._schema.name
         if name in ("aten::size", "aten::sym_size"):
@@ -337,14 +341,14 @@ class SymbolicTensor(torch.Tensor):
         return run.operator(name, args, kwargs or {})
 
     def __iter__(self) -> Iterator[Any]:
-        """`a, b = x` says how many parts it takes, a `for` over many may be summarised."""
+        """Returns an iterator: `a, b = x` determines the number of parts, a `for` may be summarised."""
         return self.run.iterate(self, sys._getframe(1))
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return f"SymbolicTensor({self.value})"
 
     def __format__(self, spec: str) -> str:
-        """A number is written as a number, a datum as its name."""
+        """Returns the text of a number, or a name where the data decide it."""
         integral = not (self.dtype.is_floating_point or self.dtype.is_complex or self.dtype == torch.bool)
         if not integral or not isinstance(self.value, Tensor) or self.value.rank:
             return repr(self)
@@ -371,14 +375,14 @@ def _run_of(args: Any, kwargs: Any) -> Recorder:
 
 
 def known(run: Recorder, x: SymbolicTensor) -> Tensor:
-    """The tensor's value; a value of which nothing is known ends the path."""
+    """Returns the tensor's type; ends the path where the value is unknown."""
     if isinstance(x.value, Tensor):
         return x.value
     return run.give_up("the shape of a value is needed of which nothing is known")
 
 
 def sizes_of(run: Recorder, value: Tensor) -> Sizes:
-    """The sizes of a tensor, as its program sees them."""
+    """Returns the sizes of a tensor, as its program sees them."""
     if run.domain.rows and place_of(value.shape) is not None:
         value = opened(run.generator, value)
         if place_of(value.shape) is not None:
@@ -387,7 +391,7 @@ def sizes_of(run: Recorder, value: Tensor) -> Sizes:
 
 
 def ranked(run: Recorder, x: SymbolicTensor) -> Tensor:
-    """The tensor's value with each of its sizes."""
+    """Returns the tensor's type with each of its sizes."""
     value = known(run, x)
     return spelt_out(run.generator, value) if run.domain.rows else value
 
@@ -411,7 +415,7 @@ def rank(run: Recorder, x: SymbolicTensor) -> Any:
 
 
 def elements(run: Recorder, x: SymbolicTensor) -> Dim:
-    """How many elements the tensor has."""
+    """Returns the number of elements of the tensor."""
     value = known(run, x)
     return number_of_elements(run.generator, value) if run.domain.rows else value.numel
 
@@ -432,13 +436,13 @@ def stride(run: Recorder, x: SymbolicTensor, dim: int | None = None) -> Any:
 
 
 def storage_offset(run: Recorder, x: SymbolicTensor) -> Any:
-    """Where the tensor begins in its memory, at whose begin every input does."""
+    """Returns the offset of the tensor in its memory; every input has offset 0."""
     _, start = x.memory.begin()
     return run.give_up("it is not known where a view begins") if start is None else size(run, start)
 
 
 def is_contiguous(run: Recorder, x: SymbolicTensor, memory_format: Any = torch.contiguous_format) -> bool:
-    """Do the elements lie in this order, sizes of 1 aside?"""
+    """Returns whether the elements have this order in memory, sizes of 1 aside."""
     if memory_format is torch.contiguous_format and known(run, x).layout is Layout.CONTIGUOUS:
         return True
     if is_sparse(known(run, x)):
@@ -447,7 +451,7 @@ def is_contiguous(run: Recorder, x: SymbolicTensor, memory_format: Any = torch.c
 
 
 def layout_of(run: Recorder, x: SymbolicTensor) -> torch.layout:
-    """`torch.strided`, or how a sparse tensor is stored."""
+    """Returns `torch.strided`, or the layout of a sparse tensor."""
     layout = known(run, x).layout
     if layout is Layout.CSR:
         return torch.sparse_csr
@@ -455,7 +459,7 @@ def layout_of(run: Recorder, x: SymbolicTensor) -> torch.layout:
 
 
 def is_coalesced(run: Recorder, x: SymbolicTensor) -> bool:
-    """Is each place stored once? Of one element, it is."""
+    """Returns whether each index is stored once, which holds for a single element."""
     value = known(run, x)
     if not is_sparse(value):
         run.give_up("a dense tensor is asked for what it stores")
@@ -463,7 +467,7 @@ def is_coalesced(run: Recorder, x: SymbolicTensor) -> bool:
 
 
 def stored(run: Recorder, x: SymbolicTensor) -> Any:
-    """How many elements of a sparse tensor are stored."""
+    """Returns the number of stored elements of a sparse tensor."""
     value = known(run, x)
     if not is_sparse(value):
         run.give_up("a dense tensor is asked for what it stores")
@@ -476,7 +480,7 @@ def _stored(run: Recorder, x: SymbolicTensor, value: Tensor) -> Dim:
 
 
 def item(run: Recorder, x: SymbolicTensor) -> Any:
-    """The one element of a tensor: its number is data, if sizes do not decide it."""
+    """Returns the only element of a tensor: a number from the data, unless sizes decide it."""
     value = known(run, x)
     run.require(eq(elements(run, x), 1), "item() needs a tensor of one element")
     if value.dtype == "bool":
@@ -488,14 +492,15 @@ def item(run: Recorder, x: SymbolicTensor) -> Any:
 
 
 def as_int(run: Recorder, x: SymbolicTensor) -> int:
-    """`int(x)` where Python insists on a number."""
+    """Returns `int(x)` where Python insists on a number."""
     run.insists(sys._getframe(1))
     return int(item(run, x))
 
 
 def index(run: Recorder, x: SymbolicTensor) -> int:
-    """The one element as an index. Raises TypeError as torch does, which C++ code that looks for integers
-    expects of every other tensor.
+    """Returns the only element as an index.
+
+    For other tensors it raises TypeError as torch does, which C++ code that looks for integers expects.
     """
     if x.dtype.is_floating_point or x.dtype.is_complex or numel(run, x) != 1:
         raise TypeError("only integer tensors of a single element can be converted to an index")
@@ -523,19 +528,19 @@ def truth(run: Recorder, x: SymbolicTensor) -> bool:
 
 
 def contains(run: Recorder, x: SymbolicTensor, element: Any) -> bool:
-    """`element in x`, which is `(x == element).any()`."""
+    """Returns `element in x`, which is `(x == element).any()`."""
     run.operator("eq", (x, element), {})
     return run.coin()
 
 
 def result_type(run: Recorder, *operands: Any) -> torch.dtype:
-    """The dtype that both are promoted to, of which torch knows without any element."""
+    """Returns the dtype that the operands are promoted to, which torch computes without their elements."""
     with torch._C.DisableTorchFunctionSubclass():
         return torch.result_type(*(0 if type(o) is Size else o for o in operands))
 
 
 def _plain(name: str) -> Callable[..., Any]:
-    """A question about the wrapper itself, which torch answers."""
+    """Returns a function that lets torch answer a question about the wrapper itself."""
 
     def ask(run: Recorder, x: Any, *args: Any) -> Any:
         with torch._C.DisableTorchFunctionSubclass():
@@ -637,7 +642,7 @@ PLAIN_ATTRIBUTES = frozenset(
 
 
 def answer(name: str) -> Callable[..., Any] | None:
-    """How an attribute is answered that is no operator; None for an operator."""
+    """Returns the function that answers an attribute which is no operator; None for an operator."""
     return ATTRIBUTES.get(name) or (_plain(name) if name in PLAIN_ATTRIBUTES else None)
 
 

@@ -1,7 +1,7 @@
-"""Sizes in texts: does a text matter to what the program does?
+"""Sizes in texts: decides whether a text can affect the program.
 
 A size has a name in a text and no number, so `str(n) == "2"` is no question about sizes any more. Most texts
-are messages of errors and lines of logs, of which nothing depends. The bytecode says what becomes of one.
+are messages of errors and lines of logs, which affect nothing. The bytecode shows how a text is used.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FOR_PEOPLE = frozenset("_pytest logging loguru rich tqdm warnings".split())
 
 
 def is_key(frame: FrameType) -> bool:
-    """Is the text that is being made in this frame looked up at once, and nothing else?"""
+    """Returns whether the text that this frame is making is only looked up, at once."""
     return _is_looked_up(frame.f_code, frame.f_lasti)
 
 
@@ -50,8 +50,8 @@ _WRITING = frozenset({"LOAD_CONST", "FORMAT_VALUE", "BUILD_STRING"})
 
 
 def matters(frame: FrameType, outermost: CodeType) -> bool:
-    """May what the program does depend on the text that is being made in this frame, called from the one that
-    runs `outermost`? On that of an exception only what catches it may.
+    """Returns whether the program may depend on the text that this frame is making, called from the frame
+    that runs `outermost`. The text of an exception matters only to code that catches it.
     """
     teller, name = _out_of_traceback(frame)
     if _package(teller) in _FOR_PEOPLE or name.startswith("print"):
@@ -67,8 +67,8 @@ def _package(frame: FrameType) -> str:
 
 
 def _out_of_traceback(frame: FrameType) -> tuple[FrameType, str]:
-    """The frame that asks Python's `traceback` for a text, and the name of what it calls there; the frame
-    itself where it is no such text.
+    """Returns the frame that asks Python's `traceback` for a text, and the name of the function it calls
+    there; for any other text the frame itself.
     """
     name = ""
     while _package(frame) == "traceback" and frame.f_back is not None:
@@ -78,7 +78,7 @@ def _out_of_traceback(frame: FrameType) -> tuple[FrameType, str]:
 
 @per_code
 def _becomes(code: CodeType, offset: int) -> Literal["kept", "raised", "told"]:
-    """Does the text go into an exception that is raised, into a line of a log, or elsewhere?"""
+    """Returns whether the text goes into an exception that is raised, into a line of a log, or elsewhere."""
     for instruction in dis.get_instructions(code):
         if instruction.offset < offset:
             continue
@@ -94,8 +94,8 @@ def _becomes(code: CodeType, offset: int) -> Literal["kept", "raised", "told"]:
 
 
 def _called(code: CodeType, offset: int) -> str:
-    """What the statement at this place begins with, where that is a name, or an attribute of one: for a call
-    the function.
+    """Returns the name that the statement at this offset begins with, or of an attribute of that name: for a
+    call, the name of the function.
     """
     name, is_open = "", True
     for instruction in dis.get_instructions(code):
@@ -115,14 +115,14 @@ _MEMBERS = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 
 
 class Writing(Protocol):
-    """The run that is being recorded, as a text knows it."""
+    """The interface of the recorded run that texts use."""
 
     def writes(self, frame: FrameType) -> None:
-        """In this frame a text is made or looked at that is not that of an eager run."""
+        """Called when this frame makes or examines a text that differs from that of an eager run."""
 
 
 class Message(str):
-    """The text of a refusal. It is not torch's, so that it matters what the program does with it."""
+    """The text of a refusal. It differs from torch's, so the program's use of it matters."""
 
     _run: Writing
 
@@ -148,7 +148,7 @@ _OF_THE_OBJECT: Final = frozenset(
     "__init_subclass__ __new__ __reduce__ __reduce_ex__ __setattr__ __sizeof__ __subclasshook__ "
     "maketrans".split()
 )
-"""Attributes of a `str` that do not look at its letters."""
+"""Attributes of a `str` that do not depend on its letters."""
 
 for _name in {*dir(str)} - _OF_THE_OBJECT:
     setattr(Message, _name, _noticed(_name))
