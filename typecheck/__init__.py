@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from .checking.target import TargetError
     from .dim_specs.dynamic_shapes import DynamicShapes, GivenUp
     from .exporting.export import Exported, ExportError, export
+    from .facade import Report
     from .gradual.branching import BranchOn, Undecided, branches, eliminate
     from .gradual.migrating import Migration, Migrations, infer_symbolic, migrate
     from .remote.client import AsyncClient, Client, ServiceError
     from .report.codes import Code, Severity
-    from .report.report import Accepts, Branch, Finding, Link, Output, Report, Shape, Verdict
+    from .report.report import Accepts, Branch, Finding, Link, Output, Shape, Verdict
+    from .report.values import SymbolicValue
     from .testing.asserting import ShapesError, assert_shapes
 
 _HOMES = {
@@ -42,11 +44,13 @@ _HOMES = {
     ".checking.target": "TargetError",
     ".dim_specs.dynamic_shapes": "DynamicShapes GivenUp",
     ".exporting.export": "Exported ExportError export",
+    ".facade": "Report",
     ".gradual.branching": "BranchOn Undecided branches eliminate",
     ".gradual.migrating": "Migration Migrations infer_symbolic migrate",
     ".remote.client": "AsyncClient Client ServiceError",
     ".report.codes": "Code Severity",
-    ".report.report": "Accepts Branch Finding Link Output Report Shape Verdict",
+    ".report.report": "Accepts Branch Finding Link Output Shape Verdict",
+    ".report.values": "SymbolicValue",
     ".testing.asserting": "ShapesError assert_shapes",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
@@ -77,6 +81,7 @@ __all__ = [
     "Shape",
     "ShapesError",
     "SpecError",
+    "SymbolicValue",
     "TargetError",
     "Undecided",
     "Verdict",

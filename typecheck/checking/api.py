@@ -18,9 +18,10 @@ from ...solver.decide import Decision, Oracle, decide
 from ...solver.explain import imposed
 from ...solver.facts.refine import simplify
 from ...solver.tactics.judge import Budget
+from ..facade import Report
 from ..remote.recorded import Recorded
 from ..report import findings
-from ..report.report import Accepts, Report, Verdict
+from ..report.report import Accepts, Verdict
 from .clock import Clock, Progress
 from .replay import Failed
 from .rule_packages import packaged_rule

@@ -23,7 +23,7 @@ import httpx
 
 from ...constraints.ir.spec_text import Inputs
 from ..checking.target import TargetError
-from ..report.report import Report
+from ..facade import Report
 from .sending import Package, package
 
 URL: Final = "ANYSHAPE_SERVER"
