@@ -1,13 +1,14 @@
 """What the user sees: `check` answers for which input shapes a PyTorch program runs.
 
-    from anyshape.typecheck import check
+    from anyshape import check
 
     report = check(UNet(), "x: float32[batch, 3, h, w]")
     report.verdict               # "refined"
     str(report.accepts)          # "h % 64 == 0 and w % 64 == 0"
     report.accepts.holds(batch=2, h=128, w=64)
 
-Names are imported when they are first used: importing this package imports neither torch nor z3.
+`anyshape` has the same names. They are imported when they are first used: importing this package imports
+neither torch nor z3.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from ..constraints.ir.language import Fact
     from ..constraints.ir.program import Origin
     from ..constraints.ir.spec_text import SpecError, parse_spec
-    from .checking.api import check
+    from .checking.api import check, refine
     from .checking.inference import Inferred, Relation, infer
     from .checking.inline import assert_shape, reveal_shape
     from .checking.target import TargetError
@@ -38,7 +39,7 @@ _HOMES = {
     "..constraints.ir.language": "Fact",
     "..constraints.ir.program": "Origin",
     "..constraints.ir.spec_text": "SpecError parse_spec",
-    ".checking.api": "check",
+    ".checking.api": "check refine",
     ".checking.inference": "Inferred Relation infer",
     ".checking.inline": "assert_shape reveal_shape",
     ".checking.target": "TargetError",
@@ -95,6 +96,7 @@ __all__ = [
     "infer_symbolic",
     "migrate",
     "parse_spec",
+    "refine",
     "reveal_shape",
 ]
 
