@@ -38,10 +38,10 @@ test: .venv/installed-dev
 test-all: .venv/installed-dev
 	HYPOTHESIS_PROFILE=exploring $(BIN)/python -m pytest -q -n auto --dist worksteal
 
-lint: .venv/installed-dev build/typing
+lint: .venv/installed-dev build/typing build/namespace
 	$(BIN)/ruff check
-	$(BIN)/mypy $(PACKAGES:%=-p anyshape.%)
-	$(BIN)/lint-imports
+	$(BIN)/mypy -p anyshape
+	PYTHONPATH=build/namespace $(BIN)/lint-imports
 
 # `ORACLE="--op add --jobs 1"` passes options on.
 oracle: .venv/installed-dev
@@ -91,8 +91,9 @@ $(BIN)/python:
 	.venv-zoo/bin/python -m pip --disable-pip-version-check install -q -c pins.txt -e ".[dev,zoo,zoo-more]"
 	@touch $@
 
-# The tree that mypy reads; pyproject.toml, [tool.mypy], says why.
-build/typing: Makefile
+# The trees that mypy and import-linter read; pyproject.toml says why.
+build/typing build/namespace: Makefile $(wildcard typecheck/anyshape/*.py)
 	@mkdir -p $@/anyshape
 	@for package in $(PACKAGES); do ln -sfn ../../../$$package $@/anyshape/$$package; done
+	@test $@ = build/namespace || ln -sf $(addprefix ../../../,$(wildcard typecheck/anyshape/*.py)) $@/anyshape
 	@touch $@

@@ -14,10 +14,11 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 FOLDERS = ("constraints", "solver", "tracer", "typecheck")
+ITSELF = ROOT / "typecheck/anyshape"
 PACKAGES = {
     f"anyshape.{init.parent.relative_to(ROOT).as_posix().replace('/', '.')}": init.parent
-    for folder in FOLDERS for init in sorted((ROOT / folder).rglob("__init__.py"))
-}
+    for folder in FOLDERS for init in sorted((ROOT / folder).rglob("__init__.py")) if init.parent != ITSELF
+} | {"anyshape": ITSELF}
 OPENTELEMETRY = ("api", "sdk", "exporter-otlp-proto-http")
 IMPORT_NAMES = {
     "z3-solver": "z3", "pydantic-settings": "pydantic_settings", "SQLAlchemy": "sqlalchemy",
@@ -61,7 +62,7 @@ def absolute_imports(source: str) -> set[str]:
                 names |= {alias.name for alias in aliases}
             case ast.ImportFrom(module=str(module), level=0):
                 names.add(module)
-    return {name.partition(".")[0] for name in names}
+    return {name.partition(".")[0] for name in names} - {"anyshape"}
 
 
 def test_every_folder_with_code_is_a_package() -> None:
@@ -114,6 +115,25 @@ def test_programs_are_checked_without_numpy() -> None:
 def of_the_service(file: Path) -> bool:
     """May it import what the extra `service` brings?"""
     return file.is_relative_to(ROOT / "typecheck/service") or file == ROOT / "typecheck/remote/client.py"
+
+
+def test_the_package_itself_costs_next_to_nothing() -> None:
+    code = "import sys; before = {*sys.modules}; import anyshape; print(*{*sys.modules} - before)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    ours = {name for name in loaded.split() if name.partition(".")[0] not in sys.stdlib_module_names}
+    assert ours == {"anyshape"}
+
+
+def test_the_package_itself_has_every_name() -> None:
+    import anyshape
+    from anyshape import typecheck
+
+    assert anyshape.__version__ == PYPROJECT["project"]["version"]
+    assert {*dir(anyshape)} == {*typecheck.__all__, "__version__", "testing"}
+    assert all(getattr(anyshape, name) is getattr(typecheck, name) for name in typecheck.__all__)
+    assert {"check", "export", "refine"} <= {*anyshape.__all__}
+    with pytest.raises(AttributeError, match="frobnicate"):
+        _ = anyshape.frobnicate
 
 
 @pytest.mark.parametrize("module", ["typecheck", "typecheck.checking.api", "typecheck.cli.main"])

@@ -1,13 +1,14 @@
 """What the user sees: `check` answers for which input shapes a PyTorch program runs.
 
-    from anyshape.typecheck import check
+    from anyshape import check
 
     report = check(UNet(), "x: float32[batch, 3, h, w]")
     report.verdict               # "refined"
     str(report.accepts)          # "h % 64 == 0 and w % 64 == 0"
     report.accepts.holds(batch=2, h=128, w=64)
 
-Names are imported when they are first used: importing this package imports neither torch nor z3.
+`anyshape` has the same names. They are imported when they are first used: importing this package imports
+neither torch nor z3.
 """
 
 from __future__ import annotations
@@ -19,34 +20,38 @@ if TYPE_CHECKING:
     from ..constraints.ir.language import Fact
     from ..constraints.ir.program import Origin
     from ..constraints.ir.spec_text import SpecError, parse_spec
-    from .checking.api import check
+    from .checking.api import check, refine
     from .checking.inference import Inferred, Relation, infer
     from .checking.inline import assert_shape, reveal_shape
     from .checking.target import TargetError
     from .dim_specs.dynamic_shapes import DynamicShapes, GivenUp
     from .exporting.export import Exported, ExportError, export
+    from .facade import Report
     from .gradual.branching import BranchOn, Undecided, branches, eliminate
     from .gradual.migrating import Migration, Migrations, infer_symbolic, migrate
     from .remote.client import AsyncClient, Client, ServiceError
     from .report.codes import Code, Severity
-    from .report.report import Accepts, Branch, Finding, Link, Output, Report, Shape, Verdict
+    from .report.report import Accepts, Branch, Finding, Link, Output, Shape, Verdict
+    from .report.values import SymbolicValue
     from .testing.asserting import ShapesError, assert_shapes
 
 _HOMES = {
     "..constraints.ir.language": "Fact",
     "..constraints.ir.program": "Origin",
     "..constraints.ir.spec_text": "SpecError parse_spec",
-    ".checking.api": "check",
+    ".checking.api": "check refine",
     ".checking.inference": "Inferred Relation infer",
     ".checking.inline": "assert_shape reveal_shape",
     ".checking.target": "TargetError",
     ".dim_specs.dynamic_shapes": "DynamicShapes GivenUp",
     ".exporting.export": "Exported ExportError export",
+    ".facade": "Report",
     ".gradual.branching": "BranchOn Undecided branches eliminate",
     ".gradual.migrating": "Migration Migrations infer_symbolic migrate",
     ".remote.client": "AsyncClient Client ServiceError",
     ".report.codes": "Code Severity",
-    ".report.report": "Accepts Branch Finding Link Output Report Shape Verdict",
+    ".report.report": "Accepts Branch Finding Link Output Shape Verdict",
+    ".report.values": "SymbolicValue",
     ".testing.asserting": "ShapesError assert_shapes",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
@@ -77,6 +82,7 @@ __all__ = [
     "Shape",
     "ShapesError",
     "SpecError",
+    "SymbolicValue",
     "TargetError",
     "Undecided",
     "Verdict",
@@ -90,6 +96,7 @@ __all__ = [
     "infer_symbolic",
     "migrate",
     "parse_spec",
+    "refine",
     "reveal_shape",
 ]
 

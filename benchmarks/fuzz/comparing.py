@@ -22,8 +22,8 @@ from anyshape.tracer.summaries import merging
 from anyshape.typecheck.checking import clock
 from anyshape.typecheck.checking.api import check
 from anyshape.typecheck.checking.target import TargetError
+from anyshape.typecheck.facade import Report
 from anyshape.typecheck.report.codes import Code
-from anyshape.typecheck.report.report import Report
 
 from .eager import Outcome
 from .program import Program, Sizes, split

@@ -11,8 +11,8 @@ from models.entry import USUAL
 
 from anyshape.constraints.ir.language import Fact
 from anyshape.typecheck import check
+from anyshape.typecheck.facade import Report
 from anyshape.typecheck.report.codes import Code
-from anyshape.typecheck.report.report import Report
 
 from .row import Row
 

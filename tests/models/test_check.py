@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from anyshape.typecheck import check
-from anyshape.typecheck.report.report import Report
+from anyshape.typecheck.facade import Report
 
 from . import eager
 from .broken import BROKEN

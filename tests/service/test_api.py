@@ -13,7 +13,7 @@ from serving import FIXTURES, ended, in_process, service_of
 from starlette.testclient import TestClient
 
 from anyshape.typecheck import check
-from anyshape.typecheck.report.report import Report
+from anyshape.typecheck.facade import Report
 from anyshape.typecheck.service.ops.settings import Settings
 from anyshape.typecheck.service.work.workers import Answered, Broke, Outcome
 

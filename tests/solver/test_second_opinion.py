@@ -25,9 +25,9 @@ from anyshape.solver.theory import bounds
 from anyshape.typecheck import check
 from anyshape.typecheck.checking.second_solver import VERSIONS
 from anyshape.typecheck.cli.main import main
+from anyshape.typecheck.facade import Report
 from anyshape.typecheck.project.config import ConfigError
 from anyshape.typecheck.remote.sending import package
-from anyshape.typecheck.report.report import Report
 from anyshape.typecheck.service.http import jobs
 from anyshape.typecheck.service.http.gate import Refusal
 from anyshape.typecheck.service.ops.settings import Settings

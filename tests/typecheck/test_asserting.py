@@ -13,8 +13,8 @@ import pytest
 import torch
 from torch import nn
 
-import anyshape.typecheck as package
-from anyshape.typecheck import ShapesError, Verdict, assert_shapes
+import anyshape as package
+from anyshape import ShapesError, Verdict, assert_shapes
 
 
 class Halves(nn.Module):

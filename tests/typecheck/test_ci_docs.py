@@ -11,7 +11,7 @@ import yaml
 
 from anyshape.typecheck.cli.main import _parser
 from anyshape.typecheck.project.config import KEYS, TARGET_KEYS, read
-from anyshape.typecheck.render.formats import WRITERS
+from anyshape.typecheck.render.formats import FORMATS
 
 ROOT = Path(__file__).parent.parent.parent
 CI = (ROOT / "docs/ci.md").read_text()
@@ -57,4 +57,4 @@ def test_the_commands_of_the_pages_parse(line: str) -> None:
 
 
 def test_every_form_is_described() -> None:
-    assert set(re.findall(r"^\| `(\w+)` \|[^|\n]*\|[^|\n]*\|$", OUTPUTS, re.MULTILINE)) == {"text", *WRITERS}
+    assert set(re.findall(r"^\| `(\w+)` \|[^|\n]*\|[^|\n]*\|$", OUTPUTS, re.MULTILINE)) == {*FORMATS}

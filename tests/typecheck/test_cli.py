@@ -17,7 +17,7 @@ import pytest
 
 from anyshape.tracer.readers.archive import MAX_BYTES
 from anyshape.typecheck.cli.main import main
-from anyshape.typecheck.report.report import Report
+from anyshape.typecheck.facade import Report
 
 ROOT = Path(__file__).parent.parent.parent
 ARCHIVES = ROOT / "tests/tracer/fixtures"

@@ -17,7 +17,7 @@ from anyshape.typecheck.report.per_rank import _all_at, _way, merged
 
 
 def told(target: Callable[..., Any], inputs: str, assume: str = "") -> list[tuple[str, str]]:
-    return [(o.when, o.value) for o in check(target, inputs, assume).outputs]
+    return [(o.when, str(o.value)) for o in check(target, inputs, assume).outputs]
 
 
 @pytest.mark.parametrize("target, inputs, outputs", [

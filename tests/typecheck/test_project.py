@@ -14,7 +14,7 @@ import pytest
 from anyshape.typecheck import Code
 from anyshape.typecheck import cli as package
 from anyshape.typecheck.cli.main import COMMANDS, main
-from anyshape.typecheck.render.formats import WRITERS
+from anyshape.typecheck.render.formats import FORMATS
 
 MODELS = """\
 import torch
@@ -195,12 +195,13 @@ def test_json_of_a_project_lists_reports(folder: Path, capsys: pytest.CaptureFix
 
 
 SIGNS = {
-    "json": '"schema": 1', "sarif": '"version": "2.1.0"', "github": "::warning file=models.py,line=9,",
+    "text": "refined", "json": '"schema": 1', "sarif": '"version": "2.1.0"',
+    "github": "::warning file=models.py,line=9,",
     "junit": "<testsuite ", "html": "<!DOCTYPE html>", "dot": "digraph ",
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("form", WRITERS)
+@pytest.mark.parametrize("form", FORMATS)
 def test_every_form_of_a_project(folder: Path, form: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "--format", form, "-o", "out"]) == 1
     assert read(capsys) == ""

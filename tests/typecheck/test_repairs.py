@@ -27,9 +27,10 @@ from anyshape.tracer.patches.edits import Assigned, CannotApply, Rebuilt, Rewrit
 from anyshape.typecheck import check
 from anyshape.typecheck.checking.api import examine
 from anyshape.typecheck.checking.replay import Refused, Replayer
+from anyshape.typecheck.facade import Report
 from anyshape.typecheck.render.sarif import to_sarif
 from anyshape.typecheck.repairs import repaired, search
-from anyshape.typecheck.report.report import Repair, Report
+from anyshape.typecheck.report.report import Repair
 
 SARIF = json.loads((Path(__file__).parent / "render/sarif-2.1.0-rtm.5.json").read_text())
 

@@ -5,18 +5,35 @@ from __future__ import annotations
 import json
 import pickle
 import re
+from collections.abc import Callable
 from dataclasses import FrozenInstanceError, replace
+from typing import Any
 
 import pytest
+import torch
 
 from anyshape.constraints.ir.language import Fact
 from anyshape.constraints.ir.program import Origin
 from anyshape.constraints.terms.dims import sym
 from anyshape.constraints.terms.formula import all_of, eq, ge
-from anyshape.typecheck import Accepts, Branch, Code, Finding, Link, Output, Report, Severity, Shape, Verdict
+from anyshape.typecheck import (
+    Accepts,
+    Branch,
+    Code,
+    Finding,
+    Link,
+    Output,
+    Report,
+    Severity,
+    Shape,
+    SymbolicValue,
+    Verdict,
+    check,
+)
 from anyshape.typecheck.render.text import fact_text, marked
 
 b, h, k = sym("b"), sym("h"), sym("k")
+LOGITS = SymbolicValue("float32[b, 2*h]", "float32", (b, 2 * h))
 ORIGIN = Origin("/nowhere/model.py", 43, "Up.forward", "decoder.0", "return torch.cat([skip, x], dim=1)")
 FINDING = Finding(
     Code.CONDITION,
@@ -42,7 +59,7 @@ REPORT = Report(
     },
     (FINDING, Finding(Code.NO_RULE, "mylib::op has no rule", Severity.WARNING)),
     (Shape(0, "cat", ("float32[b, 2*h]",), ORIGIN), Shape(1, "size", ("b",), Origin())),
-    (Output("logits", "float32[b, 2*h]"), Output("aux", "?", "b == 1")),
+    (Output("logits", LOGITS), Output("aux", SymbolicValue("?"), "b == 1")),
     (Branch(ORIGIN, "7 <= h", "eliminated", True), Branch(ORIGIN, "", "explored")),
     {"b": 2, "h": 4},
     {"b": 2, "h": 5},
@@ -55,6 +72,32 @@ def test_json_round_trip() -> None:
     assert Report.from_json(json.loads(json.dumps(REPORT.to_json()))) == REPORT
     bare = Report("f", (), Verdict.PROVED, Accepts(True, True, ()), {})
     assert Report.from_json(json.loads(json.dumps(bare.to_json()))) == bare
+
+
+@pytest.mark.parametrize("target, spec, values, shape", [
+    (lambda x: x[:, 1:], "x: [a, b]", {"a": 2, "b": 3}, (2, 3)),
+    (lambda x: x.flatten(), "x: [a, b]", {"a": 2, "b": 3}, (2, 3)),
+    (lambda x: torch.cat([x, x], -1), "x: [*x, b]", {"x": (5, 7), "b": 3}, (5, 7, 3)),
+    (lambda x: torch.cat([x, x], -1), "x: [...]", {"x": (4, 3)}, (4, 3)),
+    (lambda x: x.flatten(), "x: [...]", {"x": (5, 7)}, (5, 7)),
+    (lambda x: x.sum(), "x: [a]", {}, (4,)),
+])  # fmt: skip
+def test_a_result_has_concrete_sizes_at_values(
+    target: Callable[[torch.Tensor], torch.Tensor], spec: str, values: dict[str, Any], shape: tuple[int, ...]
+) -> None:
+    (output,) = check(target, spec).outputs
+    assert output.value.dtype == "float32" and output.value.at(**values) == target(torch.ones(shape)).shape
+
+
+def test_sizes_without_a_value_are_named() -> None:
+    (tensor, number) = check(lambda x: (x[1:], len(x)), "x: [a]").outputs
+    with pytest.raises(TypeError, match="no value for a"):
+        tensor.value.at(b=2)
+    with pytest.raises(TypeError, match="a is no tensor"):
+        number.value.at(a=2)
+    (row,) = check(lambda x: x + 1, "x: [*r]").outputs
+    with pytest.raises(TypeError, match=r"no value for rank\(r\)"):
+        row.value.at()
 
 
 @pytest.mark.parametrize("data", [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...constraints.engine.generate import BadRules, Rules
 from ...constraints.ir.language import Fact
@@ -18,9 +18,10 @@ from ...solver.decide import Decision, Oracle, decide
 from ...solver.explain import imposed
 from ...solver.facts.refine import simplify
 from ...solver.tactics.judge import Budget
+from ..facade import Report
 from ..remote.recorded import Recorded
 from ..report import findings
-from ..report.report import Accepts, Report, Verdict
+from ..report.report import Accepts, Verdict
 from .clock import Clock, Progress
 from .replay import Failed
 from .rule_packages import packaged_rule
@@ -28,6 +29,9 @@ from .sources import Source, source_of
 from .suspicions import suspected
 from .target import Target, TargetError, resolve
 from .trial import Trial, Witnesses, show
+
+if TYPE_CHECKING:
+    from ..dim_specs.dynamic_shapes import DynamicShapes
 
 
 def check(
@@ -73,6 +77,21 @@ def check(
 
     rules = default_rules() if rules is None else rules
     return repaired(report, found.target.value, found.spec, found.system, rules)
+
+
+def refine(
+    target: Any,
+    inputs: Inputs | None = None,
+    assume: str | Iterable[str] = (),
+    *,
+    budget_s: float = 30.0,
+    rules: Rules | None = None,
+) -> DynamicShapes | None:
+    """The largest spec for `torch.export` within the sizes for which a target runs; None if it runs for none.
+
+    The arguments are those of `check`, and so is what is raised.
+    """
+    return check(target, inputs, assume, budget_s=budget_s, rules=rules).dynamic_shapes
 
 
 @dataclass(frozen=True, slots=True)

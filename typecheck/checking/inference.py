@@ -37,8 +37,9 @@ from ...constraints.terms.formula import (
 from ...solver.decide import Oracle
 from ...solver.tactics.judge import Budget
 from ...solver.theory.bounds import Known
+from ..facade import Report
 from ..report.codes import Code
-from ..report.report import Report, Verdict
+from ..report.report import Verdict
 from .api import Examined, examine
 from .clock import Clock, Progress
 from .replay import Ran

@@ -18,10 +18,11 @@ from ...constraints.terms.formula_text import parse_formula
 from ...solver import agreement, second_opinion
 from ...solver.backends import cvc5_backend
 from ...solver.decide import Decision
+from ..facade import Report
 from ..project.config import ConfigError
 from ..report import findings
 from ..report.codes import Code
-from ..report.report import Report, SecondOpinion, Verdict
+from ..report.report import SecondOpinion, Verdict
 
 VERSIONS: Final = {"cvc5": cvc5_backend.version}
 """The solvers that can be asked, each with what says which version is installed, if it is."""

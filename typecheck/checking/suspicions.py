@@ -15,9 +15,10 @@ from ...constraints.ir.language import Dynamic, Tensor, tensors
 from ...constraints.ir.program import Node, Origin, refs
 from ...constraints.ir.system import Path, System
 from ...constraints.terms.dims import Dim, Symbol, Term, coefficients, lone_atom, symbols
+from ..facade import Report
 from ..report.codes import ON, SUSPICIONS, Code
 from ..report.findings import main_path, make
-from ..report.report import Finding, Report
+from ..report.report import Finding
 from .target import TargetError
 
 ALL: Final = "all"

@@ -13,15 +13,15 @@ from ...constraints.ir.spec_text import SpecError
 from ..checking.clock import Progress
 from ..checking.reading import Reading
 from ..checking.target import TargetError
+from ..facade import Report
 from ..project import baseline as baselines
 from ..project.baseline import Baseline
 from ..project.cache import Cache, default_folder
 from ..project.config import ConfigError, Job, Project, find
 from ..project.jobs import Answer, answer
 from ..project.suppression import suppressed
-from ..render.formats import WRITERS, written
+from ..render.formats import FORMATS, written
 from ..report.codes import SUSPICIONS
-from ..report.report import Report
 from .common import BAD_INPUT, EXIT_CODES, TARGETS, Commands, add_target, command, running_for
 from .errors import told
 from .submit import add_server, awaited, client_of, packed, submitted
@@ -54,7 +54,7 @@ def add(commands: Commands) -> None:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """What to check, and how the report is to leave."""
     add_target(parser, optional=True)
-    parser.add_argument("--format", choices=("text", *WRITERS), default="text", help="of the report (text)")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="of the report (text)")
     parser.add_argument("--output", "-o", metavar="FILE", type=Path, help="write the report into a file")
     parser.add_argument("--shapes", action="store_true", help="show the shape of every intermediate value")
     parser.add_argument(

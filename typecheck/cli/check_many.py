@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ..facade import Report
 from ..project.config import ConfigError, Job
-from ..render.formats import WRITERS, written
-from ..report.report import Report
+from ..render.formats import FORMATS, written
 from .common import BAD_INPUT, EXIT_CODES, Commands, command, seconds
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("--memory-mb", type=int, metavar="MB", default=8192, help="for each (8192)")
     parser.add_argument("--grace", type=seconds, metavar="S", default=60.0, help="for loading each (60)")
     parser.add_argument("--no-cache", action="store_true", help="neither use nor keep results on disk")
-    parser.add_argument("--format", choices=("text", *WRITERS), default="text", help="of the reports (text)")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="of the reports (text)")
     parser.add_argument("--output", "-o", metavar="FILE", type=Path, help="write the reports into a file")
     parser.set_defaults(run=run)
 

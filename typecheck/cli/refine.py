@@ -11,7 +11,8 @@ from typing import Any, Final
 from ...constraints.ir.language import Fact
 from ...solver.tactics.judge import Budget, Judge
 from ..dim_specs.dynamic_shapes import DynamicShapes
-from ..report.report import Report, Verdict
+from ..facade import Report
+from ..report.report import Verdict
 from .common import TARGETS, Commands, add_target, command, running
 
 _EPILOG: Final = f"""\

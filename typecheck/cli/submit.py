@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ..checking.clock import Progress
+from ..facade import Report
 from ..project.config import ConfigError, Job
-from ..render.formats import WRITERS
-from ..report.report import Report
+from ..render.formats import FORMATS
 from .common import EXIT_CODES, TARGETS, Commands, add_target, command, running
 from .terminal import coloured, width
 
@@ -37,7 +37,7 @@ def add(commands: Commands) -> None:
     add_server(parser)
     parser.add_argument("--no-wait", action="store_true", help="print the id of the check and go")
     parser.add_argument("--priority", choices=("low", "normal", "high"), help="(normal)")
-    parser.add_argument("--format", choices=("text", *WRITERS), default="text", help="of the report (text)")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="of the report (text)")
     parser.set_defaults(run=run)
 
 

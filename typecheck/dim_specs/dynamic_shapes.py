@@ -25,7 +25,8 @@ from ...solver.facts.boxes import Box
 from ...solver.facts.progressions import HORIZON
 from ...solver.tactics.judge import Budget, Judge
 from ...solver.theory.periodic import solutions
-from ..report.report import Report, Verdict
+from ..report.report import ReportData, Verdict
+from .python import to_python
 from .specs import Bounds, DimSpec, Entries, Hint, Items, Size, Sizes, Tree, sizes
 from .specs import to_json as spec_json
 
@@ -92,9 +93,7 @@ class DynamicShapes:
 
     def to_python(self) -> str:
         """The spec as Python to paste: the dims, and `dynamic_shapes`."""
-        from ..render.python import to_python
-
-        return to_python(self)
+        return to_python(self.spec, [*(f"given up: {given_up}" for given_up in self.given_up), *self.notes])
 
     def to_torch(self, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None) -> Any:
         """The `dynamic_shapes` argument of `torch.export.export`; lists and tuples follow the example inputs.
@@ -108,7 +107,7 @@ class DynamicShapes:
 
 
 def of_report(
-    report: Report, given: Iterable[Formula] = (), seconds: float = SECONDS
+    report: ReportData, given: Iterable[Formula] = (), seconds: float = SECONDS
 ) -> DynamicShapes | None:
     """The largest spec that was found within what a report says is accepted; None where nothing is.
 
@@ -123,7 +122,7 @@ def of_report(
 class _Chooser:
     """Chooses the way and the box, and tells what both leave out."""
 
-    def __init__(self, spec: Spec, report: Report, given: tuple[Formula, ...], judge: Judge) -> None:
+    def __init__(self, spec: Spec, report: ReportData, given: tuple[Formula, ...], judge: Judge) -> None:
         self.spec, self.report, self.judge = spec, report, judge
         self.names = spec.domain.symbols
         self.lone = [min(symbols(d.type)) for d in spec.inputs if _is_integer(d) and isinstance(d.type, Term)]

@@ -45,7 +45,7 @@ from ..checking.trial import show
 from ..dim_specs.dynamic_shapes import DynamicShapes, GivenUp, of_report, tree_of
 from ..dim_specs.specs import DimSpec, Hint, Size
 from ..dim_specs.torch_dims import to_torch
-from ..report.report import Report
+from ..facade import Report
 from .attempts.comparing import Comparison
 from .attempts.program_needs import Needs, Requirement, needs
 from .attempts.second_traces import SecondTraces, same

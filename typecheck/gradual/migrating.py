@@ -30,7 +30,8 @@ from ..checking.annotations import spec_of
 from ..checking.api import examine
 from ..checking.clock import Progress
 from ..checking.target import TargetError, is_graph_module, resolve
-from ..report.report import Report, Verdict
+from ..facade import Report
+from ..report.report import Verdict
 from .nodes import values_of
 
 if TYPE_CHECKING:

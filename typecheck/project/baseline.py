@@ -13,9 +13,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from ..facade import Report
 from ..render.words import relative
 from ..report.codes import Code, Severity
-from ..report.report import Finding, Report
+from ..report.report import Finding
 from .config import ConfigError
 
 FORM: Final = 1

@@ -22,8 +22,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from ..facade import Report
 from ..report.codes import Code
-from ..report.report import Report, Verdict
+from ..report.report import Verdict
 from .config import Job
 
 FORM: Final = 1

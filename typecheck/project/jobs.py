@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..checking.clock import Progress
 from ..checking.reading import Reading
-from ..report.report import Report
+from ..facade import Report
 from .cache import Cache, Question, worth_keeping
 from .config import Job
 

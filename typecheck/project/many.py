@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...constraints.ir.spec_text import suggestion
-from ..report.report import Report
+from ..facade import Report
 from ..service.work.questions import Question
 from ..service.work.workers import Answered, Executor, Limits
 from .config import ConfigError, Job, read

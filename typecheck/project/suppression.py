@@ -19,8 +19,9 @@ from typing import Final, Literal
 
 from ...constraints.ir.program import Origin
 from ...constraints.ir.spec_text import suggestion
+from ..facade import Report
 from ..report.codes import Code
-from ..report.report import Finding, Report, Verdict
+from ..report.report import Finding, Verdict
 from .baseline import Baseline
 from .config import FILE, Project
 

@@ -1,6 +1,6 @@
 """A client of the service: traces here, sends the program, and gets the report.
 
-    from anyshape.typecheck import Client
+    from anyshape import Client
 
     with Client("http://127.0.0.1:8765") as client:
         report = client.check(UNet(), "x: float32[batch, 3, h, w]")
@@ -23,7 +23,7 @@ import httpx
 
 from ...constraints.ir.spec_text import Inputs
 from ..checking.target import TargetError
-from ..report.report import Report
+from ..facade import Report
 from .sending import Package, package
 
 URL: Final = "ANYSHAPE_SERVER"

@@ -21,7 +21,7 @@ from ...tracer.readers.archive import MAX_BYTES, ArchiveError, parse_json, read_
 from ..checking.api import default_rules, question
 from ..checking.clock import Clock, Progress
 from ..checking.target import TargetError, resolve
-from ..report.report import Report
+from ..facade import Report
 
 _TEXT_OF_A_LINE: Final = re.compile(r'(?m)^(?!\s*File ").*\n?')
 

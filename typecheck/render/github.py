@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from ..report.codes import Severity
-from ..report.report import Finding, Report, Verdict
+from ..report.report import Finding, ReportData, Verdict
 from .text import HEADLINES, span
 from .words import relative, told
 
@@ -21,18 +21,18 @@ _COMMANDS: Final[Mapping[Severity, str]] = {
 }
 
 
-def to_github(reports: Sequence[Report]) -> str:
+def to_github(reports: Sequence[ReportData]) -> str:
     """A line per finding that is not suppressed, and one per report for the log."""
     return "".join(f"{line}\n" for report in reports for line in _lines(report))
 
 
-def _lines(report: Report) -> Iterator[str]:
+def _lines(report: ReportData) -> Iterator[str]:
     yield from (_command(report, f) for f in report.findings if not f.suppressed)
     where = f", where {report.accepts}" if report.verdict is Verdict.REFINED else ""
     yield _data(f"{report.verdict}: {report.target} {HEADLINES[report.verdict]}{where}")
 
 
-def _command(report: Report, finding: Finding) -> str:
+def _command(report: ReportData, finding: Finding) -> str:
     origin = finding.origin
     properties: dict[str, str | int] = {}
     if origin.file:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import networkx as nx
 
 from ..report.codes import Severity
-from ..report.report import Finding, Operand, Report
+from ..report.report import Finding, Operand, ReportData
 from .regions import Part, Region, regions
 
 _COLOURS: Final[Mapping[Severity, str]] = {
@@ -22,7 +22,7 @@ _COLOURS: Final[Mapping[Severity, str]] = {
 }
 
 
-def to_graph(report: Report) -> nx.MultiDiGraph[Any]:
+def to_graph(report: ReportData) -> nx.MultiDiGraph[Any]:
     """The calls of the main path as a graph of networkx.
 
     Nodes have a `kind` ("input", "call" or "output"). Calls have `op`, `results`, `file`, `line`, `code`,
@@ -47,7 +47,7 @@ def to_graph(report: Report) -> nx.MultiDiGraph[Any]:
     for output in report.outputs:
         key = "output", output.name
         if key not in graph:
-            graph.add_node(key, kind="output", name=output.name, value=output.value)
+            graph.add_node(key, kind="output", name=output.name, value=str(output.value))
             _connect(graph, output.operands, key)
     return graph
 
@@ -73,7 +73,7 @@ def _connect(graph: nx.MultiDiGraph[Any], operands: Iterable[Operand], target: A
 # ---- DOT
 
 
-def to_dot(report: Report) -> str:
+def to_dot(report: ReportData) -> str:
     """The graph in the language of Graphviz, with a cluster for each run of calls of one module."""
     graph = to_graph(report)
     worst = {node: min(found, key=_weight).severity for node, found in _about(report.findings).items()}

@@ -15,13 +15,13 @@ from importlib.resources import files
 from typing import Any, Final
 
 from ...constraints.ir.program import Origin
-from ..report.report import Finding, Operand, Report, Verdict
+from ..report.report import Finding, Operand, ReportData, Verdict
 from .regions import Part, Region, regions
 from .text import HEADLINES, conditions, fact_text, opinion_text, place, sizes, span
 from .words import told
 
 
-def to_html(reports: Sequence[Report]) -> str:
+def to_html(reports: Sequence[ReportData]) -> str:
     """The page; with several reports it has a choice among them."""
     folder = files(__package__) / "page"
     data = json.dumps([page_data(report) for report in reports], separators=(",", ":"))
@@ -37,7 +37,7 @@ def to_html(reports: Sequence[Report]) -> str:
     return re.sub(r"%([a-z]+)%", lambda gap: parts[gap[1]], page)
 
 
-def page_data(report: Report) -> dict[str, Any]:
+def page_data(report: ReportData) -> dict[str, Any]:
     """What the page shows of a report. Calls are named by their place in the list of calls."""
     position = {shape.node: index for index, shape in enumerate(report.shapes)}
     origins: dict[tuple[Any, ...], int] = {}
@@ -62,7 +62,7 @@ def page_data(report: Report) -> dict[str, Any]:
             for shape in report.shapes
         ],
         "outputs": [
-            {"name": o.name, "value": o.value, "when": o.when, "takes": _takes(o.operands, position)}
+            {"name": o.name, "value": str(o.value), "when": o.when, "takes": _takes(o.operands, position)}
             for o in report.outputs
         ],
         "regions": [_region(part) for part in regions(report.shapes)],
@@ -70,7 +70,7 @@ def page_data(report: Report) -> dict[str, Any]:
     }
 
 
-def _examples(report: Report) -> list[str]:
+def _examples(report: ReportData) -> list[str]:
     found = []
     if report.runs_at is not None:
         found.append(f"Runs at {sizes(report.runs_at)}")
@@ -120,7 +120,7 @@ MOST_ROWS: Final = 500
 """Calls whose shapes a notebook gets to hold."""
 
 
-def summary(report: Report) -> str:
+def summary(report: ReportData) -> str:
     """The report as a fragment of HTML without scripts, in the colours of the page that it stands on."""
     return "".join(_summary(report))
 
@@ -138,7 +138,7 @@ _VERDICT_COLOURS = {
 }
 
 
-def _summary(report: Report) -> Iterator[str]:
+def _summary(report: ReportData) -> Iterator[str]:
     e = html.escape
     yield f'<div style="{_STYLE["box"].format(_VERDICT_COLOURS[report.verdict])}">'
     yield f"<b>{report.verdict.value}</b>: <b>{e(report.target)}</b> {HEADLINES[report.verdict]}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 from ...constraints.ir.language import Fact
 from ...constraints.ir.program import Origin
@@ -26,16 +26,18 @@ from ..report.report import (
     Output,
     Part,
     Repair,
-    Report,
+    ReportData,
     SecondOpinion,
     Shape,
     Verdict,
 )
+from ..report.values import SymbolicValue
 
+R = TypeVar("R", bound=ReportData)
 SCHEMA = 1
 
 
-def to_json(report: Report) -> dict[str, Any]:
+def to_json(report: ReportData) -> dict[str, Any]:
     """Plain data for `json.dump`; lists for tuples, null for None."""
     accepts = report.accepts
     return {
@@ -53,7 +55,7 @@ def to_json(report: Report) -> dict[str, Any]:
         "dims": {name: fact_json(fact) for name, fact in report.dims.items()},
         "findings": [_finding(f) for f in report.findings],
         "shapes": [_plain(s) for s in report.shapes],
-        "outputs": [_plain(o) for o in report.outputs],
+        "outputs": [_output(output) for output in report.outputs],
         "branches": [_plain(b) for b in report.branches],
         "runs_at": _values(report.runs_at),
         "fails_at": _values(report.fails_at),
@@ -84,6 +86,19 @@ def _finding(finding: Finding) -> dict[str, Any]:
     return data
 
 
+def _output(output: Output) -> dict[str, Any]:
+    value = output.value
+    dims = None if value.dims is None else [str(dim) for dim in value.dims]
+    return {
+        "name": output.name,
+        "value": value.text,
+        "dtype": value.dtype,
+        "dims": dims,
+        "when": output.when,
+        "operands": _plain(output.operands),
+    }
+
+
 def _plain(value: Any) -> Any:
     """A value of the report by its fields, which hold texts, numbers, and values of the report."""
     if is_dataclass(value):
@@ -97,13 +112,13 @@ def _values(values: Mapping[str, int] | None) -> dict[str, int] | None:
     return None if values is None else dict(values)
 
 
-def from_json(data: Any) -> Report:
-    """The report that `to_json` wrote. Raises ValueError, with the reason, on anything else."""
+def from_json(data: Any, kind: type[R]) -> R:
+    """The report that `to_json` wrote, as a `kind`. Raises ValueError, with the reason, on anything else."""
     try:
         if data["schema"] != SCHEMA:
             raise ValueError(f"schema {data['schema']!r} is not {SCHEMA}, the one that this version reads")
         accepts, opinion = data["accepts"], data["second_opinion"]
-        return Report(
+        return kind(
             data["target"],
             tuple(data["inputs"]),
             Verdict(data["verdict"]),
@@ -117,7 +132,7 @@ def from_json(data: Any) -> Report:
             {name: _read_fact(fact) for name, fact in data["dims"].items()},
             tuple(map(_read_finding, data["findings"])),
             tuple(map(_read_shape, data["shapes"])),
-            tuple(Output(**o | {"operands": _read_operands(o["operands"])}) for o in data["outputs"]),
+            tuple(map(_read_output, data["outputs"])),
             tuple(Branch(**b | {"origin": Origin(**b["origin"])}) for b in data["branches"]),
             data["runs_at"],
             data["fails_at"],
@@ -172,6 +187,13 @@ def _read_shape(data: dict[str, Any]) -> Shape:
             "operands": _read_operands(data["operands"]),
         }
     )
+
+
+def _read_output(data: dict[str, Any]) -> Output:
+    dims = data.get("dims")
+    sizes = None if dims is None else tuple(map(parse_dim, dims))
+    value = SymbolicValue(data["value"], data.get("dtype"), sizes)
+    return Output(data["name"], value, data["when"], _read_operands(data["operands"]))
 
 
 def _read_operands(operands: list[dict[str, Any]]) -> tuple[Operand, ...]:

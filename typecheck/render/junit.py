@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from typing import Final
 from xml.etree import ElementTree as ET
 
-from ..report.report import Report, Verdict
+from ..report.report import ReportData, Verdict
 from .text import HEADLINES, to_text
 
 _ILLEGAL: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 has no way to write."""
 
 
-def to_junit(reports: Sequence[Report]) -> str:
+def to_junit(reports: Sequence[ReportData]) -> str:
     """A `testsuites` document with one suite."""
     failing = [report for report in reports if not report.passes]
     errors = sum(report.verdict is Verdict.UNKNOWN for report in failing)
@@ -45,7 +45,7 @@ def to_junit(reports: Sequence[Report]) -> str:
     return written.decode("ascii") + "\n"
 
 
-def _seconds(report: Report) -> float:
+def _seconds(report: ReportData) -> float:
     return report.stats.get("total_s", 0.0)
 
 

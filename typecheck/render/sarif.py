@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ...constraints.ir.program import Origin
 from ..report.codes import MEANINGS, Code
-from ..report.report import Finding, Link, Repair, Report
+from ..report.report import Finding, Link, Repair, ReportData
 from .text import span
 from .words import relative, told
 
@@ -24,7 +24,7 @@ _RULES: Final = {code: index for index, code in enumerate(Code)}
 _SUPPRESSED: Final[Mapping[str, str]] = {"source": "inSource", "project": "external", "baseline": "external"}
 
 
-def to_sarif(reports: Sequence[Report]) -> dict[str, Any]:
+def to_sarif(reports: Sequence[ReportData]) -> dict[str, Any]:
     """One run with the findings of all reports, as plain data for `json.dump`."""
     return {
         "$schema": SCHEMA,
@@ -58,7 +58,7 @@ def _rule(code: Code) -> dict[str, Any]:
     }
 
 
-def _result(report: Report, finding: Finding) -> dict[str, Any]:
+def _result(report: ReportData, finding: Finding) -> dict[str, Any]:
     place = _location(finding.origin, finding.op)
     result: dict[str, Any] = {
         "ruleId": finding.code.value,
@@ -121,7 +121,7 @@ def _location(origin: Origin, op: str, message: str = "") -> dict[str, Any]:
     return location
 
 
-def _fingerprint(report: Report, finding: Finding) -> str:
+def _fingerprint(report: ReportData, finding: Finding) -> str:
     """The same for the same finding after lines were added above it."""
     parts = (report.target, finding.code, finding.origin.function, finding.origin.code, finding.message)
     return hashlib.sha256("\0".join(parts).encode(errors="replace")).hexdigest()[:16]

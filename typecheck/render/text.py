@@ -14,7 +14,7 @@ from ...constraints.ir.language import Fact
 from ...constraints.ir.program import Origin
 from ...constraints.terms.rows import legible
 from ..report.codes import Code, Severity
-from ..report.report import Finding, Link, Repair, Report, SecondOpinion, Verdict
+from ..report.report import Finding, Link, Repair, ReportData, SecondOpinion, Verdict
 
 HEADLINES: Final[Mapping[Verdict, str]] = {
     Verdict.PROVED: "runs for every declared input",
@@ -48,7 +48,7 @@ MAX_SAME: Final = 3
 
 
 def to_text(
-    report: Report, *, width: int = 100, colour: bool = False, shapes: bool = False, full: bool = False
+    report: ReportData, *, width: int = 100, colour: bool = False, shapes: bool = False, full: bool = False
 ) -> str:
     """The whole report. Lines that hold no program text or shapes are wrapped at the width. `full` tells
     every call on the way to a finding.
@@ -93,7 +93,7 @@ class _Page:
         ) or [first or ""]
 
 
-def _head(page: _Page, report: Report) -> Iterator[str]:
+def _head(page: _Page, report: ReportData) -> Iterator[str]:
     exact = report.accepts.exact or report.verdict is Verdict.UNKNOWN
     unless = "" if exact else ", as far as is known"
     headline = f"{report.verdict}: {report.target} {HEADLINES[report.verdict]}{unless}"
@@ -109,7 +109,7 @@ def _head(page: _Page, report: Report) -> Iterator[str]:
         yield from page.wrapped(" and ".join(declared), "    ", "  where ")
 
 
-def _condition(page: _Page, report: Report) -> Iterator[str]:
+def _condition(page: _Page, report: ReportData) -> Iterator[str]:
     told = conditions(report)
     for words, condition in told:
         yield words
@@ -125,7 +125,7 @@ def _condition(page: _Page, report: Report) -> Iterator[str]:
             yield from (page.paint(line, "dim") for line in page.wrapped(text, "      ", "    "))
 
 
-def conditions(report: Report) -> list[tuple[str, str]]:
+def conditions(report: ReportData) -> list[tuple[str, str]]:
     """The conditions on sizes that are known, each behind words that say how it is to be taken."""
     condition, certain = str(report.accepts), str(report.accepts.certain)
     told = []
@@ -140,7 +140,7 @@ def conditions(report: Report) -> list[tuple[str, str]]:
     return told
 
 
-def _dims(page: _Page, report: Report) -> Iterator[str]:
+def _dims(page: _Page, report: ReportData) -> Iterator[str]:
     if report.verdict is Verdict.REFUTED:
         return
     width = max(map(len, report.dims), default=0)
@@ -185,7 +185,7 @@ def _between(low: int | None, high: int | None) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 
-def _examples(page: _Page, report: Report) -> Iterator[str]:
+def _examples(page: _Page, report: ReportData) -> Iterator[str]:
     parts = []
     if report.runs_at is not None:
         parts.append(f"It runs at {sizes(report.runs_at)}.")
@@ -394,7 +394,7 @@ def _closing(code: str, start: int) -> int:
 # ---- shapes and effort
 
 
-def _outputs(page: _Page, report: Report) -> Iterator[str]:
+def _outputs(page: _Page, report: ReportData) -> Iterator[str]:
     if not report.outputs or report.verdict is Verdict.REFUTED:
         return
     yield page.paint("returns", "bold")
@@ -407,7 +407,7 @@ def _outputs(page: _Page, report: Report) -> Iterator[str]:
         yield f"  {output.name.ljust(width)}  {output.value}"
 
 
-def _branches(page: _Page, report: Report, every: bool) -> Iterator[str]:
+def _branches(page: _Page, report: ReportData, every: bool) -> Iterator[str]:
     """Where the program looks at sizes or data and goes both ways; on demand also where it goes but one."""
     found = [b for b in report.branches if every or b.outcome == "explored"]
     if not found:
@@ -421,7 +421,7 @@ def _branches(page: _Page, report: Report, every: bool) -> Iterator[str]:
         yield f"  … and {len(found) - MAX_BRANCHES} more"
 
 
-def _shapes(page: _Page, report: Report) -> Iterator[str]:
+def _shapes(page: _Page, report: ReportData) -> Iterator[str]:
     yield page.paint("shapes", "bold")
     op = max((len(s.op) for s in report.shapes), default=0)
     results = [", ".join(s.results) for s in report.shapes]
@@ -432,7 +432,7 @@ def _shapes(page: _Page, report: Report) -> Iterator[str]:
         yield f"  {shape.op.ljust(op)}  {result.ljust(wide)}  {where}"
 
 
-def overview(reports: Sequence[Report], *, colour: bool = False) -> str:
+def overview(reports: Sequence[ReportData], *, colour: bool = False) -> str:
     """A line per target: verdict, how many findings it has, and what it is."""
     page = _Page(100, colour)
     lines = [page.paint("targets", "bold")]
@@ -447,7 +447,7 @@ def overview(reports: Sequence[Report], *, colour: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _effort(page: _Page, report: Report) -> Iterator[str]:
+def _effort(page: _Page, report: ReportData) -> Iterator[str]:
     stats = report.stats
     if stats.get("cached"):
         yield page.paint(f"unchanged since it was checked, in {stats.get('total_s', 0.0):.2f} s", "dim")

@@ -8,7 +8,8 @@ from typing import Final
 
 from ...constraints.ir.program import Node, Origin
 from ...constraints.ir.system import Path, System
-from ..report.report import Finding, Link, Report
+from ..facade import Report
+from ..report.report import Finding, Link
 from . import expressions
 
 MAX_PLACES: Final = 5

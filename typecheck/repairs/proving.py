@@ -66,7 +66,7 @@ class Prover:
                 decision = decide(system, left(until))
                 if not self._better(decision, finding) or not self._runs(decision):
                     return None
-                return sum(len(output.value) for output in outputs(system))
+                return sum(len(output.value.text) for output in outputs(system))
         except CannotApply:
             return None
 

@@ -24,8 +24,9 @@ from ...solver.decide import decide, requirements
 from ...solver.repair import fillings
 from ...solver.tactics.judge import Budget, Judge
 from ...tracer.patches.edits import CannotApply, Edit, WithOpenNumbers, closed
+from ..facade import Report
 from ..report.codes import Code
-from ..report.report import Finding, Link, Repair, Report, Verdict
+from ..report.report import Finding, Link, Repair, Verdict
 from .changes import Candidate, Changes
 from .declarations import declared, leaves_most, redeclared, widened
 from .places import calls, line, places

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Final, TypeAlias
 
 from ...constraints.engine.generate import RULE_DEFECT, Rules
-from ...constraints.ir.language import Dyn, Dynamic, Note, Number, Slice, Tensor, Value
+from ...constraints.ir.language import Dyn, Note, Number, Slice, Value
 from ...constraints.ir.opnames import is_in_place
 from ...constraints.ir.program import Argument, Node, Origin, Program, Ref, parts_of, refs
 from ...constraints.ir.system import Path, System
@@ -18,6 +18,7 @@ from ...solver.explain import Flow, Imposed, shape_of
 from .codes import Code, Severity
 from .per_rank import merged
 from .report import Branch, Finding, Link, Operand, Output, Part, Shape
+from .values import SymbolicValue, readable, symbolic
 
 MAX_WAYS = 32
 DEFECT = "the recorder failed"
@@ -376,7 +377,7 @@ def outputs(system: System) -> tuple[Output, ...]:
     ways = merged([(p.premise, _results(p)) for p in returned], system.domain)
     on_data = "some data" if any(p.on_data for p in returned) else ""
     return tuple(
-        Output(name, readable(value), when, () if at else operands.get(name, ()))
+        Output(name, symbolic(value), when, () if at else operands.get(name, ()))
         for at, way in enumerate(ways)
         for when in (way.when(system.domain) or on_data,)
         for name, value in way.results
@@ -398,9 +399,9 @@ def _when(path: Path) -> str:
     return str(path.premise) if path.premise is not True else "some data" if path.on_data else ""
 
 
-def _outputs(program: Program, path: Path) -> Iterator[tuple[str, str]]:
+def _outputs(program: Program, path: Path) -> Iterator[tuple[str, SymbolicValue]]:
     for name, argument in program.outputs:
-        yield name, readable(_value(argument, path))
+        yield name, symbolic(_value(argument, path))
 
 
 def _value(argument: Argument, path: Path) -> Value:
@@ -409,17 +410,6 @@ def _value(argument: Argument, path: Path) -> Value:
     if isinstance(argument, tuple):
         return tuple(_value(part, path) for part in argument)
     return argument
-
-
-def readable(value: Value) -> str:
-    """A value as people write it."""
-    if isinstance(value, Dynamic):
-        return "?"
-    if isinstance(value, Number):
-        return value.kind
-    if isinstance(value, tuple):
-        return f"({', '.join(map(readable, value))})"
-    return str(value) if not isinstance(value, Tensor) or value.dtype else f"tensor{value}"
 
 
 def branches(system: System) -> tuple[Branch, ...]:

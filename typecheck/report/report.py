@@ -1,6 +1,7 @@
-"""What a check found, as plain values: a verdict, the accepted set, facts, findings and symbolic shapes.
+"""The report of a check as plain data: a verdict, the accepted set, facts, findings and symbolic shapes.
 
-Everything here is frozen and has a JSON form: `Report.from_json(report.to_json()) == report`.
+Everything here is frozen and imports nothing that renders it. `render/` and `dim_specs/` have functions of a
+report, `facade.py` the methods by which users call them.
 """
 
 from __future__ import annotations
@@ -8,18 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 from ...constraints.ir.language import Fact
 from ...constraints.ir.program import Origin
 from ...constraints.terms.formula import Formula, all_of, holds
 from ...constraints.terms.rows import axioms
 from .codes import Code, Severity
-
-if TYPE_CHECKING:
-    import networkx as nx
-
-    from ..dim_specs.dynamic_shapes import DynamicShapes
+from .values import SymbolicValue
 
 
 class Verdict(StrEnum):
@@ -169,7 +166,7 @@ class Output:
     """A result of the program. `when` is the condition on sizes under which this is it, where not always."""
 
     name: str
-    value: str
+    value: SymbolicValue
     when: str = ""
     operands: tuple[Operand, ...] = ()
     """Where its tensors come from, if `Report.shapes` has the calls."""
@@ -217,8 +214,8 @@ class SecondOpinion:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """The answer to: for which of these inputs does the program run?"""
+class ReportData:
+    """The inputs for which a program runs, and what was found on the way; `facade.Report` adds methods."""
 
     target: str
     inputs: tuple[str, ...]
@@ -248,15 +245,6 @@ class Report:
     """What another solver says, where one was asked."""
 
     @property
-    def dynamic_shapes(self) -> DynamicShapes | None:
-        """What `torch.export` can be told of the accepted sizes; None where there are none. It is worked out
-        at each access, in some milliseconds to seconds.
-        """
-        from ..dim_specs.dynamic_shapes import of_report
-
-        return of_report(self)
-
-    @property
     def supposed(self) -> Formula:
         """The sizes to work with: where no condition is known, those that are certain, if any are."""
         accepts = self.accepts
@@ -271,47 +259,3 @@ class Report:
         against = [f for f in self.findings if f.severity is not Severity.NOTE and f.code is not idle]
         known = bool(against) and all(f.suppressed for f in against)
         return self.verdict is Verdict.PROVED or known
-
-    def to_json(self) -> dict[str, Any]:
-        """The report as plain data for `json.dump`."""
-        from ..render.json import to_json
-
-        return to_json(self)
-
-    @staticmethod
-    def from_json(data: Any) -> Report:
-        """The inverse of `to_json`. Raises ValueError on anything else."""
-        from ..render.json import from_json
-
-        return from_json(data)
-
-    def graph(self) -> nx.MultiDiGraph[Any]:
-        """The calls as a graph of networkx, annotated with symbolic shapes, lines and findings."""
-        from ..render.graph import to_graph
-
-        return to_graph(self)
-
-    def to_text(
-        self, *, width: int = 100, colour: bool = False, shapes: bool = False, full: bool = False
-    ) -> str:
-        """The report for people; `shapes` adds the table of all intermediate shapes, `full` the calls on the
-        way to a finding that only hand sizes on.
-        """
-        from ..render.text import to_text
-
-        return to_text(self, width=width, colour=colour, shapes=shapes, full=full)
-
-    def to_html(self) -> str:
-        """The report as a page of its own that needs no network, with the graph of the program to explore."""
-        from ..render.html import to_html
-
-        return to_html([self])
-
-    def _repr_html_(self) -> str:
-        """How a notebook shows it: without a script, and as an excerpt where there are very many calls."""
-        from ..render.html import summary
-
-        return summary(self)
-
-    def __str__(self) -> str:
-        return self.to_text()

@@ -17,9 +17,9 @@ from ...constraints.ir.language import Number, Tensor, Value
 from ...constraints.ir.spec_text import Inputs, parse_spec
 from ...constraints.terms.dims import Term, evaluate
 from ..checking.target import resolve
+from ..facade import Report
 from ..project.suppression import suppressed
 from ..render.text import place
-from ..report.report import Report
 
 
 class ShapesError(AssertionError):

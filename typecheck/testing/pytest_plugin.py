@@ -16,5 +16,5 @@ import pytest
 
 @pytest.fixture(scope="session")
 def anyshape() -> ModuleType:
-    """The package `anyshape.typecheck`: `anyshape.assert_shapes(…)`, `anyshape.check(…)`."""
-    return import_module("anyshape.typecheck")
+    """The package `anyshape`: `anyshape.assert_shapes(…)`, `anyshape.check(…)`."""
+    return import_module("anyshape")

@@ -12,9 +12,9 @@ import pytest
 import torch
 from torch.export import Dim
 
-from anyshape.constraints.terms.dims import evaluate
+from anyshape.constraints.terms.dims import evaluate, sym
 from anyshape.constraints.terms.formula import holds
-from anyshape.typecheck import check
+from anyshape.typecheck import check, refine
 from anyshape.typecheck.cli.main import main
 from anyshape.typecheck.dim_specs.dynamic_shapes import DynamicShapes, of_report
 from anyshape.typecheck.dim_specs.specs import from_json
@@ -168,6 +168,12 @@ def test_inputs_of_all_kinds() -> None:
     }
 
 
+def test_refine_is_the_spec_of_a_check() -> None:
+    shapes = refine(lambda x: x.view(-1, 2), "x: [b]", "b <= 9")
+    assert shapes is not None and shapes.box.sizes == {"b": 2 * sym("_b")} and shapes.exact
+    assert shapes == check(lambda x: x.view(-1, 2), "x: [b]", "b <= 9").dynamic_shapes
+
+
 def test_sizes_that_no_dim_can_say() -> None:
     shapes = shapes_of(lambda x: torch.relu(x), "x: [b, 40 - h]", "h <= 30")
     assert "40 - h" in str(shapes.given_up[0]) or "-h + 40" in str(shapes.given_up[0])
@@ -177,6 +183,7 @@ def test_sizes_that_no_dim_can_say() -> None:
 def test_nothing_is_told_of_what_never_runs() -> None:
     report = check(one(lambda b: b > 70), "x: [b, 5]", "b <= 64", replay=False)
     assert report.verdict == "refuted" and report.dynamic_shapes is None
+    assert refine(one(lambda b: b > 70), "x: [b, 5]", "b <= 64") is None
 
 
 def test_what_a_trace_fixes_can_be_given() -> None:

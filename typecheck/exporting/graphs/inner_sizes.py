@@ -12,7 +12,7 @@ from ....constraints.terms.dims import Dim, Term, substitute, sym
 from ....constraints.terms.formula import Formula, conjuncts
 from ....solver.facts.facts import fact
 from ....solver.tactics.judge import Judge
-from ...report.report import Report
+from ...facade import Report
 
 
 def inner_sizes(system: System, judge: Judge, accepted: Formula) -> dict[str, Fact]:

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
-from fastapi import Depends, Form, Request
+from fastapi import Depends, Form, Query, Request
 from fastapi import Path as InPath
 from fastapi.security import HTTPBearer
 
-from ...render.formats import WRITERS
+from ...render.formats import FORMATS
 from .auth import Who
 from .core import Service
 from .schemas import Check, Problem
-
-ReportForm = Literal["json", "text", "html", "sarif", "junit", "github", "dot"]
-MEDIA: Final = {
-    "json": "application/json",
-    "text": "text/plain; charset=utf-8",
-    "html": "text/html; charset=utf-8",
-    "sarif": "application/sarif+json",
-    "junit": "application/xml",
-    "github": "text/plain; charset=utf-8",
-    "dot": "text/vnd.graphviz; charset=utf-8",
-}
-assert {*MEDIA} == {"text", *WRITERS}
 
 
 def _who(request: Request) -> Who:
@@ -38,6 +26,7 @@ def _service(request: Request) -> Service:
 
 Serving = Annotated[Service, Depends(_service)]
 Asking = Annotated[Who, Depends(_who)]
+ReportForm = Annotated[str, Query(pattern=f"^({'|'.join(FORMATS)})$", description="of the report")]
 Id = Annotated[str, InPath(pattern="^[0-9a-f]{20}$", description="of a check")]
 Lines = Annotated[list[str] | None, Form(max_length=200)]
 _PROBLEM: Final = Problem.model_json_schema()
@@ -52,7 +41,7 @@ PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     )
 }  # fmt: skip
 REPORTS: Final = PROBLEMS | {
-    200: {"description": "the report", "content": {media.partition(";")[0]: {} for media in MEDIA.values()}},
+    200: {"description": "the report", "content": {f.media.partition(";")[0]: {} for f in FORMATS.values()}},
     304: {"description": "it is the report of If-None-Match"},
 }
 EVENTS: Final = PROBLEMS | {200: {"description": "events", "content": {"text/event-stream": {}}}}

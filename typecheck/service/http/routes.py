@@ -11,8 +11,8 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, File, Form, Query, Request, Response, UploadFile
 from fastapi.responses import StreamingResponse
 
-from ...render.formats import written
-from ...report.report import Report
+from ...facade import Report
+from ...render.formats import FORMATS, written
 from ..ops.settings import MB
 from ..queue.events import Progress
 from ..queue.store import Entry, Submission, answer_of
@@ -20,7 +20,7 @@ from ..queue.tables import State
 from ..work import comparing
 from . import jobs, schemas
 from .auth import Who
-from .contract import BEARER, EVENTS, KNOWN, MEDIA, PROBLEMS, REPORTS, Asking, Id, Lines, ReportForm, Serving
+from .contract import BEARER, EVENTS, KNOWN, PROBLEMS, REPORTS, Asking, Id, Lines, ReportForm, Serving
 from .core import Service
 from .gate import Refusal
 from .pages import REPORT_POLICY
@@ -230,7 +230,7 @@ def report(
     else:
         told = Report.from_json(answer["report"])
         text = told.to_text(shapes=shapes) if format == "text" else written(format, [told], project=False)
-    return Response(text.encode(errors="backslashreplace"), media_type=MEDIA[format], headers=headers)
+    return Response(text.encode(errors="backslashreplace"), media_type=FORMATS[format].media, headers=headers)
 
 
 @router.get("/v1/checks/{id}/spec", tags=["answers"], responses=PROBLEMS)

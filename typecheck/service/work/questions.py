@@ -29,8 +29,9 @@ from ...checking.sources import Source, TracedSource
 from ...checking.suspicions import suspected
 from ...checking.target import Target, TargetError
 from ...dim_specs.dynamic_shapes import of_report
+from ...facade import Report
 from ...remote.recorded import Recorded, RecordedSource
-from ...report.report import Report, Verdict
+from ...report.report import Verdict
 from . import comparing
 
 NAME: Final = "the model"

@@ -13,9 +13,10 @@ from typing import Any, Final
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from ...facade import Report
 from ...report import findings
 from ...report.codes import Code
-from ...report.report import Accepts, Report, Verdict
+from ...report.report import Accepts, Verdict
 from ..ops.logs import log
 from ..ops.settings import Settings
 from ..ops.telemetry import Traces

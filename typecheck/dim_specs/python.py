@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from ...constraints.terms.dims import Term, substitute, sym
-from ..dim_specs.dynamic_shapes import DynamicShapes
-from ..dim_specs.specs import Bounds, Entries, Hint, Items, Size, Sizes, Tree
+from .specs import Bounds, DimSpec, Entries, Hint, Items, Size, Sizes, Tree
 
 WIDTH: Final = 100
 
 
-def to_python(shapes: DynamicShapes) -> str:
-    """Statements that define `dynamic_shapes` for `torch.export.export`."""
-    from ..dim_specs.dim_names import bearable
+def to_python(spec: DimSpec, remarks: Sequence[str] = ()) -> str:
+    """Statements that define `dynamic_shapes` for `torch.export.export`, with the remarks as comments."""
+    from .dim_names import bearable
 
-    dims = shapes.spec.dims
+    dims = spec.dims
     names = {name: bearable(name, dims) for name in dims}
     lines = ["from torch.export import Dim", ""]
     lines += [f'{names[n]} = Dim("{names[n]}"{_bounds(b)})' for n, b in dims.items()]
     lines += [f"# {names[n]} stands for {n}, which is no name for a Dim" for n in dims if names[n] != n]
-    lines += _assignment(shapes.spec.shapes, names)
-    lines += [""] if shapes.given_up or shapes.notes else []
-    lines += [line for given_up in shapes.given_up for line in _comment(f"given up: {given_up}")]
-    lines += [line for note in shapes.notes for line in _comment(note)]
+    lines += _assignment(spec.shapes, names)
+    lines += [""] if remarks else []
+    lines += [line for remark in remarks for line in _comment(remark)]
     return "\n".join(lines) + "\n"
 
 
