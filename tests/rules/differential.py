@@ -12,6 +12,7 @@ import random
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -22,12 +23,14 @@ from anyshape.constraints.engine.generate import Generator, Rules, leaves
 from anyshape.constraints.ir.language import Constraint, Dots, Dyn, Layout, Slice, Tensor
 from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules.common import contiguous_strides
+from anyshape.constraints.terms import syntax
 from anyshape.constraints.terms.dims import Term, evaluate, sym, symbols
 from anyshape.constraints.terms.formula import Compare, Formula, all_of, free_symbols, ge, holds
-from anyshape.constraints.terms.syntax import parse_dim
 
 TORCH = os.path.dirname(torch.__file__)
 torch.set_num_threads(1)  # tensors of a few elements: threads only wait for each other
+
+parse_dim = cache(syntax.parse_dim)  # a case is built at some forty assignments
 
 REFUSALS = (
     RuntimeError, ValueError, IndexError, TypeError, AssertionError, NotImplementedError, ZeroDivisionError
