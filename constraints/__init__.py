@@ -1,1 +1,1 @@
-"""What must hold for a program to run: dims, shapes, constraints and the rules that state them."""
+"""Conditions for a program to run: dims, shapes, constraints and the rules that state them."""

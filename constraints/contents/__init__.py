@@ -1,1 +1,1 @@
-"""What sizes say of the elements of tensors."""
+"""Facts about the elements of tensors that follow from sizes."""

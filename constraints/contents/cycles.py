@@ -1,7 +1,8 @@
-"""Numbers modulo another: of casts to narrow integers, of `%`, of masks of low bits.
+"""Numbers modulo another: for casts to narrow integers, for `%`, for masks of low bits.
 
-`arange(a, b + 1)` as 8 bits goes on from 127 at -128. Where a and b are in one cycle, all numbers are
-moved by the same; where they are not, it ends with those from -128 on and begins with those up to 127.
+`arange(a, b + 1)` as 8 bits goes on from 127 at -128. Where a and b are in one cycle, all numbers are shifted
+by the same amount; where they are not, the result begins with numbers up to 127 and ends with numbers from
+-128 on.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ from ..terms.formula import Formula, all_of, any_of, ge, lt, negate
 from .functions import AtLeast, corners, number, symbol_of
 
 LONGEST: Final = 1 << 16
-"""Numbers in a cycle of which one by one is looked at, at most."""
+"""A cycle is examined number by number only if it has at most this many numbers."""
 FEW: Final = 4
-"""Pieces that a progression falls into, at most."""
+"""A progression is split into at most this many pieces."""
 
 
 def modulo(piece: Piece, least: int, count: Dim, at_least: AtLeast) -> list[Piece] | None:
-    """The numbers from `least` to `least + count - 1` that are equal to these modulo `count`, which is
-    positive; None where the extremes of these are not known.
+    """Returns the numbers from `least` to `least + count - 1` that are equal to these modulo `count`, which
+    is positive; None where the extremes of these are not known.
 
     Let these lie from a to b, and a between m + k*count and the next such number. If b does, too, all are
-    less by k*count. Else, of numbers that follow each other, all occur if they are so many, or those up to
-    b's and those from a's on.
+    less by k*count. Else consecutive numbers give all numbers if they are at least `count` many, or else
+    those up to b's and those from a's on.
     """
     term = number(piece)
     if not piece.indices and piece.doubt is False:
@@ -57,8 +58,10 @@ def modulo(piece: Piece, least: int, count: Dim, at_least: AtLeast) -> list[Piec
 
 
 def _rounded(piece: Piece, low: Dim, high: Dim, held: int, least: int, count: Dim) -> Iterator[Piece]:
-    """Of numbers that floats hold up to one that is `held`, and round beyond. If they follow each other from
-    a number on, and those that are held are so many, all occur.
+    """Yields the pieces of numbers that floats represent up to one that is `held`, and round beyond.
+
+    If the numbers are consecutive from one on, and those that are represented are at least `count` many, all
+    occur.
     """
     if piece.given is False:
         return
@@ -69,7 +72,7 @@ def _rounded(piece: Piece, low: Dim, high: Dim, held: int, least: int, count: Di
 
 
 def _around(piece: Piece, low: Dim, high: Dim, least: int, count: Dim) -> Iterator[Piece]:
-    """Of numbers that are in two cycles, or in more."""
+    """Yields the pieces of numbers that lie in two cycles or more."""
     if is_run(piece):
         whole, last = ge(high - low, count - 1), least + count - 1
         first, end = (low - least) % count + least, (high - least) % count + least
@@ -108,7 +111,7 @@ def _extremes(piece: Piece, low: Dim, high: Dim, given: Formula) -> Piece:
 
 
 def two_ends(piece: Piece, low: Dim, high: Dim) -> Piece:
-    """Integers of which the least and the greatest are these."""
+    """Returns integers with these as the least and the greatest."""
     if low == high:
         return replace(piece, term=low, over=1, indices=())
     index = Index("#0", high - low + 1, None, ordered=False, dense=False)
@@ -116,7 +119,7 @@ def two_ends(piece: Piece, low: Dim, high: Dim) -> Piece:
 
 
 def _step(piece: Piece) -> int | None:
-    """How far each number is from the next, if that is known."""
+    """Returns the distance of each number from the next, if that is known; else None."""
     names = {index.name for index in piece.indices}
     term = number(piece)
     terms = term.terms if isinstance(term, Term) else ()
@@ -131,8 +134,10 @@ def _step(piece: Piece) -> int | None:
 def _records(
     low: Dim, high: Dim, step: int, least: int, count: int
 ) -> list[tuple[int, int | None, int, int]] | None:
-    """From how many numbers on, up to before how many, which are the extremes modulo `count`: of the least,
-    or of the greatest, if that is a number, and what follows, once these are in two cycles. None where they
+    """Returns rows `(from, upto, least, greatest)`: the extremes modulo `count` of at least `from` and fewer
+    than `upto` numbers (None: any number), once they lie in two cycles.
+
+    The numbers start from the least one, or from the greatest if only that is a number. None where the rows
     are too many.
     """
     length = count // gcd(step, count)
@@ -154,13 +159,13 @@ def _records(
 
 
 def is_run(piece: Piece) -> bool:
-    """Whether the values are integers that follow each other without a gap, all of which occur."""
+    """Returns whether the values are integers without a gap, and all values occur."""
     return piece.over == 1 and piece.attained and _is_dense(piece.term, piece.indices)
 
 
 def _is_dense(term: Dim | None, indices: tuple[Index, ...]) -> bool:
-    """Sums and differences of indices have no gaps, nor have their quotients and bounds by what is the same
-    everywhere.
+    """Returns whether the term takes integers without gaps, as sums and differences of indices do, and their
+    quotients and bounds by terms without indices.
     """
     names = {index.name for index in indices}
     if not isinstance(term, Term) or not all(i.dense for i in indices if i.name in symbols(term)):

@@ -1,4 +1,4 @@
-"""What dtypes hold of numbers: integers wrap at their width, floats are whole up to the bits of their
+"""The ranges of dtypes: integers wrap at their width, floats represent integers up to the bits of their
 significand.
 """
 
@@ -11,16 +11,18 @@ WHOLE: Final = INTEGRAL | {"bool"}
 DIGITS: Final = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
 """Bits of a float's significand: integers up to 2 to that power are floats."""
 SMALL: Final = 1 << 10
-"""The largest number by which fractions are moved and divided."""
+"""The largest number that fractions may be shifted and divided by."""
 SPARE: Final = 5
-"""Bits that are left to the errors of roundings."""
+"""Bits left for the errors of roundings."""
 LARGE: Final = 1 << 15
-"""A size, and a position, for which integers of 32 bits and more are taken to hold what is made of these."""
+"""The size, and the position, for which integers of 32 bits and more are assumed to hold the results."""
 
 
 def width(dtype: str) -> tuple[int, int] | None:
-    """The least and the greatest number of an integer dtype; None of another, and of integers of 32 bits and
-    more, which are taken to hold every position in a tensor.
+    """Returns the least and the greatest number of an integer dtype.
+
+    None for another dtype, and for integers of 32 bits and more, which are assumed to hold every position in
+    a tensor.
     """
     if dtype not in INTEGRAL or dtype.endswith(("32", "64")):
         return None
@@ -29,7 +31,7 @@ def width(dtype: str) -> tuple[int, int] | None:
 
 
 def wide(dtype: str | None) -> tuple[int, int] | None:
-    """The least and the greatest number of an integer dtype of 32 bits or more."""
+    """Returns the least and the greatest number of an integer dtype of 32 bits or more; else None."""
     if dtype not in INTEGRAL or not dtype.endswith(("32", "64")):
         return None
     bits = int(dtype.removeprefix("u").removeprefix("int"))
@@ -37,15 +39,15 @@ def wide(dtype: str | None) -> tuple[int, int] | None:
 
 
 def limits(dtype: str | None, roundings: int | None, small: int | None) -> tuple[int, int] | None:
-    """Between what a dtype holds all integers, or, where `roundings` are given, the numerators of fractions
-    whose floor is right after so many; None where that is everywhere. Of a dtype that is not known, or of
-    another kind, that is nowhere but at 0 and 1.
+    """Returns bounds between which a dtype holds all integers, or, where `roundings` are given, the
+    numerators of fractions whose floor is right after so many; None where there are no bounds. For an unknown
+    dtype, or one of another kind, they are 0 and 1.
 
-    Rounded to the nearest float, n/d with |n| < 2**b is on the same side of every integer: if it is none it
-    is 1/d away. Each further rounding errs by less than 2**-b * |n|/d, so that 2**SPARE of them together,
-    with |n| < 2**(b - SPARE), err by less than 1/d. With a `small` d, and nothing but numbers up to SMALL
-    added, r roundings err by less than r * 2**-b * (|n|/d + 2*SMALL*r), which is below 1/d where
-    r * (|n| + 2*SMALL*r*d) < 2**b.
+    Rounded to the nearest float, n/d with |n| < 2**b stays on the same side of every integer: if it is not an
+    integer it is 1/d away. Each further rounding errs by less than 2**-b * |n|/d, so that 2**SPARE of them
+    together, with |n| < 2**(b - SPARE), err by less than 1/d. With a `small` d, and nothing but numbers up to
+    SMALL added, r roundings err by less than r * 2**-b * (|n|/d + 2*SMALL*r), which is below 1/d where r *
+    (|n| + 2*SMALL*r*d) < 2**b.
     """
     if dtype in INTEGRAL:
         return width(dtype or "")

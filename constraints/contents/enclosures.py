@@ -1,4 +1,4 @@
-"""Intervals that floats lie in: functions that do not fall, of numbers between two ends."""
+"""Intervals that floats lie in: the images of intervals under non-decreasing functions."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Final
 Function = Callable[[float, float], float]
 
 WIDER: Final = 1e-5
-"""How much wider than its exact image an interval is made after a step: by so much of its ends, and by so
-much. A float32 is rounded within 6e-8 of itself; torch's kernels err by a few roundings.
+"""The amount by which an interval is widened after a step, relative to its ends, and absolute. A float32 is
+rounded within 6e-8 of itself; torch's kernels err by a few roundings.
 """
 WHOLE_UP_TO: Final = 2.0**53
 """Integers up to which this arithmetic and that of int64 agree."""
 MOST: Final = 1e30
-"""Floats beyond are not followed, and might be infinite."""
+"""Floats beyond are not tracked, and might be infinite."""
 FUNCTIONS: Final[Mapping[str, Callable[[float], float]]] = {
     "log": math.log,
     "log2": math.log2,
@@ -33,7 +33,9 @@ FUNCTIONS: Final[Mapping[str, Callable[[float], float]]] = {
     "erf": math.erf,
     "sigmoid": lambda x: (1 + math.tanh(x / 2)) / 2,
 }
-"""Operators on floats that do not fall, as real functions; where these raise an error there is no value."""
+"""Non-decreasing operators on floats, as real functions; an error of the function means that there is no
+value.
+"""
 ARITHMETIC: Final[Mapping[str, Function]] = {
     "add": lambda x, n: x + n,
     "mul": lambda x, n: x * n,
@@ -48,7 +50,7 @@ EXACT: Final[Mapping[str, Function]] = {
     "minimum": min,
     "maximum": max,
 }
-"""What is not rounded."""
+"""Operators whose results are not rounded."""
 
 
 def _of_one(law: Callable[[float], float]) -> Function:
@@ -63,8 +65,8 @@ STEPS: Final[Mapping[str, Function]] = {
 
 
 def image(low: Fraction, high: Fraction, steps: Iterable[tuple[str, float]]) -> tuple[float, float] | None:
-    """Numbers between which the steps take all that lies between two others, with all roundings of floats;
-    None where some have no value, or one too great.
+    """Returns bounds of the results of the steps for all numbers between two others, with all roundings of
+    floats; None where some have no value, or one that is too great.
     """
     ends = (-WIDER * abs(float(low)) + float(low), float(high) + WIDER * abs(float(high)))
     whole = False

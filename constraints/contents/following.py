@@ -1,4 +1,4 @@
-"""The result of a call with what is known of its elements."""
+"""The result of a call, with the facts about its elements."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ from .masks import MADE, given_tensors, one_dim, truths
 from .values import ANY_CHOICE, of
 
 MEMORY = frozenset("empty empty_like new_empty".split())
-"""What makes elements that nobody has written, so that sizes do not decide them either."""
+"""Operators that make elements which nobody has written, so that sizes do not decide them either."""
 DRAWN = frozenset("rand randn normal rand_like randn_like".split())
-"""What makes floats that nobody chose, and that are no indices unless they are cut to integers."""
+"""Operators that make random floats, which are no indices unless they are truncated to integers."""
 SHAPED_AS = frozenset("expand_as view_as reshape_as type_as".split())
-"""What takes a shape, or a dtype, of its other argument, and nothing else."""
+"""Operators that use only the shape, or the dtype, of their other argument."""
 LIKE = MADE | frozenset(
     "fill fill_ zero zero_ copy_ randint_like rand_like randn_like empty_like new_empty new_tensor".split()
 )
-"""What takes a shape and a dtype of its input, and nothing else."""
+"""Operators that use only the shape and the dtype of their input."""
 TAKING = frozenset("getitem index take index_select gather take_along_dim masked_select".split())
-"""What gives some of the elements of its first argument, as its other arguments say."""
+"""Operators that return some of the elements of their first argument, as their other arguments say."""
 OF_DATA = frozenset(
     "argsort argmax argmin bucketize searchsorted multinomial count_nonzero one_hot".split()
 )
-"""What makes integers of its own of elements that the user gives."""
+"""Operators that make new integers from elements that the user gives."""
 
 
 def with_elements(
     op: str, named: Named, result: Any, at_least: AtLeast, is_free: Callable[[Tensor], bool]
 ) -> Any:
-    """The result with what is known of its elements, where sizes alone decide them, or bound them."""
+    """Returns the result with the facts about its elements, where sizes alone decide them, or bound them."""
     places = subscripts.follow(op, named, result)
     if places is not None:
         return places
@@ -78,15 +78,17 @@ def with_elements(
 
 
 def _sources(call: Call) -> list[Tensor]:
-    """The tensors of whose elements the result's are made."""
+    """Returns the tensors whose elements the result's are made from."""
     named = call.named
     template = named.get("input") if call.op in LIKE else named.get("other") if call.op in SHAPED_AS else None
     return [t for t in given_tensors(named.values()) if t is not template]
 
 
 def _by_law(call: Call, sources: list[Tensor]) -> Elements:
-    """What the law of the operator says. Of places in a mask that data decide nothing is known but that they
-    are valid; of elements that sizes decide, in another way, nothing.
+    """Returns the elements according to the law of the operator.
+
+    Of indices found in a mask that data decide, only their validity is known; without a law, elements that
+    sizes decide are untracked.
     """
     law = LAWS.get(call.op)
     by_data = any(map(is_data, sources))
@@ -105,15 +107,16 @@ def _by_law(call: Call, sources: list[Tensor]) -> Elements:
 
 
 def _kept_from(call: Call, sources: list[Tensor]) -> list[Tensor]:
-    """The tensors some of whose elements the result has, or has made something of; not those that choose."""
+    """Returns the tensors whose elements the result contains, or computes with; not those that only choose.
+    """
     if call.op in TAKING:
         return [call.input]
     return [t for t in sources if t is not call.named.get("condition")]
 
 
 def _of_data(call: Call, sources: list[Tensor]) -> Elements:
-    """Of elements that the user gives, others of the user's; but for integers that an operator makes of its
-    own, of which nobody knows.
+    """Returns the elements made from elements that the user gives: they are the user's, too, except for
+    integers that an operator makes itself, about which nothing is known.
     """
     if (one := _taken_from(call)) is not None:
         return Affine(one)
@@ -123,8 +126,8 @@ def _of_data(call: Call, sources: list[Tensor]) -> Elements:
 
 
 def _taken_from(call: Call) -> Dim | None:
-    """What all elements are that a call takes from among those of its first argument, where these are all
-    the same: that data decide which of them are taken makes no difference.
+    """Returns the common value of all elements of the first argument, if a call takes some of these: which
+    ones the data choose makes no difference. None where they have no common value.
     """
     one = one_dim(call.named.get("input")) if call.op in TAKING else None
     return one if isinstance(one, int) else None
@@ -141,7 +144,7 @@ def _mask(call: Call) -> Any:
 
 
 def _several(call: Call) -> Any:
-    """Several results, each with what is known of it."""
+    """Returns several results, each with the facts about its elements."""
     if not all(isinstance(part, Tensor) for part in call.result):
         return call.result
     law, sources = SEVERAL.get(call.op), _sources(call)
@@ -158,20 +161,22 @@ def _several(call: Call) -> Any:
 
 
 ONE_BY_ONE = frozenset("meshgrid broadcast_tensors".split())
-"""What makes of each of several tensors one result."""
+"""Operators that make one result from each of several tensors."""
 MERGING = frozenset("cat stack where".split())
-"""What puts elements of several tensors side by side."""
+"""Operators that combine elements of several tensors."""
 OVER = frozenset(
     "masked_fill index_fill index_copy masked_scatter put select_scatter slice_scatter diagonal_scatter "
     "index_put scatter pad constant_pad_nd pad_sequence hstack vstack dstack column_stack "
     "clamp clamp_min clamp_max maximum minimum remainder".split()
 )
-"""What makes integers of the user's lie beside others, or within bounds. Floats of the user's stay his."""
+"""Operators that put the user's integers next to others, or within bounds. Floats of the user's stay the
+user's.
+"""
 WITH_PLACES = SEVERAL.keys() - frozenset(
     "meshgrid broadcast_tensors split split_with_sizes chunk tensor_split hsplit vsplit dsplit unbind "
     "unravel_index aminmax".split()
 )
-"""What tells, besides elements of its argument, where they were."""
+"""Operators that return, besides elements of their argument, the indices of these."""
 
 
 def _parts(call: Call, laws: Any, sources: list[Tensor]) -> Iterator[Tensor]:
@@ -184,7 +189,7 @@ def _parts(call: Call, laws: Any, sources: list[Tensor]) -> Iterator[Tensor]:
 
 
 def is_data(tensor: Tensor) -> bool:
-    """Does the data decide the elements, within bounds perhaps?"""
+    """Returns whether the data decide the elements, perhaps within bounds."""
     known = tensor.elements
     if isinstance(known, Span | Pieces):
         return known.by_data

@@ -17,9 +17,9 @@ from ..terms.dims import Apply, Dim, Mono, Symbol, Term, lone, maximum, minimum,
 from ..terms.formula import And, Formula, Or, all_of, any_of, negate
 
 AtLeast: TypeAlias = Callable[[Dim, int], bool]
-"""Is a dim certainly at least a number?"""
+"""Returns whether a dim is certainly at least a number."""
 Corners: TypeAlias = tuple[tuple[Dim, ...], tuple[Dim, ...]]
-"""Values among which the least is, and values among which the greatest is; all of them occur."""
+"""Values that include the least one, and values that include the greatest one; all of them occur."""
 
 MOST_PIECES: Final = 12
 MOST_CORNERS: Final = 16
@@ -27,7 +27,9 @@ UNKNOWN: Final = Piece(None)
 
 
 def index_name(axis: int) -> str:
-    """The index that runs along an axis, which is counted from the end. No symbol of a user has such a name.
+    """Returns the name of the index that runs along an axis, counted from the end.
+
+    No symbol of a user has such a name.
     """
     return f"#{-axis}"
 
@@ -37,7 +39,7 @@ def along(axis: int, size: Dim) -> Index:
 
 
 def number(piece: Piece) -> Term | int:
-    """The term of a piece that is known."""
+    """Returns the term of a piece, which is known."""
     assert piece.term is not None
     return piece.term
 
@@ -46,8 +48,8 @@ def number(piece: Piece) -> Term | int:
 
 
 def corners(term: Dim, indices: Sequence[Index], at_least: AtLeast) -> Corners | None:
-    """Values of the term among which its extremes are, for indices that each have a value; None where they
-    are not found.
+    """Returns values of the term that include its extremes, where each index has at least one value; None
+    where they are not found.
     """
     found = _corners(term, indices, at_least)
     if found is None:
@@ -76,8 +78,8 @@ def _corners(term: Dim, indices: Sequence[Index], at_least: AtLeast) -> Corners 
 
 
 def _of_outer(term: Dim, live: Sequence[Index], at_least: AtLeast) -> Corners | None:
-    """Of `c*f(inner) + rest` with a function that rises, such as a quotient by what has no index: where the
-    inner term is extreme.
+    """Returns the corners of `c*f(inner) + rest` for an increasing function f, such as a quotient by a term
+    without indices: they are those of the inner term.
     """
     assert isinstance(term, Term)
     names = {index.name for index in live}
@@ -104,8 +106,8 @@ def _of_outer(term: Dim, live: Sequence[Index], at_least: AtLeast) -> Corners | 
 
 
 def _of_distance(atom: Apply, live: Sequence[Index], at_least: AtLeast) -> Corners | None:
-    """Of `|t|` with a sum t of indices, which leaves out no integer between its ends a and b: the greatest is
-    that of -a and b, and the least that of a, -b and 0.
+    """Returns the corners of `|t|` for a sum t of indices that takes all integers between its ends a and b:
+    the greatest value is that of -a and b, and the least that of a, -b and 0.
     """
     if atom.op != "max" or len(atom.args) != 2 or atom.args[0] + atom.args[1] != 0:
         return None
@@ -137,15 +139,16 @@ def _apply(op: str, args: tuple[Dim, ...]) -> Dim:
 
 
 def _is_rising(atom: Apply, names: set[str], at_least: AtLeast) -> bool:
-    """Does it not fall when one of its arguments with an index in it rises?"""
+    """Returns whether the application does not fall when an argument with an index in it rises."""
     if atom.op in ("min", "max"):
         return True
     return atom.op == "//" and not symbols(atom.args[1]) & names and at_least(atom.args[1], 1)
 
 
 def _direction(term: Dim, index: Index, live: Sequence[Index], at_least: AtLeast) -> int | None:
-    """1 where the term rises with the index or stays, whatever the others are, -1 where it falls or stays, 0
-    where it does either all along the index, depending on the others; None where that is not known.
+    """Returns 1 where the term does not fall as the index rises, whatever the others are, -1 where it does
+    not rise, 0 where the others decide which of the two holds along the whole index; None where that is not
+    known.
     """
     assert isinstance(term, Term)
     if _is_linear(term, index.name):
@@ -172,7 +175,9 @@ def _is_linear(term: Term, name: str) -> bool:
 def _of_product(
     mono: Mono, factor: int, index: Index, live: Sequence[Index], at_least: AtLeast
 ) -> int | None:
-    """A product of factors that are not negative rises where all with the index in them rise."""
+    """Returns the direction of a product of non-negative factors, which rises where all with the index in
+    them do.
+    """
     ways = {_of_atom(atom, index, live, at_least) for atom in mono if index.name in atom.symbols}
     others = [atom for atom in mono if len(mono) > 1 or index.name not in atom.symbols]
     if len(ways) != 1 or not all(_is_never_negative(lone(atom), live, at_least) for atom in others):
@@ -201,18 +206,20 @@ def _is_never_negative(term: Dim, live: Sequence[Index], at_least: AtLeast) -> b
 
 
 Operation: TypeAlias = Callable[[Piece, Piece], "tuple[Dim, Dim] | None"]
-"""The term and the divisor of a result, of two pieces that share their indices."""
+"""Returns the term and the divisor of a result, for two pieces that share their indices."""
 Reach: TypeAlias = Callable[[int, Piece], int]
-"""How great the result is where one operand is a number so great, or its negative, and the other is this: 0
-where that is not known.
+"""Returns a lower bound of the result's size where one operand is so large a number, or its negative, and the
+other is this piece: 0 where it is not known.
 """
 
 
 def combined(
     a: Pieces, b: Pieces, operation: Operation, reach: Reach = lambda least, other: 0
 ) -> Pieces | None:
-    """Elements made of those of two tensors at the same places, both of the result's shape. What is in doubt
-    stays so next to an operand that takes great numbers to numbers at least as great as its `reach` says.
+    """Returns elements computed from those of two tensors at the same indices, both of the result's shape.
+
+    Elements in doubt stay so next to an operand that takes large numbers to numbers at least as large as its
+    `reach` says.
     """
     a, b = _within_reach(a, b, reach), _within_reach(b, a, reach)
     parts = [[*known(side)] for side in (a, b)]
@@ -246,7 +253,7 @@ def combined(
 
 
 def _within_reach(pieces: Pieces, others: Pieces, reach: Reach) -> Pieces:
-    """The same with how great what is in doubt is next to these."""
+    """Returns the pieces, with lower bounds of the size of elements in doubt next to the others."""
     if all(p.doubt is False for p in pieces.pieces):
         return pieces
     left = [min((reach(p.least, q) for q in known(others)), default=0) for p in pieces.pieces]
@@ -260,7 +267,7 @@ def _within_reach(pieces: Pieces, others: Pieces, reach: Reach) -> Pieces:
 def gathered(
     pieces: Sequence[Piece], unknown: Formula, by_data: bool, roundings: int, slack: bool
 ) -> Pieces | None:
-    """The pieces, and one of which nothing is known where there is any; None where they are too many."""
+    """Returns the pieces, with an unknown piece at the sizes in `unknown`; None where they are too many."""
     if len(pieces) > MOST_PIECES:
         return None
     more = () if unknown is False else (Piece(None, given=unknown),)
@@ -268,7 +275,7 @@ def gathered(
 
 
 def _used(term: Dim, *groups: tuple[Index, ...]) -> tuple[Index, ...]:
-    """The indices that the term speaks of, and those that share an axis with one, as its digits do."""
+    """Returns the indices that the term contains, and those that share an axis with one, as its digits do."""
     within = symbols(term)
     indices = tuple(dict.fromkeys(i for group in groups for i in group))
     axes = {i.axis for i in indices if i.name in within and i.axis is not None}
@@ -276,12 +283,12 @@ def _used(term: Dim, *groups: tuple[Index, ...]) -> tuple[Index, ...]:
 
 
 def is_partition(pieces: Pieces) -> bool:
-    """Whether each piece that is known lies at places of its own, or at sizes."""
+    """Returns whether no two known pieces share an index of the tensor and sizes."""
     return all(_are_apart(p, q) for p, q in combinations(known(pieces), 2))
 
 
 def _are_apart(p: Piece, q: Piece) -> bool:
-    """Does one lie at another place of an axis than the other, or not at the same sizes?"""
+    """Returns whether the two pieces lie at different indices of an axis, or at different sizes."""
     places = dict(p.fixed)
     if any(places.get(axis, place) != place for axis, place in q.fixed):
         return True
@@ -289,14 +296,14 @@ def _are_apart(p: Piece, q: Piece) -> bool:
 
 
 def are_exclusive(pieces: Pieces) -> bool:
-    """Are all elements of one piece, at any sizes?"""
+    """Returns whether at any sizes a single piece describes all elements."""
     return all(
         _exclude(p.given, q.given) or _exclude(q.given, p.given) for p, q in combinations(pieces.pieces, 2)
     )
 
 
 def _exclude(f: Formula, g: Formula) -> bool:
-    """Does a part of the first say that a part of the second is not so?"""
+    """Returns whether a part of the first formula contradicts a part of the second."""
     return any(all(negate(part) in parts_of(g) for part in alternatives_of(one)) for one in parts_of(f))
 
 
@@ -309,8 +316,8 @@ def alternatives_of(formula: Formula) -> tuple[Formula, ...]:
 
 
 def aligned(a: Piece, b: Piece) -> tuple[Piece | None, Piece | None, bool]:
-    """The two with the same indices where they run along the same axis, and whether all that they take
-    together does occur; None for both where they lie at different places of an axis.
+    """Returns the two with the same indices where they run along the same axis, and whether all pairs of
+    their values occur; None for both where they lie at different indices of an axis.
     """
     places = dict(a.fixed)
     if any(places.get(axis, place) != place for axis, place in b.fixed):
@@ -340,7 +347,7 @@ def aligned(a: Piece, b: Piece) -> tuple[Piece | None, Piece | None, bool]:
 
 
 def renamed(piece: Piece, taken: Collection[str] = ()) -> Piece:
-    """The same with other names for its indices, in their order, none of them taken."""
+    """Returns the piece with other names for its indices, in their order, none of them taken."""
     names = (name for n in count() if (name := f"#{n}") not in taken)
     given = zip(piece.indices, names, strict=False)
     return _exchanged(piece, {i.name: replace(i, name=name) for i, name in given})
@@ -365,7 +372,7 @@ def _count(indices: Sequence[Index]) -> Dim:
 
 
 def _split(piece: Piece, index: Index, parts: Sequence[Index]) -> Piece:
-    """The piece with several indices, the last of which runs fastest, in the place of one."""
+    """Returns the piece with several indices, where the last one runs fastest, in place of one."""
     value: Dim = 0
     for part in parts:
         value = value * part.size + symbol_of(part)
@@ -374,7 +381,7 @@ def _split(piece: Piece, index: Index, parts: Sequence[Index]) -> Piece:
 
 
 def _at(piece: Piece, axis: int, place: int) -> Piece:
-    """The piece at one place of an axis; what lies in no known order there may be any of it."""
+    """Returns the piece at one index of an axis; an element in no known order may be any."""
     if axis in dict(piece.fixed):
         return piece
     there = [i for i in piece.indices if i.axis in (axis, None)]
@@ -388,13 +395,15 @@ def _at(piece: Piece, axis: int, place: int) -> Piece:
 
 
 def without(piece: Piece, values: dict[str, Dim]) -> Piece:
-    """The piece where some of its indices have these values, which are terms over others of its indices."""
+    """Returns the piece where some of its indices have these values, which are terms over others of its
+    indices.
+    """
     term = substitute(number(piece), values)
     return replace(piece, term=term, indices=tuple(i for i in piece.indices if i.name not in values))
 
 
 def settled(pieces: Pieces) -> Pieces:
-    """The same with nothing known of what is in doubt."""
+    """Returns the pieces with elements in doubt made unknown."""
     if all(p.doubt is False for p in pieces.pieces):
         return pieces
     found: list[Piece] = []
@@ -409,8 +418,10 @@ def settled(pieces: Pieces) -> Pieces:
 def mapped(
     pieces: Pieces, change: Callable[[Piece], Piece | None], *, keeping: bool = False
 ) -> Pieces | None:
-    """Every piece that is known, changed; None where one cannot be. Nothing is known of what is in doubt,
-    unless the change leaves all numbers about as great as they are (`keeping`).
+    """Returns every known piece, changed; None where one cannot be.
+
+    Elements in doubt become unknown, unless the change leaves all numbers about as large as they are
+    (`keeping`).
     """
     found: list[Piece] = []
     for piece in (pieces if keeping else settled(pieces)).pieces:
@@ -422,8 +433,9 @@ def mapped(
 
 
 def divided(pieces: Pieces, law: Callable[[Piece], list[Piece] | None]) -> Pieces | None:
-    """Every piece of integers that is known as several others; None where one cannot be. The law takes care
-    of what is in doubt.
+    """Returns every known piece of integers as several others; None where one cannot be.
+
+    The law handles elements in doubt.
     """
     found: list[Piece] = []
     for piece in pieces.pieces:

@@ -1,4 +1,4 @@
-"""Indices into something: which arguments of an operator they are, and what they ask of sizes."""
+"""Index tensors: which arguments of an operator they are, and their requirements on sizes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _embedding(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
 
 
 def _bags(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
-    """Offsets are places in the indices, or their end."""
+    """Yields the offsets, which are positions in the indices, or their end."""
     yield from _embedding(named)
     offsets, indices = named.get("offsets"), named["input"] if "input" in named else named["indices"]
     if isinstance(offsets, Tensor) and indices.rank == 1:
@@ -51,12 +51,12 @@ def _along_dim(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
 
 
 def _flat(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
-    """All elements are counted, whatever the dims (`take`, `put`)."""
+    """Yields indices that count all elements, whatever the dims are (`take`, `put`)."""
     yield named["index"], _tensor(named).numel, True
 
 
 def _flat_along(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
-    """Without a dim all elements are counted; along one, torch itself looks at no index."""
+    """Yields indices that count all elements, without a dim; along a dim, torch itself checks no index."""
     if named.get("dim") is None:
         yield named["indices"], _tensor(named).numel, False
 
@@ -73,7 +73,7 @@ def _margins(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
 
 
 def _classes(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
-    """Classes of a loss, but for the one that it ignores."""
+    """Yields the classes of a loss, except the one that it ignores."""
     input, target, ignored = named["input"], named["target"], named.get("ignore_index", -100)
     same = isinstance(target.elements, Affine) and target.elements == Affine(ignored)
     if target.dtype not in INTEGRAL or not input.shape or same:
@@ -88,7 +88,8 @@ def _classes(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
 
 
 def _beside(piece: Piece, ignored: int, size: Dim) -> Piece:
-    """The piece; as one of which some do not count, unless what is ignored is a class, or is not the least.
+    """Returns the piece, marked as one where not all elements count, unless the ignored number is certainly
+    no element or surely a valid class.
     """
     ends = None if piece.term is None else corners(piece.term, piece.indices, _surely)
     if ignored >= 0:
@@ -121,7 +122,7 @@ def _items(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
 
 
 def _consumed(item: object) -> int:
-    """How many dims an item of an index stands for."""
+    """Returns how many dims an item of an index consumes."""
     return item.rank if isinstance(item, Tensor) and item.dtype == "bool" else int(item is not None)
 
 
@@ -142,7 +143,9 @@ INDICES: Mapping[str, Callable[[Named], Iterator[tuple[Tensor, Dim, bool]]]] = {
     **dict.fromkeys("cross_entropy nll_loss cross_entropy_loss nll_loss_nd".split(), _classes),
     **dict.fromkeys("getitem setitem index index_put".split(), _items),
 }
-"""Operator -> its index tensors, each with the size that it indexes, and whether -1 counts from the end."""
+"""For each operator its index tensors, each with the size that it indexes, and whether -1 counts from the
+end.
+"""
 
 
 CHECKED_BY_KERNEL: Final = frozenset(
@@ -155,10 +158,11 @@ into a vector does not.
 
 
 def require_in_range(c: Context, op: str, named: Named, unchecked: Formula) -> None:
-    """Index tensors whose elements the sizes decide must stay within what they index, but for where the rule
-    says that this is `unchecked`: into nothing. An index without dims is looked at as a number is.
+    """Requires that index tensors whose elements the sizes decide stay in range, except at the sizes where
+    the rule calls this `unchecked`: where nothing is indexed.
 
-    Of elements that the data choose among those that sizes allow, every choice has to be valid.
+    An index without dims is checked like a number. If the data choose among elements that sizes allow, every
+    choice has to be valid.
     """
     for index, size, wraps in INDICES[op](named):
         if index.elements is None:
@@ -185,7 +189,7 @@ def _require(
     empty: list[Formula],
     error: type[Exception],
 ) -> None:
-    """Each piece of an index lies within the size, wherever there is that piece.
+    """Requires that each piece of an index lies within the size, wherever the piece has elements.
 
     With slack a number may be one less than its piece says, as long as it is not negative.
     """
@@ -222,7 +226,9 @@ def _require(
 
 
 def approximate(c: Context, reason: str, fine: Formula, may: Direction = "accept") -> None:
-    """Elsewhere torch may refuse, or accept what is refused."""
+    """Marks the call as approximate outside of the sizes in `fine`: torch may refuse there, or accept a
+    refused call.
+    """
     if not c.certain(fine):
         c.approximate(reason, may, negate(fine))
 
@@ -233,7 +239,7 @@ def _told(ends: tuple[tuple[Dim, ...], tuple[Dim, ...]]) -> str:
 
 
 def _is_above(c: Context, dim: Dim) -> bool:
-    """Is the dim at least 0? A minimum is, where all that it is of are."""
+    """Returns whether the dim is at least 0. A minimum is, where all its arguments are."""
     return all(c.at_least(part, 0) for part in _arguments("min", dim))
 
 
@@ -242,6 +248,6 @@ def _is_below(c: Context, dim: Dim, size: Dim) -> bool:
 
 
 def _arguments(op: str, dim: Dim) -> tuple[Dim, ...]:
-    """Of `op(x, y, …)` its arguments; any other dim itself."""
+    """Returns the arguments of `op(x, y, …)`; any other dim is its own only argument."""
     atom = lone_atom(dim)
     return atom.args if isinstance(atom, Apply) and atom.op == op else (dim,)

@@ -1,6 +1,6 @@
 """Masks whose elements sizes decide: whether some are true, and whether all are.
 
-A mask that the program itself makes of constants is one: `torch.ones(b, t).bool()` is true everywhere.
+An example is a mask that the program makes from constants: `torch.ones(b, t).bool()` is true everywhere.
 """
 
 from __future__ import annotations
@@ -45,13 +45,16 @@ CONNECTIVES: Mapping[str, Callable[[Iterable[Formula]], Formula]] = {
 
 
 def one_value(tensor: Any) -> int | None:
-    """What all elements are, where that is a number; a number is itself."""
+    """Returns the common value of all elements, where it is a number; a number is its own value."""
     found = one_dim(tensor)
     return int(found) if isinstance(found, int) else None
 
 
 def one_dim(tensor: Any) -> Dim | None:
-    """What all elements are, where sizes say it; a size is itself. In floats only numbers are certain."""
+    """Returns the common value of all elements, where sizes decide it; a size is its own value.
+
+    In floats only numbers are certain.
+    """
     match tensor:
         case int() | Term():
             return tensor
@@ -63,7 +66,7 @@ def one_dim(tensor: Any) -> Dim | None:
 
 
 def _truths_of(tensor: Any) -> Truths | None:
-    """Whether the elements are true, or other than 0, where sizes decide it."""
+    """Returns whether some, and all, elements are true, or other than 0, where sizes decide it; else None."""
     if isinstance(tensor, Tensor) and isinstance(tensor.elements, Truths):
         return tensor.elements
     value = one_dim(tensor)
@@ -73,13 +76,15 @@ def _truths_of(tensor: Any) -> Truths | None:
 
 
 def whether_some(tensor: Tensor) -> Formula | None:
-    """Is some element true, of those that there are? None where that is not known."""
+    """Returns the condition that some element is true; None where it is not known."""
     found = _truths_of(tensor)
     return None if found is None else found.some
 
 
 def truths(call: Call) -> Truths | None:
-    """What sizes say of the elements of a mask; None where data decide them, or it is not known how."""
+    """Returns the facts about the elements of a mask that sizes decide; None where data decide them, or it is
+    not known how.
+    """
     op, named, result = call.op, call.named, call.result
     tensors = [*given_tensors(named.values())]
     if op in MADE:
@@ -108,7 +113,9 @@ def truths(call: Call) -> Truths | None:
 
 
 def _compared(op: str, left: Any, right: Any) -> Truths | None:
-    """An inequality with what is the same everywhere has its say at the extremes of the other side."""
+    """Returns the truths of an inequality with a constant operand, which the extremes of the other side
+    decide.
+    """
     a, b = one_dim(left), one_dim(right)
     if a is not None and b is not None:
         return Truths(COMPARISONS[op](a, b), COMPARISONS[op](a, b))
@@ -129,7 +136,8 @@ def _compared(op: str, left: Any, right: Any) -> Truths | None:
 
 
 def _comparison(op: str, left: Tensor, number: Dim) -> Comparison | None:
-    """Of a number at each place: `x <= b` is `x < b + 1`, and `x > b` is `x >= b + 1`."""
+    """Returns the comparison of a number at each index: `x <= b` is `x < b + 1`, and `x > b` is `x >= b + 1`.
+    """
     piece = placed(pieces_of(left.elements, left.shape))
     if piece is None or piece.over != 1 or piece.doubt is not False or not isinstance(number, int):
         return None
@@ -137,7 +145,9 @@ def _comparison(op: str, left: Tensor, number: Dim) -> Comparison | None:
 
 
 def _equal(op: str, left: Tensor, number: Dim, span: Span) -> Truths | None:
-    """Of integers that follow each other some are equal to a number between the ends, and all if both are."""
+    """Returns the truths of `==`: of consecutive integers some equal a number between the ends, and all do if
+    both ends do.
+    """
     pieces = pieces_of(left.elements, left.shape)
     if pieces is None or len(pieces.pieces) > 1 or not is_run(pieces.pieces[0]):
         return None
@@ -148,7 +158,9 @@ def _equal(op: str, left: Tensor, number: Dim, span: Span) -> Truths | None:
 
 
 def _crossing(op: str, elements: Elements, bound: Dim) -> tuple[int, Dim | None, Dim | None] | None:
-    """Between what places `start + step*i` compares with a bound as is asked: i < (bound - start)/step."""
+    """Returns the indices between which `start + step*i` satisfies a comparison with a bound: i < (bound -
+    start)/step.
+    """
     if not isinstance(elements, Affine) or len(elements.steps) != 1:
         return None
     ((axis, step),) = elements.steps
@@ -164,7 +176,7 @@ def _crossing(op: str, elements: Elements, bound: Dim) -> tuple[int, Dim | None,
 def _complement(
     within: tuple[int, Dim | None, Dim | None] | None,
 ) -> tuple[int, Dim | None, Dim | None] | None:
-    """Of places up to one those from it on, and the other way round."""
+    """Returns the complement of a range of indices that is open at one end; None for other ranges."""
     if within is None or (within[1] is not None and within[2] is not None):
         return None
     axis, first, last = within
@@ -174,14 +186,15 @@ def _complement(
 def _joined(
     connective: Callable[[Iterable[Formula]], Formula], first: Truths | None, second: Truths | None
 ) -> Truths | None:
-    """Of two masks, one of which has the same element everywhere."""
+    """Returns the truths of two masks combined, where one of them has the same element everywhere; else None.
+    """
     if first is None or second is None or (first.some != first.every and second.some != second.every):
         return None
     return Truths(connective((first.some, second.some)), connective((first.every, second.every)))
 
 
 def given_tensors(values: Iterable[Any]) -> Iterator[Tensor]:
-    """The tensors among the arguments of a call, those in lists included."""
+    """Yields the tensors among the arguments of a call, those in lists included."""
     for value in values:
         if isinstance(value, Tensor):
             yield value

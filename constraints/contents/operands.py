@@ -1,5 +1,7 @@
-"""What operators ask of the elements of their operands: that indices are in range, that none is negative,
-that a probability is one, that integers are not divided by zero, that roundings are exact.
+"""Requirements of operators on the elements of their operands.
+
+Indices must be in range, certain numbers not negative, a probability must be one, integers must not be
+divided by zero, roundings must be exact.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from .values import of, pieces_of
 
 Named = Mapping[str, Any]
 NUMBER: Final = Tensor((), None)
-"""Any number has the shape of."""
+"""The type that represents the shape of any number."""
 
 RANGES: Final[Mapping[str, tuple[tuple[str, int | None, int | None], ...]]] = {
     "bincount": (("input", 0, None),),
@@ -36,14 +38,15 @@ RANGES: Final[Mapping[str, tuple[tuple[str, int | None, int | None], ...]]] = {
     **dict.fromkeys("quantile nanquantile".split(), (("q", 0, 1),)),
     "multilabel_margin_loss": (("target", -1, None),),
 }
-"""Operator -> operands, with the least that elements of each may be, and the greatest. Where one is given
-that is a number, those after it are not looked at.
+"""For each operator its operands, with the least and the greatest allowed value of the elements of each.
+
+Where one is given that is a number, the operands after it are not checked.
 """
 ABOVE: Final[Mapping[str, tuple[str, str]]] = {
     "uniform": ("to", "from"),
     "histc": ("max", "min"),
 }
-"""Operator -> a number that is no less than another."""
+"""For each operator a number that must not be less than another."""
 PUT: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys("full full_like new_full fill_diagonal_".split(), ("fill_value",)),
     **dict.fromkeys(
@@ -53,11 +56,11 @@ PUT: Final[Mapping[str, tuple[str, ...]]] = {
     "scalar_tensor": ("s",),
     **dict.fromkeys("clamp clamp_ clamp_min clamp_max".split(), ("min", "max")),
 }
-"""Operator -> numbers that it converts to the dtype of its result, which has to hold them; below zero, the
-negative of what an unsigned one holds will do.
+"""For each operator the numbers that it converts to the dtype of its result, which has to hold them. Below
+zero, the negatives of numbers that an unsigned dtype holds are allowed.
 """
 POSITIVE: Final[Mapping[str, str]] = {"exponential": "lambd", "cauchy": "sigma", "log_normal": "std"}
-"""Operator -> a number that is greater than 0."""
+"""For each operator a number that must be greater than 0."""
 BAGS: Final = frozenset("embedding_bag _embedding_bag".split())
 CHECKED: Final[Mapping[str, tuple[str, ...]]] = {
     "multinomial": ("input",),
@@ -75,18 +78,19 @@ CHECKED: Final[Mapping[str, tuple[str, ...]]] = {
         ("input", "A"),
     ),
 }
-"""Operator -> operands of which it refuses some, in a way that is not followed."""
+"""For each operator the operands that it may refuse for reasons that are not tracked."""
 DIVISIONS: Final = frozenset("div floor_divide remainder fmod".split())
 ROUNDING: Final = CASTS | {"ceil", "floor", "round", "trunc"}
 ASKING: Final = frozenset("geometric pow randperm randint randint_like random".split()).union(
     INDICES, RANGES, ABOVE, PUT, POSITIVE, CHECKED, DIVISIONS, ROUNDING
 )
-"""Operators whose operands are looked at."""
+"""Operators whose operands are checked."""
 
 
 def require_elements(c: Context, op: str, named: Named, result: Any, unchecked: Formula) -> None:
-    """Elements that sizes decide must be such as the operator takes. Indices are not looked at where they are
-    `unchecked`.
+    """Requires that elements that sizes decide are valid for the operator.
+
+    Indices are not checked at the sizes in `unchecked`.
     """
     if op not in ASKING:
         return
@@ -153,14 +157,18 @@ def _require_held(c: Context, number: Dim, least: int, most: int, result: Tensor
 
 
 def _doubt(c: Context, op: str, operand: Any) -> None:
-    """Elements that sizes decide may be such as the operator refuses, unless they are plainly not."""
+    """Marks the call as approximate, since the operator may refuse elements that sizes decide, unless they
+    are plainly valid.
+    """
     if not isinstance(operand, Tensor) or operand.elements is None or _is_fine(op, operand):
         return
     c.approximate(f"{op} is given elements that the sizes decide, some of which it refuses", "accept")
 
 
 def _is_fine(op: str, operand: Tensor) -> bool:
-    """Numbers that are all positive are probabilities, and bags begin at the first index."""
+    """Returns whether elements are plainly valid: positive probabilities, and bags that begin at the first
+    index.
+    """
     known = operand.elements
     if op == "multinomial":
         if isinstance(known, Affine):
@@ -173,7 +181,7 @@ def _is_fine(op: str, operand: Tensor) -> bool:
 
 
 def _begins_at_zero(piece: Piece) -> bool:
-    """Whether elements are 0 at the first place of their one axis, and in order."""
+    """Returns whether elements are 0 at the first index of their one axis, and in order."""
     in_order = all(index.ordered and index.axis == -1 for index in piece.indices) and not piece.fixed
     first = dict.fromkeys((index.name for index in piece.indices), 0)
     return piece.term is not None and in_order and piece.over == 1 and substitute(piece.term, first) == 0
@@ -195,8 +203,9 @@ def _require_between(c: Context, op: str, operand: Any, low: int | None, high: i
 
 
 def _require_divisor(c: Context, op: str, named: Named, result: Any) -> None:
-    """No divisor of integers is 0. Numbers that follow each other without a gap are 0 nowhere just where all
-    are positive, or all are negative.
+    """Requires that no divisor of integers is 0.
+
+    Integers without a gap avoid 0 exactly where all are positive, or all are negative.
     """
     divisor = named.get("other")
     true_division = op == "div" and named.get("rounding_mode") is None
@@ -214,8 +223,11 @@ def _require_divisor(c: Context, op: str, named: Named, result: Any) -> None:
 def _parts(
     c: Context, op: str, operand: Any, shaped: Any
 ) -> list[tuple[Piece, Corners, tuple[Formula, ...]]]:
-    """The pieces of an operand that are known, with their extremes and where there is none of it; of others
-    it is told that nothing is known. What floats have been rounded to is great, of the sign that it had.
+    """Returns the known pieces of an operand, with their extremes and the conditions under which a piece has
+    no elements.
+
+    For unknown pieces the call is marked as approximate. Floats that were rounded are large, and have kept
+    their sign.
     """
     if isinstance(operand, Tensor):
         if operand.elements is None:

@@ -1,4 +1,4 @@
-"""Where elements go that are only moved: along which axes their indices run afterwards."""
+"""Operators that only move elements: the axes along which the indices of elements run afterwards."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .functions import AtLeast, corners, is_partition, mapped, number, renamed, 
 from .values import of, pieces_of
 
 Group: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
-"""Axes of a shape, and those of another shape that have as many elements, in the same order."""
+"""Axes of a shape, and axes of another shape with as many elements in the same order."""
 
 
 def moved(pieces: Pieces, places: Mapping[int, int]) -> Pieces:
-    """Axis k, counted from the end, is axis `places[k]` afterwards."""
+    """Returns the pieces with axis k, counted from the end, moved to axis `places[k]`."""
 
     def one(piece: Piece) -> Piece:
         indices = tuple(i if i.axis is None else replace(i, axis=places[i.axis]) for i in piece.indices)
@@ -30,9 +30,11 @@ def moved(pieces: Pieces, places: Mapping[int, int]) -> Pieces:
 
 
 def stretched(pieces: Pieces, shape: Shape, target: Shape) -> Pieces | None:
-    """Broadcast to a shape: along an axis of size 1 that is stretched there is one element to repeat. Of an
-    axis that may be stretched, or may have the size already, all elements occur, and it is not known where.
-    None where a part of the elements lies at one place of such an axis.
+    """Returns the pieces broadcast to a shape: along an axis of size 1 that is stretched one element is
+    repeated.
+
+    Along an axis that may be stretched, or may have the size already, all elements occur, at unknown indices.
+    None where some of the elements lie at one index of such an axis.
     """
     ones = {axis for axis in range(-len(shape), 0) if shape[axis] == 1 and shape[axis] != target[axis]}
     others = {axis for axis in range(-len(shape), 0) if shape[axis] not in (1, target[axis])}
@@ -50,7 +52,7 @@ def stretched(pieces: Pieces, shape: Shape, target: Shape) -> Pieces | None:
 
 
 def shuffled(pieces: Pieces, axes: Collection[int] | None) -> Pieces:
-    """The same elements in another order along some axes, or, for None, anywhere."""
+    """Returns the same elements in another order along some axes, or, for None, anywhere."""
 
     def one(piece: Piece) -> Piece:
         if axes is None:
@@ -73,7 +75,7 @@ def spread(pieces: Pieces) -> Pieces:
 
 
 def regrouped(pieces: Pieces, shape: Shape, target: Shape) -> Pieces:
-    """The same elements, in their order, as a tensor of another shape with as many."""
+    """Returns the same elements, in their order, as a tensor of another shape with as many."""
     groups = _groups(shape, target)
     if groups is None:
         return shuffled(pieces, None)
@@ -94,7 +96,8 @@ def regrouped(pieces: Pieces, shape: Shape, target: Shape) -> Pieces:
 
 
 def _groups(shape: Shape, target: Shape) -> list[Group] | None:
-    """The shortest runs of axes that have as many elements on either side; None where there are none."""
+    """Returns the shortest runs of axes that have as many elements on either side; None where there are none.
+    """
     olds = [axis for axis in range(-len(shape), 0) if shape[axis] != 1]
     news = [axis for axis in range(-len(target), 0) if target[axis] != 1]
     groups: list[Group] = []
@@ -119,7 +122,7 @@ def _groups(shape: Shape, target: Shape) -> list[Group] | None:
 def _regroup(
     piece: Piece, olds: tuple[int, ...], news: tuple[int, ...], shape: Shape, target: Shape
 ) -> tuple[Piece, list[Index], list[tuple[int, int]]]:
-    """The piece, with its indices and its fixed places along the new axes."""
+    """Returns the piece, with its indices and its fixed positions along the new axes."""
     here = [i for i in piece.indices if i.axis in olds]
     fixed = [(axis, at) for axis, at in piece.fixed if axis in olds]
     if len(olds) == len(news) == 1:
@@ -154,7 +157,7 @@ def _renewed(indices: list[Index], axis: int) -> list[Index]:
 
 
 def _filled_up(indices: list[Index], axis: int, size: Dim) -> list[Index]:
-    """The indices along an axis; where there are none, one that the term does not speak of."""
+    """Returns the indices along an axis; if there are none, one that the term does not contain."""
     return [i for i in indices if i.axis == axis] or [Index(f"#d{-axis}", size, axis)]
 
 
@@ -169,8 +172,8 @@ def _digits(place: int, axes: tuple[int, ...], sizes: list[int]) -> Iterator[tup
 def indexed(
     pieces: Pieces, shape: Shape, items: tuple[Any, ...], target: Shape, at_least: AtLeast
 ) -> Pieces | None:
-    """Elements under slices, integers, None, an ellipsis and at most one tensor, of indices or a mask; None
-    of other items.
+    """Returns the elements under slices, integers, None, an ellipsis and at most one tensor, of indices or a
+    mask; None for other items.
     """
     rank = len(shape)
     spoken = sum(map(_spoken, items))
@@ -212,7 +215,7 @@ def indexed(
 
 
 def _partial(items: tuple[Any, ...], rank: int) -> set[int]:
-    """The axes of which only a part is taken, at one place or from some on."""
+    """Returns the axes where only a part is taken, at one index or from some index on."""
     axis, parts = -rank, set()
     for item in items:
         if isinstance(item, int | Term) or (isinstance(item, Slice) and item != Slice()):
@@ -222,8 +225,10 @@ def _partial(items: tuple[Any, ...], rank: int) -> set[int]:
 
 
 def _mixed(pieces: Pieces, axes: set[int]) -> Pieces:
-    """The same where only a part of some axes is left: of what lies in no known order, and of several pieces
-    that share their places, perhaps not all values.
+    """Returns the pieces where only a part of some axes is left.
+
+    Elements in no known order, and several pieces that share their indices, then perhaps no longer take all
+    values.
     """
     apart = is_partition(pieces)
 
@@ -235,32 +240,35 @@ def _mixed(pieces: Pieces, axes: set[int]) -> Pieces:
 
 
 def _spoken(item: Any) -> int:
-    """How many axes an item stands for."""
+    """Returns how many axes an item consumes."""
     if isinstance(item, Tensor) and item.dtype == "bool":
         return item.rank
     return int(item is not None and item is not Dots)
 
 
 def _landed(item: Any) -> int:
-    """How many axes it leaves."""
+    """Returns how many axes of the result an item makes."""
     if isinstance(item, Tensor):
         return 1 if item.dtype == "bool" else item.rank
     return int(isinstance(item, Slice))
 
 
 def is_any(item: Tensor) -> bool:
-    """Whether the data choose the index, any that is valid; or the mask, true anywhere for some data."""
+    """Returns whether the data choose the index, any valid one; or the mask, which is true anywhere for some
+    data.
+    """
     return item.elements is None
 
 
 Step: TypeAlias = tuple[Piece, tuple[tuple[int, int], ...], dict[str, Index]]
-"""A piece, its fixed places along the new axes, and its indices as they run along these."""
+"""A piece, its fixed positions along the new axes, and its indices as they run along these."""
 
 
 def _step(
     piece: Piece, old: int, new: int, item: Any, shape: Shape, target: Shape, at_least: AtLeast
 ) -> list[Step] | None:
-    """What one item of an index makes of a piece along one axis; nothing where the piece does not lie there.
+    """Returns the pieces that one item of an index makes of a piece along one axis; empty where the piece
+    does not lie there.
     """
     here = [i for i in piece.indices if i.axis == old]
     place = dict(piece.fixed).get(old)
@@ -304,7 +312,9 @@ def _step(
 
 
 def _scattered(piece: Piece, axes: range, any_of_them: bool) -> Step:
-    """What a tensor picks along some axes, in an order that is not known: any of them, or some."""
+    """Returns the elements that a tensor picks along some axes, in an unknown order: with `any_of_them`, any
+    may be picked.
+    """
     here = [i for i in piece.indices if i.axis in axes]
     fixed = [place for place in piece.fixed if place[0] in axes]
     part = replace(piece, attained=piece.attained and (any_of_them or not (here or fixed)))
@@ -317,7 +327,7 @@ def _with(piece: Piece, index: Index, term: Dim, new: tuple[Index, ...]) -> Step
 
 
 def _loosened(piece: Piece, here: list[Index]) -> Step:
-    """Some of what lies along an axis in an order that is not known."""
+    """Returns some of the elements along an axis, in an unknown order."""
     return replace(piece, attained=False), (), {i.name: replace(i, axis=None, ordered=False) for i in here}
 
 
@@ -332,7 +342,7 @@ def _sliced_place(piece: Piece, place: int, new: int, item: Slice, size: Dim) ->
 def _picked(
     piece: Piece, here: list[Index], item: Tensor, new: int, at_least: AtLeast
 ) -> list[Step] | None:
-    """The elements at places that are themselves a function of indices, none of which is negative."""
+    """Returns the elements at indices that are themselves a function of indices, none negative; or None."""
     if piece.fixed and not here:
         return None
     if not here:
@@ -361,5 +371,7 @@ def _picked(
 
 
 def _from_the_end(index: Dim) -> bool:
-    """Is the index negative? Of a term over sizes, where each of its coefficients is (`-t`)."""
+    """Returns whether the index is negative, as a term over sizes is where each of its coefficients is
+    (`-t`).
+    """
     return index < 0 if isinstance(index, int) else all(factor < 0 for _, factor in index.terms)

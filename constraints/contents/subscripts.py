@@ -1,7 +1,7 @@
-"""Between what the places lie that `nonzero` finds: column i, or number i of a row, is an index of dim i.
+"""Bounds of the indices that `nonzero` finds: column i, or number i of a row, is an index of dim i.
 
-So a program may look around each of them, `x.pad(k)[p[0] + k]` for `p` in `x.nonzero()`, and assert of each
-that it lies inside.
+So a program may access the neighbours of each, `x.pad(k)[p[0] + k]` for `p` in `x.nonzero()`, and assert that
+each lies inside.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Named = Mapping[str, Any]
 
 
 def _found(op: str, named: Named, result: Value) -> Value | None:
-    """The places that a call finds, with what is known of them; None where it finds none."""
+    """Returns the indices that a call finds, with the facts about them; None where it finds none."""
     input = named.get("input")
     if not isinstance(input, Tensor) or not input.shape:
         return None
@@ -35,8 +35,8 @@ def _has_subscripts(value: Value) -> bool:
 
 
 def follow(op: str, named: Named, result: Value) -> Value | None:
-    """The result of a call that finds such places, or is given them, with what is known of it; None where it
-    is another.
+    """Returns the result of a call that finds such indices, or gets them, with the facts about it; None for
+    other calls.
     """
     if not any(map(_has_subscripts, named.values())):
         return _found(op, named, result)
@@ -65,7 +65,7 @@ def _places(result: Value, known: Subscripts) -> Value:
 
 
 def _column(result: Value, size: Dim, added: int) -> Value:
-    """Indices of a dim of this size, to each of which has been added so much."""
+    """Returns indices of a dim of this size, each shifted by the same number."""
     assert isinstance(result, Tensor)
     return structs.replace(result, elements=Span(added, size - 1 + added, attained=False, by_data=True))
 

@@ -1,9 +1,9 @@
-"""What is known of tensors besides the values of their elements: whose elements they are, how many are true,
-where they were found, and how many there are.
+"""Traits of tensors, facts besides the values of their elements: the origin of elements, the number of true
+ones, the indices where they were found, and how many there are.
 
-A tensor has one value, `Traits`, under the reference that it has in the program, and one table says what an
-operator makes of those of its input: `EFFECTS`. Of what an operator that is not there makes, nothing is
-known. A write may be seen through any other tensor of its kind: it takes back what was known of all of them.
+A tensor has one value, `Traits`, under its reference in the program, and one table gives the traits of a
+result from those of the input: `EFFECTS`. The traits of the result of any other operator are unknown. A write
+may be seen through any other tensor of the same kind: it invalidates the traits of all of them.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ Named = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Border:
-    """Elements are any, each for itself, as the user likes, in a part of this shape; around it, if the part
-    is not all, they all are the value.
+    """Elements within a part of this shape are arbitrary, independently of each other; the elements around
+    the part, if there are any, all equal the value.
     """
 
     shape: Shape | None = None
@@ -54,8 +54,8 @@ class Border:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Elements, none of them negative, sum up to as much as a mask has true ones, or to what these leave `of`
-    so many.
+    """The elements are not negative, and their sum is the number of true elements of a mask, or `of` less
+    that number.
     """
 
     mask: int
@@ -69,7 +69,7 @@ class Part:
 
     source: int
     elements: Elements
-    """Those of the source."""
+    """The elements of the source."""
     size: Dim
     mask: int | None = None
     row: int | None = None
@@ -77,7 +77,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Where two tensors `[n]` have equal elements, or else where they have not."""
+    """True where two tensors `[n]` have equal elements, or else where they differ."""
 
     left: tuple[Part, ...]
     right: tuple[Part, ...]
@@ -86,8 +86,8 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The indices along an axis of all places of a shape, in their order; or, of a mask, where such a column
-    is `equal` to a number.
+    """The indices along an axis of all positions of a shape, in their order; or a mask that is true where
+    such a column is `equal` to a number.
     """
 
     shape: Shape
@@ -96,35 +96,37 @@ class Column:
 
     @property
     def times(self) -> Dim:
-        """How often each index occurs."""
+        """Returns how often each index occurs."""
         return product([n for place, n in enumerate(self.shape) if place != self.axis])
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What is known of one tensor. Other tensors are named by their references."""
+    """The facts about one tensor. Other tensors are given by their references."""
 
     free: Border | None = None
-    """Which elements are any."""
+    """The elements that are arbitrary."""
     sums: Border | None = None
-    """Of running sums: what they sum is 0 at this border, and greatest where all within it is true."""
+    """For running sums: the summed elements are 0 at this border, and the sums are greatest where all within
+    it is true.
+    """
     root: int | None = None
-    """The mask that it is as integers, or running sums of it; itself where that is None."""
+    """The mask whose integer form, or running sums, this tensor is; None for the tensor itself."""
     count: Count | None = None
     kin: int | None = None
-    """The tensor whose elements it has, in some order, as far as counts go; itself where that is None."""
+    """The tensor whose elements it has, in some order, as far as counts go; None for the tensor itself."""
     parts: tuple[Part, ...] = ()
-    """The columns of integers, side by side; all its own where there are none."""
+    """The columns of integers, side by side; empty for the tensor's own."""
     compares: Comparison | None = None
     places: Shape | None = None
-    """The shape of which it has all places, a row for each."""
+    """The shape whose positions it lists, a row for each."""
     column: Column | None = None
     stored: Dim | None = None
-    """How many elements a sparse tensor stores."""
+    """The number of elements that a sparse tensor stores."""
     source: int | None = None
-    """The data all of which, and no others, its integers are, unless it has none; its own if that is None."""
+    """The data that consist of exactly its integers, unless it has no elements; None for its own."""
     extreme: tuple[str, int] | None = None
-    """The data of which it is the greatest element, or the least."""
+    """The data whose greatest, or least, element it is."""
 
 
 NOTHING: Final = Traits()
@@ -132,7 +134,7 @@ NOTHING: Final = Traits()
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A call, as effects see it: `result` is one of its results, `part` the number of it among several."""
+    """A call, as effects see it: `result` is one of its results, `part` its number among several."""
 
     c: Context
     known: Contents
@@ -152,43 +154,44 @@ class Step:
 
 NO_TENSOR: Final = Tensor((), None)
 Found: TypeAlias = "dict[str, Any]"
-"""Some traits, by their names; of those that are None or empty nothing is known."""
+"""Some traits, by their names; None and empty ones are unknown."""
 Effect: TypeAlias = Callable[[Step], Found]
-"""What an operator makes of the traits of its input; `elements` are what is known of its elements besides."""
+"""Returns the traits of a result from those of an operator's input; `elements` are facts about its elements.
+"""
 
 
 class Contents:
-    """What is known of the tensors of a program, by reference, and which numbers the data have decided."""
+    """The facts about the tensors of a program, by reference, and the numbers that the data have decided."""
 
     def __init__(self, most: Callable[[Tensor], Dim]) -> None:
         self._most = most
-        """How many elements a tensor has."""
+        """Returns how many elements a tensor has."""
         self.masks_written = False
-        """Whether constants may be other than they were made."""
+        """Whether constants may have changed since they were made."""
         self._traits: dict[bool, dict[int, Traits]] = {False: {}, True: {}}
-        """Of floats; of masks and integers."""
+        """The traits of floats, and those of masks and integers."""
         self._numbers: dict[tuple[str, Hashable], Term] = {}
-        """Numbers that data have decided, by what they are and of which tensor."""
+        """Numbers that data have decided, by their kind and their tensor."""
         self._uses: dict[int, list[tuple[Tensor, Dim, bool]]] = {}
-        """What is indexed by the elements of a tensor: the index, a size, and whether it may count from the
-        end.
+        """The uses of the elements of a tensor as indices: the index, the size, and whether it may count from
+        the end.
         """
         self._values: dict[int, tuple[Tensor, int]] = {}
-        """By reference, the value that it stands for, with a key: the reference itself, but for a value that
-        takes the place of another, as that of an iteration of a loop does.
+        """By reference, the value that it refers to, with a key: the reference itself, except for a value
+        that replaces another, as that of an iteration of a loop does.
         """
         self._given: tuple[tuple[Tensor, int], ...] = ()
         self._made: list[tuple[Tensor, Traits]] = []
         self._replaced = 0
-        """How many values have taken the place of others."""
+        """How many values have replaced others."""
 
     def about(self, given: Iterable[tuple[Value, int]]) -> None:
-        """The next call is given these values, of these references."""
+        """Sets the values, with their references, that the next call is given."""
         self._given = tuple([(value, ref) for value, ref in given if type(value) is Tensor])
         self._made.clear()
 
     def name(self, value: Value, ref: int) -> None:
-        """From here on the value has this reference; what is known of it, if the last call has made it."""
+        """Gives the value this reference from here on, with the traits found if the last call made it."""
         if isinstance(value, Tensor):
             key = self._key(value, ref)
             for tensor, traits in self._made:
@@ -196,12 +199,14 @@ class Contents:
                     self._traits[value.dtype in WHOLE][key] = traits
 
     def given_freely(self, value: Value, ref: int) -> None:
-        """An input of the user's: its elements are any."""
+        """Notes an input of the user's, whose elements are arbitrary."""
         if isinstance(value, Tensor):
             self._traits[value.dtype in WHOLE][self._key(value, ref)] = Traits(free=Border())
 
     def ref(self, tensor: Tensor) -> int | None:
-        """What tells a tensor from all others that a call is given; None of any other tensor."""
+        """Returns the key that identifies a tensor among those that a call is given; None for any other
+        tensor.
+        """
         return next((self._key(one, ref) for one, ref in self._given if one is tensor), None)
 
     def _key(self, tensor: Tensor, ref: int) -> int:
@@ -221,7 +226,7 @@ class Contents:
     # ---- what changes
 
     def written(self, tensor: Tensor) -> None:
-        """Something was written into the tensor, and so perhaps into any other of its kind."""
+        """Invalidates the traits of all tensors of this kind, since others may alias the one written."""
         kinds = [False, True] if tensor.dtype is None else [tensor.dtype in WHOLE]
         for kind in kinds:
             stored = ((ref, t.stored) for ref, t in self._traits[kind].items() if t.stored is not None)
@@ -234,11 +239,13 @@ class Contents:
             self._numbers = {k: n for k, n in self._numbers.items() if k[0] in kept}
 
     def forget(self, left: frozenset[str]) -> None:
-        """Numbers that the data decide are gone but for these."""
+        """Removes the numbers that the data decide, except these."""
         self._numbers = {key: number for key, number in self._numbers.items() if symbols(number) <= left}
 
     def follow(self, c: Context, op: str, named: Named, result: Value) -> tuple[Value, bool]:
-        """The result of a call, and whether something is known of it that its arguments alone do not tell."""
+        """Returns the result of a call, and whether a fact about it is known that its arguments alone do not
+        imply.
+        """
         if isinstance(result, tuple) and op in EFFECTS:
             parts = [self._followed(c, op, named, part, place) for place, part in enumerate(result)]
             return tuple([part for part, _ in parts]), any(told for _, told in parts)
@@ -267,7 +274,9 @@ class Contents:
         return result, True
 
     def _perhaps_unattained(self, step: Step) -> tuple[Tensor, bool]:
-        """Extremes of what the data decide occur for some data where all that it is made of is free."""
+        """Returns the result, whose extremes are marked as perhaps unattained unless all its sources are
+        free, and whether that depends on more than the arguments alone.
+        """
         result, given = step.result, [*tensors((*step.named.values(),))]
         borders = [(t.dtype == "bool" and t.elements is None, self.of(t).free) for t in given]
         if step.op in FREEING and self.of(step.input).free is not None:
@@ -284,13 +293,13 @@ class Contents:
         return self.ref(tensor) if found is None else found
 
     def is_free(self, tensor: Tensor) -> bool:
-        """Whether the user gives the elements of a tensor, each for itself: any occur."""
+        """Returns whether the user gives the elements of a tensor independently of each other: any occur."""
         return self.of(tensor).free == Border()
 
     # ---- how many are true
 
     def count(self, tensor: Tensor) -> Count | None:
-        """A mask of which no other says anything counts its own."""
+        """Returns the count of a tensor. A mask without one counts its own true elements."""
         found = self.of(tensor).count
         if found is None and tensor.dtype == "bool" and (ref := self.ref(tensor)) is not None:
             return Count(ref, tensor)
@@ -301,7 +310,7 @@ class Contents:
         return self.ref(tensor) if found is None else found
 
     def _trues(self, mask: int, certain: Callable[[Formula], bool]) -> Dim | None:
-        """How many elements of the mask are true; None where it is for the data to say."""
+        """Returns how many elements of the mask are true; None where the data decide it."""
         traits = self.of_mask(mask)
         if traits.compares is not None:
             return self._equal(traits.compares)
@@ -323,7 +332,9 @@ class Contents:
         return total
 
     def _agree(self, left: Part, right: Part) -> bool | None:
-        """Whether all elements are equal, pair by pair, or none is (False); None where that is not known."""
+        """Returns whether all pairs of elements are equal (True), or no pair (False); None where it is not
+        known.
+        """
         if left.mask is None and right.mask is None:
             a, b = _progression(left), _progression(right)
             if a is not None and b is not None and a.steps == b.steps:
@@ -341,7 +352,7 @@ class Contents:
         return picked.equal if compared else None
 
     def total(self, c: Context, count: Count) -> Dim:
-        """What elements sum up to that count the true ones of a mask."""
+        """Returns the sum of elements that count the true ones of a mask."""
         trues = self._trues(count.mask, c.certain)
         if trues is None:
             trues = self.number("true", count.mask, lambda: c.fresh("true", 0, self._most(count.value)))
@@ -350,11 +361,13 @@ class Contents:
     # ---- numbers that data decide
 
     def decided(self, what: str, of: Hashable) -> Term | None:
-        """A number that the data have decided before."""
+        """Returns a number that the data have decided before, or None."""
         return self._numbers.get((what, of))
 
     def number(self, what: str, of: Hashable, make: Callable[[], Term]) -> Term:
-        """The number that the data decide, of one tensor always the same; of None, another each time."""
+        """Returns the number that the data decide, the same one for one tensor, and a new one each time for
+        None.
+        """
         if of is None:
             return make()
         found = self._numbers.get((what, of))
@@ -363,18 +376,20 @@ class Contents:
         return found
 
     def made(self, extreme: tuple[str, int], number: Term) -> Formula:
-        """An extreme of data is this number from here on; what follows from the uses so far of the data."""
+        """Identifies an extreme of data with this number from here on; returns the consequences of the
+        earlier uses of the data.
+        """
         self._numbers[extreme] = number
         return all_of(_within(number, *use) for use in self._uses.get(extreme[1], ()))
 
     def used(self, op: str, named: Named) -> Iterator[tuple[Term, Formula]]:
-        """The numbers among the indices of a call, which is made whenever the program comes so far, each with
-        what follows.
+        """Yields the numbers among the indices of a call, which is made whenever the program gets here, each
+        with the consequence.
 
-        Indices that come from the user's data are taken to be valid. A program that makes room for as many as
-        the greatest of them says, `zeros(int(ids.max()) + 1)`, takes an element for a size: what is known of
-        the indices is known of the size. An index into n elements lies between 0 and n - 1, or between -n and
-        n - 1 where it may count from the end.
+        Indices that come from the user's data are taken to be valid. A program that allocates room up to the
+        greatest of them, `zeros(int(ids.max()) + 1)`, uses an element as a size: facts about the indices are
+        facts about the size. An index into n elements lies between 0 and n - 1, or between -n and n - 1 where
+        it may count from the end.
         """
         indices = INDICES.get(op)
         for use in () if indices is None else indices(named):
@@ -390,7 +405,7 @@ class Contents:
         return self.ref(tensor) if found is None else found
 
     def parts(self, tensor: Tensor) -> tuple[Part, ...]:
-        """The columns of a tensor of integers, side by side; none where it is not known which it is."""
+        """Returns the columns of a tensor of integers, side by side; empty where its origin is not known."""
         own, ref = self.of(tensor).parts, self.ref(tensor)
         if own or ref is None or not tensor.shape:
             return own
@@ -401,10 +416,12 @@ class Contents:
 
 
 def _free(step: Step) -> Found:
-    """Elements that are any stay so where they are moved, compared with a number, or negated. How many
-    elements of a mask are true lies between none and all: both occur for some data only where the mask
-    compares an input of the user's with a number. One that the program has padded, or joined with another, is
-    false somewhere whatever the data.
+    """Returns the free elements of the result. Arbitrary elements stay so where they are moved, compared with
+    a number, or negated.
+
+    The number of true elements of a mask lies between none and all: both occur for some data only where the
+    mask compares an input of the user's with a number. A mask that the program has padded, or joined with
+    another, has false elements for all data.
     """
     input, border = step.input, step.of(step.input).free
     if border is None or step.part is not None:
@@ -427,7 +444,7 @@ def _free(step: Step) -> Found:
 
 
 def _padded(step: Step) -> Border | None:
-    """`pad` with a number, and on no side by less than nothing."""
+    """Returns the border of a `pad` with a number, where no side is cropped."""
     sides, value = step.named.get("pad"), step.named.get("value")
     value = 0 if value is None else value
     integral = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
@@ -438,7 +455,7 @@ def _padded(step: Step) -> Border | None:
 
 
 def _sums_within(step: Step) -> Found:
-    """A sum of what lies within a border of zeros, where no more than that counts."""
+    """Returns the border of sums: summands within a border of zeros, if nothing else is counted."""
     border, span, axis = step.of(step.input).free, step.result.elements, step.named.get("dim")
     if border is None or border.shape is None or border.value != 0 or not isinstance(axis, int):
         return {}
@@ -448,7 +465,9 @@ def _sums_within(step: Step) -> Found:
 
 
 def _same_root(step: Step) -> Found:
-    """A mask as integers, and running sums of it, grow together with the mask, and no others do."""
+    """Returns the root: a mask as integers, and running sums of it, grow together with the mask, and no
+    others do.
+    """
     alone = step.op != "add" or one_value(step.named.get("other")) == 0
     return {"root": step.known.root(step.input) if alone else None}
 
@@ -459,7 +478,7 @@ def _same_sums(step: Step) -> Found:
 
 
 def _times_summed(step: Step) -> Found:
-    """Running sums times what they sum up."""
+    """Returns the exact range of running sums multiplied by their summands."""
     border, span = step.of(step.input).sums, step.result.elements
     if border is None or not isinstance(span, Span) or step.of(step.named.get("other")).free != border:
         return {}
@@ -467,7 +486,7 @@ def _times_summed(step: Step) -> Found:
 
 
 def _same_count(step: Step) -> Found:
-    """The elements stay as they are, in some order."""
+    """Returns the count of the input: the elements stay as they are, in some order."""
     known, input, result = step.known, step.input, step.result
     same = result.dtype == input.dtype
     cast = result.dtype != "bool" and step.op != "view"  # `x.view(dtype)` reads other elements
@@ -480,7 +499,9 @@ def _summed_count(step: Step) -> Found:
 
 
 def _negated(step: Step) -> Found:
-    """The others are true: as many as are left, and where what is compared is not equal, or is."""
+    """Returns the traits of a negation: the other elements are true, so the count is the rest, and the
+    comparison is reversed.
+    """
     input, compares = step.input, step.of(step.input).compares
     if input.dtype != "bool" or step.result.shape != input.shape or step.result.dtype != "bool":
         return {}
@@ -492,7 +513,9 @@ def _negated(step: Step) -> Found:
 
 
 def _compared(step: Step) -> Found:
-    """Where two rows are equal, or a column of places is equal to a number; `eq` with 0 negates a mask."""
+    """Returns the comparison of two rows, or of a column of positions with a number; `eq` with 0 negates a
+    mask.
+    """
     left, right, result = step.input, step.named.get("other"), step.result
     if result.dtype != "bool":
         return {}
@@ -512,11 +535,11 @@ def _compared(step: Step) -> Found:
 
 
 def _laid_out(step: Step) -> Found:
-    """`[m]`, `[*b, 1] -> [*b, m]`: of places 0 to m - 1 in each row those below its count. A row has as many
-    as its count, since m is the greatest of them.
+    """Returns the count of `[m]`, `[*b, 1] -> [*b, m]`, which is true at indices 0 to m - 1 of each row below
+    the row's count. A row has as many as its count, since m is the greatest of them.
 
-    A program counts the true elements of each row, and lays as many side by side in front of each row of
-    another mask: what picks from the one and writes through the other has to know that both have as many.
+    A program counts the true elements of each row, and puts as many at the front of each row of another mask:
+    a call that picks by the one and writes by the other needs the fact that both have as many.
     """
     places, counts = step.input, step.named.get("other")
     if step.op == "gt" and isinstance(counts, Tensor):
@@ -530,7 +553,7 @@ def _laid_out(step: Step) -> Found:
 
 
 def _greatest(step: Step) -> Found:
-    """The greatest count is a number that the data decides, of the same counts the same."""
+    """Returns the greatest count as a number that the data decides, the same for the same counts."""
     input, c = step.input, step.c
     found = step.known.count(input) if input.dtype != "bool" else None
     if found is None or not _is_one(step) or step.result.dtype not in COUNTED:
@@ -545,17 +568,20 @@ def _greatest(step: Step) -> Found:
 
 
 def _is_one(step: Step) -> bool:
-    """Whether the result is one element of all."""
+    """Returns whether the result is one element of all."""
     return step.result.rank == 0 and step.part is None and not isinstance(step.named.get("dim"), Tensor)
 
 
 def _among(total: Dim, most: Term) -> Formula:
-    """The greatest of several numbers is no more than their sum, and 0 only where that is 0."""
+    """Returns the facts about the greatest of several numbers: it is at most their sum, and 0 only where that
+    is 0.
+    """
     return all_of((le(most, total), any_of((ge(most, 1), eq(total, 0)))))
 
 
 def _same_data(step: Step) -> Found:
-    """The same elements, some of them several times, or no elements at all."""
+    """Returns the source of the input: the same elements, some of them several times, or no elements at all.
+    """
     return {"source": step.known.source(step.input) if _is_data(step) else None}
 
 
@@ -565,7 +591,7 @@ def _extreme(step: Step) -> Found:
 
 
 def _is_data(step: Step) -> bool:
-    """Whether integers that the user gives become such integers."""
+    """Returns whether integers that the user gives remain such integers."""
     input, same = step.input, step.result.dtype == step.input.dtype
     return step.part is None and input.elements is None and input.dtype in INTEGRAL and same
 
@@ -577,9 +603,11 @@ def _same_parts(step: Step) -> Found:
 
 
 def _side_by_side(step: Step) -> Found:
-    """The edges of a graph are columns of two nodes. A program that drops the edges from a node to itself and
-    puts one for each node behind, `cat([edges[:, edges[0] != edges[1]], loops], 1)`, and then asks where the
-    rows are equal, gets as many as there are nodes: none in what it has kept, all in what it has put behind.
+    """The edges of a graph are columns of two nodes.
+
+    A program that drops the edges from a node to itself and puts one for each node behind, `cat([edges[:,
+    edges[0] != edges[1]], loops], 1)`, and then asks where the rows are equal, gets as many as there are
+    nodes: none in the part that it kept, all in the part that it appended.
     """
     result, given = step.result, [*tensors(step.named.get("tensors"))]
     last = step.named.get("dim", 0) in (-1, result.rank - 1) and result.dtype in INTEGRAL
@@ -590,7 +618,9 @@ def _side_by_side(step: Step) -> Found:
 
 
 def _chosen(step: Step) -> Found:
-    """A row, or the columns that a mask picks; nothing is said of other parts of a tensor."""
+    """Returns the part that a row, or the columns picked by a mask, are; nothing is known of other parts of a
+    tensor.
+    """
     input, rows, known = step.input, step.input.shape[:1], step.known
     index = step.part if step.op == "unbind" else step.named.get("index")
     items = index if isinstance(index, tuple) else (index,)
@@ -611,7 +641,9 @@ def _chosen(step: Step) -> Found:
 
 
 def _picked(known: Contents, input: Tensor, mask: Tensor, size: Dim) -> tuple[Part, ...]:
-    """Of columns in one part those that a mask picks; of any other tensor the columns of itself."""
+    """Returns the columns that a mask picks from a tensor of one part; columns of any other tensor are the
+    tensor's own.
+    """
     parts, ref, mask_ref = known.parts(input), known.ref(input), known.ref(mask)
     if mask_ref is None or ref is None:
         return ()
@@ -625,7 +657,7 @@ def _is_row_of(part: Part, source: int) -> bool:
 
 
 def _progression(part: Part) -> Affine | None:
-    """The elements as a function of the column."""
+    """Returns the elements as a function of the column, or None."""
     if not isinstance(part.elements, Affine):
         return None
     steps = dict(part.elements.steps)
@@ -634,9 +666,11 @@ def _progression(part: Part) -> Affine | None:
 
 
 def _found_all(step: Step) -> Found:
-    """`torch.ones(b, m).nonzero()` has a row `i, j` for each element, in their order. Of its first column
-    each of the b different numbers occurs m times. A program that looks for the places of a mask row by row,
-    `[places[places[:, 0] == row] for row in places[:, 0].unique()]`, gets m of them each time.
+    """`torch.ones(b, m).nonzero()` has a row `i, j` for each element, in their order.
+
+    In its first column each of the b different numbers occurs m times. A program that collects the positions
+    of a mask row by row, `[places[places[:, 0] == row] for row in places[:, 0].unique()]`, gets m of them
+    each time.
     """
     shape, written = step.input.shape, step.known.masks_written
     if written or step.part is not None or not one_value(step.input):
@@ -658,7 +692,7 @@ def _column(step: Step) -> Found:
 
 
 def _unique(step: Step) -> Found:
-    """All indices along the axis, each once."""
+    """Returns the trait of the distinct indices along the axis: all of them, each once."""
     column = step.of(step.input).column
     if column is None or column.equal is not None or step.part or step.named.get("sorted", True) is not True:
         return {}
@@ -681,26 +715,26 @@ def _stores_values(step: Step) -> Found:
 
 
 def _stores_as_many(step: Step) -> Found:
-    """As many as it is given, where none of these lie at one place."""
+    """Returns the number of stored elements: as many as are given, if no two have the same index."""
     merged = step.input.layout is Layout.COO and step.result.layout is not Layout.COO
     return {"stored": None if merged or not is_sparse(step.result) else step.of(step.input).stored}
 
 
 def _within(number: Term, index: Tensor, size: Dim, wraps: bool) -> Formula:
-    """An element of the index, if there is one, is valid for the size."""
+    """Returns the condition that an element of the index, if there is one, is valid for the size."""
     none = (le(n, 0) for n in index.shape)
     return any_of((*none, all_of((ge(number, -size if wraps else 0), le(number, size - 1)))))
 
 
 STAYING: Final = frozenset("to _to_copy type long int clone contiguous detach alias lift_fresh_copy".split())
-"""What leaves every element where it is."""
+"""Operators that leave every element at its index."""
 MOVING: Final = STAYING | frozenset(
     "bool cpu unsqueeze squeeze view reshape view_as reshape_as flatten unflatten ravel transpose permute "
     "t T mT".split()
 )
-"""What leaves the elements as they are, in some order."""
+"""Operators that leave the elements unchanged, in some order."""
 REPEATING: Final = frozenset("expand expand_as broadcast_to repeat tile repeat_interleave flip roll".split())
-"""What has the same elements, some of them several times, or no elements at all."""
+"""Operators whose results have the same elements, some of them several times, or no elements at all."""
 PADDING: Final = frozenset("pad constant_pad_nd".split())
 COUNTED: Final = frozenset("int32 int64 bool".split())
 EXTREMES: Final = {"amax": "greatest", "max": "greatest", "amin": "least", "min": "least"}
@@ -709,7 +743,7 @@ FREEING: Final = MOVING | NEGATIONS | COMPARISONS.keys() | PADDING
 
 
 def _joined(*tables: Mapping[str, Effect]) -> dict[str, tuple[Effect, ...]]:
-    """Operator -> all of its effects."""
+    """Returns, for each operator, all of its effects."""
     ops = dict.fromkeys(chain.from_iterable(tables))
     return {op: tuple([table[op] for table in tables if op in table]) for op in ops}
 
@@ -734,4 +768,4 @@ EFFECTS: Final[Mapping[str, tuple[Effect, ...]]] = _joined(
     dict.fromkeys(("sparse_coo_tensor", "sparse_csr_tensor"), _stores_values),
     {"sum": _summed_count, "mul": _times_summed, "cat": _side_by_side, "nonzero": _found_all},
 )
-"""Operator -> what it makes of the traits of its input. Of what is not here nothing is known."""
+"""For each operator, its effects on the traits of its input. Other operators give unknown traits."""

@@ -1,4 +1,4 @@
-"""What is known of the elements of a tensor, in its shortest form, and as pieces to compute with."""
+"""Facts about the elements of a tensor, in their shortest form, and as pieces to compute with."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .enclosures import image
 from .functions import UNKNOWN, AtLeast, along, corners, gathered, number, settled
 
 ANY_CHOICE: Final = Pieces((UNKNOWN,), by_data=True)
-"""Numbers that the data choose, nobody knows among which."""
+"""Unknown numbers that the data choose."""
 
 
 def constant(value: Dim, over: Dim = 1, roundings: int = 0) -> Pieces:
@@ -37,13 +37,14 @@ def constant(value: Dim, over: Dim = 1, roundings: int = 0) -> Pieces:
 
 
 def between(low: Dim, high: Dim, *, attained: bool = True, by_data: bool = False) -> Elements:
-    """Numbers of which the least and the greatest are these, and all between."""
+    """Returns the integers between two ends, which both occur if `attained`."""
     return Affine(low) if low == high and attained else Span(low, high, attained, by_data, attained)
 
 
 def of(tensor: Tensor) -> Elements:
-    """What is known of the elements; a condition on data is 0 for some data and 1 for others, one on sizes
-    either.
+    """Returns the facts about the elements; a mask has elements 0 and 1.
+
+    If data decide the mask, both occur for some data; if sizes do, at some sizes.
     """
     if tensor.dtype != "bool" or isinstance(tensor.elements, Affine):
         return tensor.elements
@@ -53,7 +54,9 @@ def of(tensor: Tensor) -> Elements:
 
 
 def pieces_of(elements: Elements, shape: Shape) -> Pieces | None:
-    """Elements of a tensor of this shape as functions of indices; None where nothing is known of them."""
+    """Returns the elements of a tensor of this shape as functions of indices; None where nothing is known of
+    them.
+    """
     match elements:
         case Affine(start, steps):
             indices = [along(axis, shape[axis]) for axis, _ in steps]
@@ -78,7 +81,7 @@ def pieces_of(elements: Elements, shape: Shape) -> Pieces | None:
 
 
 def stored(pieces: Pieces | None, shape: Shape, at_least: AtLeast) -> Elements:
-    """The shortest form of pieces that are the elements of a tensor of this shape."""
+    """Returns the shortest form of pieces that are the elements of a tensor of this shape."""
     if pieces is None:
         return UNTRACKED
     if len(pieces.pieces) == 1 and not pieces.slack and not pieces.and_data:
@@ -115,7 +118,7 @@ def _short(piece: Piece, pieces: Pieces, shape: Shape) -> Elements:
 
 
 def extremes_of(pieces: Pieces, at_least: AtLeast) -> Span | None:
-    """The least and the greatest of integers; None where they are not known."""
+    """Returns the least and the greatest of integers; None where they are not known."""
     lows: list[Dim] = []
     highs: list[Dim] = []
     for piece in pieces.pieces:
@@ -131,7 +134,7 @@ def extremes_of(pieces: Pieces, at_least: AtLeast) -> Span | None:
 
 
 def extremes(tensor: Tensor) -> Span | None:
-    """The least and the greatest element, where there is one; None where nothing is known of them.
+    """Returns the least and the greatest element, if there are elements; None where nothing is known of them.
 
     An affine function over a box is extreme at a corner: each axis adds step * (n - 1) to one of the two.
     """
@@ -152,8 +155,8 @@ def extremes(tensor: Tensor) -> Span | None:
 
 
 def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Pieces | None:
-    """The elements in a tensor of this dtype: as they are where it holds them; else integers wrap, and of
-    floats nothing is known.
+    """Returns the elements as a tensor of this dtype holds them: unchanged where it can; else integers wrap,
+    and floats are unknown.
     """
     if pieces is None or not all(at_least(p.over, 1) for p in pieces.pieces):
         return None
@@ -208,7 +211,7 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
 
 
 def _is_great(term: Dim, dtype: str | None) -> bool:
-    """Whether what large sizes make of the term is more than integers of 32 or 64 bits hold."""
+    """Returns whether the term, for large sizes, exceeds integers of 32 or 64 bits."""
     bounds = wide(dtype)
     if bounds is None or isinstance(term, int):
         return bounds is not None and isinstance(term, int) and not bounds[0] <= term <= bounds[1]
@@ -216,8 +219,10 @@ def _is_great(term: Dim, dtype: str | None) -> bool:
 
 
 def _doubted(piece: Piece, inside: Formula, most: int) -> Piece:
-    """A piece that floats hold where its ends lie inside. A number beyond the `most` that is held, over what
-    divides it, is rounded to one no smaller than this: rounding keeps order.
+    """Returns a piece that floats represent exactly where its ends lie inside.
+
+    A number beyond the `most` that is represented, over its divisor, is rounded to one no smaller than this:
+    rounding keeps order.
     """
     if inside is True and piece.doubt is False:
         return piece
@@ -230,13 +235,13 @@ def _doubted(piece: Piece, inside: Formula, most: int) -> Piece:
 
 
 def is_float(piece: Piece) -> bool:
-    """Whether fractions with such a denominator are floats, as long as they are not too large."""
+    """Returns whether fractions with such a denominator are floats, as long as they are not too large."""
     over = piece.over
     return isinstance(over, int) and over & (over - 1) == 0 and over <= SMALL
 
 
 def scaled(pieces: Pieces, factor: Dim, over: Dim = 1) -> Pieces:
-    """Each element times a number. A fraction that is made of a fraction is rounded again."""
+    """Returns each element times a number. A fraction made from a fraction is rounded again."""
     if over != 1 or not isinstance(factor, int) or factor == 0:
         pieces = settled(pieces)
     slack = pieces.slack or (pieces.roundings > 0 and (factor, over) not in ((1, 1), (-1, 1)))

@@ -1,4 +1,5 @@
-"""What a tensor holds after a part of it has been written: `x[:, 0] += 1`, `x[:, 0] = y`, `x[...] = 0`."""
+"""The elements of a tensor after a part of it has been written: `x[:, 0] += 1`, `x[:, 0] = y`, `x[...] = 0`.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +17,14 @@ from .shaping import moved, shuffled, spread, stretched
 from .values import fitted, of, pieces_of, stored
 
 FEW: Final = 8
-"""Places of an axis that are told apart, at most."""
+"""At most this many indices of an axis are distinguished."""
 
 
 def assigned(base: Tensor, index: Any, value: Any, at_least: AtLeast) -> Elements:
-    """The elements of `base` after `base[index] = value`, for an index that takes all of it, perhaps in
-    another order, or one place of an axis with few. Of another index it is known that elements are old or
-    new.
+    """Returns the elements of `base` after `base[index] = value`.
+
+    They are exact for an index that takes all of `base`, perhaps in another order, or one index of an axis
+    with few. For other indices the elements are old or new.
     """
     everywhere = is_permutation(index, base)
     if base.elements is None and not everywhere:
@@ -35,7 +37,7 @@ def assigned(base: Tensor, index: Any, value: Any, at_least: AtLeast) -> Element
 def _placed(
     base: Tensor, items: tuple[Any, ...], everywhere: bool, value: Any, at_least: AtLeast
 ) -> Elements:
-    """The elements where all is written over, or one place of an axis."""
+    """Returns the elements where all are overwritten, or those at one index of an axis."""
     places = [(axis, item) for axis, item in enumerate(items, -base.rank) if isinstance(item, int)]
     if len(places) > 1:
         return UNTRACKED
@@ -56,14 +58,15 @@ def _placed(
 
 
 def _held(found: Pieces | None, base: Tensor, at_least: AtLeast) -> Pieces | None:
-    """What `base` holds of elements that are written into it; None where that is not known."""
+    """Returns the elements as `base` holds them after they are written into it; None where that is not known.
+    """
     if found is None or (base.dtype in WHOLE and any(p.over != 1 for p in found.pieces)):
         return None
     return fitted(found, base.dtype, at_least)
 
 
 def _old_or_new(base: Tensor, value: Any, at_least: AtLeast) -> Elements:
-    """Some of the elements that were there, and some that are written."""
+    """Returns some of the former elements, and some that are written."""
     parts = [pieces_of(of(base), base.shape)]
     if not is_given(value):
         new = pieces_of(of(value), value.shape) if isinstance(value, Tensor) else of_number(value)
@@ -77,8 +80,8 @@ def _old_or_new(base: Tensor, value: Any, at_least: AtLeast) -> Elements:
 
 
 def is_permutation(index: Any, base: Tensor) -> bool:
-    """Whether an index takes each place of the first axis once: n valid places in a row of n are all of them,
-    in whatever order, negative ones among them or not.
+    """Returns whether an index takes each position of the first axis once: n valid indices in a row of n are
+    all of them, in whatever order, negative ones among them or not.
     """
     if not isinstance(index, Tensor) or index.dtype not in INTEGRAL or not base.shape:
         return False
@@ -94,13 +97,13 @@ def is_permutation(index: Any, base: Tensor) -> bool:
 
 
 def _is_by_one(term: Dim, index: Index) -> bool:
-    """Whether each number is greater by one than the one before, or smaller by one."""
+    """Returns whether each number is greater by one than the one before, or smaller by one."""
     apart = term - substitute(term, {index.name: 0})
     return apart in (symbol_of(index), -symbol_of(index))
 
 
 def _among_data(value: Any, base: Tensor, at_least: AtLeast) -> Elements:
-    """Elements that the user gives, of which some have been written over."""
+    """Returns the elements that the user gives, some of them overwritten."""
     known = of(value) if isinstance(value, Tensor) else None
     if base.dtype not in INTEGRAL or known is None:
         return None
@@ -112,7 +115,7 @@ def _among_data(value: Any, base: Tensor, at_least: AtLeast) -> Elements:
 def written_through(
     base: Tensor, op: str, named: Mapping[str, Any], part: Tensor, at_least: AtLeast
 ) -> Elements:
-    """The elements of `base` after a view of it, the result of an operator, has become `part`."""
+    """Returns the elements of `base` after a view of it, the result of an operator, has become `part`."""
     match op:
         case "getitem":
             return assigned(base, named["index"], part, at_least)
@@ -125,7 +128,7 @@ def written_through(
 
 
 def _items(index: Any, base: Tensor) -> tuple[Any, ...] | None:
-    """An item for each axis, a whole slice or a number; None of other indices."""
+    """Returns an item for each axis, a whole slice or a number; None for other indices."""
     items = index if isinstance(index, tuple) else (index,)
     if items.count(Dots) > 1 or not all(
         i is Dots or i == Slice() or (isinstance(i, int) and not isinstance(i, bool)) for i in items
@@ -139,7 +142,7 @@ def _items(index: Any, base: Tensor) -> tuple[Any, ...] | None:
 
 
 def _beside(base: Tensor, found: Pieces, axis: int, place: int, at_least: AtLeast) -> Elements:
-    """What stands at the other places of the axis stays."""
+    """Returns the elements after a write at one index of an axis; the elements at the other indices stay."""
     size = base.shape[axis]
     old = pieces_of(of(base), base.shape)
     if old is None or not isinstance(size, int) or size > FEW or old.by_data or old.slack or old.roundings:
@@ -162,7 +165,9 @@ def _beside(base: Tensor, found: Pieces, axis: int, place: int, at_least: AtLeas
 
 
 def _apart(piece: Piece, axis: int, size: int) -> list[Piece] | None:
-    """A piece as one for each place of an axis; None where it is not known what stands where."""
+    """Returns a piece as one for each index of an axis; None where the positions of its elements are not
+    known.
+    """
     if piece.term is None:
         return None
     if axis in dict(piece.fixed):

@@ -1,4 +1,4 @@
-"""Broadcasting: the size, and the shape, that several have together."""
+"""Broadcasting: the common size, and the common shape, of several."""
 
 from __future__ import annotations
 

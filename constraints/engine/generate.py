@@ -1,5 +1,5 @@
-"""The one loop that applies rules to a program: each call goes to its rule, which says what it needs and
-returns.
+"""The loop that applies rules to a program: each call goes to its rule, which states its requirements and
+returns its result.
 """
 
 from __future__ import annotations
@@ -86,15 +86,15 @@ RESHAPING = frozenset(
 
 
 SIZES = frozenset("size shape sizes pad output_size length num_samples".split())
-"""Parameters that take sizes."""
+"""Names of parameters that take sizes."""
 
 
 class BadCall(TypeError):
-    """Arguments that a rule's signature does not take."""
+    """Raised for arguments that a rule's signature does not accept."""
 
 
 class BadRules(Exception):
-    """Rules that somebody else ships and that cannot be used; `hint` says what to do about it."""
+    """Raised for third-party rules that cannot be used; `hint` says what to do about it."""
 
     def __init__(self, problem: str, hint: str) -> None:
         super().__init__(problem)
@@ -102,7 +102,8 @@ class BadRules(Exception):
 
 
 class RuleFailed(BaseException):
-    """A rule has raised what is no refusal: a defect of the rule, whatever the sizes are.
+    """Raised where a rule raises an exception other than a refusal: a defect of the rule, whatever the sizes
+    are.
 
     It is no Exception, so that no `except Exception` of a program takes it for a refusal.
     """
@@ -113,7 +114,7 @@ class RuleFailed(BaseException):
 
 
 RULE_DEFECT: Final = "the rule of"
-"""What the message of every `RuleFailed` begins with."""
+"""The beginning of the message of every `RuleFailed`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,16 +124,16 @@ class Rule:
     function: RuleFunction
     positional: tuple[str, ...]
     variadic: str
-    """The parameter that takes the remaining positional arguments (`permute(*dims)`), or nothing."""
+    """The parameter that takes the remaining positional arguments (`permute(*dims)`), or an empty text."""
     keywords: frozenset[str]
     """Every parameter, which all may be given by name."""
     required: frozenset[str]
     reach: Callable[[Named], Reach | None] = lambda named: None
-    """How far from either end of a shape the rule looks, by the named arguments; None where it needs all of
-    it. It matters to tensors of unknown rank alone.
+    """Returns how far from either end of a shape the rule looks, given the named arguments; None where it
+    needs all of it. It is used for tensors of unknown rank only.
     """
     of_sparse: Rule | None = None
-    """The rule for calls of which an argument is sparse, if such calls are known."""
+    """The rule for calls with a sparse argument, if such calls are supported."""
 
     @classmethod
     def of(cls, function: RuleFunction) -> Rule:
@@ -147,11 +148,11 @@ class Rule:
 
     @property
     def package(self) -> str:
-        """The package that the rule comes from, by the name that it is imported under."""
+        """Returns the package that the rule comes from, by its import name."""
         return (getattr(self.function, "__module__", None) or "an unknown package").partition(".")[0]
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments by the rule's own names. Raises BadCall where they do not fit."""
+        """Returns the arguments by the rule's own names. Raises BadCall where they do not fit."""
         named = dict(zip(self.positional, args, strict=False))
         if len(args) > len(self.positional):
             rest = args[len(self.positional) :]
@@ -172,7 +173,7 @@ class Rule:
         return named
 
     def __call__(self, context: Context, named: dict[str, Any]) -> Value:
-        """The rule's result for arguments that `bind` has named."""
+        """Returns the rule's result for arguments that `bind` has named."""
         result: Value
         if self.variadic not in named:
             result = self.function(context, **named)
@@ -183,8 +184,10 @@ class Rule:
 
 
 class Rules(Mapping[str, Rule]):
-    """Rules by canonical operator name. `|` joins two families, which may not overlap; `+` lets the right one
-    win. An operator that none of them knows is looked for `elsewhere`.
+    """Rules by canonical operator name.
+
+    `|` joins two families, which must not overlap; `+` lets the right one win. Other operators are looked up
+    in `elsewhere`.
     """
 
     __slots__ = ("_elsewhere", "_rules")
@@ -204,7 +207,7 @@ class Rules(Mapping[str, Rule]):
         return rule
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The rule of an operator, or the default."""
+        """Returns the rule of an operator, or the default."""
         return self._rules.get(name) or self._elsewhere(name) or default
 
     def __contains__(self, name: object) -> bool:
@@ -225,25 +228,25 @@ class Rules(Mapping[str, Rule]):
         return Rules({**self._rules, **other}, self._elsewhere)
 
     def reaching(self, reach: Mapping[str, Callable[[Named], Reach | None]]) -> Rules:
-        """The same rules, of which some need not see the whole of a shape."""
+        """Returns the same rules, some of them with a reach, so that they need not get whole shapes."""
         known = {op: replace(self._rules[op], reach=f) for op, f in reach.items() if op in self._rules}
         return self + known
 
     def taking_sparse(self, rules: Mapping[str, RuleFunction]) -> Rules:
-        """The same rules, of which some take sparse tensors, too, by these functions."""
+        """Returns the same rules, extended by these functions for calls with sparse tensors."""
         return self + {op: replace(self._rules[op], of_sparse=Rule.of(f)) for op, f in rules.items()}
 
     def or_else(self, elsewhere: Callable[[str], Rule | None]) -> Rules:
-        """The same rules, and for other operators those that `elsewhere` finds."""
+        """Returns the same rules, extended by those that `elsewhere` finds for other operators."""
         return Rules(self._rules, elsewhere)
 
 
 @dataclass(slots=True)
 class Generator:
-    """Applies rules call by call and gathers what they say; a Context for each of them.
+    """Applies rules call by call and collects their statements; it is the Context of each of them.
 
-    `count` answers how many results a call has where its rule cannot know (`split` along a symbolic size),
-    `chooser` whether a formula holds on which the kind of the result depends (`squeeze` of a symbolic size).
+    `count` gives the number of results of a call where its rule cannot know it (`split` along a symbolic
+    size). `chooser` decides a formula on which the kind of the result depends (`squeeze` of a symbolic size).
     """
 
     rules: Rules
@@ -251,37 +254,39 @@ class Generator:
     count: Callable[[Dim], int] | None = None
     chooser: Callable[[Formula], bool] | None = None
     deeper: Callable[[Deeper], None] | None = None
-    """Declares more of the rows; None where that cannot be done any more."""
+    """Declares more of the rows; None where that is no longer possible."""
     said: Generated = field(default_factory=Generated)
     node: int = -1
     nothing: Known = field(default_factory=Known)
-    """Before anything is known; generators of the same rules that share it share answers."""
+    """The initial state of knowledge; generators of the same rules that share it share cached answers."""
     given: Formula = True
-    """Where the call is made at all; what it requires is required there."""
+    """The condition under which the call is made at all; its requirements apply under it."""
     bounds: Bounds = field(init=False)
-    """What is certain where the next call is made: the domain, and what the calls so far required."""
+    """The facts that are certain where the next call is made: the domain, and the requirements of the calls
+    so far.
+    """
     equations: Equations = field(default_factory=Equations)
     known: Known = field(init=False)
-    """The same, as a key to what has been answered."""
+    """The same facts, as a key to cached answers."""
     _learnt: list[Formula] = field(default_factory=list)
     contents: Contents = field(init=False)
-    """What is known of the tensors of the program besides their elements, by reference."""
+    """Facts about the tensors of the program besides their elements, by reference."""
     _made: dict[int, tuple[Tensor, Made]] = field(default_factory=dict)
     """Tensors whose layout is not known for all sizes at once, by identity, with the calls that made them."""
     _fresh: int = 0
-    """How many sizes data have decided, those included that were taken back: no name is given twice."""
+    """The number of sizes that data have decided, including those taken back: no name is used twice."""
     _indexed: tuple[str, Mapping[str, Any]] = "", MappingProxyType({})
-    """The last call, by the names of its arguments."""
+    """The last call, with its arguments by name."""
     storage: tuple[Dim, Dim] | None = None
-    """What `memory_of` answers of the tensor that the next call is about."""
+    """The answer of `memory_of` for the tensor of the next call."""
     on_cpu: bool = False
-    """Do the CPU's kernels run the program? They do not take all dtypes."""
+    """Whether the CPU's kernels run the program; they do not support all dtypes."""
     repeatable: bool = False
-    """Was nothing else said of the last call but its result?"""
+    """Whether the result was the only output of the last call."""
     _unchecked: Formula = False
-    """Where the last rule says that torch does not look at the indices of the call."""
+    """The condition, stated by the last rule, under which torch does not check the indices of the call."""
     _asked: bool = False
-    """Has the call that is made now asked for what its arguments alone do not decide?"""
+    """Whether the current call has asked for something that its arguments alone do not decide."""
 
     def __post_init__(self) -> None:
         self.bounds, self.known = Bounds(self.domain.ranges), self.nothing.after(self.domain)
@@ -291,7 +296,7 @@ class Generator:
 
     @property
     def learnt(self) -> frozenset[Formula]:
-        """What has been learnt, but for what holds of rows whatever the input."""
+        """Returns the learnt facts, without the axioms of rows."""
         return frozenset((*self._learnt, *self.said.unbacked.values())) - self.domain.axioms
 
     def require(
@@ -313,7 +318,7 @@ class Generator:
             self.learn(formula)
 
     def learn(self, formula: Formula) -> None:
-        """From here on the formula holds."""
+        """Adds a formula that holds from here on."""
         self.known = self.known.after(formula)
         self._learnt.append(formula)
         self.bounds.learn(formula)
@@ -322,7 +327,7 @@ class Generator:
             self.equations.learn(eq(formula.term, 0))
 
     def simplified(self, value: Value) -> Value:
-        """A result with its sizes written in the simplest way that the equations so far allow."""
+        """Returns a result with its sizes written as simply as the equations so far allow."""
         if isinstance(value, Tensor):
             shape = tuple(map(self.equations.simplify, value.shape))
             layout = value.layout
@@ -335,7 +340,8 @@ class Generator:
         return self.equations.simplify(value) if isinstance(value, Term) else value
 
     def retract(self, count: int) -> list[Constraint]:
-        """Takes back all constraints but the first `count`, and forgets what was learnt from them."""
+        """Takes back all constraints but the first `count`, and the facts learnt from them, and returns them.
+        """
         retracted = self.said.constraints[count:]
         del self.said.constraints[count:]
         without, learnt = {c.formula for c in retracted}, self._learnt
@@ -345,7 +351,7 @@ class Generator:
         return retracted
 
     def forget(self) -> None:
-        """Forgets all that was learnt but the ranges of the domain."""
+        """Takes back everything that was learnt, except the ranges of the domain."""
         self._learnt, self.known = [], self.nothing.after(self.domain)
         self.bounds, self.equations = Bounds(self.domain.ranges), Equations()
 
@@ -407,8 +413,8 @@ class Generator:
         return not symbols(dim).isdisjoint(self.said.unbacked)
 
     def element(self, tensor: Tensor) -> Dim:
-        """The one element of a tensor of integers: what sizes say, or a number that the data decides, of one
-        tensor always the same.
+        """Returns the only element of a tensor of integers: the value that sizes decide, or a number that the
+        data decides, the same one for every call on one tensor.
         """
         known, contents = tensor.elements, self.contents
         if isinstance(known, Affine):
@@ -430,16 +436,18 @@ class Generator:
         return contents.number("data", contents.ref(tensor), make) if found is None else found
 
     def forget_data(self) -> None:
-        """Some sizes that the data decided are taken back: their names may be given to others."""
+        """Takes back some sizes that the data decided: their names may be used again."""
         self.contents.forget(frozenset(self.said.unbacked))
 
     def take_for_valid(self) -> None:
-        """The indices of the last call: it is made whenever the program comes so far."""
+        """Assumes that the indices of the last call are valid, since it is made whenever the program gets
+        here.
+        """
         for number, known in self.contents.used(*self._indexed):
             self._learn_of_data(number, known)
 
     def _learn_of_data(self, number: Term, known: Formula) -> None:
-        """More is known of a size that the data decide, as far as only inputs and data are spoken of."""
+        """Adds a fact about a size that the data decide, if it mentions inputs and data only."""
         (name,) = symbols(number)
         unbacked = self.said.unbacked
         spoken_of = free_symbols(known)
@@ -455,7 +463,7 @@ class Generator:
         return self.bounds.certain(formula)
 
     def number(self, dim: Dim) -> int:
-        """How many results there are, as a number: a graph has it written down, a recorder forks over it."""
+        """Returns the number of results: a graph contains it, a recorder forks over it."""
         if isinstance(dim, int):
             return dim
         if self.count is None:
@@ -464,7 +472,7 @@ class Generator:
         return self.count(dim)
 
     def choose(self, formula: Formula, reason: str) -> bool:
-        """Does the formula hold? The recorder forks over it."""
+        """Returns whether the formula holds. The recorder forks over it."""
         if isinstance(formula, bool):
             return formula
         if self.chooser is None:
@@ -473,13 +481,13 @@ class Generator:
         return self.chooser(formula)
 
     def deepen(self, wanted: Deeper) -> None:
-        """More of the rows has to be declared; where that cannot be done the call has no rule."""
+        """Declares more of the rows; where that is impossible the call has no rule."""
         if self.deeper is None:
             raise BadCall(f"{', '.join((*wanted.symbols, *wanted.bounded))} would have to be declared")
         self.deeper(wanted)
 
     def declare(self, domain: Domain) -> None:
-        """From here on the domain is this one, which says more than the one before."""
+        """Replaces the domain by one that states more."""
         before, self.domain = frozenset(self.domain.assumptions), domain
         self.known = self.known.after(domain)
         for known in domain.assumptions:
@@ -489,10 +497,11 @@ class Generator:
     def call(
         self, op: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[dict[str, Any], Value | None]:
-        """The named arguments of a call and its result; None where the operator has no rule that takes them.
+        """Returns the named arguments of a call and its result; None where no rule of the operator accepts
+        them.
 
-        A refusal becomes the constraint `False`, and the result is Dyn: whatever comes after is still looked
-        at. Raises RuleFailed where the rule raises anything else.
+        A refusal becomes the constraint `False`, and the result is Dyn, so that later calls are still
+        examined. Raises RuleFailed where the rule raises anything else.
         """
         self.repeatable, self._indexed = False, ("", {})
         rule = self.rules.get(op)
@@ -563,8 +572,8 @@ class Generator:
             raise RuleFailed(op, rule, error) from error
 
     def _remember(self, rule: Rule, named: dict[str, Any], result: Value, inplace: bool) -> bool:
-        """Whether there are results whose layout is not known. Remembers the calls that made them: where it
-        is written in place, that which made what is written into.
+        """Returns whether some results have an unknown layout, and stores the calls that made them: for a
+        call in place, the one that made the tensor written to.
         """
         there = False
         for tensor, made in remade(result, rule, named):
@@ -576,7 +585,7 @@ class Generator:
         return there
 
     def again(self, value: Value) -> Value:
-        """An equal value of its own identity, which the same call has made."""
+        """Returns an equal value of its own identity, made by the same call."""
         copies = anew(value)
         for tensor, copy in zip(tensors(value), tensors(copies), strict=True):
             if id(tensor) in self._made:
@@ -600,8 +609,9 @@ class Generator:
     def _lifted(
         self, rule: Rule, op: str, named: dict[str, Any], writes: bool
     ) -> tuple[dict[str, Any], Value]:
-        """The arguments and the result of a call on tensors of unknown rank. What `writes` into one of
-        several does not broadcast that one.
+        """Returns the arguments and the result of a call on tensors of unknown rank.
+
+        An operand that the call `writes` into is not broadcast to the others.
         """
         before, noted = len(self.said.constraints), len(self.said.notes)
         if named.get("out") is not None:
@@ -627,16 +637,18 @@ class Generator:
         return given if fit is result else {**given, reach.into: named[reach.into]}, fit
 
     def written(self, target: Value) -> None:
-        """What is written into others may be views of."""
+        """Invalidates facts about written tensors: other tensors may alias them."""
         for tensor in tensors(target):
             self.contents.written(tensor)
 
     def _heard(self) -> tuple[int, int, int]:
-        """How much the rules have said so far, their results aside."""
+        """Returns how many statements the rules have made so far, their results aside."""
         return len(self.said.constraints), len(self.said.notes), len(self.said.unbacked)
 
     def _numbers(self, value: Value, sizes: bool) -> Value:
-        """An argument in which torch reads 0-dim tensors as numbers: sizes, and the bounds of slices."""
+        """Returns an argument with 0-dim tensors replaced by numbers where torch reads them so: in sizes, and
+        in bounds of slices.
+        """
         match value:
             case tuple() if any(isinstance(part, Tensor | Slice | tuple) for part in value):
                 return tuple(self._numbers(part, sizes) for part in value)
@@ -650,8 +662,8 @@ class Generator:
         self.said.notes.append(Note("no-rule", f"{op}: {error}", self.node))
 
     def _in_place(self, op: str, target: Value, result: Value) -> Value:
-        """An in-place operator writes into its first argument, whose shape, dtype and strides stay as they
-        are.
+        """Returns the result of an in-place operator, which keeps the shape, dtype and strides of its first
+        argument.
         """
         if isinstance(target, tuple) and isinstance(result, tuple) and len(target) == len(result):
             return tuple(self._in_place(op, *pair) for pair in zip(target, result, strict=True))
@@ -669,7 +681,7 @@ class Generator:
 
 
 def anew(value: Value) -> Value:
-    """An equal value of its own identity, by which values of a program are told apart."""
+    """Returns an equal value of its own identity, since values of a program are distinguished by identity."""
     if isinstance(value, Tensor):
         return Tensor(value.shape, value.dtype, value.layout, value.elements)
     return tuple(map(anew, value)) if isinstance(value, tuple) else value
@@ -680,14 +692,14 @@ def _show(tensor: Tensor) -> str:
 
 
 def _element(value: Value) -> Value:
-    """The element of a 0-dim tensor, where sizes decide it; every other value as it is."""
+    """Returns the element of a 0-dim tensor, where sizes decide it; every other value unchanged."""
     if isinstance(value, Tensor) and value.rank == 0 and isinstance(value.elements, Affine):
         return value.elements.start
     return value
 
 
 def _is_inert(value: Any) -> bool:
-    """Is it a number, a word or several numbers, of which there is nothing to ask?"""
+    """Returns whether the value is a number, a word or a tuple of numbers, which needs no treatment."""
     return type(value) in _INERT or is_numbers(value)
 
 
@@ -695,7 +707,7 @@ _INERT: Final = frozenset({int, float, bool, str, type(None)})
 
 
 def _is_special(value: Any) -> bool:
-    """Is it, or does it hold, what nothing is known of, or a sparse tensor?"""
+    """Returns whether the value is, or contains, an unknown value or a sparse tensor."""
     if type(value) is tuple or type(value) is Slice:
         return any(map(_is_special, parts_of(value)))
     return value is Dyn or is_sparse(value)
@@ -712,7 +724,7 @@ def _anonymous(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, An
 
 
 def leaves(value: Value) -> Iterator[Value]:
-    """The parts of a result that have an id of their own, from left to right."""
+    """Yields the parts of a result that have an id of their own, from left to right."""
     if isinstance(value, tuple):
         for part in value:
             yield from leaves(part)
@@ -731,8 +743,8 @@ def generate(
 ) -> Generated:
     """Applies the rules to every node, in order.
 
-    Where the graph comes from a trace, `chooser` says how the trace answered a condition on which the kind of
-    a result depends, and `fallback` what it took the results of a node to be, for one that no rule covers.
+    For a graph from a trace, `chooser` returns the trace's answer to a condition on which the kind of a
+    result depends, and `fallback` the types that it recorded for the results of a node that no rule covers.
     """
     generator = Generator(rules, domain)
     values = generator.said.values
@@ -796,7 +808,10 @@ def generate(
 
 
 def _truth(condition: Value, truth: bool) -> Formula:
-    """The condition as a formula. Where data decides, either side has to be right for the other's sizes."""
+    """Returns the condition, or its negation if `truth` is False, as a formula.
+
+    If data decide the condition, it is no restriction on sizes: True on either side.
+    """
     if isinstance(condition, bool | Compare | And | Or):
         return condition if truth else negate(condition)
     return True

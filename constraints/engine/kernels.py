@@ -1,4 +1,4 @@
-"""The dtypes that operators have no kernel for on the CPU, where nothing but the kernel refuses them."""
+"""The dtypes that operators have no CPU kernel for, where only the missing kernel refuses the call."""
 
 from __future__ import annotations
 
@@ -41,11 +41,12 @@ _ROWS: Final[Mapping[str, str]] = {
 WITHOUT: Final[Mapping[str, frozenset[str]]] = {
     op: frozenset(dtypes.split()) for ops, dtypes in _ROWS.items() for op in ops.split()
 }
-"""Operator -> the dtypes of its first tensor that no kernel takes."""
+"""For each operator, the dtypes of its first tensor that no kernel accepts."""
 
 
 def require_kernel(c: Context, op: str, named: Mapping[str, Any]) -> None:
-    """Refuses a tensor whose dtype no kernel takes. Of one without elements a kernel may not be asked."""
+    """Refuses a tensor whose dtype no kernel accepts, unless it may be empty, when no kernel may be called.
+    """
     without = WITHOUT.get(op)
     if without is None:
         return

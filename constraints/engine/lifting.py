@@ -1,12 +1,12 @@
-"""Rules on tensors of unknown rank: before a rule sees them, their rows (rows.py) are made fit for it.
+"""Rules on tensors of unknown rank: prepares rows (rows.py) for the rule.
 
-A rule sees a row as one dim. That is right for a rule that looks at dims counted from the ends alone, and not
-at those between: `reach` says how far. So a row is split until all that is looked at stands outside of it;
-where it may be too short for that, its small ranks are put to the rule one by one, and those that it refuses
-at once are required not to be. Rows that are broadcast become one. A rule that needs the whole shape is put
-the ranks of a row one by one, too; where it refuses none of them, there is an end at a largest rank that is
-declared. Should a rule require something of a row, or calculate with it, after all (`is_stray`), it is taken
-for one that needs the whole shape.
+A rule sees a row as one dim. That is right for a rule that looks only at dims near the ends, and not at those
+between: `reach` says how far. So a row is split until all dims that the rule looks at are outside of it;
+where it may be too short for that, its small ranks are tried with the rule one by one, and ranks that it
+refuses at once are excluded by a requirement. Rows that are broadcast become one. For a rule that needs the
+whole shape the ranks of a row are tried one by one, too; if it refuses none of them, they end at a declared
+largest rank. If a rule requires something of a row, or calculates with it, after all (`is_stray`), it is
+treated as one that needs the whole shape.
 """
 
 from __future__ import annotations
@@ -47,41 +47,43 @@ from .known import Known, exactly
 Named: TypeAlias = Mapping[str, Any]
 ROUNDS: Final = 64
 MANY: Final = 64
-"""A largest rank beyond this, which torch's kernels do not reach, is as good as none."""
+"""A largest rank beyond this, which torch's kernels do not reach, counts as no bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """A call looks at so many `leading` dims and so many `trailing` ones; what is between passes through."""
+    """The part of a shape that a call looks at: so many `leading` and `trailing` dims; the dims between pass
+    through.
+    """
 
     leading: int = 0
     trailing: int = 0
     melts: bool = False
-    """What lies between is counted all together: the product of its sizes is left of it."""
+    """Whether only the number of elements between matters: their product remains."""
     broadcasts: bool = False
-    """Where several operands have something between, it is broadcast."""
+    """Whether the dims between of several operands are broadcast."""
     joins: bool = False
-    """Where several operands have something between, it has to be the same."""
+    """Whether the dims between of several operands have to be the same."""
     of: str = "input"
-    """The parameter that is looked at so, where operands are not broadcast; of any other all is looked at.
-    Where it is empty, all are looked at so.
+    """The parameter with this reach, if operands are not broadcast; the shapes of all others are needed
+    whole. Empty means all parameters.
     """
     into: str = ""
-    """The operand, if there is one, whose shape the result has: the others are broadcast to it alone, or have
-    as many elements.
+    """The operand, if any, whose shape the result has: the others are broadcast to it, or have as many
+    elements.
     """
     ignores: str = ""
-    """The operand, if there is one, whose shape does not matter."""
+    """The operand, if any, whose shape does not matter."""
     scalars: bool = False
-    """Is a tensor without dims another thing than one with some?"""
+    """Whether a tensor without dims is treated differently from one with some."""
     alike: bool = False
-    """Do the operands have to have the same number of dims? That of each is not known."""
+    """Whether all operands must have the same, unknown, rank."""
     apart: bool = False
-    """Does each operand pass on its own, whatever the others?"""
+    """Whether each operand passes through by itself, whatever the others are."""
     few: bool = False
-    """Is all of a shape looked at, and are there few ranks that are taken?"""
+    """Whether the whole shape is needed, and few ranks are accepted."""
     within: str = ""
-    """The operand, if there is one, of which no dim between may be larger than that of the others."""
+    """The operand, if any, of which no dim between may be larger than that of the others."""
 
     def __or__(self, other: Reach) -> Reach:
         return Reach(
@@ -102,7 +104,7 @@ class Reach:
 
 
 class Caller(Context, Protocol):
-    """The context of a call, with what is known where it is made."""
+    """The context of a call, with the facts that are known there."""
 
     domain: Domain
     nothing: Known
@@ -137,8 +139,9 @@ class Lifted(Protocol):
 
 
 def prepared(g: Caller, rule: Lifted, named: dict[str, Any], whole: bool = False) -> dict[str, Any]:
-    """The arguments of a call as its rule can take them. `whole`: the rule has turned out to need the whole
-    shape of what has a row.
+    """Returns the arguments of a call in a form that its rule can take.
+
+    `whole` means that the rule has turned out to need the whole shape of arguments with a row.
     """
     for _ in range(ROUNDS):
         named = _mapped(named, lambda tensor: opened(g, tensor))
@@ -194,12 +197,12 @@ def prepared(g: Caller, rule: Lifted, named: dict[str, Any], whole: bool = False
 
 
 def _may_be_scalar(g: Caller, tensor: Tensor) -> bool:
-    """May a tensor that is a row alone have no dims?"""
+    """Returns whether a tensor whose shape is a single row may have no dims."""
     return tensor.rank == 1 and not _surely_has(g, _row_in(tensor), 1)
 
 
 def _tell_scalar(g: Caller, tensor: Tensor) -> None:
-    """Decides whether a tensor that is a row alone has dims."""
+    """Decides whether a tensor whose shape is a single row has dims."""
     row = _row_in(tensor)
     if g.choose(_has(row, 1), "whether there are dims"):
         g.learn(_has(row, 1))
@@ -209,7 +212,9 @@ def _tell_scalar(g: Caller, tensor: Tensor) -> None:
 
 
 def _within(g: Caller, named: dict[str, Any], rowed: list[Tensor], reach: Reach) -> dict[str, Any] | None:
-    """The arguments with the row of one operand, which has to be within those of the others, in all."""
+    """Returns the arguments with the row of one operand, which has to be within those of the others, in all
+    of them; or None.
+    """
     small = named[reach.within]
     place = place_of(small.shape)
     if any((t.rank, place_of(t.shape)) != (small.rank, place) or len(_row_in(t)) > 1 for t in rowed):
@@ -224,7 +229,7 @@ def _within(g: Caller, named: dict[str, Any], rowed: list[Tensor], reach: Reach)
 
 
 def has_row(value: Any) -> bool:
-    """Does a row stand anywhere in an argument?"""
+    """Returns whether a row occurs anywhere in an argument."""
     kind = type(value)
     if kind is Tensor:
         return place_of(value.shape) is not None
@@ -234,7 +239,7 @@ def has_row(value: Any) -> bool:
 
 
 def into_first(reach: Callable[[Named], Reach | None]) -> Callable[[Named], Reach | None]:
-    """The reach of a call that writes into the first of its operands."""
+    """Returns the reach of a call that writes into the first of its operands."""
 
     def written(named: Named) -> Reach | None:
         found = reach(named)
@@ -247,7 +252,7 @@ def into_first(reach: Callable[[Named], Reach | None]) -> Callable[[Named], Reac
 
 
 def _is_open(value: Any) -> bool:
-    """Is it a tensor of which the first dims are a row, and no others broadcast to it?"""
+    """Returns whether the value is a tensor that begins with a single row, to which no others broadcast."""
     shape = as_shape(value)
     if shape is None or place_of(shape.shape) != 0:
         return False
@@ -258,8 +263,9 @@ def _is_open(value: Any) -> bool:
 def _with_closed_target(
     g: Caller, named: dict[str, Any], rowed: list[Tensor], into: str
 ) -> dict[str, Any] | None:
-    """The arguments where all is broadcast to an operand of known rank: no other has a greater rank, and the
-    dims that one has not are 1. None where the operand has a row, or others do not begin with theirs.
+    """Returns the arguments where all are broadcast to an operand of known rank: no other has a greater rank,
+    and dims that one does not have are 1. None where the operand has a row, or others do not begin with
+    theirs.
     """
     target = named.get(into)
     if not isinstance(target, Tensor) or place_of(target.shape) is not None:
@@ -280,9 +286,10 @@ def _no_wider(tensor: Tensor, target: Tensor) -> str:
 
 
 def fitted(g: Caller, named: Named, into: str, result: Value) -> Value:
-    """The result where it has the shape of the operand `into`: that of none of the others is broadcast by it.
+    """Returns the result with the shape of the operand `into`, which no other operand enlarges.
 
-    They have no greater rank, and each of their dims, counted from the end, is that of the operand, or 1.
+    The others have no greater rank, and each of their dims, counted from the end, is that of the operand, or
+    1.
     """
     if not isinstance(result, Tensor) or place_of(result.shape) is None:
         return result
@@ -302,14 +309,18 @@ def fitted(g: Caller, named: Named, into: str, result: Value) -> Value:
 
 
 def restored(g: Caller, named: Named, into: str, result: Value) -> Value:
-    """The result with the shape of the operand `into`, which was given the row of another for a while."""
+    """Returns the result with the shape of the operand `into`, which had the row of another operand for a
+    while.
+    """
     if not isinstance(result, Tensor):
         return result
     return structs.replace(result, shape=opened(g, named[into]).shape)
 
 
 def shaped(g: Caller, named: Named, into: str, result: Value) -> Value:
-    """The result of as many elements as the operand `into`, with the row of that in its place."""
+    """Returns a result with as many elements as the operand `into`, with the row of that operand in its
+    place.
+    """
     target = opened(g, as_shape(named[into]) or Tensor(named[into]))
     place = place_of(target.shape)
     if not isinstance(result, Tensor) or place is None or place_of(result.shape) is not None:
@@ -319,8 +330,8 @@ def shaped(g: Caller, named: Named, into: str, result: Value) -> Value:
 
 
 def _looked_at(g: Caller, tensor: Tensor, target: Tensor, reason: str) -> int:
-    """How many dims, from the end, of a tensor that is broadcast to another may differ from those of it, rows
-    aside: these are required to expand to its own.
+    """Returns how many dims, from the end, of a tensor that is broadcast to another may differ from the
+    other's, rows aside: these are required to expand to them.
     """
     if place_of(tensor.shape) is None:
         return tensor.rank
@@ -338,7 +349,7 @@ def _looked_at(g: Caller, tensor: Tensor, target: Tensor, reason: str) -> int:
 
 
 def is_stray(g: Caller, before: int, result: Value) -> bool:
-    """Has a rule taken a row for a dim: does it require something of it, or calculate with it?"""
+    """Returns whether a rule has used a row as a dim, in a requirement or a calculation."""
     if any(has_rows(free_symbols(c.formula)) for c in g.said.constraints[before:]):
         return True
     return any(
@@ -352,7 +363,8 @@ def is_stray(g: Caller, before: int, result: Value) -> bool:
 
 
 def reached(g: Caller, tensor: Tensor, leading: int, trailing: int) -> Tensor:
-    """The tensor with so many dims at either end spelt out; with all of them, where it has no more."""
+    """Returns the tensor with so many dims at either end written out; with all of them, where it has no more.
+    """
     for _ in range(ROUNDS):
         tensor = opened(g, tensor)
         if place_of(tensor.shape) is None:
@@ -370,13 +382,15 @@ def reached(g: Caller, tensor: Tensor, leading: int, trailing: int) -> Tensor:
 
 
 def bounded(g: Caller, dim: Dim) -> None:
-    """Asks for a largest rank where a dim that is needed as a number speaks of one that has none."""
+    """Declares a largest rank where a dim that is needed as a number depends on a rank without one."""
     for name in names(symbols(dim)):
         _bound(g, name, DEEPEST)
 
 
 def are_equal(g: Caller, a: Tensor, b: Tensor) -> Formula | None:
-    """Do two tensors have the same shape? None where their rows do not stand at the same place of it."""
+    """Returns the condition that two tensors have the same shape; None where their rows are at different
+    positions.
+    """
     a, b = opened(g, a), opened(g, b)
     place = place_of(a.shape)
     if place is None or (a.rank, place) != (b.rank, place_of(b.shape)):
@@ -394,14 +408,14 @@ def are_equal(g: Caller, a: Tensor, b: Tensor) -> Formula | None:
 
 
 def spelt_out(g: Caller, tensor: Tensor) -> Tensor:
-    """The tensor with its rank decided."""
+    """Returns the tensor with its rank decided."""
     while place_of((tensor := opened(g, tensor)).shape) is not None:
         _spell_out(g, tensor)
     return tensor
 
 
 def number_of_elements(g: Caller, tensor: Tensor) -> Dim:
-    """The product of all sizes."""
+    """Returns the product of all sizes."""
     tensor = opened(g, tensor)
     while (row := place_of(tensor.shape)) is not None and len(row_of(tensor.shape[row]) or ()) > 1:
         _spell_out(g, tensor)
@@ -418,7 +432,9 @@ def _spell_out(g: Caller, tensor: Tensor) -> None:
 
 
 def as_shape(value: Any) -> Tensor | None:
-    """A tensor, or sizes among which stands a row (`torch.zeros(x.shape)`) as one of these sizes."""
+    """Returns a tensor unchanged, and sizes that contain a row (`torch.zeros(x.shape)`) as a tensor; else
+    None.
+    """
     if type(value) is tuple and not is_numbers(value):
         return Tensor(value) if any(type(d) is Term and row_of(d) is not None for d in value) else None
     return value if type(value) is Tensor else None
@@ -436,7 +452,7 @@ def _tensors(named: Named) -> Iterator[Tensor]:
 
 
 def _mapped(named: Named, change: Callable[[Tensor], Tensor]) -> dict[str, Any]:
-    """Arguments with each tensor, and each tuple of sizes, that has a row changed."""
+    """Returns the arguments with each tensor, and each tuple of sizes, that has a row changed."""
 
     def walk(value: Any) -> Any:
         if type(value) is Tensor:
@@ -450,7 +466,7 @@ def _mapped(named: Named, change: Callable[[Tensor], Tensor]) -> dict[str, Any]:
 
 
 def _counted_from_the_end(tensor: Tensor, value: Any) -> Any:
-    """`x.dim() - 1` as -1."""
+    """Returns -1 for `x.dim() - 1`, and so on."""
     if isinstance(value, Term) and any(name.startswith("rank(") for name in symbols(value)):
         back = value - rank_of(tensor.shape)
         return back if isinstance(back, int) and back < 0 else value
@@ -464,7 +480,7 @@ def _row_in(tensor: Tensor) -> Row:
 
 
 def _has(row: Row, number: int) -> Formula:
-    """The row has at least so many dims, more than 0."""
+    """Returns the condition that the row has at least so many dims, more than 0."""
     return any_of(ge(rank(part.name), part.start + part.stop + number) for part in row)
 
 
@@ -474,7 +490,7 @@ def _surely_has(g: Caller, row: Row, number: int) -> bool:
 
 
 def _missing(tensor: Tensor, reach: Reach) -> tuple[int, int]:
-    """How many dims of the row are looked at, from either end."""
+    """Returns how many dims of the row are looked at, from either end."""
     place = place_of(tensor.shape) or 0
     return max(reach.leading - place, 0), max(reach.trailing - (tensor.rank - 1 - place), 0)
 
@@ -483,7 +499,7 @@ def _missing(tensor: Tensor, reach: Reach) -> tuple[int, int]:
 
 
 def _replaced(tensor: Tensor, dims: Shape, value: Dim) -> Tensor:
-    """The tensor with other dims in place of its row, whose product is `value`."""
+    """Returns the tensor with other dims in place of its row, whose product is `value`."""
     place = place_of(tensor.shape) or 0
     row = tensor.shape[place]
     layout = tensor.layout
@@ -497,14 +513,14 @@ def _replaced(tensor: Tensor, dims: Shape, value: Dim) -> Tensor:
 
 
 def _declared(g: Caller, dims: Iterable[Dim]) -> None:
-    """Asks for the dims of rows that are used and that the domain does not declare."""
+    """Declares the dims of rows that are used but missing in the domain."""
     wanted = {name for dim in dims for name in symbols(dim)} - {*g.domain.symbols}
     if wanted := {name for name in wanted if not has_rows((name,)) and name[-1:] in ")]"}:
         g.deepen(Deeper(sorted(wanted)))
 
 
 def opened(g: Caller, tensor: Tensor) -> Tensor:
-    """Parts of the row whose rank is known by now are spelt out."""
+    """Returns the tensor with the parts of its row written out whose rank is known by now."""
     place = place_of(tensor.shape)
     if place is None:
         return tensor
@@ -528,12 +544,12 @@ def opened(g: Caller, tensor: Tensor) -> Tensor:
 
 
 def _relaid(tensor: Tensor) -> Layout:
-    """The layout where sizes have changed in a way that strides do not show."""
+    """Returns the layout of a tensor whose sizes have changed in a way that strides do not show."""
     return tensor.layout if isinstance(tensor.layout, Layout) else Layout.UNKNOWN
 
 
 def _number(g: Caller, dim: Dim) -> int | None:
-    """The dim where it is known as a number."""
+    """Returns the dim if it is known as a number, else None."""
     simple = g.equations.simplify(dim)
     if isinstance(simple, int):
         return simple
@@ -542,7 +558,7 @@ def _number(g: Caller, dim: Dim) -> int | None:
 
 
 def _taken(g: Caller, row: Row, number: int) -> tuple[Dim, Shape]:
-    """A row without its last dims, and these; where the row is shorter, they are 1."""
+    """Returns a row without its last dims, and these dims; where the row is shorter, they are 1."""
     found: list[Dim] = []
     for back in range(number, 0, -1):
         dims = [dim_at(part.name, -(part.stop + back)) for part in row]
@@ -552,7 +568,7 @@ def _taken(g: Caller, row: Row, number: int) -> tuple[Dim, Shape]:
 
 
 def _split(g: Caller, tensor: Tensor, leading: int, trailing: int) -> Tensor:
-    """The tensor with dims of its row spelt out at either end. There have to be as many."""
+    """Returns the tensor with dims of its row written out at either end. The row must have as many."""
     row = _row_in(tensor)
     first: Shape = ()
     if leading:
@@ -566,14 +582,16 @@ def _split(g: Caller, tensor: Tensor, leading: int, trailing: int) -> Tensor:
 
 
 def _melted(g: Caller, tensor: Tensor) -> Tensor:
-    """The tensor with the product of the row's sizes in its place."""
+    """Returns the tensor with the product of the row's sizes in place of the row."""
     (part,) = _row_in(tensor)
     value = _count(g, part)
     return _replaced(tensor, (value,), value)
 
 
 def _count(g: Caller, part: Part) -> Dim:
-    """The product of a part of a row: of dims and of what lies between, where these are certainly apart."""
+    """Returns the product of a part of a row: of its dims and of the rest between, where these are certainly
+    disjoint.
+    """
     leading, trailing = depth(g.domain.symbols, part.name)
     first, last = max(leading, part.start), max(trailing, part.stop)
     inner, outer = count(Part(part.name, first, last)), [*range(part.start, first), *range(-last, -part.stop)]
@@ -590,25 +608,25 @@ def _count(g: Caller, part: Part) -> Dim:
 
 
 def _largest(g: Caller, name: str) -> int | None:
-    """The largest rank that the row has here, if it is one that can be enumerated up to."""
+    """Returns the largest rank that the row has here, if ranks can be enumerated up to it; else None."""
     high = g.bounds.ranges.get(str(rank(name)), (0, inf))[1]
     return int(high) if high <= MANY else None
 
 
 def _limit(g: Caller, name: str, least: int = DEEPEST) -> int:
-    """The largest rank that is looked at."""
+    """Returns the largest rank that is tried."""
     largest = _largest(g, name)
     return least if largest is None else largest
 
 
 def _bound(g: Caller, name: str, limit: int) -> None:
-    """Asks for a largest rank where the row has none here: on a path that is of short ones alone, it has."""
+    """Declares a largest rank where the row has none here. On a path of short rows only, it has one."""
     if _largest(g, name) is None:
         g.deepen(Deeper(bounded={name: limit}))
 
 
 def _pick(g: Caller, name: str, ranks: Iterable[int], bounded: bool = False) -> None:
-    """Decides the rank of a row, which is one of a few: the last, where it is none of the others."""
+    """Decides the rank of a row among a few: each is a branch, except the last one, which remains."""
     found = [*ranks]
     if bounded:
         _bound(g, name, max(found))
@@ -621,8 +639,9 @@ def _pick(g: Caller, name: str, ranks: Iterable[int], bounded: bool = False) -> 
 def _choose_rank(
     g: Caller, rule: Lifted, named: dict[str, Any], rowed: list[Tensor], few: bool = False
 ) -> None:
-    """Decides the rank of one row, among those that the rule does not refuse at once. `few`: it is known to
-    refuse larger ones.
+    """Decides the rank of one row, among those that the rule does not refuse at once.
+
+    `few` means that it refuses larger ones.
     """
     name = _row_in(rowed[0])[0].name
     longest = max((len(v) for v in named.values() if type(v) is tuple), default=0)
@@ -642,7 +661,7 @@ def _choose_rank(
 
 
 def _refusals(answers: Mapping[int, Refused | None]) -> list[Refused]:
-    """The first refusal of each type."""
+    """Returns the first refusal of each type."""
     found: dict[type[Exception], Refused] = {}
     for refusal in answers.values():
         if refusal is not None:
@@ -651,15 +670,17 @@ def _refusals(answers: Mapping[int, Refused | None]) -> list[Refused]:
 
 
 def _not_refused_as(refusal: Refused, answers: Mapping[int, Refused | None]) -> Iterator[int]:
-    """The ranks that are taken, or refused by an exception of another type."""
+    """Yields the ranks that are accepted, or refused by an exception of another type."""
     return (n for n, other in answers.items() if other is None or other.error is not refusal.error)
 
 
 def _fitting(
     g: Caller, rule: Lifted, named: Named, rows: list[str], ranks: Iterable[int]
 ) -> Mapping[int, Refused | None]:
-    """The ranks, of all these rows at once, that are possible, each with why it is refused, if it is. What
-    is declared of a row in its turn does not matter to that, so that other paths need not ask again.
+    """Returns the possible ranks, of all these rows at once, each with the rule's refusal, if it refuses the
+    rank.
+
+    Declarations about a row that follow do not affect the result, so that other paths can reuse it.
     """
     tried = tuple(n for n in ranks if not any(g.at_least(rank(name), n + 1) for name in rows))
     key = rule.function, g.learnt, *rows, tried, *named, *map(exactly, named.values())
@@ -675,7 +696,7 @@ def _fitting(
 def _refused_at(
     g: Caller, rule: Lifted, named: Named, known: Mapping[str, int], others: list[str]
 ) -> Refused | None:
-    """Why the rule refuses all calls in which rows have these ranks; None where it does not."""
+    """Returns the refusal if the rule refuses all calls in which rows have these ranks, else None."""
     if len(others) > 1:
         return None
     first: Refused | None = None
@@ -699,7 +720,7 @@ def _refused_at(
 
 
 def _at(named: Named, ranks: Mapping[str, int]) -> dict[str, Any]:
-    """The arguments with rows of these ranks."""
+    """Returns the arguments with rows of these ranks."""
 
     def spelt(tensor: Tensor) -> Tensor:
         dims: list[Dim] = []
@@ -713,11 +734,11 @@ def _at(named: Named, ranks: Mapping[str, int]) -> dict[str, Any]:
 
 
 class _Undecided(Exception):
-    """The scouted rule asks for more than whether it refuses."""
+    """Raised where a rule that is tried needs more than the ranks."""
 
 
 class _Scout(Context):
-    """A context that listens for refusals alone."""
+    """A context that notices refusals only."""
 
     def __init__(self, g: Caller) -> None:
         self._g = g
@@ -782,7 +803,9 @@ class _Scout(Context):
 def _deepened(
     g: Caller, rule: Lifted, named: dict[str, Any], tensor: Tensor, reach: Reach
 ) -> dict[str, Any]:
-    """Spells out what is looked at of a row; of a shorter one all, where the rule takes that."""
+    """Returns the arguments with the dims of a row that are looked at written out; all dims of a shorter row,
+    where the rule accepts that.
+    """
     leading, trailing = _missing(tensor, reach)
     row, needed = _row_in(tensor), leading + trailing
     if len(row) > 1 and leading:
@@ -808,8 +831,8 @@ def _deepened(
 
 
 def _aligned(g: Caller, named: dict[str, Any], rowed: list[Tensor], reach: Reach) -> dict[str, Any] | None:
-    """The arguments with the same row at the same place wherever there is one; None where these cannot be
-    brought about.
+    """Returns the arguments with the same row at the same position wherever there is one; None where that is
+    impossible.
     """
     closed = max((t.rank for t in _tensors(named) if place_of(t.shape) is None), default=0)
     trailing = max(t.rank - 1 - (place_of(t.shape) or 0) for t in rowed)
@@ -838,7 +861,9 @@ def _aligned(g: Caller, named: dict[str, Any], rowed: list[Tensor], reach: Reach
 
 
 def _joined(g: Caller, named: dict[str, Any], rowed: list[Tensor]) -> dict[str, Any] | None:
-    """The arguments where different rows have to be the same; None where these stand at different places."""
+    """Returns the arguments where different rows have to be the same; None where these are at different
+    positions.
+    """
     first = rowed[0]
     row = _row_in(first)
     if any(map(_is_mixed, named.values())):
@@ -865,18 +890,18 @@ def _equate(g: Caller, a: Part, b: Part) -> None:
 
 
 def _related(g: Caller, needed: Relation, reason: str) -> None:
-    """Requires rows to be related."""
+    """Requires a relation between rows."""
     _declared(g, [needed.truth])
     g.require(needed.holds, reason)
 
 
 def _is_mixed(value: Any) -> bool:
-    """Tensors of which some have a row and some have not, where a call takes several of one kind."""
+    """Returns whether only some of several tensors of one argument have a row."""
     return isinstance(value, tuple) and len({place_of(t.shape) for t in value if isinstance(t, Tensor)}) > 1
 
 
 def _padded(g: Caller, tensor: Tensor, trailing: int) -> Tensor:
-    """The tensor with so many dims behind its row, those that it has not as 1."""
+    """Returns the tensor with so many dims behind its row; those that it does not have are 1."""
     missing = trailing - (tensor.rank - 1 - (place_of(tensor.shape) or 0))
     return tensor if missing <= 0 else _split(g, tensor, 0, missing)
 

@@ -1,8 +1,9 @@
-"""What writing into a tensor asks of the memory that it lies in: torch refuses to write where elements of one
-tensor lie at one place, or where a tensor that is read lies partly in the memory that is written.
+"""The requirements of writes on memory: torch refuses to write where several elements of a tensor have one
+memory location, or where a tensor that is read lies partly in the memory that is written.
 
 The laws are those of `at::assert_no_internal_overlap`, `at::assert_no_partial_overlap` and
-`at::assert_no_overlap` in torch's MemoryOverlap.cpp. Which operator asks for which is a table, `overlap.py`.
+`at::assert_no_overlap` in torch's MemoryOverlap.cpp. The table `overlap.py` says which operator has which
+requirement.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from .overlap import Named, writes_anywhere
 
 
 def require_apart(c: Context, op: str, target: Tensor, named: Named) -> None:
-    """Requires that no two elements of the tensor that `op` writes into lie at one place: along a dim of
-    stride 0 there is at most one element, if there are any at all.
+    """Requires that no two elements of the tensor that `op` writes into have one memory location: along a dim
+    of stride 0 there is at most one element, if there are any at all.
     """
     if isinstance(target.layout, tuple) and not writes_anywhere(op, named):
         along = [*zip(target.shape, target.layout, strict=True)]
@@ -35,7 +36,7 @@ def require_apart(c: Context, op: str, target: Tensor, named: Named) -> None:
 
 
 def contiguous_strides(shape: Shape) -> Shape:
-    """`[a, b, c] -> (b*c, c, 1)`, the strides of a contiguous tensor, where it has elements."""
+    """Returns `(b*c, c, 1)` for `[a, b, c]`, the strides of a contiguous tensor that has elements."""
     strides: list[Dim] = []
     step: Dim = 1
     for size in reversed(shape):
@@ -45,15 +46,17 @@ def contiguous_strides(shape: Shape) -> Shape:
 
 
 def strides_of(tensor: Tensor) -> Shape | None:
-    """The strides in elements, None where they are not known."""
+    """Returns the strides in elements, None where they are not known."""
     if isinstance(tensor.layout, tuple):
         return tensor.layout
     return contiguous_strides(tensor.shape) if tensor.layout is Layout.CONTIGUOUS else None
 
 
 def dense(tensor: Tensor) -> Formula | None:
-    """In some order of its dims each stride is the product of the sizes before it; a dim of size 1 has any
-    stride. None where that is not known.
+    """Returns the condition that, in some order of the dims, each stride is the product of the sizes before
+    it.
+
+    A dim of size 1 may have any stride. None where the strides are not known.
     """
     if tensor.layout is Layout.CONTIGUOUS:
         return True
@@ -72,21 +75,25 @@ def dense(tensor: Tensor) -> Formula | None:
 
 
 def extent(tensor: Tensor) -> Dim | None:
-    """How many elements a memory has in which the tensor alone lies; None where there may be gaps."""
+    """Returns the number of elements of a memory that contains only this tensor; None where there may be
+    gaps.
+    """
     return tensor.numel if place_of(tensor.shape) is None and dense(tensor) is True else None
 
 
 class Region(NamedTuple):
-    """A tensor and where it begins in a memory, in elements; None where that is not known."""
+    """A tensor and its offset in a memory, in elements; None where that is not known."""
 
     tensor: Tensor
     start: Dim | None
 
 
 def meets(written: Region, read: Region) -> Formula | None:
-    """Whether the two, which lie in one memory, have places in common, as far as torch looks: at tensors
-    without gaps, from the first place of each to the last. None where that is not known, as of tensors of
-    unknown rank.
+    """Returns the condition that the two, which lie in one memory, share memory locations, as far as torch
+    checks.
+
+    torch checks tensors without gaps, from the first location of each to the last. None where the condition
+    is not known, as for tensors of unknown rank.
     """
     if any(place_of(t.shape) is not None for t in (written.tensor, read.tensor)):
         return None
@@ -101,9 +108,11 @@ def meets(written: Region, read: Region) -> Formula | None:
 
 
 def clash(written: Region, read: Region, seated: bool = False) -> Formula | None:
-    """Whether the two, which lie in one memory, overlap and are not the same (`assert_no_partial_overlap`).
-    With `seated`, what is read is first expanded to what is written, as in `x[:] = y`. None where that is not
-    known.
+    """Returns the condition that the two, which lie in one memory, overlap and are not the same
+    (`assert_no_partial_overlap`).
+
+    With `seated`, the tensor that is read is first expanded to the other, as in `x[:] = y`. None where it is
+    not known.
     """
     if any(place_of(t.shape) is not None for t in (written.tensor, read.tensor)):
         same = written.start is not None and written == read
@@ -128,12 +137,16 @@ def clash(written: Region, read: Region, seated: bool = False) -> Formula | None
 
 
 def _same_stride(size: Dim, mine: Dim, theirs: Dim) -> Formula:
-    """A stride of 0 is that of an expanded dim, which keeps its own where it is expanded to a size of 1."""
+    """Returns the condition that the strides agree.
+
+    A stride of 0 is that of an expanded dim; a dim expanded to a size of 1 keeps its own.
+    """
     return any_of((eq(mine, theirs), eq(size, 1) if 0 in (mine, theirs) else False))
 
 
 def _alike_in_its_seat(target: Tensor, mine: Shape, value: Tensor, theirs: Shape) -> Iterator[Formula]:
-    """The ways in which a value of another rank, and as many elements, gets the strides of its target.
+    """Yields the conditions under which a value of another rank, and as many elements, gets the strides of
+    its target.
 
     torch drops the leading dims of size 1 of the value and expands the rest: a dim that is missing then has
     the stride of a contiguous tensor around the next one, and with no dims left all strides are 0.

@@ -1,4 +1,4 @@
-"""Which operators look at memory that is shared before they write, and refuse what they see.
+"""Tables of the operators that check for shared memory before they write, and refuse some overlaps.
 
 Everything here is learnt from torch by calling its operators on tensors that overlap
 (`tests/tracer/overlaps.py`).
@@ -17,12 +17,12 @@ Named: TypeAlias = Mapping[str, Any]
 
 
 class Overlap(Enum):
-    """What an operator refuses of an operand that lies in the memory that it writes into."""
+    """The overlaps that an operator refuses for an operand that lies in the memory that it writes into."""
 
     PART = "in part"
-    """That it overlaps with what is written, unless the two are the same (`assert_no_partial_overlap`)."""
+    """Overlaps with the written tensor, unless the two are the same (`assert_no_partial_overlap`)."""
     ANY = "at all"
-    """That it overlaps with what is written (`assert_no_overlap`)."""
+    """Any overlap with the written tensor (`assert_no_overlap`)."""
     NOTHING = "nothing"
     UNKNOWN = "unknown"
 
@@ -49,11 +49,11 @@ LENIENT: Final[Mapping[str, Callable[[Named], bool]]] = {
     "nan_to_num_": lambda named: (named["input"].dtype or "float").startswith(("float", "complex", "bfloat")),
     **dict.fromkeys("dropout_ feature_dropout_ alpha_dropout_ feature_alpha_dropout_".split(), _drops),
 }
-"""In-place operators that write into any memory, or do where this is false of their arguments."""
+"""In-place operators that write into any memory, or do so where this function of their arguments is false."""
 
 
 def writes_anywhere(op: str, named: Named) -> bool:
-    """Whether the operator writes also where several elements lie at one place."""
+    """Returns whether the operator also writes where several elements have one memory location."""
     return op in LENIENT and not LENIENT[op](named)
 
 
@@ -86,7 +86,7 @@ IN_PLACE: Final[Mapping[str, _Rule]] = {
     "index_fill_": MappingProxyType({"index": Overlap.ANY, "value": Overlap.NOTHING}),
     "masked_fill_": MappingProxyType({"mask": Overlap.PART, "value": Overlap.NOTHING}),
 }
-"""What in-place operators refuse of their operands: of all, or by the name of the parameter."""
+"""The overlaps that in-place operators refuse: for all operands, or by the name of the parameter."""
 
 OUT: Final[Mapping[str, _Rule]] = {
     **dict.fromkeys(
@@ -102,19 +102,19 @@ OUT: Final[Mapping[str, _Rule]] = {
     "index_select": Overlap.ANY,
     "take": Overlap.ANY,
 }
-"""What operators refuse of operands that lie in the memory of their `out=`. All of these refuse an `out=` of
-which several elements lie at one place.
+"""The overlaps that operators refuse for operands in the memory of their `out=`. All of these refuse an
+`out=` with several elements in one memory location.
 """
 
 
 ITERATED: Final = frozenset(
     {*_POINTWISE, *"logaddexp logaddexp2 maximum minimum fmax fmin".split()}
 ) - {"cumsum", "cumprod", "logcumsumexp", "renorm"}
-"""Operators that look at an `out=` before they give it the shape of the result; others do so after."""
+"""Operators that check an `out=` before they give it the shape of the result; others do so after."""
 
 
 def refused(op: str, parameter: str, out: bool) -> Overlap:
-    """What the operator refuses of the operand of this name in memory that it writes into."""
+    """Returns the overlaps that the operator refuses for the operand of this name."""
     rule = (OUT if out else IN_PLACE).get(op, Overlap.UNKNOWN)
     if isinstance(rule, Overlap):
         return rule

@@ -25,7 +25,7 @@ _ABOUT: Final = re.compile(
 
 
 def of_ranks(spec: Spec, ranks: Mapping[str, int]) -> Spec | None:
-    """The spec with each row of that many dims; None where its assumptions exclude that."""
+    """Returns the spec with each row expanded to that many dims; None where its assumptions exclude that."""
     taken = {*spec.domain.symbols}
     dims: dict[str, tuple[Dim, ...]] = {}
     for row, rank in ranks.items():
@@ -45,7 +45,7 @@ def of_ranks(spec: Spec, ranks: Mapping[str, int]) -> Spec | None:
 
 
 def _formula_at(formula: Formula, dims: Mapping[str, tuple[Dim, ...]]) -> Formula:
-    """A formula at rows of these dims; how rows are related holds, or does not."""
+    """Returns a formula for rows of these dims, in which relations between rows are true or false."""
     spoken = [n for n in free_symbols(formula) if belongs(n, dims) and not is_relation(n)]
     about = {name: _at(name, dims) for name in spoken}
     formula = rewrite(formula, about)
@@ -57,7 +57,7 @@ def _formula_at(formula: Formula, dims: Mapping[str, tuple[Dim, ...]]) -> Formul
 
 
 def _at(symbol: str, dims: Mapping[str, tuple[Dim, ...]]) -> Dim:
-    """What a symbol that speaks of a row is. A dim that the row is too short for counts as 1."""
+    """Returns the value of a symbol about a row. A dim that the row is too short for counts as 1."""
     found = _ABOUT.fullmatch(symbol)
     assert found is not None, symbol
     if found["rank"]:

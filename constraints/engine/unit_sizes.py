@@ -1,10 +1,9 @@
-"""How a tensor lies in memory where that depends on which sizes are 1.
+"""The layout of a tensor in memory, where it depends on which sizes are 1.
 
-A dim of size 1 has any stride: torch takes a tensor for contiguous whatever that stride is, joins dims
-across it, and finds the channels innermost in what is row-major, too. So the layout of a result may be one
-thing where `h` is 1 and another where it is 2 or more, and a rule that is asked about all sizes at once has
-to say that it does not know. Asked again with the 1 in the place of `h`, or with `h` known to be at least 2,
-it knows.
+A dim of size 1 has any stride: torch takes a tensor for contiguous whatever that stride is, joins dims across
+it, and finds the channels innermost in what is row-major, too. So a result may have different layouts where
+`h` is 1 and where it is 2 or more, and a rule that is applied to all sizes at once has to report an unknown
+layout. Applied again with 1 in place of `h`, or with `h` known to be at least 2, it can determine it.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ from ..terms.intervals import Bounds
 Rule = Callable[[Context, dict[str, Any]], Value]
 
 MOST_SIZES: Final = 4
-"""How many sizes are told apart at most: the cases are all combinations."""
+"""At most this many sizes are distinguished; the cases are all combinations."""
 LONGEST: Final = 48
-"""How many calls are asked again at most for one tensor and one case."""
+"""At most this many calls are repeated for one tensor and one case."""
 _TO_TWO: Final = 1
 _TO_THREE: Final = 2
-"""Sizes up to this have a case each; another case has all that are greater."""
+"""Sizes up to this have a case each; one more case covers all greater ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """The call that made a tensor whose layout its rule could not tell: the rule, what it was given, and
-    which of several results the tensor is.
+    """The call that made a tensor whose layout its rule could not determine: the rule, its arguments, and the
+    index of the tensor among several results.
     """
 
     rule: Rule
@@ -46,13 +45,14 @@ class Made:
 
 
 class Undecided(Exception):
-    """The layout depends on more than is known in this case."""
+    """Raised where the layout depends on more than is known in this case."""
 
 
 @dataclass(slots=True)
 class Case(Situation):
-    """Some sizes are these numbers and others at least so much: a context that rules are asked in again,
-    where what they require has been required before.
+    """A context in which some sizes are numbers and others have larger lower bounds.
+
+    Rules are applied again in it; their requirements are recorded already.
     """
 
     numbers: Mapping[str, int]
@@ -64,12 +64,12 @@ class Case(Situation):
 
     @property
     def condition(self) -> Formula:
-        """Where it is the case."""
+        """Returns the condition that describes this case."""
         numbers = (eq(sym(name), n) for name, n in self.numbers.items())
         return all_of((*numbers, *(ge(sym(name), n) for name, n in self.least.items())))
 
     def here(self, value: Any) -> Any:
-        """A value as it is in this case, tensors with their layouts."""
+        """Returns a value as it is in this case, tensors with their layouts."""
         match value:
             case Tensor():
                 return self.tensor(value)
@@ -88,7 +88,7 @@ class Case(Situation):
         return value
 
     def _number(self, dim: Dim) -> Dim:
-        """The dim with those atoms as numbers that have one value here, as `min(h, 1)` has."""
+        """Returns the dim with atoms that have a single value here replaced by it, as `min(h, 1)` has."""
         if isinstance(dim, int):
             return dim
         return total(reduce(mul, map(self._value, mono), c) for mono, c in coefficients(dim))
@@ -102,7 +102,7 @@ class Case(Situation):
         return itself
 
     def tensor(self, tensor: Tensor) -> Tensor:
-        """The tensor in this case. Raises Undecided where its layout is not known here, either."""
+        """Returns the tensor in this case. Raises Undecided where its layout is not known here, either."""
         shape = tuple(self.here(n) for n in tensor.shape)
         if tensor.layout is not Layout.UNKNOWN:
             layout = self.here(tensor.layout) if isinstance(tensor.layout, tuple) else tensor.layout
@@ -131,7 +131,9 @@ class Case(Situation):
         *,
         by_data: bool = False,
     ) -> None:
-        """It has been required of all sizes: where it cannot be, the call does not run in this case."""
+        """Checks a requirement, which is recorded for all sizes already: where it cannot hold, the call does
+        not run in this case.
+        """
         if formula is False or self.bounds.certain(negate(formula)):
             raise Refused(reason, error)
 
@@ -139,7 +141,7 @@ class Case(Situation):
         raise Refused(reason, error)
 
     def approximate(self, reason: str, may: Direction = "both", where: Formula = True) -> None:
-        """It has been told of all sizes."""
+        """Ignores the note, which is recorded for all sizes already."""
 
     def certain(self, formula: Formula) -> bool:
         return self.bounds.certain(formula)
@@ -162,10 +164,10 @@ class Case(Situation):
         return None
 
     def unchecked(self, formula: Formula) -> None:
-        """Where indices are looked at has been told of all sizes."""
+        """Ignores the condition, which is recorded for all sizes already."""
 
     def layouts(self, tensor: Tensor) -> None:
-        """There are no cases of a case."""
+        """Returns None: a case is not divided into cases."""
 
     def at_least(self, dim: Dim, bound: int) -> bool:
         return self.bounds.at_least(dim, bound)
@@ -188,8 +190,10 @@ class Case(Situation):
 def cases_of(
     tensor: Tensor, made: Mapping[int, tuple[Tensor, Made]], bounds: Bounds
 ) -> list[tuple[Case, Tensor]] | None:
-    """The tensor in cases of which one holds whatever the sizes are, in each with its layout; None where that
-    is not found out. Cases in which it has no elements, or the calls that make it never run, are left out.
+    """Returns the tensor in cases, with its layout in each; None where they cannot be found. One of the cases
+    holds whatever the sizes are.
+
+    Cases in which it has no elements, or the calls that make it never run, are left out.
     """
     names = _sizes(tensor, made, bounds)
     if len(names) > MOST_SIZES:
@@ -233,7 +237,9 @@ def _case(
 
 
 def _sizes(tensor: Tensor, made: Mapping[int, tuple[Tensor, Made]], bounds: Bounds) -> list[str]:
-    """The symbols in sizes and strides of the tensor, or of what it is made of, that may be less than 2."""
+    """Returns the symbols in sizes and strides of the tensor, or of the arguments that it is made of, that
+    may be less than 2.
+    """
     names: dict[str, None] = {}
     met: set[int] = set()
     waiting = [tensor]
@@ -253,7 +259,7 @@ def _sizes(tensor: Tensor, made: Mapping[int, tuple[Tensor, Made]], bounds: Boun
 
 
 def remade(value: Value, rule: Rule, named: Mapping[str, Any]) -> Iterator[tuple[Tensor, Made]]:
-    """The tensors of a result whose layout is not known, each with the call that made it."""
+    """Yields the tensors of a result whose layout is not known, each with the call that made it."""
     parts = value if isinstance(value, tuple) else (value,)
     for place, part in enumerate(parts):
         if isinstance(part, Tensor) and part.layout is Layout.UNKNOWN:

@@ -1,1 +1,1 @@
-"""What operators make of elements: the table of operators, and their laws by kind."""
+"""The effects of operators on elements: the table of operators, and their laws by kind."""

@@ -1,4 +1,4 @@
-"""Elements that are computed of elements, place by place; fractions, and how they are rounded."""
+"""Elements computed from elements, index by index; fractions, and how they are rounded."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from .calls import CASTS, Call, Law, Named, of_number
 from .images import chosen_where
 
 MOST_STEPS: Final = 12
-"""Powers of a number that are told apart, at most."""
+"""At most this many powers of a number are distinguished."""
 FAR: Final = 1 << 60
-"""Numbers from which on, once floats have been rounded, products are not followed: they might be infinite."""
+"""Once floats have been rounded, products beyond this number are not tracked: they might be infinite."""
 
 
 def _arithmetic(
@@ -51,7 +51,7 @@ def _arithmetic(
 
 
 def plus(sign: int, swapped: bool = False) -> Law:
-    """`input + sign * alpha * other`; of `rsub`, `other - alpha * input`."""
+    """Returns the law of `input + sign * alpha * other`; for `rsub`, of `other - alpha * input`."""
 
     def add(call: Call) -> Elements | Pieces:
         alpha = call.named.get("alpha", 1)
@@ -95,14 +95,14 @@ def _divisors(a: Pieces, b: Pieces) -> set[Dim]:
 
 
 def sum_of_two(p: Piece, q: Piece) -> tuple[Dim, Dim]:
-    """The sum of two fractions."""
+    """Returns the sum of two fractions."""
     if p.over == q.over:
         return number(p) + number(q), p.over
     return number(p) * q.over + number(q) * p.over, p.over * q.over
 
 
 def _rounded(found: Pieces) -> Pieces:
-    """After a product or a quotient: rounded, unless its fractions are floats."""
+    """Returns the result of a product or a quotient, marked as rounded unless its fractions are floats."""
     exact = found.roundings == 0 and all(is_float(p) for p in found.pieces if p.term is not None)
     return found if exact else replace(found, roundings=found.roundings + 1)
 
@@ -128,11 +128,11 @@ def times(call: Call) -> Elements | Pieces:
 
 
 def _of_decimal(value: Any, dtype: str | None) -> Pieces | None:
-    """A float that is nearest to a fraction p/q with a small denominator, as a factor of integers.
+    """Returns the fraction p/q with a small denominator that a float is nearest to, as a factor of integers.
 
-    It errs by at most 2**-(b + 1) of it, with b bits of a significand. Where x*p/q is a float, the product
-    lies within half of the distance to the next, and is rounded to it. Else it is twice as far off as one
-    that is rounded once, at most: as if numerator and denominator were twice as great.
+    The float errs by at most 2**-(b + 1) of p/q, with b bits of a significand. Where x*p/q is a float, the
+    product lies within half of the distance to the next, and is rounded to it. Else it is twice as far off as
+    one that is rounded once, at most: as if numerator and denominator were twice as great.
     """
     digits = DIGITS[dtype] if dtype in ("float32", "float64") else 0
     if not isinstance(value, float) or not digits or not 2**-10 < abs(value) < 1 << 10:
@@ -145,7 +145,7 @@ def _of_decimal(value: Any, dtype: str | None) -> Pieces | None:
 
 
 def _grown_together(call: Call) -> Span | None:
-    """Products of counts that the data decide, from 0 on. Of one mask they grow together (`free.py`)."""
+    """Returns products of counts that the data decide, from 0 on. Counts of one mask grow together."""
     match [of(t) for t in (call.named.get("input"), call.named.get("other")) if isinstance(t, Tensor)]:
         case [Span(0, most, attained, True), Span(0, others, too, True)]:
             return Span(0, most * others, attained and too, by_data=True)
@@ -168,19 +168,24 @@ def _true_quotient(call: Call) -> Elements | Pieces:
 
 
 def _floor_quotient(call: Call, p: Piece, q: Piece) -> tuple[Dim, Dim] | None:
-    """floor(p / q), for a divisor that is positive and the same everywhere."""
+    """Returns floor(p / q), for a divisor that is positive and the same everywhere; else None."""
     n = _divisor(call, q)
     return None if n is None or p.over != 1 else (number(p) // n, 1)
 
 
 def _cut_by(least: int, divisor: Piece) -> int:
-    """Of x >= k*n the quotient by n is at least k, and of x <= -k*n at most -k."""
+    """Returns the reach of a division: for x >= k*n the quotient by n is at least k, and for x <= -k*n at
+    most -k.
+    """
     n = _one_number(divisor)
     return least // n if n is not None and n > 0 else 0
 
 
 def _divisor(call: Call, piece: Piece) -> Dim | None:
-    """What the piece divides by, if it is positive and the same everywhere. Integers are not divided by 0."""
+    """Returns the divisor, if it is positive and the same everywhere; else None.
+
+    Integers are not divided by 0.
+    """
     n = number(piece)
     if piece.indices or piece.over != 1 or piece.doubt is not False:
         return None
@@ -190,8 +195,9 @@ def _divisor(call: Call, piece: Piece) -> Dim | None:
 
 
 def remainder(call: Call) -> Elements | Pieces:
-    """`x % n`, of the sign of n, which is positive and the same all over what a piece has of x. Of numbers of
-    the user's the remainders are any from 0 to n - 1.
+    """Returns `x % n`, with the sign of n, which is positive and the same for all elements of a piece of x.
+
+    For the user's numbers the remainders are any from 0 to n - 1.
     """
     divisor = call.named.get("other")
     if is_given(call.input) and call.result.dtype in INTEGRAL:
@@ -220,7 +226,7 @@ def remainder(call: Call) -> Elements | Pieces:
 
 
 def _beside(other: Piece, apart: bool, piece: Piece) -> Piece:
-    """The piece where there is the other, of several that lie apart, or not."""
+    """Returns the piece where the other one has elements, too, of several that are disjoint or not."""
     return replace(
         piece,
         given=all_of((piece.given, other.given)),
@@ -230,7 +236,9 @@ def _beside(other: Piece, apart: bool, piece: Piece) -> Piece:
 
 
 def remainder_of_sign(call: Call) -> Elements | Pieces:
-    """Of what is not negative, by what is positive, that of division downwards."""
+    """Returns the remainder with the sign of the dividend: for non-negative dividends and positive divisors
+    that of floor division.
+    """
     return remainder(call) if _is_never_negative(call.operand("input"), call) else UNTRACKED
 
 
@@ -246,7 +254,7 @@ def _power(call: Call, p: Piece, q: Piece) -> tuple[Dim, Dim] | None:
 
 
 def _power_of_number(base: int, pieces: Pieces | None, call: Call) -> Elements | Pieces:
-    """`b**x` for x from 0 to a few: 1 and b**k*(b - 1) more for each k below x."""
+    """Returns `b**x` for x from 0 to a few: 1, and b**k*(b - 1) more for each k below x."""
 
     def raised(piece: Piece) -> Piece | None:
         ends = corners(number(piece), piece.indices, call.at_least)
@@ -272,8 +280,9 @@ def power(call: Call) -> Elements | Pieces:
 
 
 def quotient(call: Call) -> Elements | Pieces:
-    """A quotient, an integer if it is to be rounded. Of what is not negative, rounding to zero is rounding
-    down.
+    """Returns a quotient, an integer if it is to be rounded.
+
+    For non-negative dividends, rounding to zero is rounding down.
     """
     rounding = call.named.get("rounding_mode")
     if rounding is None:
@@ -298,8 +307,10 @@ def _is_never_negative(pieces: Pieces | None, call: Call) -> bool:
 
 
 def absolute(call: Call) -> Elements | Pieces:
-    """-x where nothing is positive, x where nothing is negative. Of numbers from a to b the greatest is that
-    of -a and b, and the least that of a, -b and 0, if they follow each other without a gap.
+    """Returns -x where nothing is positive, x where nothing is negative.
+
+    For integers without a gap from a to b the greatest is that of -a and b, and the least that of a, -b and
+    0.
     """
     pieces = call.pieces
     if pieces is None or is_rounded(pieces):
@@ -324,7 +335,7 @@ def absolute(call: Call) -> Elements | Pieces:
 
 
 def sign(call: Call) -> Elements | Pieces:
-    """Of integers, that between -1 and 1 which is next."""
+    """Returns the sign of integers: the nearest number between -1 and 1."""
     pieces = call.pieces
     if pieces is None or is_rounded(pieces) or _has_fractions(pieces):
         return UNTRACKED
@@ -337,7 +348,7 @@ def sign(call: Call) -> Elements | Pieces:
 
 
 def clamped_between(call: Call) -> Elements | Pieces:
-    """`min(max(x, low), high)`, with bounds that may be tensors."""
+    """Returns `min(max(x, low), high)`, with bounds that may be tensors."""
     low, high = call.named.get("min"), call.named.get("max")
     if is_given(call.input):
         return _within(call, low, high)
@@ -373,12 +384,15 @@ def clamped_between(call: Call) -> Elements | Pieces:
 
 
 def _are_above(pieces: Pieces, bound: int) -> bool:
-    """Is what is in doubt greater than the bound?"""
+    """Returns whether all elements in doubt are greater than the bound."""
     return all(p.doubt is False or p.least > bound for p in pieces.pieces)
 
 
 def _within(call: Call, low: Any, high: Any) -> Elements | Pieces:
-    """Integers of the user's within bounds: any of these. At one bound, that or others."""
+    """Returns the user's integers within bounds: any of these.
+
+    With a single bound, the bound or other integers.
+    """
     if isinstance(low, int | Term) and isinstance(high, int | Term):
         occur = call.is_free(call.input)
         return Affine(low) if low == high else Span(minimum(low, high), high, occur, by_data=True)
@@ -398,7 +412,7 @@ def of_two(law: Callable[..., Dim]) -> Law:
 
 
 def _extreme(law: Callable[..., Dim], a: Pieces | None, b: Pieces | None) -> Pieces | None:
-    """The greater or the lesser of the elements at each place."""
+    """Returns the greater or the lesser of the elements at each index."""
     if a is None or b is None or a.slack or b.slack:
         return None
 
@@ -411,7 +425,7 @@ def _extreme(law: Callable[..., Dim], a: Pieces | None, b: Pieces | None) -> Pie
 
 
 def where_chosen(call: Call) -> Elements | Pieces:
-    """Elements of either of two operands; each of both, where the data choose."""
+    """Returns elements of either of two operands; each of both, where the data choose."""
     condition = call.named.get("condition")
     sized = [name for name in ("input", "other") if not is_given(call.named.get(name))]
     if len(sized) == 1:
@@ -435,14 +449,14 @@ def where_chosen(call: Call) -> Elements | Pieces:
 
 
 def filled_where(call: Call) -> Elements | Pieces:
-    """`masked_fill`: the value where the mask is true, and the elements elsewhere."""
+    """Returns the result of `masked_fill`: the value where the mask is true, and the elements elsewhere."""
     named = call.named
     swapped = {"condition": named["mask"], "input": named["value"], "other": named["input"]}
     return where_chosen(replace(call, named=swapped))
 
 
 def _between(pieces: Pieces, axis: int, first: Dim | None, last: Dim | None, size: Dim) -> Pieces:
-    """The elements from a first place of an axis on, up to before a last, of so many places."""
+    """Returns the elements from a first index of an axis on, up to before a last."""
     start = 0 if first is None else maximum(first, 0)
     count = (size if last is None else minimum(last, size)) - start
 
@@ -462,12 +476,14 @@ def _between(pieces: Pieces, axis: int, first: Dim | None, last: Dim | None, siz
 
 
 def is_given(value: Any) -> bool:
-    """Whether the user gives the elements."""
+    """Returns whether the user gives the elements."""
     return isinstance(value, Tensor) and of(value) is None
 
 
 def beside_data(pieces: Pieces, *, attained: bool) -> Pieces:
-    """The elements, and others that the user gives, which are taken to be valid wherever they are indices."""
+    """Returns the elements, and others that the user gives, which are assumed to be valid wherever they are
+    indices.
+    """
     kept = tuple(p if attained else replace(p, attained=False) for p in pieces.pieces)
     return replace(pieces, pieces=kept, by_data=True, and_data=True)
 
@@ -494,8 +510,10 @@ def negated(call: Call) -> Elements | Pieces:
 
 
 def whole(pieces: Pieces | None, law: Callable[[Dim, Dim], Dim]) -> Pieces | None:
-    """Fractions rounded to integers by a law of numerator and denominator. A fraction that was rounded once,
-    to the nearest float, is on the same side of every integer; one that was rounded more often, perhaps not.
+    """Returns fractions rounded to integers by a law of numerator and denominator.
+
+    A fraction that was rounded once, to the nearest float, is on the same side of every integer; one that was
+    rounded more often, perhaps not.
     """
     if pieces is None:
         return None
@@ -510,7 +528,9 @@ def whole(pieces: Pieces | None, law: Callable[[Dim, Dim], Dim]) -> Pieces | Non
 
 
 def _is_constant(pieces: Pieces) -> bool:
-    """One fraction that has been moved by small numbers, of which `require_exact` asks that it is exact."""
+    """Returns whether the elements are one fraction shifted by small numbers, whose exactness `require_exact`
+    checks.
+    """
     return len(pieces.pieces) == 1 and not pieces.pieces[0].indices and isinstance(pieces.pieces[0].over, int)
 
 
@@ -525,7 +545,9 @@ def ceiled(call: Call) -> Elements | Pieces:
 
 
 def nearest(call: Call) -> Elements | Pieces:
-    """Half to even: r = floor(x + 1/2), less one where x + 1/2 is an integer, and odd."""
+    """Returns the elements rounded half to even: r = floor(x + 1/2), less one where x + 1/2 is an integer,
+    and odd.
+    """
 
     def law(n: Dim, d: Dim) -> Dim:
         up, rest = (2 * n + d) // (2 * d), (2 * n + d) % (2 * d)
@@ -538,7 +560,7 @@ def nearest(call: Call) -> Elements | Pieces:
         return whole(pieces, law) or UNTRACKED
 
     def ends(piece: Piece) -> Piece | None:
-        """Rounding rises with what it rounds, so that the extremes are those of the ends."""
+        """Returns the rounded extremes: rounding is increasing, so they are the extremes of the result."""
         found = corners(number(piece), piece.indices, call.at_least)
         if found is None or len(found[0]) > 1 or len(found[1]) > 1:
             return None
@@ -549,9 +571,7 @@ def nearest(call: Call) -> Elements | Pieces:
 
 
 def cast(call: Call) -> Elements | Pieces:
-    """The same numbers in another dtype. A fraction is cut to an integer, upwards or downwards as its sign
-    is.
-    """
+    """Returns the same numbers in another dtype. A fraction is truncated to an integer, towards zero."""
     elements = of(call.input)
     if call.result.dtype == call.input.dtype and not isinstance(elements, Pieces):
         return elements
@@ -564,7 +584,7 @@ def cast(call: Call) -> Elements | Pieces:
 
 
 def truncated(call: Call) -> Elements | Pieces:
-    """Fractions cut to integers, upwards or downwards as their sign is."""
+    """Returns fractions truncated to integers, towards zero."""
     pieces = call.pieces
     if pieces is None:
         return UNTRACKED
@@ -580,7 +600,8 @@ def _has_fractions(pieces: Pieces) -> bool:
 
 
 def require_exact(c: Any, op: str, named: Named, result: Any) -> None:
-    """Says where a single fraction of sizes may be rounded to another integer (`dtypes.limits`)."""
+    """Marks the sizes where a single fraction of sizes may be rounded to another integer (`dtypes.limits`).
+    """
     cast = op in CASTS and isinstance(result, Tensor) and result.dtype in INTEGRAL
     if op not in ("ceil", "floor", "round", "trunc") and not cast:
         return

@@ -1,4 +1,4 @@
-"""Bits of integers: `&`, `|`, `^` and shifts, by numbers that are the same everywhere."""
+"""Bits of integers: `&`, `|`, `^` and shifts, where one operand is the same number everywhere."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from .arithmetic import is_rounded
 from .calls import Call, Law
 
 FURTHEST: Final = 32
-"""A number is shifted by less than so much; an integer of 64 bits that holds a size then holds the result."""
+"""A number is shifted by less than this; an integer of 64 bits that holds a size then holds the result."""
 
 
 def _by_number(law: Callable[[Piece, int, AtLeast], list[Piece] | None]) -> Law:
-    """The law of a tensor of integers and a number, which may change sides where the operator lets them."""
+    """Returns the law of a tensor of integers and a number, in either order if the operator is commutative.
+    """
 
     def by_number(call: Call) -> Elements | Pieces:
         sides = [call.operand("input"), call.operand("other")]
@@ -49,13 +50,13 @@ def _shifted_left(piece: Piece, by: int, at_least: AtLeast) -> list[Piece] | Non
 
 
 def _shifted_right(piece: Piece, by: int, at_least: AtLeast) -> list[Piece] | None:
-    """Of negative numbers, too, the floor of the quotient by a power of 2."""
+    """Returns the floor of the quotient by a power of 2, for negative numbers, too."""
     return [replace(piece, term=number(piece) // (1 << by))] if 0 <= by < FURTHEST else None
 
 
 def _masked(piece: Piece, mask: int, at_least: AtLeast) -> list[Piece] | None:
-    """With 2**k - 1 the remainder by 2**k, and with -2**k what that leaves; with another mask that is not
-    negative some numbers up to it.
+    """Returns the remainder by 2**k for the mask 2**k - 1, and the number less that for -2**k; for another
+    non-negative mask some numbers up to it.
     """
     if mask >= 0 and mask & (mask + 1) == 0:
         return modulo(piece, 0, mask + 1, at_least)
@@ -65,9 +66,11 @@ def _masked(piece: Piece, mask: int, at_least: AtLeast) -> list[Piece] | None:
 
 
 def _flipped(piece: Piece, bits: int, at_least: AtLeast) -> list[Piece] | None:
-    """With 1, an even number changes places with the next: the greatest of a run from a to b is b + 1 if b is
-    even, else b, unless b is the only one, and so with the least. With other bits of not negative numbers,
-    what has no more bits than these, or at most their sum.
+    """Returns the numbers with bits flipped. With 1, an even number is swapped with the next one.
+
+    The greatest of a run from a to b is then b + 1 if b is even, else b, unless b is the only one, and
+    likewise the least. With other bits, non-negative numbers give numbers with no more bits than these, or at
+    most their sum.
     """
     term = number(piece)
     if bits == 1 and not piece.indices:
@@ -87,7 +90,7 @@ def _flipped(piece: Piece, bits: int, at_least: AtLeast) -> list[Piece] | None:
 
 
 def _joined(piece: Piece, bits: int, at_least: AtLeast) -> list[Piece] | None:
-    """No less than either, and at most their sum, of numbers that are not negative."""
+    """Returns numbers no less than either operand, and at most their sum, for non-negative numbers."""
     ends = corners(number(piece), piece.indices, at_least)
     if ends is None or bits < 0 or not all(at_least(low, 0) for low in ends[0]) or len(ends[1]) > 1:
         return None

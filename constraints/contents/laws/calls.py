@@ -1,4 +1,4 @@
-"""A call of an operator, as the laws of what becomes of elements see it."""
+"""A call of an operator, in the form that the laws of elements use."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Named: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of an operator, by the names of its arguments, with its result before anything is known of the
-    elements of that.
+    """A call of an operator, by the names of its arguments, with its result before facts about the result's
+    elements.
     """
 
     op: str
@@ -27,7 +27,7 @@ class Call:
     result: Any
     at_least: AtLeast
     is_free: Callable[[Tensor], bool] = lambda tensor: False
-    """Whether the user gives the elements of a tensor, each for itself: any occur."""
+    """Returns whether the user gives the elements of a tensor independently of each other: any occur."""
 
     @property
     def input(self) -> Tensor:
@@ -38,11 +38,11 @@ class Call:
 
     @property
     def pieces(self) -> Pieces | None:
-        """The elements of the input."""
+        """Returns the elements of the input."""
         return pieces_of(of(self.input), self.input.shape)
 
     def operand(self, name: str) -> Pieces | None:
-        """An operand of arithmetic, broadcast to the shape of the result."""
+        """Returns an operand of arithmetic, broadcast to the shape of the result."""
         value = self.named.get(name)
         if isinstance(value, Tensor):
             pieces = pieces_of(of(value), value.shape)
@@ -51,11 +51,11 @@ class Call:
 
 
 Law: TypeAlias = Callable[[Call], "Elements | Pieces"]
-"""What is known of the elements of a result; pieces are not yet held against its dtype."""
+"""Returns the facts about the elements of a result; pieces are not yet restricted to its dtype."""
 
 
 def one_value(tensor: Tensor) -> int | None:
-    """What all elements are, where that is a number."""
+    """Returns the common value of all elements, where it is a number; else None."""
     match tensor.elements:
         case Affine(int() as value, ()):
             return value
@@ -63,7 +63,8 @@ def one_value(tensor: Tensor) -> int | None:
 
 
 def of_number(value: Any) -> Pieces | None:
-    """A number as an operand. Of floats those are known that are fractions with a small denominator."""
+    """Returns a number as an operand; floats only if they are fractions with a small denominator, else None.
+    """
     match value:
         case bool():
             return constant(int(value))

@@ -1,8 +1,8 @@
-"""Functions of positions that do not fall, as floats have them: `log`, `sqrt`, and what is made of these.
+"""Non-decreasing functions of positions, computed in floats: `log`, `sqrt`, and their compositions.
 
-The element at each place is followed back to the integer that it is made of there, so that what a mask says
-of that integer bounds the element where `where` takes it: T5's `where(x < 8, x, 8 + log(x / 8) * …)` takes
-the logarithm of x >= 8 only.
+The element at each index is traced back to the integer that it is computed from there, so that a mask's
+condition on that integer bounds the element where `where` selects it: T5's `where(x < 8, x, 8 + log(x / 8) *
+…)` takes the logarithm of x >= 8 only.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from .calls import CASTS, Call
 
 FLOATS: Final = ("float32", "float64")
 SIZES: Final = 1 << 63
-"""No size, and no element of int64, is as great."""
+"""No size, and no element of int64, reaches this number."""
 GREATEST: Final = 1 << 90
-"""Numbers up to which floats are followed."""
+"""Floats beyond this number are not tracked."""
 LEAST: Final = 1e-30
 """Factors and divisors of floats are greater."""
 EXTREMES: Final[Mapping[str, str]] = {
@@ -34,7 +34,7 @@ CLAMPS: Final = frozenset("clamp clamp_min clamp_max".split())
 
 
 def placed(pieces: Pieces | None) -> Piece | None:
-    """The one piece that says of every place what the element there is."""
+    """Returns the only piece, if it gives the element at every index; else None."""
     if pieces is None or pieces.slack or pieces.by_data or pieces.and_data or len(pieces.pieces) != 1:
         return None
     (piece,) = pieces.pieces
@@ -43,7 +43,7 @@ def placed(pieces: Pieces | None) -> Piece | None:
 
 
 def made_of(call: Call) -> Elements:
-    """A function of floats, or of integers, that sizes decide."""
+    """Returns the elements as a function of floats, or of integers, that sizes decide."""
     before = _start(call)
     if before is None or call.result.dtype not in FLOATS:
         return UNTRACKED
@@ -51,8 +51,10 @@ def made_of(call: Call) -> Elements:
 
 
 def _start(call: Call) -> Image | None:
-    """The input as an image. What is in doubt is greater than the least end; floats that were rounded once
-    differ from what they stand for by less than an interval is wider than it need be.
+    """Returns the input as an image, or None.
+
+    Elements in doubt are greater than the least end. Floats that were rounded once differ from the exact
+    numbers by less than the margin of an interval.
     """
     if isinstance(call.input.elements, Image):
         return call.input.elements
@@ -70,7 +72,7 @@ def _start(call: Call) -> Image | None:
 
 
 def _magnitude(term: Dim) -> int:
-    """What the absolute value of a term is no greater than, for sizes that are."""
+    """Returns an upper bound of the absolute value of a term, for sizes below `SIZES`."""
     if isinstance(term, int):
         return abs(term)
     total = 0
@@ -83,8 +85,9 @@ def _magnitude(term: Dim) -> int:
 
 
 def stepped(call: Call) -> Elements:
-    """What a call makes of an image; None where no operand is one. It does not fall, and its other operand is
-    a number, or nothing is known of the result.
+    """Returns the image after a call with an image as operand, and None if no operand is one.
+
+    The call must be non-decreasing with a number as its other operand, or else the result is untracked.
     """
     second = call.named.get("dim") if call.op in ("min", "max") else call.named.get("other")
     operands: list[Any] = [call.named.get("input"), second]
@@ -142,14 +145,14 @@ def _steps(call: Call, other: Any, first: bool) -> list[tuple[str, float]] | Non
 
 
 def _number(value: Any) -> float | None:
-    """A number, or what all elements of a tensor are."""
+    """Returns a number, or the common value of all elements of a tensor; else None."""
     if isinstance(value, Tensor) and isinstance(value.elements, Affine) and not value.elements.steps:
         value = value.elements.start
     return float(value) if isinstance(value, int | float) and abs(value) < SIZES else None
 
 
 def chosen_where(call: Call, name: str, wanted: bool) -> Pieces | None:
-    """An operand of `where` at the places where the condition is as wanted."""
+    """Returns an operand of `where` at the indices where the condition is as wanted."""
     condition, value, there = call.named.get("condition"), call.named.get(name), call.operand(name)
     match condition, value:
         case Tensor(shape, _, _, Truths(_, _, None, Comparison() as asked)), Tensor() if (
@@ -171,7 +174,7 @@ def _is_of(piece: Piece, asked: Comparison) -> bool:
 
 
 def _restricted(found: Image, asked: Comparison, below: bool) -> Image:
-    """The image where the number that it is made of is below the bound, or is not."""
+    """Returns the image where the number that it is computed from is below the bound, or is not."""
     over = found.piece.over
     if not isinstance(over, int) or not _is_of(found.piece, asked):
         return found

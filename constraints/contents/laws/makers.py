@@ -1,4 +1,4 @@
-"""What operators put into the tensors that they make: positions, constants, numbers drawn at random."""
+"""The elements of tensors that operators create: positions, constants, random numbers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def filled_with(name: str) -> Law:
 
 
 def given_data(call: Call) -> Elements | Pieces:
-    """`torch.tensor(data)`: every number, at its place."""
+    """Returns the elements of `torch.tensor(data)`: every number, at its index."""
     value = call.named["data"] if "data" in call.named else call.named.get("s")
     if isinstance(value, Tensor):
         return of(value)
@@ -76,8 +76,8 @@ def _flat(value: Any, place: tuple[int, ...]) -> Iterable[tuple[tuple[int, ...],
 
 
 def linspace(call: Call) -> Elements | Pieces:
-    """From the start to the end, both of which occur where there are two numbers or more; of one number there
-    is the start.
+    """Returns numbers from the start to the end, which both occur where there are two numbers or more; a
+    single number is the start.
     """
     start, end, (count,) = call.named.get("start"), call.named.get("end"), call.result.shape
     if call.op == "logspace":
@@ -102,23 +102,24 @@ def _whole_number(value: Any) -> Dim | None:
 
 
 def _power_of(base: Any, exponent: Any) -> int | None:
-    """A power that floats have exactly."""
+    """Returns a power that floats represent exactly; else None."""
     whole = isinstance(exponent, int) and 0 <= exponent <= 10 and base == int(base)
     return int(base) ** exponent if whole else None
 
 
 def eye(call: Call) -> Elements | Pieces:
-    """Ones on the diagonal, and zeros beside it."""
+    """Returns ones on the diagonal, and zeros elsewhere."""
     rows, columns = call.result.shape
     zero = Piece(0, given=ge(maximum(rows, columns), 2))
     return Pieces((zero, Piece(1)))
 
 
 def triangle(call: Call) -> Elements | Pieces:
-    """`[2, places]`: rows, and below them columns, of the places of an n by m matrix below a diagonal.
+    """Returns `[2, entries]`: rows, and below them columns, of the entries of an n by m matrix below a
+    diagonal.
 
-    On or below diagonal k, the first row with a place is max(-k, 0) and the last is n - 1, the first column
-    is 0 and the last min(m - 1, n - 1 + k); on or above it rows and columns change parts, with -k.
+    On or below diagonal k, the first row with an entry is max(-k, 0) and the last is n - 1, the first column
+    is 0 and the last min(m - 1, n - 1 + k); on or above it rows and columns swap their roles, with -k.
     """
     rows, columns = call.named["row"], call.named["col"]
     offset = call.named.get("offset", 0)
@@ -135,7 +136,7 @@ def triangle(call: Call) -> Elements | Pieces:
 
 
 def drawn_between(call: Call) -> Elements | Pieces:
-    """`randint`: any number from low to high - 1, each for itself."""
+    """Returns the elements of `randint`: independent numbers from low to high - 1."""
     bounds = [v for v in call.named.get("bounds", ()) if not isinstance(v, tuple)]
     low, high = call.named.get("low", 0), call.named.get("high")
     if high is None and bounds:
@@ -148,8 +149,9 @@ def drawn_between(call: Call) -> Elements | Pieces:
 
 
 def up_to(size: Callable[[Call], Dim], *, all_occur: bool = False) -> Law:
-    """Indices of the elements along an axis: all of them, or some that the data choose. Any of them for some
-    data, if the user gives these.
+    """Returns indices of the elements along an axis: all of them, or some that the data choose.
+
+    For some data any of them occurs, if the user gives these.
     """
     return lambda call: chosen(call, size(call), all_occur)
 
@@ -163,13 +165,13 @@ def chosen(call: Call, size: Dim, all_occur: bool) -> Elements | Pieces:
 
 
 def places_along(axis: int, size: Dim) -> Pieces:
-    """All indices along an axis, in an order that is not known."""
+    """Returns all indices along an axis, in an unknown order."""
     index = replace(along(axis, size), ordered=False)
     return Pieces((Piece(symbol_of(index), 1, (index,)),))
 
 
 def size_along(call: Call) -> Dim:
-    """The size of the dim that the call names, of all elements where it names none."""
+    """Returns the size of the dim that the call names, of all elements where it names none."""
     dim, shape = call.named.get("dim"), call.input.shape
     if dim is None or dim == ():
         return product(shape)
@@ -178,20 +180,22 @@ def size_along(call: Call) -> Dim:
 
 
 def sorted_axis(call: Call) -> int:
-    """The axis that the call names, or the last, counted from the end; the last where there is no such axis,
-    and torch refuses.
+    """Returns the axis that the call names, or the last, counted from the end; the last if the axis does not
+    exist, and torch refuses.
     """
     dim, rank = call.named.get("dim"), call.input.rank
     return dim % rank - rank if isinstance(dim, int) and -rank <= dim < rank and rank else -1
 
 
 def sorted_size(call: Call) -> Dim:
-    """The size of the axis that is sorted, 1 where there is none."""
+    """Returns the size of the axis that is sorted, and 1 for a scalar."""
     return call.input.shape[sorted_axis(call)] if call.input.rank else 1
 
 
 def counted(call: Call) -> Elements | Pieces:
-    """`bincount`: of 0, 1, … up to the last, each once; else no more often than there are numbers."""
+    """Returns the counts of `bincount`: for 0, 1, … up to the last, each once; else no more often than there
+    are numbers.
+    """
     tensor = call.input
     if call.named.get("weights") is not None:
         return UNTRACKED
@@ -201,14 +205,15 @@ def counted(call: Call) -> Elements | Pieces:
 
 
 def one_hot(call: Call) -> Elements | Pieces:
-    """A one for each number, and zeros beside it where there are several classes."""
+    """Returns a one for each number, and zeros elsewhere if there are several classes."""
     return Pieces((Piece(0, given=ge(call.result.shape[-1], 2)), Piece(1)))
 
 
 def bucket(call: Call) -> Elements | Pieces:
-    """Of how many boundaries a number is beyond: of none, or of all, or of any number between. Of boundaries
-    `start + step*j` that rise, x is beyond ceil((x - start) / step), or, with `right`, one more than the
-    floor.
+    """Returns how many boundaries a number exceeds: none, all, or any number between.
+
+    For rising boundaries `start + step*j`, x exceeds ceil((x - start) / step), or, with `right`, one more
+    than the floor.
     """
     boundaries = call.named.get("boundaries", call.named.get("sorted_sequence"))
     if not isinstance(boundaries, Tensor) or not boundaries.shape:
@@ -232,7 +237,7 @@ def bucket(call: Call) -> Elements | Pieces:
 
 
 def product_of(call: Call) -> Elements | Pieces:
-    """`cartesian_prod`: column k has every element of the k-th vector."""
+    """Returns the elements of `cartesian_prod`: column k has every element of the k-th vector."""
     given = call.named["tensors"]
     vectors = given[0] if len(given) == 1 and isinstance(given[0], tuple) else given
     if len(vectors) == 1:
@@ -254,7 +259,9 @@ def product_of(call: Call) -> Elements | Pieces:
 
 
 def combinations(call: Call) -> Elements | Pieces:
-    """Column k of r, of elements in their order: from the k-th to the one before the last r - 1 - k."""
+    """Returns the elements of `combinations`: column k of r has, in order, the elements from the k-th to the
+    one before the last r - 1 - k.
+    """
     r, repeated = call.named.get("r", 2), call.named.get("with_replacement", False)
     found = call.pieces
     if found is None or not isinstance(r, int) or r < 1 or len(found.pieces) != 1 or found.roundings:

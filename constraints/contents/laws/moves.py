@@ -1,4 +1,4 @@
-"""Elements that are only moved: reshaped, turned, repeated, chosen, laid side by side."""
+"""Operators that only move elements: reshape, flip, repeat, choose, concatenate."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def expanded(call: Call) -> Elements | Pieces:
 
 
 def permuted(order: Callable[[Call, int], tuple[int, ...]]) -> Law:
-    """Axis k of the result is axis order[k] of the input."""
+    """Returns the law of a permutation: axis k of the result is axis order[k] of the input."""
 
     def permuted(call: Call) -> Elements | Pieces:
         pieces, rank = call.pieces, call.input.rank
@@ -72,7 +72,7 @@ def reshaped(call: Call) -> Elements | Pieces:
 
 
 def reordered(call: Call) -> Elements | Pieces:
-    """All the elements, in another order along the axes that a call names, or all over."""
+    """Returns all the elements, in another order along the axes that a call names, or everywhere."""
     pieces = call.pieces
     if pieces is None:
         return UNTRACKED
@@ -84,7 +84,7 @@ def reordered(call: Call) -> Elements | Pieces:
 
 
 def flipped_along(call: Call) -> Elements | Pieces:
-    """Element i of n is element n - 1 - i."""
+    """Returns element n - 1 - i as element i of n."""
     pieces, rank = call.pieces, call.input.rank
     if pieces is None:
         return UNTRACKED
@@ -106,20 +106,20 @@ def flipped_along(call: Call) -> Elements | Pieces:
 
 
 def _turned(size: Dim, place: int, flipped: bool) -> int | None:
-    """A place of an axis after a flip; None where the size is not a number (`explain.py` asks of any)."""
+    """Returns the index of an axis after a flip; None where the size is not a number."""
     if not flipped:
         return place
     return size - 1 - place if isinstance(size, int) else None
 
 
 def all_of_them(call: Call) -> Elements | Pieces:
-    """Each element at least once, anywhere."""
+    """Returns each element at least once, anywhere."""
     pieces = call.pieces
     return UNTRACKED if pieces is None else shuffled(pieces, None)
 
 
 def some_of_them(call: Call) -> Elements | Pieces:
-    """Some of the elements, each as often as may be."""
+    """Returns some of the elements, each any number of times."""
     pieces = call.pieces
     return UNTRACKED if pieces is None else some(pieces)
 
@@ -133,7 +133,7 @@ def some(pieces: Pieces) -> Pieces:
 
 
 def tiled(call: Call) -> Elements | Pieces:
-    """The whole several times along some axes, where it is the same all along these."""
+    """Returns the whole tensor several times along some axes, where it is constant along these."""
     tensor, repeats = call.input, call.named.get("repeats", call.named.get("dims"))
     pieces = call.pieces
     if pieces is None:
@@ -148,12 +148,12 @@ def tiled(call: Call) -> Elements | Pieces:
 
 
 def repeated_each(call: Call) -> Elements | Pieces:
-    """`repeat_interleave`, by a number, all elements; by a tensor, some."""
+    """Returns the elements of `repeat_interleave`: all, if repeated by a number; some, if by a tensor."""
     return some_of_them(call) if isinstance(call.named.get("repeats"), Tensor) else all_of_them(call)
 
 
 def side_by_side(call: Call) -> Elements | Pieces:
-    """The elements of several tensors, one after the other along an axis, or along a new one."""
+    """Returns the elements of several tensors, one after the other along an axis, or along a new one."""
     tensors = next(v for v in call.named.values() if isinstance(v, tuple))
     parts: list[Pieces] = []
     axis = call.named.get("dim", 0)
@@ -181,7 +181,7 @@ def side_by_side(call: Call) -> Elements | Pieces:
 
 
 def _beside(found: Pieces, tensor: Tensor, axis: int, call: Call) -> Pieces | None:
-    """One of several tensors along an axis: its elements, where it has any, all along the others."""
+    """Returns the elements of one of several tensors along an axis, all along the others."""
     given = () if all(call.at_least(n, 1) for n in tensor.shape) else (ge(product(tensor.shape), 1),)
     loose = shuffled(found, {axis})
     pieces = tuple(
@@ -194,7 +194,7 @@ def _beside(found: Pieces, tensor: Tensor, axis: int, call: Call) -> Pieces | No
 
 
 def overwritten(name: str) -> Law:
-    """The elements of the input, and those that are written over some of them."""
+    """Returns the law of a write: the elements of the input, some of them overwritten."""
 
     def overwritten(call: Call) -> Elements | Pieces:
         return _among(call, call.named.get(name))
@@ -216,13 +216,13 @@ def _among(call: Call, value: Any) -> Elements | Pieces:
 
 
 def spread_of(tensor: Tensor) -> Pieces | None:
-    """The elements, anywhere."""
+    """Returns the elements, at unknown indices."""
     found = pieces_of(of(tensor), tensor.shape)
     return None if found is None else shuffled(found, None)
 
 
 def anywhere(call: Call) -> Elements | Pieces:
-    """The elements of several tensors, laid side by side in some way."""
+    """Returns the elements of several tensors, at unknown indices."""
     several = [*tensors(tuple(call.named.values()))]
     sized = [spread_of(t) for t in several if not is_given(t)]
     if not sized or any(part is None for part in sized):
@@ -234,7 +234,10 @@ def anywhere(call: Call) -> Elements | Pieces:
 
 
 def padded(call: Call) -> Elements | Pieces:
-    """The elements, and around them a number, or elements again. Negative padding crops what was there."""
+    """Returns the elements, surrounded by a number, or by elements again.
+
+    Negative padding crops the elements.
+    """
     sides = call.named["pad"]
     grows = all(call.at_least(side, 0) for side in sides)
     if call.named.get("mode", "constant") != "constant":
@@ -260,7 +263,7 @@ def padded(call: Call) -> Elements | Pieces:
 
 
 def padded_together(call: Call) -> Elements | Pieces:
-    """The elements of several tensors, and perhaps a number where some are shorter than others."""
+    """Returns the elements of several tensors, and perhaps a number where some are shorter than others."""
     number = of_number(call.named.get("padding_value", 0))
     sequences: tuple[Tensor, ...] = call.named["sequences"]
     parts = [pieces_of(of(one), one.shape) for one in sequences if not is_given(one)]
@@ -312,7 +315,9 @@ def index_select(call: Call) -> Elements | Pieces:
 
 
 def scattered(call: Call) -> Elements | Pieces:
-    """Written to place i is element i: those that are written, and no others."""
+    """Returns the written elements where the indices are 0, 1, … up to the last, which overwrites everything;
+    else some of the written and some of the former elements.
+    """
     index, source = call.named["index"], call.named["src"] if "src" in call.named else call.named.get("value")
     if call.named.get("reduce") is not None:
         return UNTRACKED
@@ -324,7 +329,7 @@ def scattered(call: Call) -> Elements | Pieces:
 
 
 def on_diagonal(call: Call) -> Elements | Pieces:
-    """Of a vector: its elements, and zeros beside them. Of a matrix some of its elements."""
+    """Returns, for a vector, its elements surrounded by zeros; for a matrix, some of its elements."""
     pieces = call.pieces
     if pieces is None or call.input.rank != 1 or call.named.get("diagonal", 0) != 0:
         return UNTRACKED if pieces is None else some(pieces)
@@ -333,13 +338,13 @@ def on_diagonal(call: Call) -> Elements | Pieces:
 
 
 def beside_zeros(call: Call) -> Elements | Pieces:
-    """Some of the elements, and zeros perhaps."""
+    """Returns some of the elements, and perhaps zeros."""
     pieces = call.pieces
     return UNTRACKED if pieces is None else union([some(pieces), constant(0)], attained=False)
 
 
 def differences(call: Call) -> Elements | Pieces:
-    """What each element is more than the one before, where that is the same everywhere."""
+    """Returns the difference of each element to the one before, where it is the same everywhere."""
     pieces, rank = call.pieces, call.input.rank
     if pieces is None or is_rounded(pieces) or call.named.get("n", 1) != 1 or len(call.named) > 3:
         return UNTRACKED

@@ -25,8 +25,9 @@ from .calls import Call, Law
 
 
 def running_sums(call: Call) -> Elements | Pieces:
-    """Sums of the first i + 1 elements: of `a + s*k`, that is a*(i + 1) + s*i*(i + 1)/2. Of a mask that the
-    data decide, up to as many as there are.
+    """Returns sums of the first i + 1 elements: for `a + s*k`, a*(i + 1) + s*i*(i + 1)/2.
+
+    For a mask that the data decide, they are at most the number of elements.
     """
     tensor, dim = call.input, call.named["dim"]
     if not tensor.shape:
@@ -69,14 +70,16 @@ def running_sums(call: Call) -> Elements | Pieces:
 
 
 def _of_mask(call: Call) -> Span | None:
-    """A mask of data, or counts that the data decide, none of them negative."""
+    """Returns the range of a mask of data, or of counts that the data decide, none negative; else None."""
     found = of(call.input)
     return found if isinstance(found, Span) and found.low == 0 and found.by_data else None
 
 
 def sums(call: Call) -> Elements | Pieces:
-    """A sum of n elements that are all the same is n times as much; of a mask of the data it is up to as many
-    as there are. Along an axis with pieces of their own it is the sum of these.
+    """Returns sums: n times the element, for n equal ones; for a mask of the data at most the number of
+    elements.
+
+    Along an axis where each index has a piece of its own it is the sum of these.
     """
     tensor, dim = call.input, call.named.get("dim")
     if tensor.rank == 0:
@@ -102,7 +105,7 @@ def sums(call: Call) -> Elements | Pieces:
 
 
 def _summed_apart(pieces: Pieces, gone: set[int], tensor: Tensor) -> Pieces | None:
-    """The sum along an axis of few places, each with a piece of its own."""
+    """Returns the sum along an axis of few indices, each with a piece of its own; else None."""
     if len(gone) != 1 or not all(p.term is not None and len(p.fixed) == 1 for p in pieces.pieces):
         return None
     (axis,) = gone
@@ -120,8 +123,8 @@ def _summed_apart(pieces: Pieces, gone: set[int], tensor: Tensor) -> Pieces | No
 
 
 def _summed_along(gone: set[int], tensor: Tensor, piece: Piece) -> Piece | None:
-    """Each index along the axes that go has to be one that the term is linear in: its sum over 0 to n - 1 is
-    n*a + s*n*(n - 1)/2.
+    """Returns the sum along axes whose indices the term is linear in: over 0 to n - 1 it is n*a + s*n*(n -
+    1)/2; else None.
     """
     if piece.over != 1 or any(axis in gone for axis, _ in piece.fixed) or not piece.attained:
         return None
@@ -148,15 +151,15 @@ def _summed_along(gone: set[int], tensor: Tensor, piece: Piece) -> Piece | None:
 
 
 def _closed_up(pieces: Pieces, gone: set[int], rank: int) -> Pieces:
-    """The same with the axes that are gone left out."""
+    """Returns the pieces without the reduced axes."""
     kept = [axis for axis in range(-rank, 0) if axis not in gone]
     places = {old: new - len(kept) for new, old in enumerate(kept)}
     return moved(pieces, places)
 
 
 def extreme_of(greatest: bool) -> Law:
-    """The greatest element, or the least, along some axes or all of them: where the corner is. Of no elements
-    there is none, and torch refuses.
+    """Returns the law of the greatest element, or the least, along some axes or all of them: it lies at a
+    corner. No elements have no extreme, and torch refuses.
     """
 
     def extreme(call: Call) -> Elements | Pieces:

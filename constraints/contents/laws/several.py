@@ -1,4 +1,4 @@
-"""What is known of the elements of several results."""
+"""Facts about the elements of several results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .reductions import extreme_of
 
 
 def _meshed(call: Call) -> Iterable[Elements | Pieces]:
-    """Of the n-th vector along the n-th axis, but for `xy`, with which the first two change places."""
+    """Yields the n-th vector along the n-th axis, except that with `xy` the first two are swapped."""
     tensors: tuple[Tensor, ...] = call.named["tensors"]
     axes = list(range(-len(tensors), 0))
     if call.named.get("indexing") == "xy" and len(tensors) > 1:
@@ -43,7 +43,7 @@ def _together(call: Call) -> Iterable[Elements | Pieces]:
 
 
 def _split(call: Call) -> Iterable[Elements | Pieces]:
-    """Each piece goes on where the one before it ends."""
+    """Yields consecutive pieces: each begins where the one before it ends."""
     tensor = call.input
     axis, start = call.named.get("dim", 0) % tensor.rank, 0
     for part in call.result:
@@ -53,14 +53,14 @@ def _split(call: Call) -> Iterable[Elements | Pieces]:
 
 
 def _unbound(call: Call) -> Iterable[Elements | Pieces]:
-    """As `select` has each of them."""
+    """Yields the results of `select` for each index."""
     before = (Slice(),) * (call.named.get("dim", 0) % call.input.rank)
     for place, part in enumerate(call.result):
         yield items_of(replace(call, result=part), (*before, place))
 
 
 def _with_indices(size: Callable[[Call], Dim], values: Law, *, all_occur: bool) -> Callable[[Call], Any]:
-    """Values and where they were: any place along the dim; each of them, where all are returned."""
+    """Returns a law for values and their indices: any along the dim; each of them, where all are returned."""
 
     def law(call: Call) -> Iterable[Elements | Pieces]:
         known = of(call.input)
@@ -71,7 +71,9 @@ def _with_indices(size: Callable[[Call], Dim], values: Law, *, all_occur: bool) 
 
 
 def _axes_of(call: Call) -> Iterable[Elements | Pieces]:
-    """`unravel_index`: of a flat index, its place along each axis; all of them, of all flat indices."""
+    """Yields the results of `unravel_index`: the index along each axis of a flat index; all of them, for all
+    flat indices.
+    """
     shape = call.named.get("shape")
     found = call.pieces
     sizes = shape if isinstance(shape, tuple) else (shape,)
@@ -86,7 +88,7 @@ def _axes_of(call: Call) -> Iterable[Elements | Pieces]:
 
 
 def _digit(found: Pieces, below: Dim, size: Dim, at_least: AtLeast) -> Elements | Pieces:
-    """`x // below % size`."""
+    """Returns `x // below % size`."""
     (piece, *others) = found.pieces
     if others or piece.term is None:
         return UNTRACKED
@@ -96,7 +98,9 @@ def _digit(found: Pieces, below: Dim, size: Dim, at_least: AtLeast) -> Elements 
 
 
 def _unique(call: Call) -> Iterable[Elements | Pieces]:
-    """The different elements; where each was found among them, if asked for; how often each occurs."""
+    """Yields the distinct elements; the index of each element among them, if asked for; the number of
+    occurrences.
+    """
     known = of(call.input)
     first, *others = call.result if isinstance(call.result, tuple) else (call.result,)
     yield None if known is None else all_of_them(replace(call, result=first))
@@ -127,4 +131,4 @@ SEVERAL: Mapping[str, Callable[[Call], Iterable[Elements | Pieces]]] = {
         "unique unique2 _unique2 unique_consecutive _unique_consecutive unique_dim".split(), _unique
     ),
 }
-"""Operators with several results; what is known of each."""
+"""Operators with several results, with the facts about each."""

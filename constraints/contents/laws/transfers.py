@@ -1,9 +1,9 @@
-"""What becomes of the elements of tensors: a law for each operator.
+"""The laws of elements: for each operator, the elements of its result.
 
-`torch.arange(t)` as positions into an embedding of 1024 rows asks that t <= 1024: a condition on sizes that
-no shape shows. So tensors whose elements the sizes decide carry what is known of them (`language.Elements`),
-and `LAWS` says for an operator what it makes of that. Of what an operator without a law makes of such
-elements nothing is known. Elements that come from the user's data carry nothing.
+`torch.arange(t)` as positions into an embedding of 1024 rows requires t <= 1024: a condition on sizes that no
+shape shows. So tensors whose elements the sizes decide carry facts about them (`language.Elements`), and
+`LAWS` gives those of an operator's result. An operator without a law makes unknown elements from these.
+Elements that come from the user's data carry nothing.
 """
 
 from __future__ import annotations
@@ -184,11 +184,11 @@ LAWS: Mapping[str, Law] = {
     **{f"upsample_nearest{n}d": some_of_them for n in (1, 2, 3)},
     **{f"_upsample_nearest_exact{n}d": some_of_them for n in (1, 2, 3)},
 }
-"""Operator -> what it makes of elements. What is not here makes something that is not known."""
+"""The law of each operator. Operators that are not here make unknown elements."""
 
 
 def followed(call: Call, elements: Elements | Pieces, result: Tensor) -> Elements:
-    """What a law says of a result, as its dtype holds it."""
+    """Returns the elements of a result, given by a law, as its dtype holds them."""
     if elements is UNTRACKED or elements is None:
         return elements
     pieces = pieces_of(elements, result.shape)
