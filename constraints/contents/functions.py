@@ -1,8 +1,10 @@
 """Elements as functions of indices: where their extremes lie, and arithmetic on them.
 
-An element is `term / over`, a term over sizes and over indices that run from 0 (`language.Piece`). A
-function that rises with an index, or falls, or is linear in it, has its extremes at the two ends of that
-index, whatever the others are; so the extremes over a box of indices are among its corners.
+An element is `term / over`, a term over sizes and over indices that run from 0 (`language.Piece`). An affine
+function is stored as `Affine`, one known by its ends alone as `Span`. A function that rises with an index, or
+falls, or is linear in it, has its extremes at the two ends of that index, whatever the others are; so the
+extremes over a box of indices are among its corners. In this way `rel[x.argsort()]` gives the condition `q <=
+R`, and Swin's table of relative positions its closed condition.
 """
 
 from __future__ import annotations

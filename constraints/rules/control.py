@@ -1,8 +1,9 @@
 """Control flow: the results of higher-order operators, computed from those of the functions that they run.
 
-The functions themselves are sub-programs, whose nodes stand in the program before the operator's own, once
-each (tracer/patches/control.py). The rules here relate an operator's operands, the results of its functions
-and its own results.
+The functions themselves are sub-programs, whose nodes precede the operator's own in the program, once each
+(tracer/patches/control.py). The rules here relate an operator's operands, the results of its functions and
+its own results: a loop returns the shapes that it was given, and the branches of a `cond` agree. A node in a
+branch on a size carries the condition (`Node.given`), and its requirements apply under it.
 """
 
 from __future__ import annotations

@@ -2,9 +2,18 @@
 
 A run calls the target with tensors that have no data. Each call of a torch function arrives in `_Mode`, goes
 to its rule and becomes a node with the user's line. torch's Python-level composites (`F.interpolate`,
-`nn.LSTM.forward`) are entered, so the calls that are recorded are those that reach torch's C++ side. A branch
-on sizes that the oracle cannot decide forks: the run takes one side, and another run, which repeats its
-decisions up to there, takes the other.
+`nn.LSTM.forward`) are entered, with their checks, so the calls that are recorded are those that reach torch's
+C++ side. A call without symbolic arguments really runs. An operator without a rule runs on meta tensors at
+two examples (`fallback.py`).
+
+A comparison of sizes is a branch. The oracle decides whether it has one outcome for the whole domain.
+Otherwise the path forks: the run takes one side, and another run, which repeats its decisions up to there,
+takes the other. Each run gives a `Path`: its conditions, its program, its constraints, and how it ended.
+
+A run that a rule refuses goes on as if the requirement held, so that one run finds several errors. Where the
+program would catch torch's exception, the requirement is a branch, and one path raises it. A run that has to
+end does so whatever the program catches. Answers of rules are cached for repeated calls and for other paths,
+as long as the known facts are the same (`known.py`, `repeats.py`).
 """
 
 from __future__ import annotations

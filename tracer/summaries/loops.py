@@ -21,6 +21,11 @@ that the iterations leave different, in no understood way, must not be used any 
 iterations before the law, with the last one after it, where that alone seems to take another path, or with
 the values of N one by one, as for any number that a program needs. So a loop that is left by `break`, whose
 state does not fit a law, or cannot be seen, is no worse off than without this.
+
+**Which loops.** A `for` over a size, and a `while` whose test changes by the same amount in each iteration.
+Loops over five numbers or more are summarised, too, where their branches would multiply the paths. If the
+number of an iteration decides whether it adds an element to a list, `counting.py` gives the number of
+elements.
 """
 
 from __future__ import annotations
