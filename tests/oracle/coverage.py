@@ -39,7 +39,7 @@ PAGE, FIGURES, ZOO = DOCS / "coverage.md", DOCS / "data" / "oracle.json", DOCS /
 
 @cache
 def families() -> dict[str, Rules]:
-    """The tables of rules by the file that they stand in."""
+    """Returns the tables of rules by the file that contains them."""
     found = {}
     for module in iter_modules(rules.__path__):
         tables = vars(import_module(f"{rules.__name__}.{module.name}"))
@@ -50,7 +50,7 @@ def families() -> dict[str, Rules]:
 
 
 def family_of(op: str) -> str:
-    """The file that an operator's rule stands in, or nothing."""
+    """Returns the name of the file that contains an operator's rule, or an empty text."""
     return next((name for name, table in families().items() if op in table or op[:-1] in table), "")
 
 
@@ -131,12 +131,12 @@ def _head(made: dict[str, Any]) -> str:
     )
     return f"""# What is covered
 
-Every rule is held to torch itself. torch's own databases of operators and modules make the samples; each is
-recorded as a program is, and the accepted set and the results are compared with eager runs of torch
-{made["torch"]} on the CPU, at the sample's sizes, beside them, and at sizes 0 and 1 (of lists of tensors, at
-some of these). This page is written by `make coverage`.
+Every rule is compared with torch itself. torch's own databases of operators and modules provide the samples;
+each is recorded like a program, and the accepted set and the results are compared with eager runs of
+torch {made["torch"]} on the CPU, at the sample's sizes, next to them, and at sizes 0 and 1 (for lists of
+tensors, at some of these). `make coverage` writes this page.
 
-| | there are | held to torch | and exact in every point |
+| | total | compared with torch | exact in every point |
 | --- | --- | --- | --- |
 {chr(10).join(rows)}
 
@@ -170,9 +170,9 @@ def _left_out() -> str:
     rows = "\n".join(f"| `{name}` | {reason} |" for name, reason in LEFT_OUT.items())
     return f"""## Left out
 
-{len(LEFT_OUT)} of torch's entries have no sample that could be judged.
+{len(LEFT_OUT)} of torch's entries have no sample that could be compared.
 
-| entry | why |
+| entry | reason |
 | --- | --- |
 {rows}
 """
@@ -185,15 +185,15 @@ def _unruled() -> str:
     return f"""## Without a rule
 
 The operators of ATen, the functions of torch's namespaces and the methods of tensors have rules, are answered
-as questions about a tensor, or are recorded call by call; but these are not.
+as questions about a tensor, or are recorded call by call, except for these.
 
-| what is | |
+| kind | operators |
 | --- | --- |
 {chr(10).join(row(*pair) for pair in REASONS.items())}
 
 Higher-order operators without a rule:
 
-| operator | why |
+| operator | reason |
 | --- | --- |
 {chr(10).join(f"| `{name}` | {reason} |" for name, reason in HIGHER_ORDER.items())}
 """
@@ -207,17 +207,17 @@ def _exempt() -> str:
     unsafe = "\n".join(f"| `{name}` | {reason} |" for name, reason in reasons.items())
     return f"""## Known to differ
 
-Each row says in what, and why. `accepts`: the rule accepts sizes that torch refuses; `refuses`: the other way
-round; `shape`, `dtype`, `strides`: of the result; `approximate`, `no-rule`, `gave-up`, `incomplete`: nothing
-exact is said, and a report says so.
+Each row names the difference and its reason. `accepts`: the rule accepts sizes that torch refuses; `refuses`:
+the reverse; `shape`, `dtype`, `strides`: the result differs in these; `approximate`, `no-rule`, `gave-up`,
+`incomplete`: the result is not exact, and a report says so.
 
-| entry | in | why |
+| entry | difference | reason |
 | --- | --- | --- |
 {chr(10).join(map(row, EXEMPTIONS))}
 
-In these calls torch looks at memory that is not theirs, so that nothing can be compared:
+In these calls torch reads memory that does not belong to the arguments, so that nothing can be compared:
 
-| operator | where |
+| operator | case |
 | --- | --- |
 {unsafe}
 """
@@ -227,8 +227,8 @@ def _core(made: dict[str, Any]) -> str:
     inexact = [f"`{name}`" for name, exact in made["core"].items() if exact is False]
     missing = [f"`{name}`" for name, exact in made["core"].items() if exact is None]
     told = {
-        "Core ATen of which a report says `approximate`, for the reasons above": inexact,
-        "Core ATen that no entry calls": missing,
+        "Core ATen operators that a report calls `approximate`, for the reasons above": inexact,
+        "Core ATen operators that no entry calls": missing,
     }
     return "\n".join(f"{what}: {', '.join(names)}.\n" for what, names in told.items() if names)
 
@@ -279,16 +279,16 @@ def _zoo(zoo: dict[str, Any]) -> str:
     return f"""## The zoo
 
 Models of public packages, checked and compared with eager runs by `benchmarks/zoo.py`: {packages}.
-{zoo["totals"]["models"]} of the {zoo["catalogue"]} rows of its catalogue were run. Of the accepted sets
-{exact / measured:.1%} are exact.
+{zoo["totals"]["models"]} of the {zoo["catalogue"]} rows of its catalogue were run;
+{exact / measured:.1%} of the accepted sets are exact.
 
 | | |
 | --- | --- |
 {rows}
 {out}
 
-Not exact, judged wrongly or not measured are {len(left)}. Each stands here with its verdict and all reasons
-that its report tells; where sizes may be accepted that torch refuses, a model is not `proved`.
+{len(left)} models are not exact, decided wrongly or not measured. Each is listed with its verdict and all
+reasons that its report gives. A model is not `proved` if sizes may be accepted that torch refuses.
 
 | reason | models |
 | --- | --- |

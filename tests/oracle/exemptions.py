@@ -15,8 +15,8 @@ from fnmatch import fnmatchcase
 from .judge import Remark
 from .pool import Row
 
-SPARSE = "sparse tensors: shapes are checked of strided ones"
-ON_CUDA = "there is no kernel for the CPU, on which torch is the judge"
+SPARSE = "sparse tensors: only shapes of strided tensors are checked"
+ON_CUDA = "torch has no kernel for the CPU, where the comparison runs"
 
 LEFT_OUT = {
     "jiterator_2inputs_2outputs": ON_CUDA,
@@ -50,27 +50,27 @@ class Exemption:
         return any(re.search(self.about, text) for text in texts)
 
 
-STORAGE = "what lies behind an input in memory is not declared: a view may be of a larger tensor"
-NOT_WRITTEN = "torch does not write into an `out=` that has other sizes, and does not say so"
-NOTHING = "of no elements torch writes an infinity into `out=`, and has no result without"
+STORAGE = "the memory behind an input is not declared: the input may be a view of a larger tensor"
+NOT_WRITTEN = "torch silently does not write into an `out=` that has other sizes"
+NOTHING = "without elements torch writes an infinity into `out=`, and without `out=` it has no result"
 THREADS = "whether a result of kernels of 1 x 1 may be empty depends on the number of threads"
-RETURNS_NOTHING = "the overload that writes into its lists has no result; the function returns them"
-ONE_ELEMENT = "a tensor of one element passes for a number where overloads are told apart"
-CROPPED = "whether parts of a circle that is cropped overlap is for the memory they lie in to decide"
-MASKS = "whether a mask that is reshaped for each head is a view or a copy is for its sizes to decide"
+RETURNS_NOTHING = "the overload that writes into its lists has no result; the function returns the lists"
+ONE_ELEMENT = "a tensor of one element counts as a number when an overload is chosen"
+CROPPED = "the memory layout decides whether parts of a cropped circle overlap"
+MASKS = "its sizes decide whether a mask that is reshaped for each head is a view or a copy"
 
 EXEMPTIONS = (
     Exemption("_foreach_copy", "shape", RETURNS_NOTHING, r"_foreach_copy_\.default"),
     Exemption("_foreach_zero", "shape", RETURNS_NOTHING, r"_foreach_zero_\.default"),
     Exemption("addbmm", "refuses", "torch enlarges the tensor that it writes the sum into", "in-place"),
-    Exemption("addbmm", "accepts", "fractional factors of integers, of which there are none", "Float can't"),
-    Exemption("arange", "approximate", "an end that no float is equal to is taken as it is written", "3.1"),
+    Exemption("addbmm", "accepts", "torch refuses fractional factors of integers", "Float can't"),
+    Exemption("arange", "approximate", "an end that is no float is used as it is written", "3.1"),
     Exemption("as_strided*", "approximate", STORAGE),
     Exemption("core ATen", "approximate", STORAGE, "sym_storage_offset"),
-    Exemption("diff", "accepts", "of no elements torch cannot write the differences into `out=`", "out="),
+    Exemption("diff", "accepts", "without elements torch cannot write the differences into `out=`", "out="),
     Exemption("fft_ihfftn", "shape", NOT_WRITTEN, "out="),
-    Exemption("kron", "approximate", "how a product of permuted tensors lies in memory is not followed"),
-    Exemption("linalg_lstsq*", "approximate", "whether there are residuals is for the data to decide"),
+    Exemption("kron", "approximate", "the memory layout of a product of permuted tensors is not tracked"),
+    Exemption("linalg_lstsq*", "approximate", "the data decide whether there are residuals"),
     Exemption("linalg_pinv_singular", "shape", ONE_ELEMENT, "aten.linalg_pinv"),
     Exemption("max_reduction_no_dim", "refuses", NOTHING, "out="),
     Exemption("min_reduction_no_dim", "refuses", NOTHING, "out="),
@@ -79,7 +79,7 @@ EXEMPTIONS = (
     Exemption("nn.Transformer*", "approximate", MASKS, "be viewed as"),
     Exemption("prims", "approximate", STORAGE, "as_strided"),
     Exemption("stft", "approximate", STORAGE, "as_strided"),
-    Exemption("tensor_split", "gave-up", "how many pieces the data ask for: some numbers are tried", "numb"),
+    Exemption("tensor_split", "gave-up", "the data decide how many pieces; some numbers are tried", "numb"),
     Exemption("tensor_split", "shape", ONE_ELEMENT, "aten.tensor_split"),
 )
 

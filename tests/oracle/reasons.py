@@ -95,8 +95,8 @@ def _other_segments(sample: Sample, sizes: AllSizes) -> bool:
 
 
 _BATCH_NORM = _other_than_channels, "weights and statistics are read as if there were one per channel"
-_SEGMENTS = _other_segments, "lengths and offsets are followed past the end of the data"
-_BAGS = _no_bags, "the first offset, or the last, is read although there is none"
+_SEGMENTS = _other_segments, "lengths and offsets are read past the end of the data"
+_BAGS = _no_bags, "the first offset, or the last, is read although it does not exist"
 
 
 
@@ -119,7 +119,7 @@ UNSAFE: Final[dict[str, tuple[Unsafe, str]]] = {
     "_segment_reduce_lengths": _SEGMENTS,
     "_segment_reduce_offsets": _SEGMENTS,
     "segment_reduce": _SEGMENTS,
-    "lu_unpack": (_other_pivots, "as many pivots are applied as there are, wherever they point"),
+    "lu_unpack": (_other_pivots, "all pivots are applied, wherever they point"),
     "max_pool2d_with_indices_backward": (
         _window_beside_image,
         "a window without any element has no index, and the gradient goes wherever an index points",
@@ -131,7 +131,7 @@ UNSAFE: Final[dict[str, tuple[Unsafe, str]]] = {
 }
 """Calls in which torch looks at memory that is not theirs, without asking: what comes of it says nothing."""
 
-_GRADIENT = "a gradient of other sizes than the result's is read as if it had those"
+_GRADIENT = "a gradient with sizes other than the result's is read as if it had the result's"
 
 UNCHECKED: Final = dict.fromkeys(
     """

@@ -62,19 +62,19 @@ REASONS: Final[dict[str, str]] = {
         glu_backward_jvp infinitely_differentiable_gelu_backward slice_inverse
     """,
     "a step of an optimiser, which no model calls": "_fused_adagrad* _fused_adam* _fused_sgd*",
-    "of transforms, of automatic differentiation, of modes": """
+    "internals of transforms, of automatic differentiation, of modes": """
         _add_batch_dim _remove_batch_dim _autocast_to_* autocast _backward _fw_primal* _make_dual*
         _unpack_dual _efficientzerotensor _is_zerotensor _new_zeros_with_same_feature_meta
         _has_compatible_shallow_copy_type _has_same_storage_numel _debug_has_internal_overlap set_data
         output_nr is_leaf retains_grad get_gradients _version
     """,
-    "what old programs call": "_cast_* __complex__ __long__ __nonzero__ __div__ __idiv__",
-    "what a tensor holds, or where, which is not looked at": """
+    "only called by old programs": "_cast_* __complex__ __long__ __nonzero__ __div__ __idiv__",
+    "access to the data of a tensor, or to their location": """
         apply_ map2_ numpy const_data_ptr data_ptr untyped_storage is_set_to is_distributed _is_view from_file
         _copy_from* _reshape_from_tensor _resize_output* _print
     """,
-    "a computation that goes on until its data are good enough": "lobpcg",
-    "dtypes, which no shape depends on": "can_cast promote_types",
+    "an iteration until its data are good enough": "lobpcg",
+    "questions about dtypes, which no shape depends on": "can_cast promote_types",
     "for torch's own tests": "_test_* _foobar",
 }
 """By the reason, the names or patterns of them."""
@@ -83,12 +83,12 @@ REASONS: Final[dict[str, str]] = {
 _COMPILERS = "made by compilers, not called by programs"
 HIGHER_ORDER: Final = {
     "auto_functionalize": _COMPILERS,
-    "flex_attention": "torch compiles what calls it, so that no call of it is recorded",
-    "flex_attention_backward": "likewise",
-    "inline_asm_elementwise": "for GPUs alone",
+    "flex_attention": "torch compiles its callers, so that no call of it is recorded",
+    "flex_attention_backward": "as `flex_attention`",
+    "inline_asm_elementwise": "for GPUs only",
     "invoke_quant": _COMPILERS,
     "invoke_quant_packed": _COMPILERS,
-    "invoke_subgraph": "entered where exports have it, and not called by programs",
+    "invoke_subgraph": "entered in exported programs, and not called by others",
     "local_map_hop": _COMPILERS,
     "register_hook": "a hook of automatic differentiation",
     "while_loop_stack_output": "a step of the derivative of `while_loop`",
