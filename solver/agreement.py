@@ -58,7 +58,7 @@ def _parts(question: Question) -> list[Question]:
 
 
 class _Asking:
-    """Questions put to cvc5, counted, until one of its answers contradicts what is expected."""
+    """Questions to cvc5, counted, until an answer contradicts the expected one."""
 
     def __init__(self, until: float) -> None:
         self.asked = 0

@@ -43,7 +43,7 @@ _PROBE: Final = "size_in_question__"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A value on the way to a conflict."""
+    """A value on the path to a conflict."""
 
     value: int
     """The id of the value in the program."""

@@ -2,7 +2,7 @@
 
 The questions are made of the system alone: each requirement as its rule stated it, under the branches before
 it, without the simplifications of the fast path. Let D be the declared inputs, A the condition that the
-report prints and R what all paths require. Then the verdict and the condition are right if
+report prints and R the requirements of all paths. Then the verdict and the condition are right if
 
 - each branch that was assumed to have one outcome has that outcome for all of D that reaches it,
 - the paths together cover all of D,
@@ -11,7 +11,8 @@ report prints and R what all paths require. Then the verdict and the condition a
 - D contradicts the requirements of a core, and R implies each of them (`refuted`),
 - the examples are in D, inside and outside of A.
 
-What holds along a path is a chain: `first and (second or (third and ...))`, as deep as the path is long.
+The requirements along a path form a chain: `first and (second or (third and ...))`, as deep as the path is
+long.
 """
 
 from __future__ import annotations

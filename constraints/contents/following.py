@@ -21,7 +21,7 @@ from .masks import MADE, given_tensors, one_dim, truths
 from .values import ANY_CHOICE, of
 
 MEMORY = frozenset("empty empty_like new_empty".split())
-"""Operators that make elements which nobody has written, so that sizes do not decide them either."""
+"""Operators whose results have unwritten elements, so that sizes do not decide them either."""
 DRAWN = frozenset("rand randn normal rand_like randn_like".split())
 """Operators that make random floats, which are no indices unless they are truncated to integers."""
 SHAPED_AS = frozenset("expand_as view_as reshape_as type_as".split())

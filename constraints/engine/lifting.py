@@ -83,7 +83,7 @@ class Reach:
     few: bool = False
     """Whether the whole shape is needed, and few ranks are accepted."""
     within: str = ""
-    """The operand, if any, of which no dim between may be larger than that of the others."""
+    """The operand, if any, whose dims between must not be larger than those of the others."""
 
     def __or__(self, other: Reach) -> Reach:
         return Reach(
@@ -490,7 +490,7 @@ def _surely_has(g: Caller, row: Row, number: int) -> bool:
 
 
 def _missing(tensor: Tensor, reach: Reach) -> tuple[int, int]:
-    """Returns how many dims of the row are looked at, from either end."""
+    """Returns how many dims of the row the rule needs, from either end."""
     place = place_of(tensor.shape) or 0
     return max(reach.leading - place, 0), max(reach.trailing - (tensor.rank - 1 - place), 0)
 
@@ -544,7 +544,7 @@ def opened(g: Caller, tensor: Tensor) -> Tensor:
 
 
 def _relaid(tensor: Tensor) -> Layout:
-    """Returns the layout of a tensor whose sizes have changed in a way that strides do not show."""
+    """Returns the layout of a tensor whose sizes have changed so that its strides are no longer valid."""
     return tensor.layout if isinstance(tensor.layout, Layout) else Layout.UNKNOWN
 
 
@@ -803,8 +803,8 @@ class _Scout(Context):
 def _deepened(
     g: Caller, rule: Lifted, named: dict[str, Any], tensor: Tensor, reach: Reach
 ) -> dict[str, Any]:
-    """Returns the arguments with the dims of a row that are looked at written out; all dims of a shorter row,
-    where the rule accepts that.
+    """Returns the arguments with the dims of a row that the rule needs written out; all dims of a shorter
+    row, where the rule accepts that.
     """
     leading, trailing = _missing(tensor, reach)
     row, needed = _row_in(tensor), leading + trailing

@@ -1,9 +1,9 @@
 """The layout of a tensor in memory, where it depends on which sizes are 1.
 
-A dim of size 1 has any stride: torch takes a tensor for contiguous whatever that stride is, joins dims across
-it, and finds the channels innermost in what is row-major, too. So a result may have different layouts where
-`h` is 1 and where it is 2 or more, and a rule that is applied to all sizes at once has to report an unknown
-layout. Applied again with 1 in place of `h`, or with `h` known to be at least 2, it can determine it.
+A dim of size 1 has any stride: torch treats a tensor as contiguous whatever that stride is, joins dims across
+it, and also finds the channels innermost in some row-major tensors. So a result may have different layouts
+where `h` is 1 and where it is 2 or more, and a rule that is applied to all sizes at once has to report an
+unknown layout. Applied again with 1 in place of `h`, or with `h` known to be at least 2, it can determine it.
 """
 
 from __future__ import annotations

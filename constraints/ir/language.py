@@ -246,7 +246,7 @@ class Quotient(Number):
 
 @dataclass(frozen=True, slots=True)
 class Proportion(Number):
-    """A float near `over / under`, rounded a few times on the way."""
+    """A float near `over / under`, after a few roundings."""
 
     over: Dim
     under: Dim

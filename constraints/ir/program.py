@@ -74,7 +74,7 @@ class Origin:
 
 
 class Input(Struct, frozen=True):
-    """A value that the program starts from: what the user passes, or a parameter or buffer of the model."""
+    """An input of the program: an argument of the user's, or a parameter or buffer of the model."""
 
     id: int
     name: str
@@ -83,7 +83,7 @@ class Input(Struct, frozen=True):
 
 
 class Node(Struct, frozen=True):
-    """One call. `results` are the ids of the leaves of what it returns, from left to right."""
+    """One call. `results` are the ids of the leaves of its result, from left to right."""
 
     op: str
     args: tuple[tuple[str, Argument], ...]

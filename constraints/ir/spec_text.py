@@ -180,7 +180,7 @@ class _Reader:
         self.divisors: list[Formula] = []
         """Conditions that no divisor is zero."""
         self.rows: dict[str, None] = {}
-        """The names of rows, each of which represents any number of sizes."""
+        """The names of rows; each row represents any number of sizes."""
         self._values: list[tuple[str, Token, str]] = []
         """Symbols that occur in values: some other input has to declare them."""
         self._fixed: dict[str, tuple[str, Token]] = {}

@@ -1,4 +1,4 @@
-"""The rules: for each operator, what it requires of its arguments and the shape it returns."""
+"""The rules: for each operator, its requirements on its arguments and the type of its result."""
 
 from __future__ import annotations
 

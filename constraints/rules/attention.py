@@ -1,8 +1,8 @@
 """Attention: scaled dot products, and the fused layers that torch runs for inference.
 
 `scaled_dot_product_attention` on a CPU runs one of two implementations: a fused kernel ("flash") for four
-dims without dropout and without broadcasting, plain matrix products for the rest. They differ in what they
-check and in how the result lies in memory.
+dims without dropout and without broadcasting, plain matrix products for the rest. They differ in their checks
+and in the memory layout of the result.
 """
 
 from __future__ import annotations

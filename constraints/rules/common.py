@@ -56,7 +56,7 @@ def rank_is(c: Context, tensor: Tensor, name: str, *ranks: int) -> None:
 
 
 def same_dim(c: Context, a: Dim, b: Dim, reason: str) -> Dim:
-    """`a, b -> a` where a == b; the simpler of the two is returned."""
+    """Requires a == b and returns the simpler of the two."""
     if a is b or a == b:
         return a
     c.require(eq(a, b), reason)
@@ -147,8 +147,8 @@ def channels_innermost(c: Context, input: Tensor) -> bool | None:
     """`is_channels_last_strides`: whether strides rise along the channels, the spatial axes from the last to
     the first, and the batch, each by at least the size of the one before. None where that depends on sizes.
 
-    The stride along an axis of size 1 is looked at, too. What is ambiguous, such as `[n, 1, 1, 1]` that is
-    contiguous, is not taken to have its channels innermost.
+    The stride along an axis of size 1 counts, too. An ambiguous layout, such as a contiguous `[n, 1, 1, 1]`,
+    does not count as one with its channels innermost.
     """
     strides = strides_of(input)
     if strides is None:

@@ -52,7 +52,7 @@ def cond(c: Context, pred: Value, true: tuple[Value, ...], false: tuple[Value, .
 def while_loop(
     c: Context, condition: Value, before: tuple[Value, ...], after: tuple[Value, ...]
 ) -> tuple[Value, ...]:
-    """`[], ([*d], …), ([*d], …) -> ([*d], …)`: the body gives back what it was given, in shape and dtype"""
+    """`[], ([*d], …), ([*d], …) -> ([*d], …)`: the body returns the shapes and dtypes that it was given"""
     if isinstance(condition, Tensor) and condition.shape:
         c.refuse(f"the condition of while_loop is {condition}, not one element without dims")
     return _pairs(c, _same, before, after, "what while_loop carries and what its body returns")

@@ -189,9 +189,10 @@ def huber_loss_backward(
 
 
 def through(name: str, forward: RuleFunction, parameters: str) -> dict[str, Rule]:
-    """The rule of a kernel that takes the gradient of what `forward` returns, the input, and parameters.
+    """Returns the rule of a kernel that takes the gradient of the result of `forward`, the input, and
+    parameters.
 
-    The result has the shape of the input. Tensors among the parameters are shaped as the gradient.
+    The result has the shape of the input. Tensors among the parameters are shaped like the gradient.
     """
     names = tuple(parameters.split())
 

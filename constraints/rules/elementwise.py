@@ -233,7 +233,8 @@ def same_dtype(c: Context, operation: str, *operands: Value) -> None:
 
 
 def operators(law: str, names: str, operands: str = "input", parameters: str = "") -> dict[str, Rule]:
-    """One row of a table: operators with this law, the names of what they broadcast and of what they ignore.
+    """Returns one row of a table: operators with this law, the names of their operands, which broadcast, and
+    of the parameters that they ignore.
 
     Every operand and parameter but the first may be left out.
     """
@@ -347,7 +348,7 @@ BINARY: Final[dict[str, Rule]] = {
     **operators("bbbx", "lt le gt ge", "input other"),
     **operators("bbbb", "isclose", "input other", "rtol atol equal_nan"),
 }
-"""Both operands count for the dtype; a law speaks of the promoted one."""
+"""Both operands count for the dtype; a law applies to the promoted one."""
 
 
 # Binary operators with a clause of their own.

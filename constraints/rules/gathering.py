@@ -395,7 +395,7 @@ def unique_consecutive(
 def unique2(
     c: Context, input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> tuple[Tensor, ...]:
-    """`unique_all` as ATen gives it: what is not asked for is `[0]`"""
+    """`unique_all` as ATen returns it: results that are not asked for are `[0]`"""
     values, inverse, counts = unique_all(c, input, None)
     none = Tensor((0,), "int64")
     return values, inverse if return_inverse else none, counts if return_counts else none
@@ -408,7 +408,7 @@ def aten_unique_consecutive(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> tuple[Tensor, ...]:
-    """`unique_all`; without a dim, what is not asked for is `[0]`"""
+    """`unique_all`; without a dim, results that are not asked for are `[0]`"""
     if dim is None:
         return unique2(c, input, True, return_inverse, return_counts)
     return unique_all(c, input, dim)
@@ -577,7 +577,7 @@ def aten_embedding_bag(
     include_last_offset: bool = False,
     padding_idx: Dim | None = -1,
 ) -> tuple[Tensor, ...]:
-    """`[v, d], [n], [b] -> [b, d]`, and what the gradient needs: the bag of each index (not to sum), the
+    """`[v, d], [n], [b] -> [b, d]`, and tensors for the gradient: the bag of each index (not to sum), the
     sizes of the bags, and (to find the maximum) the index that each element is from
     """
     rank_is(c, indices, "the indices of embedding_bag", 1)

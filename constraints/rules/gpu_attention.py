@@ -39,7 +39,7 @@ def flash_attention(
     return_debug_mask: bool = False,
     scale: Any = None,
 ) -> tuple[Any, ...]:
-    """[b, h, l, e], [b, h, s, e], [b, h, s, e] -> [b, h, l, e], [b, h, l], what the derivative needs"""
+    """[b, h, l, e], [b, h, s, e], [b, h, s, e] -> [b, h, l, e], [b, h, l], and values for the derivative"""
     shape, length, s = _product(c, query, key, value)
     sums = Tensor(query.shape[:3], "float32")
     state = Tensor((2,), "uint64"), Tensor((), "uint64")

@@ -19,7 +19,7 @@ def histc(c: Context, input: Tensor, bins: Dim = 100, min: Value = 0, max: Value
 
 
 def bincount(c: Context, input: Tensor, weights: Value = None, minlength: Dim = 0) -> Tensor:
-    """[n] -> [m], m >= minlength being what the greatest number asks for; of weights [n], their sums"""
+    """[n] -> [m], where m >= minlength depends on the greatest number; for weights [n], their sums"""
     apply_law(c, "x=xx", input.dtype, "bincount")
     if input.rank != 1:
         c.refuse(f"bincount takes a tensor of rank 1, not {input.rank}")

@@ -81,7 +81,7 @@ def sliced(
 
 
 def one_dim(tensor: Tensor, at: int, sizes: Shape, strides: Sequence[Dim | None]) -> Tensor:
-    """A view with other dims in the place of one: none after a selection, one after a slice."""
+    """Returns a view with other dims in place of one: none after a selection, one after a slice."""
     old = strides_of(tensor)
     new = tuple(s for s in strides if s is not None)
     shape = (*tensor.shape[:at], *sizes, *tensor.shape[at + 1 :])
@@ -198,8 +198,8 @@ def indexed(c: Context, input: Tensor, items: Sequence[Any]) -> tuple[list[Part]
 
     An int takes its dim away, a slice cuts it, None and a bool are a new dim, an ellipsis keeps all dims that
     no other item consumes. A tensor or a sequence of integers replaces its dim, a mask of rank k replaces k
-    dims. These broadcast together, and their common shape B stands where they stood if nothing is kept
-    between them, else in front:
+    dims. These broadcast together, and their common shape B takes their position if nothing is kept between
+    them, else it comes first:
 
         [a, n, m, z] with indices at n, m -> [a, *B, z]        [n, a, m, z] with indices at n, m -> [*B, a, z]
     """
@@ -337,8 +337,9 @@ def _gathered(c: Context, input: Tensor, parts: list[Part], picked: list[int]) -
     Where the result is empty torch checks no index, except that it refuses indices into a dim of size 0.
 
     torch lays it out in the order of the dims that are kept, which is row-major where their strides fall from
-    left to right and the index tensors are row-major. Of other strides TensorIterator decides (`by_stride`),
-    for which what is read has a stride of 0 along the dims of the indices, and they along those kept.
+    left to right and the index tensors are row-major. For other strides TensorIterator decides (`by_stride`);
+    for it the source has a stride of 0 along the dims of the indices, and these have one of 0 along the dims
+    that are kept.
     """
     indices = [part for part in parts if isinstance(part, Picked)]
     shape = broadcast(c, *(part.shape for part in indices), error=IndexError)
@@ -478,9 +479,9 @@ def index_put(
 def unsafe_masked_index(
     c: Context, input: Tensor, mask: Tensor, indices: tuple[Tensor | None, ...], fill: Value
 ) -> Tensor:
-    """`input[indices]`, any index being cut to what is in range, where the mask, which broadcasts, is true
+    """`input[indices]`, each index being clamped to its range, where the mask, which broadcasts, is true.
 
-    No mask is looked at where the input is empty.
+    The mask is not used where the input is empty.
     """
     result = _clamped(c, input, indices)
     if c.choose(empty(c, input.shape), "what is picked from an input that may be empty"):
@@ -491,7 +492,7 @@ def unsafe_masked_index(
 def unsafe_masked_index_put_accumulate(
     c: Context, input: Tensor, mask: Tensor, indices: tuple[Tensor | None, ...], values: Tensor
 ) -> Tensor:
-    """`input[indices] += values`, any index being cut to what is in range, where the mask is true"""
+    """`input[indices] += values`, each index being clamped to its range, where the mask is true"""
     nothing = empty(c, input.shape)
     if nothing is not True:
         part = _clamped(c, input, indices)

@@ -1,7 +1,7 @@
 """Products of matrices and vectors, and the linear algebra built on them.
 
 Contractions pair sizes exactly: where pointwise operators stretch a size 1, a product refuses it (`tensordot`
-excepted). What lies before the matrix dims is batch, and broadcasts.
+excepted). The dims before the matrix dims are a batch, and broadcast.
 """
 
 from __future__ import annotations

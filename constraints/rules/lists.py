@@ -17,7 +17,8 @@ from .matrices import vector_norm
 
 
 def each(name: str, rule: RuleFunction | Rule, parameters: str, scalar: str = "") -> dict[str, Rule]:
-    """The rule of `_foreach_<name>`: `rule` of the i-th of each list, and of what is no list as it is.
+    """Returns the rule of `_foreach_<name>`: `rule` for the i-th members of the lists, with other arguments
+    unchanged.
 
     The parameter named by `scalar` may be a tensor: one number for all, or (`packed`) a vector of them.
     """

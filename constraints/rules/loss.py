@@ -234,7 +234,7 @@ def gaussian_nll_loss(
     c: Context, input: Tensor, target: Tensor, var: Value, full: Value = False, eps: Value = 1e-6,
     reduction: Value = "mean",
 ) -> Tensor:  # fmt: skip
-    """[*a], [*b], var: [*a], or [*a] without its last axis, or with a 1 in one place -> [*broadcast(a, b)]"""
+    """[*a], [*b], var: [*a], or [*a] without its last axis, or with a 1 on one axis -> [*broadcast(a, b)]"""
     operands: tuple[Tensor, ...] = (input, target)
     if isinstance(var, Tensor):
         apply_law(c, FLOATING, var.dtype, "the variance of gaussian_nll_loss")

@@ -229,7 +229,7 @@ def scaled_mm_v2(
 ) -> Tensor:
     """[n, k] @ [k, m] -> [n, m], with scales [1], or for rows and columns [n, 1] and [1, m] of stride 1.
 
-    Where n, m, or the first k is 0, nothing is looked at.
+    Where n, m, or the first k is 0, nothing is checked.
     """
     rank_is(c, input, "the first matrix", 2)
     rank_is(c, mat2, "the second matrix", 2)

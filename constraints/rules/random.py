@@ -25,8 +25,8 @@ def has_kernel(c: Context, law: str, input: Tensor, operation: str) -> None:
 def samplers(law: str, names: str, parameters: str = "", always: bool = False) -> dict[str, Rule]:
     """One row of a table: samplers that fill a tensor, their law of dtypes and the numbers that they take.
 
-    What is computed is a new tensor; the forms in place, such as `uniform_`, are the same rules. With
-    `always` the dtype is looked at also of a tensor without elements.
+    The result is a new tensor; the in-place forms, such as `uniform_`, have the same rules. With `always` the
+    dtype of a tensor without elements is checked, too.
     """
 
     def rule(name: str, c: Context, **given: Value) -> Tensor:

@@ -1,4 +1,4 @@
-"""Expanding, repeating and moving elements: the same elements once more, or in other places."""
+"""Expanding, repeating and moving elements: the same elements repeated, or in other positions."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -84,9 +84,7 @@ def broadcast_shapes(c: Context, *shapes: Dim | Shape) -> Shape:
 
 
 def meshgrid(c: Context, *tensors: Tensor, indexing: str | None = None) -> tuple[Tensor, ...]:
-    """`[n0], [n1], … -> [n0, n1, …], [n0, n1, …], …`; with the indexing xy the first two dims change
-    places
-    """
+    """`[n0], [n1], … -> [n0, n1, …], [n0, n1, …], …`; with the indexing xy the first two dims are swapped"""
     if not tensors:
         c.refuse("meshgrid takes at least one tensor")
     for tensor in tensors:

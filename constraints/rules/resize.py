@@ -108,14 +108,14 @@ def upsample(spatial: int, corners: bool) -> Rule:
 
 
 def _sides(c: Context, pad: Shape, rank: int) -> list[tuple[int, Dim, Dim]]:
-    """`(axis, left, right)`; pad speaks of the last axis first."""
+    """Yields `(axis, left, right)`; pad begins with the last axis."""
     if len(pad) % 2 or len(pad) > 2 * rank:
         c.refuse(f"pad must have two numbers for each of at most {rank} dimensions, not {len(pad)}")
     return [(rank - 1 - i // 2, pad[i], pad[i + 1]) for i in range(0, len(pad), 2)]
 
 
 def constant_pad_nd(c: Context, input: Tensor, pad: Shape, value: Any = 0) -> Tensor:
-    """`[*a, *n] -> [*a, *(left + n + right)]`; negative padding crops, on each side at most what is there."""
+    """`[*a, *n] -> [*a, *(left + n + right)]`; negative padding crops at most all elements, on each side."""
     shape = list(input.shape)
     for axis, left, right in _sides(c, pad, input.rank):
         n = shape[axis]

@@ -247,7 +247,7 @@ def sym_float(c: Context, a: Scalar) -> Scalar:
 
 
 def rounded(calculate: Callable[[Any], int]) -> Callable[..., Any]:
-    """`int`, `floor`, `ceil`, `round`: what is an integer stays as it is"""
+    """`int`, `floor`, `ceil`, `round`: an integer stays unchanged"""
 
     def rule(c: Context, a: Scalar, ndigits: None = None) -> Scalar:
         """`a -> ∘a`, an integer"""

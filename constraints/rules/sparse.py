@@ -65,8 +65,8 @@ def sparse_csr_tensor(
 ) -> Tensor:
     """`[n + 1], [s], [s], (n, m) -> [n, m]`
 
-    torch looks at none of the sizes, and reads beyond its memory where they do not fit: nothing is said of
-    such calls.
+    torch checks none of the sizes, and reads beyond its memory where they do not fit: such calls are not
+    modelled.
     """
     if size is None or len(size) != 2 or (crow_indices.rank, col_indices.rank, values.rank) != (1, 1, 1):
         raise BadCall("compressed sparse tensors are known as matrices whose size is given")
@@ -144,7 +144,7 @@ def part(*layouts: Layout, shape: Callable[[Tensor, Dim], Shape], dtype: str | N
 
 
 def same(c: Context, input: Tensor) -> Tensor:
-    """`[*n] -> [*n]`, where what is not stored stays so"""
+    """`[*n] -> [*n]`, where elements that are not stored stay so"""
     return Tensor(input.shape, input.dtype, input.layout)
 
 

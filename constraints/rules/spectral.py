@@ -214,7 +214,7 @@ def stft(
     """`[*b, l] -> [*b, f, windows(l + p, n_fft, hop)]`, f = n_fft//2 + 1 for real, n_fft for complex values
 
     p is n_fft//2 on both sides of a signal that is centred, else 0. ATen's shorter form knows neither center
-    nor pad_mode, so that what stands in their places is normalized, onesided and return_complex.
+    nor pad_mode, so that the arguments in their positions are normalized, onesided and return_complex.
     """
     if not isinstance(pad_mode, str) and (pad_mode is not ABSENT or center is ABSENT):
         if return_complex is None:
@@ -268,8 +268,8 @@ def istft(
 ) -> Tensor:
     """`[*b, f, t] -> [*b, l]`, l being the length given, or n_fft + hop*(t - 1), less 2*(n_fft//2) if centred
 
-    Windows have to overlap everywhere: those of ones, which lie in the middle of the n_fft places of a frame,
-    cover from (n_fft - win)//2 to there plus win + hop*(t - 1).
+    Windows have to overlap everywhere: those of ones, which lie in the middle of the n_fft positions of a
+    frame, cover from (n_fft - win)//2 to there plus win + hop*(t - 1).
     """
     rank_is(c, input, "input", 2, 3)
     if input.dtype is not None and category(input.dtype) != 3:

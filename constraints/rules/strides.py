@@ -354,7 +354,7 @@ def by_stride(c: Context, shape: Shape, operands: Iterable[Sequence[Dim]]) -> tu
 
     torch sorts by insertion, from the last axis to the first. The first operand whose strides along two axes
     are not 0 says which of these is slower: that with the greater stride or, of equal strides, with more
-    elements. What no operand decides is passed over.
+    elements. A pair of axes that no operand decides is skipped.
     """
     operands = [*operands]
     order = list(reversed(range(len(shape))))

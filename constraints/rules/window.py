@@ -561,7 +561,7 @@ def _exactly(c: Context, value: PerAxis, count: int, name: str) -> Shape:
 
 
 def fractional_max_pool(spatial: int, with_indices: bool = False) -> RuleFunction:
-    """fractional_max_pool2d, fractional_max_pool3d: windows at random places."""
+    """fractional_max_pool2d, fractional_max_pool3d: windows at random positions."""
 
     def rule(
         c: Context,

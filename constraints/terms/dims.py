@@ -1,15 +1,15 @@
 """Dims: integer terms over symbols, in normal form.
 
-A dim is a Python `int` or a `Term`. A `Term` is a polynomial with integer coefficients over *atoms*; an
-atom is a symbol or one of `//`, `%`, `min`, `max`, `isqrt` applied to dims. Every operation normalises, so
-that polynomials that are equal over their atoms are equal objects, and whatever is constant is an `int`.
+A dim is a Python `int` or a `Term`. A `Term` is a polynomial with integer coefficients over *atoms*; an atom
+is a symbol or one of `//`, `%`, `min`, `max`, `isqrt` applied to dims. Every operation normalises, so that
+polynomials that are equal over their atoms are equal objects, and whatever is constant is an `int`.
 
 Dims never solve: there is no `<` here, and nothing depends on the range of a symbol. Floor division and
-modulo are Python's. Where the divisor is symbolic the term is partial: `p // q` means something only where
-`q != 0`, whoever builds it states that requirement, and every rewriting below is exact wherever it holds.
+modulo are Python's. Where the divisor is symbolic the term is partial: `p // q` means something only where `q
+!= 0`, whoever builds it states that requirement, and every rewriting below is exact wherever it holds.
 
 `//` and `%` by an integer relate through `k*(p//k) + p % k = p`, which addition applies (`_rejoin`) and
-nothing applies backwards: `h - 2*(h//2)` stays as it is, for `2*(h//2)` is what later divisions cancel.
+nothing applies backwards: `h - 2*(h//2)` stays as it is, since later divisions cancel `2*(h//2)`.
 """
 
 from __future__ import annotations
@@ -614,7 +614,7 @@ def _zero_division() -> NoReturn:
 
 
 def _toward_zero(c: int, k: int) -> int:
-    """c/k rounded toward zero: what is left, c - k·(c/k), keeps the sign of c."""
+    """Returns c/k rounded toward zero: the rest, c - k·(c/k), keeps the sign of c."""
     return c // k if c >= 0 else -(-c // k)
 
 
@@ -753,8 +753,8 @@ def _modulo_int(p: Dim, k: int) -> Dim:
 def divide(p: Dim, q: Dim) -> tuple[Dim, Dim]:
     """(s, r) with p = s·q + r and no monomial of r divisible by the leading one of q, coefficients included.
 
-    Schoolbook division, leading monomial by leading monomial; every step keeps p = s·q + r + (what is left)
-    and takes the leading monomial off what is left, so it ends. Beyond DIVISION_STEPS the answer is (0, p).
+    Schoolbook division, leading monomial by leading monomial; every step keeps p = s·q + r + rest and removes
+    the leading monomial of the rest, so it ends. Beyond DIVISION_STEPS the answer is (0, p).
     """
     if q == 0:
         _zero_division()
@@ -994,7 +994,7 @@ def _sum_text(terms: tuple[tuple[Mono, int], ...]) -> str:
 
 
 def _product_text(mono: Mono, c: int, signed: bool) -> str:
-    """|c|·mono. A `//` or `%` that has company, a sign before it included, stands in parentheses."""
+    """Returns |c|·mono. A `//` or `%` with other factors, or with a sign before it, is in parentheses."""
     c = abs(c)
     if not mono:
         return _number_text(c)

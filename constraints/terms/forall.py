@@ -1,6 +1,6 @@
-"""For all: a formula that has to hold for every value of an index, said without the index.
+"""Universal quantification: states a formula that has to hold for every value of an index without the index.
 
-A loop's body imposes its requirement for iteration i in all of them. Where the index stands alone, its
+A loop's body imposes its requirement for iteration i in all of them. Where the index occurs by itself, its
 extremes decide: an affine function of i has its least value over an interval at one of the two ends.
 """
 
@@ -14,7 +14,7 @@ def for_all(formula: Formula, index: str, low: Dim, high: Dim) -> Formula | None
     """`for all integers index with low <= index <= high: formula`, exactly, without the index.
 
     The interval has to hold an integer at least. None where the index cannot be eliminated in this way: where
-    it stands inside of a quotient, a remainder, a minimum or a maximum, in a product with itself, or in
+    it occurs inside of a quotient, a remainder, a minimum or a maximum, in a product with itself, or in
     several parts of an *or*.
     """
     if index not in free_symbols(formula):

@@ -11,9 +11,9 @@
             | ("broadcast" | "equal" | "expands" | "within") "(" name [slice] ("," name [slice])+ ")"
     slice   = "[" [integer] ":" [integer] "]"
 
-Precedence is Python's. `Tokens` and `parse_expression` serve the larger grammars of formulas and input
-specs, too. Length, depth and the size of what is built are bounded, so that hostile text ends in a
-`DimSyntaxError` at once.
+Precedence is Python's. `Tokens` and `parse_expression` serve the larger grammars of formulas and input specs,
+too. Length, depth and the size of the result are bounded, so that hostile text ends in a `DimSyntaxError` at
+once.
 """
 
 from __future__ import annotations

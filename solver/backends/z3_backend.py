@@ -2,8 +2,8 @@
 assumptions.
 
 Z3 is asked over the integers. `p // k` for an integer k > 0 is the q with k*q <= p < k*q + k, stated once as
-a definition; for a symbolic divisor Python's rounding is stated for either sign, and nothing is said of a
-divisor 0.
+a definition; for a symbolic divisor Python's rounding is stated for either sign, and a divisor 0 is
+unconstrained.
 
 A context of Z3's is for one thread at a time, and Python's garbage collector may run in any: it must not
 touch objects of a context that another thread uses (`_Context`).
@@ -57,8 +57,8 @@ class _Context(z3.Context):  # type: ignore[misc]
     """A context that belongs to the thread that uses it, and to no thread otherwise.
 
     Each object of Z3's in Python asks its context for `ref()` before it gives back its count, and goes
-    without where that is None. So objects that are finalized by another thread, or while nobody uses the
-    context, give back nothing: the context frees them when it goes itself, and nobody uses it by then.
+    without where that is None. So objects that are finalized by another thread, or while no thread uses the
+    context, give back nothing: the context frees them when it is freed itself, and no thread uses it by then.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """Temporary replacements of functions and values of torch, Python and the user's program.
 
 A `Patch` replaces a function for the thread that enters it: other threads call the plain one meanwhile.
-Patches of one function nest, each made of what the earlier ones have made, and may be left in any order. A
+Patches of one function nest, each made from the result of the earlier ones, and may be left in any order. A
 `Setting` replaces a value, which all threads see; so it refuses a second thread while it lasts. Of several
 settings of one location the last one counts. When the last one is left, even by an exception, the location is
 restored.

@@ -1,6 +1,6 @@
 """The zip file of a saved exported program: finds the JSON in it, reads nothing else, unpacks nothing.
 
-An archive may come from anywhere. Whatever is wrong with it ends in an ArchiveError that says what to do.
+An archive may come from anywhere. Any defect raises an ArchiveError that says what to do.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A live `torch.export.ExportedProgram`, before or after `run_decompositions()`.
 
-The fx graph is read as it stands, into the same description that `pt2.py` reads from JSON. The alternative,
-to serialise in memory and read the JSON, takes seconds for a large model, refuses programs that cannot be
-saved (containers that are not registered) and stands on torch's private serialiser. Only names, arguments and
-fake tensors are looked at here: no weight is touched.
+The fx graph is read directly, into the same description that `pt2.py` reads from JSON. The alternative, to
+serialise in memory and read the JSON, takes seconds for a large model, refuses programs that cannot be saved
+(containers that are not registered) and stands on torch's private serialiser. Only names, arguments and fake
+tensors are read here: no weight is touched.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ Operand: TypeAlias = "Name | Graph | Tensor | tuple[Operand, ...] | Plain"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One node. `results` names the leaves of what it returns, from left to right; "" is one that is None."""
+    """One node. `results` names the leaves of its result, from left to right; "" is one that is None."""
 
     target: str
     operands: tuple[tuple[str, Operand], ...]

@@ -3,8 +3,8 @@
 A run may write into everything that the program can access: parameters, buffers, tensors in attributes,
 lists, closures and globals, caches of functions and classes. `Held` walks through all of that. While its
 contents are lent to a run, stand-ins take the place of the tensors: the program's own are never written into,
-so that their versions, gradients, hooks and graphs stay as they are. Afterwards every container is given back
-what was in it.
+so that their versions, gradients, hooks and graphs stay as they are. Afterwards the contents of every
+container are restored.
 
 Objects that no walk reaches are not covered: the locals of generators, iterators, objects of extensions.
 """

@@ -50,7 +50,7 @@ LONG: Final = 64
 """A list or a dict of constants that is longer than this is a single cell."""
 
 Function: TypeAlias = tuple[str, CodeType]
-"""A function's file and code: equal code may stand in two files."""
+"""A function's file and code: two files may contain equal code."""
 Called: TypeAlias = Mapping[Function, dict[str, Any]]
 """Functions that are called, each with its globals."""
 Part: TypeAlias = tuple[Any, str, "Place | None"]

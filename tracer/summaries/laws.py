@@ -2,7 +2,7 @@
 
 A law is guessed from two states, one iteration apart, and checked against the state that any iteration
 leaves. A law can be weakened: where strides turn out to differ from the law, it drops them; it also drops a
-number that changes in no understood way, and the program must not use that number then. For a number that
+number whose changes are not understood, and the program must not use that number then. For a number that
 grows by different amounts in different iterations, such as a count of matches, or by amounts that the data
 decide, it states bounds.
 """

@@ -1,21 +1,21 @@
 """Loops over a size: the body runs once for all iterations, if it provably represents them.
 
 **The argument.** The loop makes elements 0 to N - 1, N a dim. The first p iterations run as they are (p is 1,
-or 2 where the second still differs). Then a *law* is guessed: what the state of the program (`heap.py`) is
-before iteration k, for p <= k <= N. It may vary with k in sizes and numbers only, by k times something fixed;
-how far is read off one more iteration, which is run for the guess alone and leaves no trace. Then the state
-is made what the law says of a new symbol k, the body runs with element k, knowing of k only that p <= k <= N
-- 1, and afterwards the state has to be what the law says of k + 1. The law holds for k = p by construction,
-so by induction it holds throughout: each iteration does what the recorded one does, with its own k, and after
-the last the state is the law's for N, also where N is p.
+or 2 where the second still differs). Then a *law* is guessed: the state of the program (`heap.py`) before
+iteration k, for p <= k <= N. It may vary with k in sizes and numbers only, by k times a fixed amount; the
+amount is taken from one more iteration, which is run for the guess alone and leaves no trace. Then the state
+is set to the law's for a new symbol k, the body runs with element k, with only p <= k < N known of k, and
+afterwards the state has to satisfy the law for k + 1. The law holds for k = p by construction, so by
+induction it holds throughout: each iteration does what the recorded one does, with its own k, and after the
+last the state is the law's for N, also where N is p.
 
-**What a run of the body needs for that.** It has to take the same path for every k. A branch on k that the
-oracle decides for all k does. One that it does not decide is followed on both sides, each in a run of the
-body of its own, and either has to lead to the law for k + 1; so is a branch on data. A branch on sizes alone
-forks the path, as everywhere. A requirement of an operator on k becomes a requirement for all k: `forall.py`
-states it without k. Facts that hold in the body only are forgotten after it. A size that the data decide in
-the body is another in each iteration; what is required of it there, without k, is required of any. A number
-that the iterations leave different, in no understood way, must not be used any more.
+**Requirements on the body.** It has to take the same path for every k. A branch on k that the oracle decides
+for all k does. One that it does not decide is followed on both sides, each in a run of the body of its own,
+and either has to lead to the law for k + 1; so is a branch on data. A branch on sizes alone forks the path,
+as everywhere. A requirement of an operator on k becomes a requirement for all k: `forall.py` states it
+without k. Facts that hold in the body only are forgotten after it. A size that the data decide in the body
+differs from iteration to iteration; a requirement on it there, without k, applies to all of them. A number
+that the iterations leave different, and whose changes are not understood, must not be used any more.
 
 **When it fails**, for whatever reason, `NotSummarised` ends the run, and the recording starts again, with two
 iterations before the law, with the last one after it, where that alone seems to take another path, or with
@@ -144,7 +144,8 @@ class Loop:
         self._frames: tuple[FrameType, ...] = ()
         self._elements: Iterator[Any] | None = None
         self.gathers: FrameType | None = None
-        """The frame of the list comprehension that the loop is, which keeps what it gathers out of sight."""
+        """The frame of the list comprehension that the loop is, whose list no code can access until it ends.
+        """
         self._filter: Formula | None = None
         """The condition on the iteration's number under which a list comprehension keeps an element."""
         self._gathered: list[tuple[Stage, tuple[str, ...]]] = []
@@ -1091,7 +1092,7 @@ class Loops:
 
     @property
     def watches(self) -> bool:
-        """Returns whether a loop or a call is active that may have to be run in another way."""
+        """Returns whether a loop or a call is active that may have to be run differently."""
         return bool(self._active or self._closing or self.calls)
 
     def _seen(self, frame: FrameType, event: str, result: Any) -> None:

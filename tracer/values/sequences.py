@@ -6,9 +6,9 @@ These have a dim as their length and make their elements on demand. A `for` over
 recording (`loops.py`), which may run its body once for all iterations; any other use that needs a number gets
 one, on a path of its own.
 
-A list that a summarised loop has filled stays the object that it was, since the program may hold it in many
-places: it becomes a `Repeating`, whose members are single elements and `Repeated` ones, which represent many
-elements each.
+A list that a summarised loop has filled stays the object that it was, since the program may refer to it from
+many locations: it becomes a `Repeating`, whose members are single elements and `Repeated` ones, which
+represent many elements each.
 """
 
 from __future__ import annotations

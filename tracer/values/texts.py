@@ -32,7 +32,9 @@ _LOGS = frozenset(
 _ASSERTS = frozenset({"_assert", "_check"})
 """Functions of torch's that raise an exception with a text, or do nothing with it."""
 _FOR_PEOPLE = frozenset("_pytest logging loguru rich tqdm warnings".split())
-"""Packages whose texts are for people to read: pytest writes one of what each `assert` compares."""
+"""Packages whose texts are for people to read: pytest writes a text of the values that each `assert`
+compares.
+"""
 
 
 def is_key(frame: FrameType) -> bool:
