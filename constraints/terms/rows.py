@@ -11,7 +11,9 @@ rows:
 A dim that the row is too short for counts as 1, as in broadcasting. Within a shape a row, or a slice of one,
 is a single dim, the symbol `x[1:-2]`, whose value is the product of its dims; several that are broadcast to
 one are the symbol `x[:]|y[:-1]`. Most rules pass such a dim on as they pass any other (`lifting.py`), and
-operators that only count elements need no more than the product.
+operators that only count elements need no more than the product. The axioms of the symbols are part of the
+domain (`Domain.axioms`), so that beyond them the solver only has to find rows that agree with an example
+(`is_possible`).
 """
 
 from __future__ import annotations
