@@ -66,7 +66,9 @@ def one_dim(tensor: Any) -> Dim | None:
 
 
 def _truths_of(tensor: Any) -> Truths | None:
-    """Returns whether some, and all, elements are true, or other than 0, where sizes decide it; else None."""
+    """Returns the truths of the elements, whether some and whether all are true or other than 0, where sizes
+    decide them; else None.
+    """
     if isinstance(tensor, Tensor) and isinstance(tensor.elements, Truths):
         return tensor.elements
     value = one_dim(tensor)

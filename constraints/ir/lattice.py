@@ -190,7 +190,7 @@ def _of_rank(dims: tuple[DimType, ...], row: Rowed) -> tuple[Ranked, ...]:
 
 
 def _of_rows(a: Rowed, b: Rowed) -> Iterable[Type]:
-    """Returns the lower bounds of two types with rows.
+    """Yields the lower bounds of two types with rows.
 
     Where the lead of one may overlap the trail of the other, each such rank is a bound of its own.
     """
@@ -227,8 +227,8 @@ def join(a: Type, b: Type) -> tuple[Type, ...]:
 
 
 def _splits(a: Ranked | Rowed, b: Ranked | Rowed) -> Iterable[Rowed]:
-    """Returns upper bounds of as many dims as both have, the first few taken from the front, the rest from
-    the back.
+    """Yields upper bounds of as many dims as both have, the first few taken from the front, the rest from the
+    back.
     """
     least = min(_least(a), _least(b))
     for count in range(least + 1):

@@ -108,7 +108,7 @@ def upsample(spatial: int, corners: bool) -> Rule:
 
 
 def _sides(c: Context, pad: Shape, rank: int) -> list[tuple[int, Dim, Dim]]:
-    """Yields `(axis, left, right)`; pad begins with the last axis."""
+    """Returns triples `(axis, left, right)`; pad begins with the last axis."""
     if len(pad) % 2 or len(pad) > 2 * rank:
         c.refuse(f"pad must have two numbers for each of at most {rank} dimensions, not {len(pad)}")
     return [(rank - 1 - i // 2, pad[i], pad[i + 1]) for i in range(0, len(pad), 2)]

@@ -132,7 +132,8 @@ class Problem:
     def check(
         self, formulas: Iterable[Formula], units: int | None = None, *, afresh: bool = True
     ) -> Answer:
-        """Returns whether some integers satisfy all formulas. Afterwards `model` or `core` has the details.
+        """Returns `sat` if some integers satisfy all formulas, `unsat` if none do, else `unknown`. Afterwards
+        `model` or `core` has the details.
 
         `units` bounds this query, if that is less than the problem allows. With `afresh`, the question is
         asked again from scratch where the incremental solver gives up.

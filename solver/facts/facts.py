@@ -133,9 +133,9 @@ class _Search:
         return Fact(*bounds, step, residue, equals, values, exact and self.proved)
 
     def _some(self, *conditions: Formula) -> Satisfiable:
-        """Returns whether an example satisfies these conditions.
+        """Returns `sat` if an example satisfies these conditions, `unsat` if none does.
 
-        If the answer is unknown, `proved` becomes False.
+        If it is `unknown`, `proved` becomes False.
         """
         if self.judge.exhausted:
             self.proved = False

@@ -240,8 +240,8 @@ class Judge:
     def satisfiable(
         self, formulas: Iterable[Formula], names: Sequence[str] = (), units: int | None = None
     ) -> Satisfiable:
-        """Returns whether some integers satisfy all formulas. If so, `model` has them, for the names and all
-        symbols.
+        """Returns `sat` if some integers satisfy all formulas, `unsat` if none do, else `unknown`. If `sat`,
+        `model` has them, for the names and all symbols.
 
         Where no rows agree with the model, other sizes are sought.
         """
@@ -271,7 +271,7 @@ class Judge:
     def _satisfiable(
         self, formulas: Iterable[Formula], names: Sequence[str], units: int | None
     ) -> Satisfiable:
-        """Returns whether some integers satisfy all formulas.
+        """Returns `sat` if some integers satisfy all formulas, `unsat` if none do, else `unknown`.
 
         Formulas that share no symbol are independent, so each component is decided separately, and only once.
         `units` bounds the effort of z3 for a component, if it is less than the budget.

@@ -80,7 +80,9 @@ def _out_of_traceback(frame: FrameType) -> tuple[FrameType, str]:
 
 @per_code
 def _becomes(code: CodeType, offset: int) -> Literal["kept", "raised", "told"]:
-    """Returns whether the text goes into an exception that is raised, into a line of a log, or elsewhere."""
+    """Returns "raised" if the text goes into an exception that is raised, "told" if it goes into a line of a
+    log, else "kept".
+    """
     for instruction in dis.get_instructions(code):
         if instruction.offset < offset:
             continue
