@@ -4,9 +4,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from rules.differential import Case, check_case
-
 from anyshape.constraints.engine.generate import Rules
+from anyshape.typecheck.testing.differential import Case, check_case
 
 
 class Judge:

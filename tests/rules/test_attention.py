@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from rules.differential import Case, D, T, check_case
 from rules.judge import Judge
 
 from anyshape.constraints.engine.generate import Rules
 from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.rules.attention import RULES
 from anyshape.constraints.terms.formula import all_of, eq
+from anyshape.typecheck.testing.differential import Case, D, T, check_case
 
 judge = Judge(Rules(RULES), count=30)
 flag, half, f64, i64 = torch.bool, torch.float16, torch.float64, torch.int64

@@ -24,7 +24,6 @@ from oracle.unruled import (
     unruled_functions,
     unruled_operators,
 )
-from rules.differential import compare_results, lower, run_rule
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing._internal import hop_db
 
@@ -34,6 +33,7 @@ from anyshape.constraints.ir.opnames import canonical
 from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules import default_rules
 from anyshape.typecheck import check
+from anyshape.typecheck.testing.differential import compare_results, lower, run_rule
 
 PRIMS_WITHOUT = {
     "_make_token": "orders effects, and is no tensor",

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from rules.differential import Case, D, T, check_case, run_rule
 
 from anyshape.constraints.engine.generate import Rules
 from anyshape.constraints.ir.language import Number, Tensor
@@ -14,6 +13,7 @@ from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules import creation
 from anyshape.constraints.terms.dims import sym
 from anyshape.constraints.terms.formula import ge
+from anyshape.typecheck.testing.differential import Case, D, T, check_case, run_rule
 
 RULES = Rules(creation.RULES)
 f64, i32, i64 = torch.float64, torch.int32, torch.int64

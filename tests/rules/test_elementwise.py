@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from rules.differential import REFUSALS, Case, D, T, check_case, compare_results, lower, run_rule
 
 from anyshape.constraints.engine.generate import Generator, Rules
 from anyshape.constraints.ir.language import Layout, Number, Tensor
@@ -20,6 +19,16 @@ from anyshape.constraints.rules import elementwise
 from anyshape.constraints.rules.elementwise import BINARY, RULES, UNARY, pointwise_layout
 from anyshape.constraints.terms.dims import sym
 from anyshape.constraints.terms.formula import eq, ge
+from anyshape.typecheck.testing.differential import (
+    REFUSALS,
+    Case,
+    D,
+    T,
+    check_case,
+    compare_results,
+    lower,
+    run_rule,
+)
 
 rules = Rules(RULES)
 f16, f64, i32, i64, flag, c64 = (

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 import torch
-from rules.differential import Case, D, T, check_case, lower, run_rule
 from rules.judge import Judge
 
 from anyshape.constraints.engine.generate import Rules
 from anyshape.constraints.ir.language import Layout, Tensor
 from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules.gpu_attention import RULES
+from anyshape.typecheck.testing.differential import Case, D, T, check_case, lower, run_rule
 
 judge = Judge(Rules(RULES))
 aten = torch.ops.aten

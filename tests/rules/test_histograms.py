@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from rules.differential import Case, D, T, check_case
 from rules.judge import Judge
 
 from anyshape.constraints.engine.generate import Rules
 from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.rules.histograms import RULES
+from anyshape.typecheck.testing.differential import Case, D, T, check_case
 
 judge = Judge(Rules(RULES))
 aten = torch.ops.aten

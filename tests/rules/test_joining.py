@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from rules.differential import Case, D, T, check_case
 
 from anyshape.constraints.engine.generate import Generator, Rules
 from anyshape.constraints.ir.language import Layout, Tensor
@@ -15,6 +14,7 @@ from anyshape.constraints.rules.joining import RULES
 from anyshape.constraints.terms.dims import Dim, sym
 from anyshape.constraints.terms.formula import ge
 from anyshape.constraints.terms.syntax import parse_dim
+from anyshape.typecheck.testing.differential import Case, D, T, check_case
 
 rules = Rules(RULES)
 f64, i64 = torch.float64, torch.int64

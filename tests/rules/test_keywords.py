@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from rules.differential import Case, T, check_case
 
 from anyshape.constraints.ir.opnames import canonical
 from anyshape.constraints.rules import default_rules
+from anyshape.typecheck.testing.differential import Case, T, check_case
 
 X = torch.Tensor
 x, v, i = T("2 3 4"), T("2", torch.int64), T("2 3 4", torch.int64)

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from rules.differential import Case, D, T, check_case
 
 from anyshape.constraints.engine.generate import Generator, Rules
 from anyshape.constraints.ir.language import Dyn, Layout, Tensor
@@ -15,6 +14,7 @@ from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules.layout import RULES
 from anyshape.constraints.terms.dims import sym
 from anyshape.constraints.terms.formula import ge, holds
+from anyshape.typecheck.testing.differential import Case, D, T, check_case
 
 X = torch.Tensor
 aten = torch.ops.aten

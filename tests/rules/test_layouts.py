@@ -22,8 +22,7 @@ from anyshape.constraints.ir.language import Layout
 from anyshape.constraints.ir.language import Tensor as Type
 from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules import default_rules
-
-from .differential import REFUSALS, compare_results, lower, run_rule
+from anyshape.typecheck.testing.differential import REFUSALS, compare_results, lower, run_rule
 
 LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
     "contiguous": lambda x: x,

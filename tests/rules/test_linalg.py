@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from rules.differential import Case, T, check_case
 from rules.judge import Judge
 
 from anyshape.constraints.engine.generate import Generator, Rules
@@ -14,6 +13,7 @@ from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.rules import common
 from anyshape.constraints.rules import einsum as sums
 from anyshape.constraints.rules.linalg import RULES
+from anyshape.typecheck.testing.differential import Case, T, check_case
 
 rules = Rules(RULES) | sums.RULES
 judge = Judge(rules)

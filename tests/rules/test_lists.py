@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 import torch
-from rules.differential import Case, T, check_case
 from rules.judge import Judge
 
 from anyshape.constraints.engine.generate import Rules
 from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.rules.lists import RULES, UNARY
+from anyshape.typecheck.testing.differential import Case, T, check_case
 
 judge = Judge(Rules(RULES))
 aten = torch.ops.aten

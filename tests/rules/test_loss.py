@@ -8,12 +8,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torch.nn.modules.linear_cross_entropy  # registers its operators
-from rules.differential import REFUSALS, Case, D, T, check_case, lower, run_rule
 
 from anyshape.constraints.engine.generate import Rules
 from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules.loss import RULES
+from anyshape.typecheck.testing.differential import REFUSALS, Case, D, T, check_case, lower, run_rule
 
 rules = Rules(RULES)
 aten = torch.ops.aten

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 import torch
-from rules.differential import Case, T, check_case
 from rules.judge import Judge
 
 from anyshape.constraints.engine.generate import Rules
 from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.rules.matrices import FACTORS, RULES
+from anyshape.typecheck.testing.differential import Case, T, check_case
 
 judge = Judge(Rules(RULES), count=20)
 i32, i64, f64, c64 = torch.int32, torch.int64, torch.float64, torch.complex64

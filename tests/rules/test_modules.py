@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 import torch
-from rules.differential import REFUSALS
 from torch import nn
 from torch.utils import _pytree as pytree
 
@@ -27,6 +26,7 @@ from anyshape.constraints.terms.dims import evaluate
 from anyshape.constraints.terms.formula import all_of, holds
 from anyshape.solver.decide import Oracle
 from anyshape.tracer.recording.record import bind, record
+from anyshape.typecheck.testing.differential import REFUSALS
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from rules.differential import REFUSALS, Case, D, T, check_case, lower, run_rule
 
 from anyshape.constraints.engine.generate import Rules
 from anyshape.constraints.ir.language import Layout, Tensor
@@ -15,6 +14,7 @@ from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules.norm import RULES
 from anyshape.constraints.terms.dims import sym
 from anyshape.constraints.terms.formula import ge
+from anyshape.typecheck.testing.differential import REFUSALS, Case, D, T, check_case, lower, run_rule
 
 rules = Rules(RULES)
 bf16, f16, f32, f64, i64, c64 = (

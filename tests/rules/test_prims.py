@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import torch
 import torch._prims  # registers them
-from rules.differential import Case, D, T, check_case
 from rules.judge import Judge
 
 from anyshape.constraints.engine.generate import Rules
 from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.rules.prims import RENAMED, RULES, SAME_NAME
+from anyshape.typecheck.testing.differential import Case, D, T, check_case
 
 judge = Judge(Rules(RULES))
 i32, i64, f64, flag, c64 = torch.int32, torch.int64, torch.float64, torch.bool, torch.complex64

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 import torch
-from rules.differential import Case, T, check_case
 from rules.judge import Judge
 
 from anyshape.constraints.engine.generate import Rules
 from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.rules.quantization import RULES
+from anyshape.typecheck.testing.differential import Case, T, check_case
 
 judge = Judge(Rules(RULES))
 i8, i32, i64, f16, flag = torch.int8, torch.int32, torch.int64, torch.float16, torch.bool

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from rules.differential import Case, D, T
 from rules.judge import Judge
 
 from anyshape.constraints.engine.generate import Rules
 from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.rules.random import RULES
+from anyshape.typecheck.testing.differential import Case, D, T
 
 judge = Judge(Rules(RULES))
 X, aten = torch.Tensor, torch.ops.aten

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from rules.differential import REFUSALS, Case, D, T, check_case, lower, run_rule
 
 from anyshape.constraints.engine.generate import Rules
 from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules.reduction import CHOICES, REDUCTIONS, RULES, SCANS
 from anyshape.constraints.terms.formula import ne
+from anyshape.typecheck.testing.differential import REFUSALS, Case, D, T, check_case, lower, run_rule
 
 rules = Rules(RULES)
 f16, f32, f64, i64, flag, c64, u8 = (

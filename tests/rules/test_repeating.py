@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from rules.differential import Case, D, T, check_case
 
 from anyshape.constraints.engine.generate import Generator, Rules
 from anyshape.constraints.ir.language import Tensor
@@ -14,6 +13,7 @@ from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules.repeating import RULES
 from anyshape.constraints.terms.dims import sym
 from anyshape.constraints.terms.formula import ge
+from anyshape.typecheck.testing.differential import Case, D, T, check_case
 
 X = torch.Tensor
 rules = Rules(RULES)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from rules.differential import Case, D, T, check_case, run_rule
 
 from anyshape.constraints.engine.generate import Rules
 from anyshape.constraints.ir.language import Tensor
@@ -17,6 +16,7 @@ from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules import resize
 from anyshape.constraints.terms.dims import evaluate, sym
 from anyshape.constraints.terms.formula import ge, le
+from anyshape.typecheck.testing.differential import Case, D, T, check_case, run_rule
 
 RULES = Rules(resize.RULES)
 

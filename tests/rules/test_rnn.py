@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 import torch
-from rules.differential import Case, T, check_case
 from rules.judge import Judge
 
 from anyshape.constraints.engine.generate import Generator, Rules
 from anyshape.constraints.ir.language import Dyn, Tensor
 from anyshape.constraints.rules.rnn import GATES, RULES
+from anyshape.typecheck.testing.differential import Case, T, check_case
 
 rules = Rules(RULES)
 judge = Judge(rules, count=25)

@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 from msgspec import structs
-from rules.differential import Asked, Case, D, T, assignments, fill_in, lower
 
 from anyshape.constraints.engine.generate import Generator, Rules
 from anyshape.constraints.engine.lifting import Reach
@@ -31,6 +30,7 @@ from anyshape.constraints.terms.dims import evaluate
 from anyshape.constraints.terms.formula import all_of, holds
 from anyshape.constraints.terms.parts import Part, dim_at, rank
 from anyshape.constraints.terms.syntax import parse_dim
+from anyshape.typecheck.testing.differential import Case, D, LeftOpen, T, assignments, fill_in, lower
 
 CASES, POINTS = 4, 2
 """How many cases of an operator are looked at, and at how many assignments each."""
@@ -86,7 +86,7 @@ def arguments(case: Case, values: dict[str, int], build: Any) -> tuple[tuple[Any
 
 def enumerated(op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Generator, Any]:
     def asked(_: Any) -> Any:
-        raise Asked
+        raise LeftOpen
 
     g = Generator(default_rules, Domain(), count=asked, chooser=asked)
     return g, g.call(op, args, kwargs)[1]
@@ -155,7 +155,7 @@ def check(
         places = (None, *range(count if count > 1 else 0))
         for values in points(case, number) if count else ():
             for rowed in (0,) if first else places:
-                with suppress(Asked):
+                with suppress(LeftOpen):
                     compare(case, values, rowed, rules)
 
 

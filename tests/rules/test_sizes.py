@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import torch
-from rules.differential import T, lower
 
 from anyshape.constraints.engine.generate import Generator, Rules
 from anyshape.constraints.ir.language import Layout, Number, Tensor
@@ -21,6 +20,7 @@ from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules.sizes import SIZE_RULES
 from anyshape.constraints.terms.dims import Term, evaluate, sym
 from anyshape.constraints.terms.formula import And, Compare, Or, all_of, eq, ge, holds
+from anyshape.typecheck.testing.differential import T, lower
 
 rules = Rules(SIZE_RULES)
 n, m = sym("n"), sym("m")

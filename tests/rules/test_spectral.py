@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 import torch
-from rules.differential import Case, D, T, check_case, run_rule
 
 from anyshape.constraints.engine.generate import Rules
 from anyshape.constraints.ir.language import Layout, Tensor
 from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules import spectral
+from anyshape.typecheck.testing.differential import Case, D, T, check_case, run_rule
 
 RULES = Rules(spectral.RULES)
 f64, i64, c64 = torch.float64, torch.int64, torch.complex64

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from rules.differential import Case, D, T
 from rules.judge import Judge
 
 from anyshape.constraints.engine.generate import Rules
 from anyshape.constraints.ir.language import Tensor
 from anyshape.constraints.rules.storage import RULES
+from anyshape.typecheck.testing.differential import Case, D, T
 
 judge = Judge(Rules(RULES))
 X, aten = torch.Tensor, torch.ops.aten

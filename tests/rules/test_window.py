@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from rules.differential import Case, D, T, check_case, run_rule
 
 from anyshape.constraints.engine.generate import Generator, Rules
 from anyshape.constraints.ir.language import Tensor
@@ -15,6 +14,7 @@ from anyshape.constraints.ir.system import Domain
 from anyshape.constraints.rules import default_rules, window
 from anyshape.constraints.terms.dims import Dim, sym
 from anyshape.constraints.terms.formula import free_symbols, ge
+from anyshape.typecheck.testing.differential import Case, D, T, check_case, run_rule
 
 RULES = Rules(window.RULES)
 f32, f64, i64 = torch.float32, torch.float64, torch.int64

@@ -1,10 +1,11 @@
-"""The judge of rules: torch itself, over concrete shapes, accepting and refusing.
+"""Rules held to torch itself, over concrete shapes, accepting and refusing.
 
 A `Case` is one call with sizes as texts. It is run three ways at many assignments of its symbols: by torch on
 real tensors of zeros, by the rule on concrete shapes, and by the rule once on symbols, evaluated at the
 assignment. All three must agree: accepted or refused, result shapes, dtypes (where the rule states one) and
 strides (where it states them).
 """
+
 from __future__ import annotations
 
 import os
@@ -19,22 +20,30 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from anyshape.constraints.engine.generate import Generator, Rules, leaves
-from anyshape.constraints.ir.language import Constraint, Dots, Dyn, Layout, Slice, Tensor
-from anyshape.constraints.ir.system import Domain
-from anyshape.constraints.rules.common import contiguous_strides
-from anyshape.constraints.terms import syntax
-from anyshape.constraints.terms.dims import Term, evaluate, sym, symbols
-from anyshape.constraints.terms.formula import Compare, Formula, all_of, free_symbols, ge, holds
+from ...constraints.engine.generate import Generator, Rules, leaves
+from ...constraints.ir.language import Constraint, Dots, Dyn, Layout, Slice, Tensor
+from ...constraints.ir.system import Domain
+from ...constraints.rules.common import contiguous_strides
+from ...constraints.terms import syntax
+from ...constraints.terms.dims import Term, evaluate, sym, symbols
+from ...constraints.terms.formula import Compare, Formula, all_of, free_symbols, ge, holds
 
 TORCH = os.path.dirname(torch.__file__)
-torch.set_num_threads(1)  # tensors of a few elements: threads only wait for each other
 
 parse_dim = cache(syntax.parse_dim)  # a case is built at some forty assignments
 
 REFUSALS = (
     RuntimeError, ValueError, IndexError, TypeError, AssertionError, NotImplementedError, ZeroDivisionError
 )
+
+
+class Disagreement(AssertionError):
+    """A rule does not say what torch does. The message has the call, the sizes, and both sides."""
+
+
+def _hold(agreed: bool, message: str) -> None:
+    if not agreed:
+        raise Disagreement(message)
 
 
 @dataclass(frozen=True)
@@ -120,7 +129,7 @@ def bounds(index: slice) -> tuple[Any, Any, Any]:
 
 
 def fill_in(value: Any, one: Callable[[Any], Any]) -> Any:
-    """The arguments of a case with every T and D replaced, those in the bounds of slices among them."""
+    """The arguments of a case with every T and D replaced, also within the bounds of slices."""
     return pytree.tree_map(lambda a: slice(*map(one, bounds(a))) if isinstance(a, slice) else one(a), value)
 
 
@@ -142,8 +151,8 @@ def lower(value: Any) -> Any:
     return value
 
 
-class Asked(BaseException):
-    """The rule needs a number, or the truth of a formula, that the symbols leave open."""
+class LeftOpen(BaseException):
+    """Raised when a rule needs a number, or the truth of a formula, that the symbols leave open."""
 
 
 def run_rule(
@@ -151,19 +160,20 @@ def run_rule(
     values: dict[str, int] | None = None,
 ) -> Any:
     """(accepted formula, result or None, notes). What the rule asks is answered from the values; without,
-    Asked.
+    LeftOpen.
     """
 
     def answer(dim: Any, evaluated: Callable[[Any, dict[str, int]], Any]) -> Any:
         if values is None:
-            raise Asked
+            raise LeftOpen
         return evaluated(dim, values)
 
     generator = Generator(
         rules, domain, count=lambda dim: answer(dim, evaluate), chooser=lambda formula: answer(formula, holds)
     )
     _, result = generator.call(op, args, kwargs)
-    assert result is not None, [n.reason for n in generator.said.notes]
+    if result is None:
+        raise Disagreement(f"{op} has no result: {', '.join(n.reason for n in generator.said.notes)}")
     return all_of(c.formula for c in generator.said.constraints), result, generator
 
 
@@ -195,28 +205,29 @@ def compare_results(
     values = dict(values)
     expected = [r for r in pytree.tree_leaves(real) if isinstance(r, torch.Tensor)]
     got = [r for r in leaves(rule) if isinstance(r, Tensor)]
-    assert rule is not Dyn, f"{where}: torch accepts, the rule gives Dyn"
-    assert len(got) == len(expected), f"{where}: {len(got)} tensors, torch gives {len(expected)}"
+    _hold(rule is not Dyn, f"{where}: torch accepts, the rule gives Dyn")
+    _hold(len(got) == len(expected), f"{where}: {len(got)} tensors, torch gives {len(expected)}")
     for mine, theirs in zip(got, expected, strict=True):
         rank = f"{where}: rule says {mine.shape}, torch {tuple(theirs.shape)}"
-        assert len(mine.shape) == theirs.dim(), rank
+        _hold(len(mine.shape) == theirs.dim(), rank)
         for dim, size in zip(mine.shape, theirs.shape, strict=True):
             for name in symbols(dim) - values.keys():
                 fits = [n for n in range(size + 1) if evaluate(dim, {**values, name: n}) == size]
                 values[name] = fits[0] if fits else -1
-                assert holds(unbacked[name], values), f"{where}: {dim} is {size}, outside of {unbacked[name]}"
+                _hold(holds(unbacked[name], values), f"{where}: {dim} is {size}, not in {unbacked[name]}")
         shape = tuple(evaluate(d, values) for d in mine.shape)
-        assert shape == tuple(theirs.shape), f"{where}: rule says {shape}, torch {tuple(theirs.shape)}"
+        _hold(shape == tuple(theirs.shape), f"{where}: rule says {shape}, torch {tuple(theirs.shape)}")
         if mine.dtype is not None:
             dtype = str(theirs.dtype).removeprefix("torch.")
-            assert mine.dtype == dtype, f"{where}: rule {mine.dtype}, torch {dtype}"
+            _hold(mine.dtype == dtype, f"{where}: rule {mine.dtype}, torch {dtype}")
         if mine.layout is Layout.CONTIGUOUS:
             strides = f"{where}: rule says contiguous, torch strides {theirs.stride()} of {shape}"
-            assert theirs.is_contiguous(), strides
+            _hold(theirs.is_contiguous(), strides)
         elif isinstance(mine.layout, tuple) and theirs.numel() > 0:
             pairs = zip(mine.layout, theirs.stride(), shape, strict=True)
-            assert all(evaluate(m, values) == t for m, t, n in pairs if n > 1), (
-                f"{where}: rule says strides {mine.layout} at {values}, torch {theirs.stride()}"
+            _hold(
+                all(evaluate(m, values) == t for m, t, n in pairs if n > 1),
+                f"{where}: rule says strides {mine.layout} at {values}, torch {theirs.stride()}",
             )
 
 
@@ -234,7 +245,8 @@ def compare_errors(
     first = next(c for c in constraints if not holds(c.formula, values))
     theirs = next(kind for kind in type(real).__mro__ if kind.__module__ == "builtins")
     said = f"{where}: rule raises {first.error.__name__} ({first.reason})"
-    assert first.error in (Exception, theirs), f"{said}, torch {theirs.__name__}: {real}"
+    reason = str(real).partition("\n")[0]
+    _hold(first.error in (Exception, theirs), f"{said}, torch {theirs.__name__}: {reason}")
 
 
 def assignments(case: Case, count: int, seed: int = 0) -> Iterator[dict[str, int]]:
@@ -252,8 +264,8 @@ def assignments(case: Case, count: int, seed: int = 0) -> Iterator[dict[str, int
 
 
 def check_case(case: Case, rules: Rules, count: int = 40) -> tuple[int, int]:
-    """Raises AssertionError at the first disagreement; returns how many assignments torch accepted and
-    refused.
+    """How many assignments torch accepted and refused. Raises Disagreement at the first on which the rule
+    does not say what torch does.
     """
     names = case.symbols()
     domain = Domain(tuple(names), tuple(ge(sym(n), 1 if n in case.where.split() else 0) for n in names))
@@ -266,7 +278,7 @@ def check_case(case: Case, rules: Rules, count: int = 40) -> tuple[int, int]:
     try:
         accepted_set, symbolic, said = run_rule(rules, case.op, args, kwargs, domain)
         asks = False
-    except Asked:
+    except LeftOpen:
         asks = True
     seen = [0, 0]
     for values in assignments(case, count):
@@ -277,13 +289,13 @@ def check_case(case: Case, rules: Rules, count: int = 40) -> tuple[int, int]:
         values |= {name: evaluate(parse_dim(text), values) for name, text in case.data.items()}
         if not isinstance(concrete, bool) and case.data:
             concrete = holds(concrete, values)
-        assert isinstance(concrete, bool), f"{where}: concrete shapes leave {concrete}"
+        _hold(isinstance(concrete, bool), f"{where}: concrete shapes leave {concrete}")
         if asks:
             accepted_set, symbolic, said = run_rule(rules, case.op, args, kwargs, domain, values)
         reasons = [c.reason for c in generator.said.constraints]
-        torch_says = "accepts" if accepted else real
+        torch_says = "accepts" if accepted else str(real).partition("\n")[0]
         rule_says = "accepts" if concrete else f"refuses {reasons}"
-        assert concrete == accepted, f"{where}: rule {rule_says}, torch: {torch_says}"
+        _hold(concrete == accepted, f"{where}: rule {rule_says}, torch: {torch_says}")
         if not accepted:
             compare_errors(generator.said.constraints, real, values, where)
         try:
@@ -291,7 +303,7 @@ def check_case(case: Case, rules: Rules, count: int = 40) -> tuple[int, int]:
         except ZeroDivisionError:
             symbolically = False
         symbols_say = f"accepted set {accepted_set} says {symbolically}"
-        assert symbolically == accepted, f"{where}: rule's {symbols_say}, torch: {torch_says}"
+        _hold(symbolically == accepted, f"{where}: rule's {symbols_say}, torch: {torch_says}")
         if accepted:
             compare_results(result, real, values, where, generator.said.unbacked)
             compare_results(symbolic, real, values, f"{where} (symbolically)", said.said.unbacked)
