@@ -17,6 +17,7 @@ from torch import nn
 
 from ...constraints.terms.dims import Dim, Term, symbols
 from ..host.patches import Function, Patch, together
+from ..host.tensors import overrides_off
 from ..recorder import Recorder
 from ..values.numbers import Size
 from ..values.symbolic import SymbolicTensor, item
@@ -100,7 +101,7 @@ def _same_kind(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Returns whether the tensors have one shape; tensors of integers and bools, which may decide sizes, must
     have the same elements, too.
     """
-    with torch._C.DisableTorchFunction():
+    with overrides_off():
         if (one.shape, one.dtype, one.stride()) != (other.shape, other.dtype, other.stride()):
             return False
         return one.is_floating_point() or (not one.is_meta and torch.equal(one, other))

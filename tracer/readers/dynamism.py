@@ -13,7 +13,8 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import torch
-from torch.utils import _pytree as pytree
+
+from ..host.trees import pytree
 
 Dynamism: TypeAlias = dict[Any, dict[str, tuple[bool, ...]]]
 """By an example's keys: for the path of each value in it, whether each of its sizes changes."""

@@ -7,7 +7,6 @@ are messages of errors and lines of logs, which affect nothing. The bytecode sho
 from __future__ import annotations
 
 import dis
-import sys
 from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, Final, Literal, Protocol
@@ -15,6 +14,7 @@ from typing import Any, Final, Literal, Protocol
 from ..bytecode.codes import per_code
 from ..bytecode.handlers import JUMPS, is_looked_at, only_raises
 from ..bytecode.origins import is_inner
+from ..host.interpreter import frame_above
 
 _KEEPS = (
     "STORE_",
@@ -137,7 +137,7 @@ def _noticed(name: str) -> Callable[..., Any]:
     method = getattr(str, name)
 
     def look(self: Message, *args: Any, **kwargs: Any) -> Any:
-        self._run.writes(sys._getframe(1))
+        self._run.writes(frame_above(1))
         return method(self, *args, **kwargs)
 
     return look

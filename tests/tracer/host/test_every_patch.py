@@ -194,7 +194,7 @@ ROOT: Final = Path(tracer.__path__[0]).resolve().parent
 KEPT: Final = {
     "tracer/summaries/cells.py": "a program's own attributes, as it writes them",
     "tracer/recording/held.py": "a program's own attributes, put back",
-    "tracer/recording/surroundings.py": "settings, put back",
+    "tracer/host/surroundings.py": "settings, put back",
     "tracer/values/sequences.py": "methods of a class of its own, once",
     "tracer/values/texts.py": "methods of a class of its own, once",
     "tracer/patches/edits.py": "modules that are built anew, before anybody has them",
