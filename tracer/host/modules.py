@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     import torch
 
-TENSORS: Final = "_parameters", "_buffers"
-"""The attributes of a module in which it holds its tensors, by their names."""
+PARAMETERS: Final = "_parameters"
+"""The attribute of a module in which it holds its parameters, by their names."""
+BUFFERS: Final = "_buffers"
+"""The attribute of a module in which it holds its buffers, by their names."""
+MODULES: Final = "_modules"
+"""The attribute of a module in which it holds its children, by their names."""
 FLAT_WEIGHTS: Final = "_flat_weights"
 """The attribute in which a recurrent module holds its weights once more, in the order of its operator."""
 

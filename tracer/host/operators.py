@@ -38,6 +38,11 @@ def qualified_name(function: Any) -> str:
     return name
 
 
+def home_of(function: Any) -> str:
+    """The module of a function; of an operator, the name under which a program finds it."""
+    return str(getattr(function, "__module__", "")).replace("torch._ops", "torch.ops", 1)
+
+
 def all_operators() -> list[str]:
     """The names of all operators that are registered, each overload's with its namespace."""
     return torch._C._dispatch_get_all_op_names()

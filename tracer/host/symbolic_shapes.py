@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import sympy
-from torch._guards import ChainedSource
+from torch._guards import ChainedSource, GuardSource
 from torch.fx.experimental.symbolic_shapes import DimConstraints, ShapeEnv
 from torch.utils._sympy.functions import FloorDiv as FloorDiv
 from torch.utils._sympy.functions import Max as Max
@@ -17,8 +17,6 @@ from torch.utils._sympy.numbers import int_oo as int_oo
 from torch.utils._sympy.value_ranges import ValueRanges as ValueRanges
 from torch.utils._sympy.value_ranges import bound_sympy
 from torch.utils._traceback import CapturedTraceback
-
-from .versions import AT_LEAST_2_10
 
 # ---- questions
 
@@ -76,22 +74,16 @@ def stack_of_caller() -> Any:
 
 # ---- sources
 
-_attribute: Final[Any] = property if AT_LEAST_2_10 else lambda method: method
-
-
-def name_of(source: Any) -> str:
-    """Where a size comes from, as Python over `L['x'].size()[0]`."""
-    name: str = source.name if AT_LEAST_2_10 else source.name()
-    return name
-
-
 @dataclass(frozen=True)
 class Quotient(ChainedSource):
     """Where the k of m*k + r comes from, in a guard."""
 
     divisor: int = 1
 
-    name = _attribute(lambda self: f"({name_of(self.base)} // {self.divisor})")
-    guard_source = _attribute(
-        lambda self: self.base.guard_source if AT_LEAST_2_10 else self.base.guard_source()
-    )
+    @property
+    def name(self) -> str:
+        return f"({self.base.name} // {self.divisor})"
+
+    @property
+    def guard_source(self) -> GuardSource:
+        return self.base.guard_source

@@ -42,6 +42,9 @@ FAKE_TENSORS_CANNOT: Final = (
 )
 """What fake tensors raise where they cannot do what real ones can."""
 
+ASSERTS: Final = frozenset({"_assert", "_check"})
+"""Names of functions of torch that raise an exception with a text, or do nothing with it."""
+
 
 def all_modes_off() -> contextlib.AbstractContextManager[object]:
     """Inside, no mode of dispatch sees a call."""

@@ -1,14 +1,13 @@
-"""Releases of torch that are treated differently, each with what is deleted once the older ones are gone."""
+"""The releases of torch in which the names of the host were looked for; nothing differs between them.
+
+What does differ gets a constant here, such as `AT_LEAST_2_14`, with what is deleted once the older releases
+are gone.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-import torch
-
-_RELEASE: Final = tuple(int(part) for part in torch.__version__.split(".")[:2])
-
-AT_LEAST_2_10: Final = _RELEASE >= (2, 10)
-"""The name of a source is an attribute, and no method. Once 2.9 is gone: `symbolic_shapes.name_of` becomes
-`source.name`, and `symbolic_shapes._attribute` becomes `property`.
-"""
+OLDEST: Final = "2.12"
+"""The lower bound in `pyproject.toml`. In 2.9 to 2.11 there is no `_hop_compile_and_call`."""
+NEWEST: Final = "2.14"

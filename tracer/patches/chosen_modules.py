@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from ...constraints.terms.dims import Dim, Term, symbols
+from ..host.modules import children_of
 from ..host.patches import Function, Patch, together
 from ..host.tensors import overrides_off
 from ..recorder import Recorder
@@ -29,10 +30,10 @@ def chosen_modules(run: Recorder) -> Iterator[None]:
 
     def of_dict(by_name: Function) -> Function:
         def found(self: nn.ModuleDict, key: Any) -> Any:
-            named = self._modules.keys()
+            named = children_of(self)
             if not isinstance(key, str) or key in named or not (pattern := _pattern(run, key)):
                 return by_name(self, key)
-            return _one_of(run, [self._modules[name] for name in named if pattern.fullmatch(name)], key)
+            return _one_of(run, [module for name, module in named.items() if pattern.fullmatch(name)], key)
 
         return found
 
@@ -41,7 +42,7 @@ def chosen_modules(run: Recorder) -> Iterator[None]:
             if type(index) is SymbolicTensor and not index.dtype.is_floating_point:
                 index = item(run, index)
             if type(index) is Size and _data(run, index.term):
-                return _one_of(run, [*self._modules.values()], index.term)
+                return _one_of(run, [*children_of(self).values()], index.term)
             return by_place(self, index)
 
         return found

@@ -25,7 +25,15 @@ from torch import nn
 from ...constraints.ir.language import Tensor
 from ...constraints.ir.spec import Declared
 from ...constraints.terms.dims import sym
-from ..host.modules import FLAT_WEIGHTS, TENSORS, buffers_of, children_of, flat_weights, parameters_of
+from ..host.modules import (
+    BUFFERS,
+    FLAT_WEIGHTS,
+    PARAMETERS,
+    buffers_of,
+    children_of,
+    flat_weights,
+    parameters_of,
+)
 from ..host.patches import Setting, together
 from ..values.real_tensors import dtype_name
 
@@ -308,7 +316,7 @@ def _rebuilt(module: nn.Module, parameter: str, value: Any, given: Mapping[str, 
     size = given[value.name]
     new: nn.Module = object.__new__(type(module))
     new.__dict__.update(fit.base.__dict__)
-    for place in TENSORS:
+    for place in (PARAMETERS, BUFFERS):
         new.__dict__[place] = {
             name: given.get(_weight(name), tensor) for name, tensor in fit.base.__dict__[place].items()
         }

@@ -22,7 +22,7 @@ from ...constraints.ir.language import Dyn, Dynamic, Number, Tensor, Value
 from ...constraints.ir.spec import InputPath
 from ...constraints.terms.dims import Dim
 from ..host.exports import guards_of
-from ..host.operators import OpOverload, schema_of
+from ..host.operators import OpOverload, home_of, schema_of
 from ..host.trees import pytree
 from ..values.real_tensors import dtype_name
 from .exported import Call, Exported, Given, Graph, GraphError, Name, Operand, build, tensor
@@ -281,5 +281,5 @@ def _target(target: Any) -> str:
     """Returns the name of a target: `torch.ops.aten.conv2d.default`, `_operator.floordiv`."""
     if isinstance(target, str):
         return target
-    module = str(getattr(target, "__module__", "")).replace("torch._ops", "torch.ops", 1)
+    module = home_of(target)
     return f"{module}.{getattr(target, '__name__', target)}"

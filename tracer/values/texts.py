@@ -15,6 +15,7 @@ from ..bytecode.codes import per_code
 from ..bytecode.handlers import JUMPS, is_looked_at, only_raises
 from ..bytecode.origins import is_inner
 from ..host.interpreter import frame_above
+from ..host.tensors import ASSERTS
 
 _KEEPS = (
     "STORE_",
@@ -29,8 +30,6 @@ _KEEPS = (
 _LOGS = frozenset(
     "warn warning warning_once warn_once info info_once debug error exception critical log print".split()
 )
-_ASSERTS = frozenset({"_assert", "_check"})
-"""Functions of torch's that raise an exception with a text, or do nothing with it."""
 _FOR_PEOPLE = frozenset("_pytest logging loguru rich tqdm warnings".split())
 """Packages whose texts are for people to read: pytest writes one of what each `assert` compares."""
 
@@ -87,7 +86,7 @@ def _becomes(code: CodeType, offset: int) -> Literal["kept", "raised", "told"]:
         if instruction.opname == "POP_TOP":
             if not _LOGS.isdisjoint(code.co_names):
                 return "told"
-            return "raised" if _called(code, offset) in _ASSERTS else "kept"
+            return "raised" if _called(code, offset) in ASSERTS else "kept"
         if instruction.opname.startswith(_KEEPS):
             return "kept"
     return "kept"

@@ -20,7 +20,6 @@ from torch.overrides import TorchFunctionMode
 
 from ....tracer.host.broadcasts import OF_RESULTS, OF_SHAPES, order_in_memory
 from ....tracer.host.patches import Patch
-from ....tracer.host.symbolic_shapes import name_of
 from ....tracer.host.tensors import torch_check
 
 Either: TypeAlias = Callable[[str, str], bool]
@@ -194,7 +193,7 @@ def size_text(size: Any) -> str:
     expression, sources = size.node.expr, size.node.shape_env.var_to_sources
     if not expression.free_symbols <= sources.keys():
         return ""
-    text: str = ShapeGuardPythonPrinter(sources, name_of, sources).doprint(expression)
+    text: str = ShapeGuardPythonPrinter(sources, lambda s: s.name, sources).doprint(expression)
     return text
 
 

@@ -10,7 +10,7 @@ import sympy
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, ShapeGuardPythonPrinter
 
 from ....tracer.host.patches import Patch
-from ....tracer.host.symbolic_shapes import EVALUATED, ValueRanges, name_of, range_of
+from ....tracer.host.symbolic_shapes import EVALUATED, ValueRanges, range_of
 from .broadcasting import Certain
 
 
@@ -40,7 +40,7 @@ def _settled(env: ShapeEnv, condition: sympy.Basic, certain: Certain) -> sympy.B
     """The truth of a condition for sizes of inputs of at least 1, if they are, by intervals."""
     ranges = {symbol: env.var_to_range[symbol] for symbol in condition.free_symbols}
     sources = env.var_to_sources
-    printer = ShapeGuardPythonPrinter(sources, name_of, sources)
+    printer = ShapeGuardPythonPrinter(sources, lambda s: s.name, sources)
     for symbol in ranges.keys() & sources.keys():
         if certain(f"{printer.doprint(symbol)} >= 1"):
             ranges[symbol] &= ValueRanges(1, ranges[symbol].upper)

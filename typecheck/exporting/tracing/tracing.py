@@ -25,7 +25,7 @@ from ....tracer.host.alone import alone
 from ....tracer.host.exports import sizes_like_0_and_1
 from ....tracer.host.patches import Patch
 from ....tracer.host.surroundings import surroundings_kept
-from ....tracer.host.symbolic_shapes import LOGGED, name_of
+from ....tracer.host.symbolic_shapes import LOGGED
 from ....tracer.patches import named_axes
 from ....tracer.patches.caches import forgetting
 from ....tracer.patches.stand_ins import rebound, replaced, sources_of
@@ -137,7 +137,7 @@ def _python(program: ExportedProgram, guard: Any) -> str:
         env = getattr(getattr(node.meta.get("val"), "fake_mode", None), "shape_env", None)
         if env is not None and guard.free_symbols <= env.var_to_sources.keys():
             sources = env.var_to_sources
-            text: str = ShapeGuardPythonPrinter(sources, name_of, sources).doprint(guard)
+            text: str = ShapeGuardPythonPrinter(sources, lambda s: s.name, sources).doprint(guard)
             return text
     return str(guard)
 
