@@ -6,7 +6,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PACKAGES := constraints solver tracer typecheck
 
-.PHONY: help demo test test-all lint oracle coverage fuzz bench bench-check bench-baseline zoo clean
+.PHONY: help demo test test-all lint oracle coverage fuzz bench bench-check bench-baseline zoo host-diff clean
 
 help:
 	@echo "make demo      check a real model (examples/unet.py)"
@@ -20,6 +20,7 @@ help:
 	@echo "make bench-check     has the package become slower?"
 	@echo "make bench-baseline  what it costs now is what it may cost"
 	@echo "make zoo       check models of public packages against eager PyTorch (an environment of its own)"
+	@echo "make host-diff TORCH=2.14  what another release of torch changes in what tracer/host/ relies on"
 	@echo "make clean     remove the environment and everything generated"
 
 # The U-Net runs for multiples of 64 only, so the right verdict is `refined`, exit code 1. Python exits with 1
@@ -67,6 +68,10 @@ bench-baseline: .venv/installed-dev
 # `ZOO="--only timm -j 1"` passes options on.
 zoo: .venv-zoo/installed
 	.venv-zoo/bin/python benchmarks/zoo.py -j 2 --json build/zoo.json $(ZOO)
+
+# Without TORCH it looks at the installed release; `READ=1` notes that the replaced functions were read in it.
+host-diff: .venv/installed-dev
+	$(BIN)/python tests/host_releases.py $(if $(TORCH),--torch $(TORCH)) $(if $(READ),--read)
 
 clean:
 	rm -rf .venv .venv-zoo build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

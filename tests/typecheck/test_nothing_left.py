@@ -36,7 +36,8 @@ from zoo.catalogue import CATALOGUE
 from zoo.row import Row
 
 from anyshape.solver.tactics.judge import Budget, Judge
-from anyshape.tracer.recording import held, surroundings
+from anyshape.tracer.host import surroundings
+from anyshape.tracer.recording import held
 from anyshape.typecheck import ExportError, TargetError, branches, check, export, infer, migrate
 from anyshape.typecheck.checking.api import examine
 from anyshape.typecheck.exporting.graphs.inner_sizes import bounding, inner_sizes

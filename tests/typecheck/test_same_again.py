@@ -16,7 +16,8 @@ import same_again
 import torch
 from same_again import FAST, PROGRAMS
 
-from anyshape.tracer.recording import record, surroundings
+from anyshape.tracer.host import surroundings
+from anyshape.tracer.recording import record
 
 
 def in_a_process(seed: int, times: int, *names: str) -> dict[str, list[str]]:

@@ -10,8 +10,7 @@ import dis
 import itertools
 from types import CodeType, FrameType
 
-import torch
-
+from ..host.tensors import torch_check
 from .codes import per_code
 
 
@@ -26,7 +25,7 @@ def is_checked(frame: FrameType) -> bool:
     found = frame.f_globals.get(path[0])
     for name in path[1:]:
         found = getattr(found, name, None)
-    return found is torch._check
+    return found is torch_check
 
 
 @per_code

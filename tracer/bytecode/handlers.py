@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, Final, NamedTuple
 
+from ..host.interpreter import GeneratorManager, frame_above
 from .codes import per_code
 from .origins import is_inner
 
@@ -142,7 +143,7 @@ def is_guarded(outermost: CodeType, *errors: type[BaseException]) -> bool:
 
     If the handler does not in fact catch it, the refusal only becomes a branch, which then ends the program.
     """
-    frame: FrameType | None = sys._getframe(1)
+    frame: FrameType | None = frame_above(1)
     while frame is not None and frame.f_code is not outermost:
         if frame.f_code.co_filename == contextlib.__file__:
             manager = frame.f_locals.get("self")
@@ -272,7 +273,7 @@ def _swallows(manager: Any) -> bool:
     """Returns whether a context manager, or one that this function makes, may suppress an exception; True if
     that is not known.
     """
-    if isinstance(manager, contextlib._GeneratorContextManager):
+    if isinstance(manager, GeneratorManager):
         return _swallows_at_yield(manager.func)
     if isinstance(manager, FunctionType):
         made = inspect.unwrap(manager)

@@ -8,7 +8,6 @@ import functools
 import linecache
 import os
 import re
-import sys
 import traceback
 from collections.abc import Iterator
 from types import CodeType, FrameType, TracebackType
@@ -17,6 +16,7 @@ from typing import Any, Final, TypeAlias
 import torch
 
 from ...constraints.ir.program import Origin
+from ..host.interpreter import frame_above
 from ..host.model_state import Modules, submodules
 from .codes import per_code
 
@@ -129,7 +129,7 @@ class ModuleNames:
 
 def caller() -> FrameType | None:
     """Returns the innermost frame outside of this package."""
-    frame: FrameType | None = sys._getframe(1)
+    frame: FrameType | None = frame_above(1)
     while frame is not None and is_of_package(frame.f_code.co_filename):
         frame = frame.f_back
     return frame

@@ -10,6 +10,8 @@ from typing import Any, Final, TypeAlias
 
 import torch
 
+from .modules import children_of
+
 _CONTAINERS: Final = frozenset({list, dict, set, OrderedDict})
 
 
@@ -29,7 +31,7 @@ def submodules(target: Any) -> Modules:
         if module is not None and module not in found:
             found[module] = path
             prefix = f"{path}." if path else ""
-            waiting += [(prefix + name, held) for name, held in reversed(module._modules.items())]
+            waiting += [(prefix + name, held) for name, held in reversed(children_of(module).items())]
     return [(path, module) for module, path in found.items()]
 
 

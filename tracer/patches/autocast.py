@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 import torch
-from torch.utils import _pytree as pytree
 
+from ..host.trees import pytree
 from ..recorder import Recorder
 
 LOWER: Final = frozenset(

@@ -16,7 +16,9 @@ import torch
 from torch import nn
 
 from ...constraints.terms.dims import Dim, Term, symbols
+from ..host.modules import children_of
 from ..host.patches import Function, Patch, together
+from ..host.tensors import overrides_off
 from ..recorder import Recorder
 from ..values.numbers import Size
 from ..values.symbolic import SymbolicTensor, item
@@ -28,10 +30,10 @@ def chosen_modules(run: Recorder) -> Iterator[None]:
 
     def of_dict(by_name: Function) -> Function:
         def found(self: nn.ModuleDict, key: Any) -> Any:
-            named = self._modules.keys()
+            named = children_of(self)
             if not isinstance(key, str) or key in named or not (pattern := _pattern(run, key)):
                 return by_name(self, key)
-            return _one_of(run, [self._modules[name] for name in named if pattern.fullmatch(name)], key)
+            return _one_of(run, [module for name, module in named.items() if pattern.fullmatch(name)], key)
 
         return found
 
@@ -40,7 +42,7 @@ def chosen_modules(run: Recorder) -> Iterator[None]:
             if type(index) is SymbolicTensor and not index.dtype.is_floating_point:
                 index = item(run, index)
             if type(index) is Size and _data(run, index.term):
-                return _one_of(run, [*self._modules.values()], index.term)
+                return _one_of(run, [*children_of(self).values()], index.term)
             return by_place(self, index)
 
         return found
@@ -100,7 +102,7 @@ def _same_kind(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Returns whether the tensors have one shape; tensors of integers and bools, which may decide sizes, must
     have the same elements, too.
     """
-    with torch._C.DisableTorchFunction():
+    with overrides_off():
         if (one.shape, one.dtype, one.stride()) != (other.shape, other.dtype, other.stride()):
             return False
         return one.is_floating_point() or (not one.is_meta and torch.equal(one, other))

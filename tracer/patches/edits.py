@@ -25,6 +25,15 @@ from torch import nn
 from ...constraints.ir.language import Tensor
 from ...constraints.ir.spec import Declared
 from ...constraints.terms.dims import sym
+from ..host.modules import (
+    BUFFERS,
+    FLAT_WEIGHTS,
+    PARAMETERS,
+    buffers_of,
+    children_of,
+    flat_weights,
+    parameters_of,
+)
 from ..host.patches import Setting, together
 from ..values.real_tensors import dtype_name
 
@@ -225,7 +234,7 @@ def _resized(
     module: nn.Module, name: str, axis: int, value: Any, given: Mapping[str, Any]
 ) -> contextlib.AbstractContextManager[None]:
     """Replaces the module's tensor, a parameter or buffer, by one of another size, wherever it is held."""
-    held: dict[str, Any] = module._parameters if name in module._parameters else module._buffers
+    held: dict[str, Any] = parameters_of(module) if name in parameters_of(module) else buffers_of(module)
     old = held[name]
     if isinstance(value, Open):
         new = given[_weight(name)]
@@ -233,7 +242,7 @@ def _resized(
         sizes = [*old.shape]
         sizes[axis] = value
         new = torch.zeros(sizes, dtype=old.dtype, device=old.device)
-        if name in module._parameters:
+        if name in parameters_of(module):
             new = nn.Parameter(new, requires_grad=False)
     return Setting(held, name, new, _TRIED).in_force()
 
@@ -307,7 +316,7 @@ def _rebuilt(module: nn.Module, parameter: str, value: Any, given: Mapping[str, 
     size = given[value.name]
     new: nn.Module = object.__new__(type(module))
     new.__dict__.update(fit.base.__dict__)
-    for place in ("_parameters", "_buffers"):
+    for place in (PARAMETERS, BUFFERS):
         new.__dict__[place] = {
             name: given.get(_weight(name), tensor) for name, tensor in fit.base.__dict__[place].items()
         }
@@ -317,7 +326,7 @@ def _rebuilt(module: nn.Module, parameter: str, value: Any, given: Mapping[str, 
         else:
             new.__dict__[name] = _at(fitted, size)
     if isinstance(module, nn.RNNBase):
-        new.__dict__["_flat_weights"] = [new._parameters[name] for name in module._flat_weights_names]
+        new.__dict__[FLAT_WEIGHTS] = flat_weights(module, parameters_of(new).__getitem__)
     return new
 
 
@@ -410,9 +419,9 @@ def _replaced(target: Any, path: str, new: nn.Module) -> contextlib.AbstractCont
     """Replaces the module at a path, wherever it occurs."""
     old = _module(target, path)
     places = [
-        (module._modules, name)
+        (children_of(module), name)
         for module in target.modules()
-        for name, child in module._modules.items()
+        for name, child in children_of(module).items()
         if child is old
     ]
     if not places:

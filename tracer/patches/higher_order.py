@@ -8,26 +8,20 @@ lines.
 from __future__ import annotations
 
 import contextlib
-import functools
-import importlib
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
-from torch._higher_order_ops import utils as hop_utils
-from torch._ops import HigherOrderOperator
-from torch.utils import _pytree as pytree
 
 from ...constraints.terms.formula import Formula, eq, ge
+from ..host import operators
 from ..host.patches import Function, Patch, together
+from ..host.trees import pytree
 from ..recorder import Recorder
 from ..values.numbers import dim_of
 from ..values.symbolic import SymbolicTensor
 from .control import CONTROL, Branch
 
-scans = importlib.import_module("torch._higher_order_ops.associative_scan")
-"""The module, whose name in the package is hidden by its function's."""
 
 
 class _Called:
@@ -54,7 +48,7 @@ def entered(recording: Recorder) -> contextlib.AbstractContextManager[None]:
     """Makes higher-order operators call the functions that they are given, inside the block."""
 
     def calling(call: Function) -> Function:
-        def run(self: HigherOrderOperator, /, *args: Any, **kwargs: Any) -> Any:
+        def run(self: operators.HigherOrderOperator, /, *args: Any, **kwargs: Any) -> Any:
             name: str = self.name()  # type: ignore[no-untyped-call]
             if name not in CONTROL:
                 if any(isinstance(leaf, SymbolicTensor) for leaf in pytree.tree_leaves((args, kwargs))):
@@ -78,9 +72,9 @@ def entered(recording: Recorder) -> contextlib.AbstractContextManager[None]:
         return host.join("associative_scan", tuple(leaves), tuple(host.node("row", x) for x in combined))
 
     return together((
-        Patch(HigherOrderOperator, "__call__", calling, "bodies are recorded"),
-        Patch(scans, "generic_associative_scan", lambda plain: scan_of_batches, "bodies are recorded"),
-        Patch(hop_utils, "_hop_compile_and_call", lambda plain: uncompiled, "nothing is compiled"),
+        Patch(operators.HigherOrderOperator, "__call__", calling, "bodies are recorded"),
+        Patch(*operators.SCAN_OF_BATCHES, lambda plain: scan_of_batches, "bodies are recorded"),
+        Patch(*operators.COMPILED_CALL, lambda plain: uncompiled, "nothing is compiled"),
         *_vmap_by_rows(recording),
     ))  # fmt: skip
 
@@ -88,33 +82,24 @@ def entered(recording: Recorder) -> contextlib.AbstractContextManager[None]:
 @contextlib.contextmanager
 def uncompiled() -> Iterator[None]:
     """Makes functions that the program passed to `torch.compile` run as they are."""
-    if "torch._dynamo" not in sys.modules:
+    if not operators.compiler_is_loaded():
         yield
         return
     with torch.compiler.set_stance("force_eager"):
         yield
 
 
-@functools.cache
-def _with_vmap() -> tuple[Any, ...]:
-    """Returns the modules that contain `vmap`."""
-    from torch._functorch import apis
-
-    return tuple(m for m in (torch, torch.func, apis) if getattr(m, "vmap", None) is apis.vmap)
-
-
 def _vmap_by_rows(recording: Recorder) -> Iterator[Patch]:
     """Yields patches under which `vmap(f)` calls f once, on one slice of each mapped argument, and stacks its
     results.
     """
-    checks: Any = importlib.import_module("torch._functorch.vmap")
 
     def making(original: Function) -> Function:
         def vmap(func: Any, in_dims: Any = 0, out_dims: Any = 0, *more: Any, **options: Any) -> Any:
             def mapped(*args: Any, **kwargs: Any) -> Any:
                 if not any(isinstance(leaf, SymbolicTensor) for leaf in pytree.tree_leaves(args)):
                     return original(func, in_dims, out_dims, *more, **options)(*args, **kwargs)
-                size, dims, leaves, spec = checks._process_batched_inputs(in_dims, args, func)
+                size, dims, leaves, spec = operators.mapped_arguments(in_dims, args, func)
                 batch = dim_of(size)
                 if batch is None or not recording.certain(ge(batch, 1)):
                     reason = "over no rows, vmap may refuse what it takes of one row"
@@ -125,7 +110,7 @@ def _vmap_by_rows(recording: Recorder) -> Iterator[Patch]:
                     for leaf, dim in zip(leaves, dims, strict=True)
                 ]
                 returned, shape = pytree.tree_flatten(func(*pytree.tree_unflatten(rows, spec), **kwargs))
-                places = checks._broadcast_to_and_flatten(out_dims, shape)
+                places = operators.mapped_results(out_dims, shape)
                 if places is None or not all(isinstance(part, torch.Tensor) for part in returned):
                     recording.give_up("a result of vmap that is no tensor, or out_dims that do not fit it")
                 stacked = [
@@ -138,5 +123,5 @@ def _vmap_by_rows(recording: Recorder) -> Iterator[Patch]:
 
         return vmap
 
-    for module in _with_vmap():
-        yield Patch(module, "vmap", making, "rows are recorded")
+    for place in operators.places_of_vmap():
+        yield Patch(*place, making, "rows are recorded")

@@ -13,7 +13,9 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import torch
-from torch.utils import _pytree as pytree
+
+from ..host.modules import MODULES, PARAMETERS
+from ..host.trees import pytree
 
 Dynamism: TypeAlias = dict[Any, dict[str, tuple[bool, ...]]]
 """By an example's keys: for the path of each value in it, whether each of its sizes changes."""
@@ -38,8 +40,8 @@ def module_to_nested_dict(module: torch.nn.Module) -> dict[str, Any]:
     """
     tensors = (*module.named_parameters(recurse=False), *module.named_buffers(recurse=False))
     found: dict[str, Any] = {
-        "_parameters": dict(tensors),
-        "_modules": {name: module_to_nested_dict(child) for name, child in module.named_children()},
+        PARAMETERS: dict(tensors),
+        MODULES: {name: module_to_nested_dict(child) for name, child in module.named_children()},
     }
     for name in dir(module):
         if not name.startswith("_"):

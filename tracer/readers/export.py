@@ -17,11 +17,13 @@ import sympy
 import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind
-from torch.utils import _pytree as pytree
 
 from ...constraints.ir.language import Dyn, Dynamic, Number, Tensor, Value
 from ...constraints.ir.spec import InputPath
 from ...constraints.terms.dims import Dim
+from ..host.exports import guards_of
+from ..host.operators import OpOverload, home_of, schema_of
+from ..host.trees import pytree
 from ..values.real_tensors import dtype_name
 from .exported import Call, Exported, Given, Graph, GraphError, Name, Operand, build, tensor
 from .expressions import NotRead, dim_of, formula_of
@@ -46,7 +48,7 @@ def read(program: ExportedProgram) -> Traced:
             tuple(_given(program, graph, [node.meta.get("val") for node in placeholders])),
             tuple(zip(_output_names(program, len(users)), users, strict=True)),
             {str(term): (_bound(r.lower), _bound(r.upper)) for term, r in program.range_constraints.items()},
-            tuple(getattr(program, "_guards_code", ())),
+            guards_of(program),
         )
     )
 
@@ -220,11 +222,11 @@ class _Reader:
 
     def _operands(self, node: torch.fx.Node) -> Iterator[tuple[str, Operand]]:
         """Yields the operands; those of an operator with a schema by its names, in its order."""
-        if not isinstance(node.target, torch._ops.OpOverload):
+        if not isinstance(node.target, OpOverload):
             yield from (("", self._operand(arg)) for arg in node.args)
             yield from ((name, self._operand(arg)) for name, arg in node.kwargs.items())
             return
-        for index, declared in enumerate(node.target._schema.arguments):
+        for index, declared in enumerate(schema_of(node.target).arguments):
             if declared.name in node.kwargs:
                 yield declared.name, self._operand(node.kwargs[declared.name])
             elif not declared.kwarg_only and index < len(node.args):
@@ -233,7 +235,7 @@ class _Reader:
     def _results(self, node: torch.fx.Node) -> Iterator[str]:
         """Yields the names of the leaves of a result; for several, those of the `getitem` that takes each."""
         value = node.meta.get("val")
-        if isinstance(node.target, torch._ops.OpOverload) and not node.target._schema.returns:
+        if isinstance(node.target, OpOverload) and not schema_of(node.target).returns:
             return
         yield from self._leaves(node, value, node.name)
 
@@ -279,5 +281,5 @@ def _target(target: Any) -> str:
     """Returns the name of a target: `torch.ops.aten.conv2d.default`, `_operator.floordiv`."""
     if isinstance(target, str):
         return target
-    module = str(getattr(target, "__module__", "")).replace("torch._ops", "torch.ops", 1)
+    module = home_of(target)
     return f"{module}.{getattr(target, '__name__', target)}"

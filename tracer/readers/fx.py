@@ -20,10 +20,7 @@ from typing import Any, Final
 
 import torch
 from torch import fx
-from torch._higher_order_ops.cond import CondOp
-from torch.fx._symbolic_trace import _maybe_revert_all_patches
 from torch.fx.node import map_aggregate
-from torch.utils import _pytree as pytree
 
 from ...constraints.engine.generate import BadRules, Rules
 from ...constraints.ir.claims import LISTENER, listening
@@ -33,8 +30,11 @@ from ...constraints.ir.system import Condition, Oracle
 from ...constraints.terms.formula import Formula, all_of, negate
 from ...constraints.terms.rows import Deeper
 from ..host.alone import alone
+from ..host.exports import without_fx_patches
 from ..host.model_state import ModelState
+from ..host.operators import CondOp
 from ..host.patches import Function, Patch, together
+from ..host.trees import pytree
 from ..patches.higher_order import entered
 from ..patches.stand_ins import symbolic_builtins
 from ..recording.claims import recorded, run_of, tell
@@ -343,7 +343,7 @@ class ShapeTracer(fx.Tracer):
         """Records torch functions inside the block, without tracing them."""
         run = self.run
         with (
-            _maybe_revert_all_patches(), _entering_composites(), entered(run),
+            without_fx_patches(), _entering_composites(), entered(run),
             symbolic_builtins(run.subject.sources), _Mode(run),
         ):
             yield
@@ -352,7 +352,7 @@ class ShapeTracer(fx.Tracer):
         if kind == "placeholder":
             return self.inputs.arguments.get(str(target).lstrip("*"))
         if kind == "get_attr":
-            with _maybe_revert_all_patches():
+            with without_fx_patches():
                 return operator.attrgetter(target)(self.root)
         with self.evaluating():
             if kind == "call_module":

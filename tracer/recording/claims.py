@@ -9,7 +9,6 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
-from torch.overrides import _get_current_function_mode
 
 from ...constraints.engine.lifting import reached, spelt_out
 from ...constraints.ir.claims import LISTENER, Claim, Listener, claimed, parse_claim
@@ -20,6 +19,7 @@ from ...constraints.terms.dims import Dim, sym
 from ...constraints.terms.formula import Formula, eq
 from ...constraints.terms.rows import place_of, rank_of
 from ..bytecode.origins import here
+from ..host.tensors import innermost_function_mode
 from ..recorder import Recorder
 from ..values.numbers import Size
 from ..values.symbolic import SymbolicTensor
@@ -89,7 +89,7 @@ def run_of(value: Any) -> Recorder | None:
     """Returns the run that is being recorded, or None."""
     if isinstance(value, SymbolicTensor | Size):
         return value.run
-    mode = _get_current_function_mode()  # type: ignore[no-untyped-call]
+    mode = innermost_function_mode()  # type: ignore[no-untyped-call]
     return getattr(mode, "run", None)
 
 

@@ -19,6 +19,7 @@ from ...constraints.ir.language import Dyn, Layout, Note, Tensor, Value
 from ...constraints.terms.dims import Dim, evaluate
 from ...constraints.terms.formula import free_symbols, holds
 from ...constraints.terms.rows import sizes
+from ..host.tensors import overrides_off
 from ..recorder import Recorder
 from ..values.numbers import Size
 from ..values.real_tensors import value_of
@@ -39,7 +40,7 @@ def estimated(run: Recorder, func: Any, args: tuple[Any, ...], kwargs: dict[str,
     runs = []
     for example in _examples(run):
         try:
-            with torch._C.DisableTorchFunction():
+            with overrides_off():
                 result = func(*_concrete(args, example), **_concrete(kwargs, example))
         except (RuntimeError, TypeError, ValueError, NotImplementedError, IndexError):
             return Dyn

@@ -24,10 +24,10 @@ from typing import Any, Final, NamedTuple
 
 import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
-from torch.utils._python_dispatch import _disable_current_modes
 
 from ..bytecode.codes import per_code
 from ..bytecode.origins import is_inner
+from ..host.tensors import all_modes_off, is_of_transform, make_subclass, overrides_off, storage_id
 
 _CACHED: Final = type(functools.lru_cache(len))
 _ATOMS: Final = frozenset(
@@ -345,7 +345,7 @@ class Held:
         A stand-in is a copy, or else an alias: it lies in the memory of its tensor. The block gets the
         aliases; the caller has to undo writes into them.
         """
-        with torch._C.DisableTorchFunction(), _disable_current_modes():
+        with overrides_off(), all_modes_off():
             stand_ins, own = _StandIns(copied), {*map(id, but)}
             lent = {key: tensor for key, tensor in self.tensors.items() if key not in own}
             replaced: dict[int, Any] = {key: stand_ins.of(tensor) for key, tensor in lent.items()}
@@ -466,7 +466,7 @@ def _is_array(value: Any) -> bool:
 
 def _can_stand_in(tensor: torch.Tensor) -> bool:
     """Returns whether another tensor can replace it: it has data, and wraps no other tensors."""
-    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+    if is_of_transform(tensor):
         return False
     return type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
 
@@ -489,7 +489,7 @@ class _StandIns:
                 made = made.requires_grad_().clone()
         else:
             if type(tensor) is not torch.Tensor:
-                made = torch.Tensor._make_subclass(type(tensor), made)
+                made = make_subclass(type(tensor), made)
             made.requires_grad_(tensor.requires_grad)
             if not self._copied:
                 self.aliases.append(made)
@@ -509,7 +509,7 @@ class _StandIns:
         if not plain:
             return data.clone()
         storage = data.untyped_storage()
-        if (key := storage._cdata) not in self._storages:
+        if (key := storage_id(storage)) not in self._storages:
             self._storages[key] = storage.clone()  # type: ignore[no-untyped-call]
         made = torch.empty(0, dtype=data.dtype, device=data.device)
         return made.set_(self._storages[key], data.storage_offset(), data.shape, data.stride())

@@ -24,14 +24,13 @@ import functools
 import inspect
 import math
 import numbers
-import sys
 import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import BuiltinFunctionType, CodeType, FrameType, ModuleType
-from typing import Any, Literal, NoReturn
+from typing import Any, Final, Literal, NoReturn
 
 import torch
 from msgspec import structs
@@ -80,8 +79,13 @@ from ..bytecode.origins import (
 )
 from ..bytecode.spread import SpeltOut, Spread
 from ..host.alone import alone
+from ..host.interpreter import frame_above, shows_warnings
 from ..host.model_state import ModelState, Modules, submodules
+from ..host.modules import buffers_of, parameters_of
+from ..host.operators import OpOverload, qualified_name, schema_of
 from ..host.patches import Patch, together
+from ..host.surroundings import seed, surroundings_kept
+from ..host.tensors import CALLS_WITH_OVERRIDES, overrides_off
 from ..patches import autocast
 from ..patches.caches import forgetting
 from ..patches.chosen_modules import chosen_modules
@@ -127,7 +131,6 @@ from .held import Held
 from .memory import OWNING, STRIDING, is_view, remember, storage
 from .overlaps import require_no_overlap
 from .repeats import PLAIN_TENSORS, Answered, Call, Slot
-from .surroundings import seed, surroundings_kept
 from .writes import LENDING, RESHAPING, Writes, is_assigned
 
 MAX_PATHS = 1024
@@ -354,8 +357,8 @@ class Subject:
         device: torch.device | None = None
         modules = submodules(target) if modules is None else modules
         held: list[tuple[str, Mapping[str, torch.Tensor | None]]]
-        held = [(path, module._parameters) for path, module in modules if module._parameters]
-        held += [(path, module._buffers) for path, module in modules if module._buffers]
+        held = [(path, parameters) for path, module in modules if (parameters := parameters_of(module))]
+        held += [(path, buffers) for path, module in modules if (buffers := buffers_of(module))]
         for path, kept in held:
             for name, tensor in kept.items():
                 if tensor is not None:
@@ -847,7 +850,7 @@ class Recording(Recorder):
         name, spelling = _spelled(func)
         if name in _ACCESS:
             return self._attribute(name, func.__self__.__name__, args)
-        if isinstance(func, torch._ops.OpOverload):
+        if isinstance(func, OpOverload):
             return self.operator(spelling, args, kwargs)
         question = QUESTIONS.get(name)
         if question is not None and args and isinstance(args[0], SymbolicTensor):
@@ -1120,7 +1123,7 @@ class Recording(Recorder):
             if type(tensor) in PLAIN_TENSORS:
                 known = value_of(tensor)
             else:  # a subclass may override what is asked of it
-                with torch._C.DisableTorchFunction():
+                with overrides_off():
                     known = value_of(tensor)
             name = self.subject.parameters.get(id(tensor))
             if name is None:
@@ -1226,7 +1229,7 @@ class Recording(Recorder):
 
 def _storage(tensor: torch.Tensor) -> Any:
     """Returns the storage of a real tensor, None for one without strides."""
-    with torch._C.DisableTorchFunction():
+    with overrides_off():
         return tensor.untyped_storage() if tensor.layout is torch.strided else None
 
 
@@ -1244,29 +1247,24 @@ def _tensor_among(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 @functools.lru_cache(maxsize=4096)
 def _spelled(func: Any) -> tuple[str, str]:
     """Returns the name of a torch function, and the spelling of its operator."""
-    if isinstance(func, torch._ops.OpOverload):
-        return func.__name__, func._schema.name
-    name: str = getattr(func, "_qualified_op_name", "") or getattr(func, "__name__", "") or func.name
+    if isinstance(func, OpOverload):
+        return func.__name__, schema_of(func).name
+    name: str = qualified_name(func) or getattr(func, "__name__", "") or func.name
     # torch's own functions in C++ are those of ATen, also where a Python function has the same name.
     return name, f"aten.{name}" if type(func) is BuiltinFunctionType else name
 
 
 def _warnings() -> tuple[object, ...]:
     """Returns a cheap fingerprint of the handling of warnings."""
-    return id(warnings.filters), len(warnings.filters), _shows()
+    return id(warnings.filters), len(warnings.filters), shows_warnings()
 
 
 def _are_followed() -> bool:
     """Returns whether warnings are errors, or are recorded."""
-    return _shows() != _SHOWS or any(row[0] == "error" for row in warnings.filters)
+    return shows_warnings() != _SHOWS or any(row[0] == "error" for row in warnings.filters)
 
 
-def _shows() -> tuple[object, ...]:
-    """Returns the functions that show warnings; `catch_warnings(record=True)` replaces one of the two."""
-    return warnings.showwarning, getattr(warnings, "_showwarnmsg_impl", None)
-
-
-_SHOWS = _shows()
+_SHOWS = shows_warnings()
 _SILENT = frozenset(
     {*POINTWISE}
     | frozenset(
@@ -1360,7 +1358,7 @@ class _Mode(TorchFunctionMode):
         if name in ABOUT_DATA and args and args[0].is_meta:
             return self.run.call(func, (self.run.lifted(args[0]), *args[1:]), kwargs)
         result = func(*args, **kwargs)
-        return self.run.made(result, sys._getframe(1)) if name in _MAKING else result
+        return self.run.made(result, frame_above(1)) if name in _MAKING else result
 
     def _is_idle(self, tensor: torch.Tensor) -> bool:
         """Returns whether writes into a tensor of the model's do not affect the recording."""
@@ -1407,24 +1405,14 @@ def _is_symbolic(arguments: Any) -> bool:
     return False
 
 
-_CHECKS = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
-
-
-@functools.cache
-def _overrides() -> tuple[Patch, ...]:
-    """Returns patches of torch's tests whether an argument overrides its functions: none does."""
-    import torch._lowrank
-    import torch._tensor
-    import torch.functional
-    import torch.nn.functional
-
-    modules = (torch.overrides, torch._lowrank, torch._tensor, torch.functional, torch.nn.functional)
-    places = [(module, name) for module in modules for name in _CHECKS if hasattr(module, name)]
-    return tuple(Patch(*at, lambda plain: lambda *args: False, "composites are entered") for at in places)
+_NONE_OVERRIDES: Final = tuple(
+    Patch(*place, lambda plain: lambda *args: False, "composites are entered")
+    for place in CALLS_WITH_OVERRIDES
+)
 
 
 def _entering_composites() -> contextlib.AbstractContextManager[None]:
     """Makes torch's Python-level functions run their own code while recording, with its checks, so that their
     inner calls are recorded. Otherwise they would pass themselves on as a whole to an overriding argument.
     """
-    return together(_overrides())
+    return together(_NONE_OVERRIDES)

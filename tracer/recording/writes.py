@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import _disable_current_modes
 
 from ...constraints.ir.opnames import is_in_place
+from ..host.tensors import all_modes_off, memory_id, overrides_off
 from .fallback import leaves
 
 RESHAPING: Final = frozenset(
@@ -64,7 +64,7 @@ class Writes:
 
     def keep(self, tensors: Iterable[torch.Tensor], elements: bool = True) -> None:
         """Stores the tensors, and with `elements` their elements, before they change."""
-        with torch._C.DisableTorchFunction(), _disable_current_modes(), torch.no_grad():
+        with overrides_off(), all_modes_off(), torch.no_grad():
             for tensor in tensors:
                 known = self._kept.get(id(tensor))
                 if known is None or (elements and known[2] is None):
@@ -87,8 +87,8 @@ def _memory(tensor: torch.Tensor) -> int:
     tensor.
     """
     if tensor.layout is torch.strided:
-        with contextlib.suppress(NotImplementedError), torch._C.DisableTorchFunction():
-            return int(tensor.untyped_storage()._cdata)
+        with contextlib.suppress(NotImplementedError), overrides_off():
+            return memory_id(tensor)
     return id(tensor)
 
 

@@ -15,11 +15,11 @@ from types import FrameType
 from typing import Any, Final, Protocol, TypeAlias
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
 
 from ...constraints.ir.language import UNTRACKED, Affine, Elements, Layout, Span, Subscripts, Tensor
 from ...constraints.ir.program import Ref
 from ...constraints.terms.dims import Dim
+from ..host.tensors import FakeTensor, overrides_off, writes_into
 from ..values.sequences import physical
 
 CONTENT: Final = 1 << 16
@@ -232,14 +232,14 @@ class Content:
 
 
 def _version(tensor: torch.Tensor) -> int:
-    return -1 if tensor.is_inference() else tensor._version
+    return -1 if tensor.is_inference() else writes_into(tensor)
 
 
 def _same_numbers(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Returns whether the numbers agree, where NaN equals NaN."""
     if isinstance(a, FakeTensor) or isinstance(b, FakeTensor):
         return False
-    with torch._C.DisableTorchFunction():
+    with overrides_off():
         return bool(((a == b) | ((a != a) & (b != b))).all())
 
 

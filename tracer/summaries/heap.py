@@ -38,6 +38,7 @@ import torch
 from ..bytecode.codes import per_code
 from ..bytecode.liveness import live
 from ..bytecode.origins import is_inner
+from ..host.operators import OpOverload, OpOverloadPacket
 from ..recorder import Recorder
 from ..values.numbers import Real, Size
 from ..values.sequences import Handle, Lazy, Repeated, Repeating, RepeatingTuple, physical
@@ -145,7 +146,7 @@ _CONSTANTS: Final = (
 )
 _BY_IDENTITY: Final = (
     CodeType, logging.Logger, re.Pattern, type(threading.Lock()), type(threading.RLock()), Lazy, Handle,
-    torch._ops.OpOverload, torch._ops.OpOverloadPacket, types.GetSetDescriptorType,
+    OpOverload, OpOverloadPacket, types.GetSetDescriptorType,
     types.MemberDescriptorType, types.GenericAlias, types.UnionType,
     type(vars(NamedTuple("_", [("field", int)]))["field"]),
 )

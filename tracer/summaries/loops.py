@@ -40,8 +40,6 @@ from enum import Enum, auto
 from types import CodeType, FrameType
 from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 
-import torch
-
 from ...constraints.ir.language import Constraint, Dynamic, Tensor
 from ...constraints.ir.program import Iteration, Node, Ref
 from ...constraints.ir.system import Answer
@@ -65,6 +63,8 @@ from ...constraints.terms.formula import (
 from ..bytecode.codes import instruction, instructions
 from ..bytecode.origins import here, is_inner, is_of_package
 from ..host import patches
+from ..host.interpreter import frame_above
+from ..host.tensors import overrides_off
 from ..ledger import Mark, Position
 from ..patches import control, higher_order
 from ..recorder import Recorder
@@ -321,7 +321,7 @@ class Loop:
     def _look(self) -> Cell:
         """Returns the state of the program, as far as the body can access it."""
         try:
-            with torch._C.DisableTorchFunction(), self.loops.unwatched():
+            with overrides_off(), self.loops.unwatched():
                 return walk(self.run, self._frames, self.called)
         except Unseen as reason:
             self.fail(f"{reason} cannot be seen")
@@ -682,7 +682,7 @@ class Loop:
 
         Such a branch goes back to the `for` where no element is kept.
         """
-        frame: FrameType | None = sys._getframe(1)
+        frame: FrameType | None = frame_above(1)
         while frame is not None and is_of_package(frame.f_code.co_filename):
             frame = frame.f_back
         if frame is None or frame is not self.gathers:
@@ -695,7 +695,7 @@ class Loop:
     def _look_at(self, elements: list[Any]) -> list[Cell]:
         """Returns the cell of each element."""
         try:
-            with torch._C.DisableTorchFunction():
+            with overrides_off():
                 return [look(self.run, element) for element in elements]
         except Unseen as reason:
             self.fail(f"{reason} cannot be seen")
@@ -867,7 +867,7 @@ def _asking() -> FrameType | None:
     """Returns the frame of the program that is comparing sizes; None where the rule of an operator compares
     them.
     """
-    frame: FrameType | None = sys._getframe(2)
+    frame: FrameType | None = frame_above(2)
     while frame is not None and is_of_package(frame.f_code.co_filename):
         if frame.f_globals.get("__name__") not in _COMPARING:
             return None
@@ -946,7 +946,7 @@ class Loops:
 
     def ranges(self, *args: Any) -> Any:
         """Returns a `range`, called by the program."""
-        return sequences.counting_range(self.run, sys._getframe(2), *args)
+        return sequences.counting_range(self.run, frame_above(2), *args)
 
     def repeats(self, test: Formula, asking: Callable[[Formula], bool]) -> bool | None:
         """Returns the outcome of a `while` test if the loop is summarised, else None.

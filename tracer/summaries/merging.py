@@ -39,6 +39,7 @@ from ...constraints.terms.joining import plain, proposals
 from ..bytecode.handlers import is_guarded
 from ..bytecode.origins import REFUSALS, here, is_defect, of_error
 from ..host.patches import Patch
+from ..host.tensors import overrides_off
 from ..recorder import Recorder
 from ..values.numbers import size
 from .cells import Cell, sizes_of, weakened, with_sizes
@@ -266,7 +267,7 @@ class MergedCall:
 
     def _look(self) -> Cell:
         try:
-            with torch._C.DisableTorchFunction():
+            with overrides_off():
                 return walk_from(self.run, self._seen, self.called)
         except Unseen as reason:
             self.fail(f"{reason} cannot be seen")
@@ -274,7 +275,7 @@ class MergedCall:
     def _look_at(self, value: Any) -> Cell:
         """Returns the cell of one value."""
         try:
-            with torch._C.DisableTorchFunction():
+            with overrides_off():
                 return look(self.run, value)
         except Unseen as reason:
             self.fail(f"{reason} cannot be seen")

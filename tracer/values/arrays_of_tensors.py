@@ -12,15 +12,13 @@ from typing import Any, Final
 
 import numpy
 import torch
-import torch._numpy
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from ..host.arrays import torch_numpy
 from ..recorder import Recorder
 from .numbers import Real, Size, larger
 from .real_tensors import dtype_name
 from .symbolic import SymbolicTensor
-
-torch_numpy: Any = torch._numpy
 
 _MADE: Final = frozenset("zeros ones empty full linspace eye".split())
 """Functions that make an array of given sizes."""

@@ -10,7 +10,6 @@ Python insists on a number (`range(n)`, `int(n)`, a list index), the run chooses
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +22,7 @@ from ...constraints.terms.dims import Dim, Term
 from ...constraints.terms.formula import Formula
 from ...constraints.terms.intervals import EVERYTHING, Ranges, interval
 from ..bytecode.conclusive import is_checked
+from ..host.interpreter import frame_above
 from ..recorder import Recorder
 from .floats import (
     LARGEST,
@@ -217,7 +217,7 @@ def _comparison(
         if dim is None or (type(other) is Size and other.run is not self.run):
             return other_kind
         formula = over_dims(self.term, dim)
-        if is_checked(sys._getframe(1)) and not isinstance(formula, bool):
+        if is_checked(frame_above(1)) and not isinstance(formula, bool):
             self.run.require(formula, f"the program checks that {formula}")
             return True
         return self.run.truth(formula)
@@ -315,11 +315,11 @@ class Size(torch.SymInt):
         return bool(self != 0)
 
     def __int__(self) -> int:
-        self.run.insists(sys._getframe(1))
+        self.run.insists(frame_above(1))
         return self.run.number(self.term)
 
     def __index__(self) -> int:
-        self.run.insists(sys._getframe(1))
+        self.run.insists(frame_above(1))
         return self.run.number(self.term)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
@@ -376,16 +376,16 @@ class Size(torch.SymInt):
         """Returns the hash of the key that the size is equal to, if any, else a hash of this run alone: in a
         cache of the program's that outlives a run, the next run finds nothing.
         """
-        return self.run.hash(self, sys._getframe(1))
+        return self.run.hash(self, frame_above(1))
 
     def __repr__(self) -> str:
-        self.run.writes(sys._getframe(1))
+        self.run.writes(frame_above(1))
         return str(self.written())
 
     __str__ = __repr__
 
     def __format__(self, spec: str) -> str:
-        self.run.writes(sys._getframe(1))
+        self.run.writes(frame_above(1))
         return str(self.written())
 
     def written(self) -> Dim:
@@ -738,7 +738,7 @@ class Real(torch.SymFloat):
 
     def __int__(self) -> int:
         if self.ratio is not None or self.square is not None:
-            self.run.insists(sys._getframe(1))
+            self.run.insists(frame_above(1))
         whole: int = math.trunc(self)
         return int(whole)
 
@@ -757,13 +757,13 @@ class Real(torch.SymFloat):
         return f"{self.ratio[0]}/{self.ratio[1]}" if self.ratio else "float"
 
     def __repr__(self) -> str:
-        self.run.writes(sys._getframe(1))
+        self.run.writes(frame_above(1))
         return self._text()
 
     __str__ = __repr__
 
     def __format__(self, spec: str) -> str:
-        self.run.writes(sys._getframe(1))
+        self.run.writes(frame_above(1))
         return self._text()
 
 

@@ -7,11 +7,11 @@ from typing import Final
 
 import torch
 from msgspec import structs
-from torch._subclasses.fake_tensor import FakeTensor
 
 from ...constraints.contents.laws.calls import of_number
 from ...constraints.contents.values import stored
 from ...constraints.ir.language import UNTRACKED, Affine, Elements, Layout, Span, Tensor
+from ..host.tensors import FakeTensor, overrides_off
 
 SPARSE: Final = {torch.sparse_coo: Layout.COO, torch.sparse_csr: Layout.CSR}
 _STRIDED = torch.strided
@@ -45,7 +45,7 @@ def with_numbers(known: Tensor, tensor: torch.Tensor) -> Tensor:
     told = known.elements is not None or tensor.dtype in (torch.bool, *_INTEGRAL)
     if told or tensor.layout is not _STRIDED:
         return known
-    with torch._C.DisableTorchFunction():
+    with overrides_off():
         return structs.replace(known, elements=_numbers_of(tensor))
 
 

@@ -14,12 +14,10 @@ represent many elements each.
 from __future__ import annotations
 
 import builtins
-import ctypes
 import functools
 import inspect
 import itertools
 import operator
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import FrameType, GeneratorType
@@ -37,6 +35,9 @@ from ...constraints.terms.formula import all_of, eq, ge, le, lt
 from ...constraints.terms.rows import place_of
 from ..bytecode.codes import instruction, instructions
 from ..bytecode.origins import here
+from ..host.interpreter import frame_above, set_type
+from ..host.operators import pad_sequence
+from ..host.tensors import make_wrapper
 from ..recorder import Recorder
 from .numbers import Size, dim_of, size
 from .symbolic import Sizes, SymbolicTensor
@@ -57,7 +58,7 @@ class Lazy:
     at: At
 
     def __iter__(self) -> Iterator[Any]:
-        return iterate(self, sys._getframe(1))
+        return iterate(self, frame_above(1))
 
     def __reversed__(self) -> Lazy:
         return Lazy(self.run, self.count, lambda k: self.at(self.count - 1 - k))
@@ -119,7 +120,7 @@ class Counted:
 
     def __iter__(self) -> Iterator[Any]:
         whole = Lazy(self._run, builtins.len(self._numbers), self._at)
-        return self._run.iterator(whole, sys._getframe(1))
+        return self._run.iterator(whole, frame_above(1))
 
     def _at(self, k: Dim) -> Any:
         return size(self._run, self._numbers.start + self._numbers.step * k)
@@ -274,7 +275,7 @@ class Repeated(SymbolicTensor):
         most: Callable[[], Any] = lambda: None,
         total: Callable[[int], Dim | None] = lambda axis: None,
     ) -> Repeated:
-        self: Repeated = torch.Tensor._make_wrapper_subclass(cls, [], device=run.device)
+        self: Repeated = make_wrapper(cls, [], device=run.device)
         self.run, self.count, self.at, self.alike, self.one = run, count, at, alike, one
         self.most, self.total = most, total
         return self
@@ -373,7 +374,7 @@ class _Several:
 
     def __iter__(self) -> Iterator[Any]:
         whole = self.lazy()
-        return iter(physical(self)) if whole is None else iterate(whole, sys._getframe(1))
+        return iter(physical(self)) if whole is None else iterate(whole, frame_above(1))
 
     def __reversed__(self) -> Iterator[Any]:
         whole = self.lazy()
@@ -593,23 +594,12 @@ for _name in (
 def refill(target: list[Any], members: Iterable[Any]) -> None:
     """Replaces the members of a list, and its type by the one that fits: `Repeating` if a member is
     `Repeated`.
-
-    The type of an object may be changed to one of the same layout, as assigning to `__class__` does between
-    classes that are written in Python. Of a `list` Python refuses it, since an instance of a type of C might
-    be shared; a list is not.
     """
     members = [*members]
     list.__setitem__(target, slice(None), members)
     kind = Repeating if any(type(m) is Repeated for m in members) else list
     if type(target) is not kind:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(kind))
-        before = type(target)
-        ctypes.c_void_p.from_address(id(target) + _TYPE_OFFSET).value = id(kind)
-        ctypes.pythonapi.Py_DecRef(ctypes.py_object(before))
-
-
-_TYPE_OFFSET = object.__basicsize__ - ctypes.sizeof(ctypes.c_void_p)
-"""The offset of the address of an object's type, at the end of the header that all objects share."""
+        set_type(target, kind)
 
 
 SEVERAL = (Repeating, RepeatingTuple)
@@ -891,7 +881,7 @@ def _pad_sequence(sequences: Any, *args: Any, **kwargs: Any) -> Any:
         return _PAD_SEQUENCE(sequences, *args, **kwargs)
     bound = _PADDING.bind(sequences, *args, **kwargs)
     bound.apply_defaults()
-    return torch._C._nn.pad_sequence(*bound.args)
+    return pad_sequence(*bound.args)
 
 
 _PAD_SEQUENCE = torch.nn.utils.rnn.pad_sequence
@@ -925,7 +915,7 @@ class Handle:
         return self
 
     def __next__(self) -> Any:
-        return self.loop.step(self, sys._getframe(1))
+        return self.loop.step(self, frame_above(1))
 
     def __del__(self) -> None:
         self.loop.left()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import operator
-import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
@@ -30,6 +29,9 @@ from ...constraints.terms.dims import Dim
 from ...constraints.terms.formula import Formula, all_of, any_of, eq, ge, le, ne
 from ...constraints.terms.rows import place_of, rank_of
 from ..bytecode.spread import Spread, destination, is_written_out
+from ..host.interpreter import frame_above
+from ..host.operators import schema_of
+from ..host.tensors import make_wrapper, subclass_overrides_off
 from ..recorder import Recorder
 from .numbers import Size, dim_of, size
 from .texts import is_key
@@ -116,7 +118,7 @@ class RowSizes(Sizes):
         return sizes_of(self.run, Tensor(found)) if isinstance(found, tuple) else size(self.run, found)
 
     def __len__(self) -> int:
-        if self.run.spread is not None and is_written_out(sys._getframe(1)):
+        if self.run.spread is not None and is_written_out(frame_above(1)):
             raise TypeError("Python asks for a hint, which it can do without")
         return len(self._all())
 
@@ -124,7 +126,7 @@ class RowSizes(Sizes):
         return self.run.truth(ge(rank_of(self.value.shape), 1))
 
     def __iter__(self) -> Iterator[Any]:
-        frame = sys._getframe(1)
+        frame = frame_above(1)
         return iter(self._written_out(frame) or self._all())
 
     def _written_out(self, frame: FrameType) -> list[Any] | None:
@@ -290,7 +292,7 @@ class SymbolicTensor(torch.Tensor):
     @staticmethod
     def __new__(cls, run: Recorder, value: Tensor | Dynamic, ref: Ref, dtype: torch.dtype) -> SymbolicTensor:
         # Sizes that C++ code asks for behind Python's back are dispatched to Python, where they are symbolic.
-        self: SymbolicTensor = torch.Tensor._make_wrapper_subclass(
+        self: SymbolicTensor = make_wrapper(
             cls,
             [1] * (len(value.shape) if isinstance(value, Tensor) else 0),
             dtype=dtype,
@@ -325,7 +327,7 @@ class SymbolicTensor(torch.Tensor):
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
         """Answers or records an operator that C++ code calls inside a function that bypassed the mode."""
         run = _run_of(args, kwargs)
-        name = func._schema.name
+        name = schema_of(func).name
         if name in ("aten::size", "aten::sym_size"):
             return shape(run, args[0]) if len(args) == 1 else shape(run, args[0])[args[1]]
         if name in ("aten::stride", "aten::sym_stride"):
@@ -342,7 +344,7 @@ class SymbolicTensor(torch.Tensor):
 
     def __iter__(self) -> Iterator[Any]:
         """Returns an iterator: `a, b = x` determines the number of parts, a `for` may be summarised."""
-        return self.run.iterate(self, sys._getframe(1))
+        return self.run.iterate(self, frame_above(1))
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         return f"SymbolicTensor({self.value})"
@@ -352,7 +354,7 @@ class SymbolicTensor(torch.Tensor):
         integral = not (self.dtype.is_floating_point or self.dtype.is_complex or self.dtype == torch.bool)
         if not integral or not isinstance(self.value, Tensor) or self.value.rank:
             return repr(self)
-        number, frame = item(self.run, self), sys._getframe(1)
+        number, frame = item(self.run, self), frame_above(1)
         if type(number) is Size and not is_key(frame):
             self.run.writes(frame)
         return str(number.term) if type(number) is Size else format(number, spec)
@@ -493,7 +495,7 @@ def item(run: Recorder, x: SymbolicTensor) -> Any:
 
 def as_int(run: Recorder, x: SymbolicTensor) -> int:
     """Returns `int(x)` where Python insists on a number."""
-    run.insists(sys._getframe(1))
+    run.insists(frame_above(1))
     return int(item(run, x))
 
 
@@ -535,7 +537,7 @@ def contains(run: Recorder, x: SymbolicTensor, element: Any) -> bool:
 
 def result_type(run: Recorder, *operands: Any) -> torch.dtype:
     """Returns the dtype that the operands are promoted to, which torch computes without their elements."""
-    with torch._C.DisableTorchFunctionSubclass():
+    with subclass_overrides_off():
         return torch.result_type(*(0 if type(o) is Size else o for o in operands))
 
 
@@ -543,7 +545,7 @@ def _plain(name: str) -> Callable[..., Any]:
     """Returns a function that lets torch answer a question about the wrapper itself."""
 
     def ask(run: Recorder, x: Any, *args: Any) -> Any:
-        with torch._C.DisableTorchFunctionSubclass():
+        with subclass_overrides_off():
             found = getattr(torch.Tensor, name)
             return found.__get__(x) if hasattr(found, "__get__") and not callable(found) else found(x, *args)
 

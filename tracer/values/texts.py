@@ -7,7 +7,6 @@ are messages of errors and lines of logs, which affect nothing. The bytecode sho
 from __future__ import annotations
 
 import dis
-import sys
 from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, Final, Literal, Protocol
@@ -15,6 +14,8 @@ from typing import Any, Final, Literal, Protocol
 from ..bytecode.codes import per_code
 from ..bytecode.handlers import JUMPS, is_looked_at, only_raises
 from ..bytecode.origins import is_inner
+from ..host.interpreter import frame_above
+from ..host.tensors import ASSERTS
 
 _KEEPS = (
     "STORE_",
@@ -29,8 +30,6 @@ _KEEPS = (
 _LOGS = frozenset(
     "warn warning warning_once warn_once info info_once debug error exception critical log print".split()
 )
-_ASSERTS = frozenset({"_assert", "_check"})
-"""Functions of torch's that raise an exception with a text, or do nothing with it."""
 _FOR_PEOPLE = frozenset("_pytest logging loguru rich tqdm warnings".split())
 """Packages whose texts are for people to read: pytest writes a text of the values that each `assert`
 compares.
@@ -91,7 +90,7 @@ def _becomes(code: CodeType, offset: int) -> Literal["kept", "raised", "told"]:
         if instruction.opname == "POP_TOP":
             if not _LOGS.isdisjoint(code.co_names):
                 return "told"
-            return "raised" if _called(code, offset) in _ASSERTS else "kept"
+            return "raised" if _called(code, offset) in ASSERTS else "kept"
         if instruction.opname.startswith(_KEEPS):
             return "kept"
     return "kept"
@@ -141,7 +140,7 @@ def _noticed(name: str) -> Callable[..., Any]:
     method = getattr(str, name)
 
     def look(self: Message, *args: Any, **kwargs: Any) -> Any:
-        self._run.writes(sys._getframe(1))
+        self._run.writes(frame_above(1))
         return method(self, *args, **kwargs)
 
     return look

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
@@ -198,7 +197,7 @@ class Replayer:
         write into running means without a word. Among fake tensors it is an alias, for a call with only real
         ones among its operands (`self.count += 1`) really runs.
         """
-        from ...tracer.recording.surroundings import surroundings_kept
+        from ...tracer.host.surroundings import surroundings_kept
         from ...tracer.recording.writes import Undone
 
         held = self.held()
@@ -254,12 +253,12 @@ def _outcome(
     from ...tracer.bytecode.origins import REFUSALS, ModuleNames, is_miscall, of_error
     from ...tracer.host.deadline import BrokenOff, until
     from ...tracer.host.model_state import submodules
+    from ...tracer.host.surroundings import seed
     from ...tracer.patches.caches import forgetting
     from ...tracer.patches.named_axes import refusals
     from ...tracer.patches.stand_ins import sources_of
     from ...tracer.recording.claims import checked
     from ...tracer.recording.record import bind
-    from ...tracer.recording.surroundings import seed
 
     modules = submodules(target)
     device = _device(target)
@@ -344,18 +343,17 @@ def _is_uninitialized(tensor: Any) -> bool:
 def _is_other(error: Exception) -> bool:
     """Was it raised for another reason than sizes: missing data, a missing kernel, missing memory?"""
     import torch
-    from torch._subclasses import fake_tensor
 
-    if type(error).__module__ == "torch._dynamo.exc":  # a higher-order operator's functions, compiled
-        return type(error).__name__ != "TorchRuntimeError" and _CARRIED not in str(error)
+    from ...tracer.host.operators import compiler_error
+    from ...tracer.host.tensors import FAKE_TENSORS_CANNOT
+
+    if name := compiler_error(error):  # a higher-order operator's functions, compiled
+        return name != "TorchRuntimeError" and _CARRIED not in str(error)
     others = (
         torch.linalg.LinAlgError,  # type: ignore[attr-defined]
         NotImplementedError,
         RecursionError,
-        fake_tensor.DataDependentOutputException,
-        fake_tensor.DynamicOutputShapeException,
-        fake_tensor.UnsupportedFakeTensorException,
-        fake_tensor.UnsupportedOperatorException,
+        *FAKE_TENSORS_CANNOT,
     )
     return isinstance(error, others) or any(word in str(error).lower() for word in OTHERS)
 
@@ -363,7 +361,7 @@ def _is_other(error: Exception) -> bool:
 @contextlib.contextmanager
 def _fake_mode() -> Iterator[None]:
     """Fake tensors all around; the traceback that torch logs for each refusal is kept quiet."""
-    from torch._subclasses.fake_tensor import FakeTensorMode
+    from ...tracer.host.tensors import FakeTensorMode
 
     log = logging.getLogger(FakeTensorMode.__module__)
     level = log.level
@@ -383,22 +381,20 @@ def _uncompiled() -> Iterator[None]:
     """
     import torch
 
-    if "torch._dynamo" not in sys.modules:
+    from ...tracer.host.operators import COMPILED_CALL, compiler_is_loaded
+
+    if not compiler_is_loaded():
         yield
         return
-    from torch._higher_order_ops import utils
-
+    from ...tracer.host.patches import Function, Patch
     from ...tracer.patches.higher_order import uncompiled
 
-    compile_and_call = utils._hop_compile_and_call
+    def compiling(compile_and_call: Function) -> Function:
+        def compiled(*args: Any, **kwargs: Any) -> Any:
+            with torch.compiler.set_stance("default"):
+                return compile_and_call(*args, **kwargs)
 
-    def compiled(*args: Any, **kwargs: Any) -> Any:
-        with torch.compiler.set_stance("default"):
-            return compile_and_call(*args, **kwargs)  # type: ignore[no-untyped-call]
+        return compiled
 
-    utils._hop_compile_and_call = compiled
-    try:
-        with uncompiled():
-            yield
-    finally:
-        utils._hop_compile_and_call = compile_and_call
+    with Patch(*COMPILED_CALL, compiling, "functions are compiled and checked").in_force(), uncompiled():
+        yield

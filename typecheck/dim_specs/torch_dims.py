@@ -15,11 +15,11 @@ from typing import Any, NoReturn, TypeAlias
 import sympy
 import torch
 from torch.export import Dim as TorchDim
-from torch.export import dynamic_shapes as theirs
-from torch.utils import _pytree as pytree
-from torch.utils._sympy.numbers import int_oo
 
 from ...constraints.terms.dims import Term, linear_parts, sym
+from ...tracer.host.exports import DerivedDim, DimHint, IntWrapper, StaticDim
+from ...tracer.host.symbolic_shapes import int_oo
+from ...tracer.host.trees import pytree
 from .dim_names import bearable
 from .lowering import lower
 from .specs import Bounds, DimSpec, DimSpecError, Entries, Hint, HintKind, Items, Size, Sizes, Tree
@@ -134,7 +134,7 @@ class _Reader:
         return Items(tuple(trees.values()), "tuple" if isinstance(value, tuple) else "list")
 
     def _number(self, value: Any, shape: Any, where: str) -> Size:
-        if not isinstance(value, int | theirs._IntWrapper) or isinstance(value, bool):
+        if not isinstance(value, int | IntWrapper) or isinstance(value, bool):
             _unfit(where, shape, value)
         size = self.size(shape, where)
         if isinstance(size, Term):
@@ -145,14 +145,14 @@ class _Reader:
         return size
 
     def size(self, size: Any, where: str) -> Size:
-        if isinstance(size, theirs._DimHint):
+        if isinstance(size, DimHint):
             kind: HintKind = size.type.name  # type: ignore[assignment]
             hint = Hint(kind, _bound(size.min, f"{where}.min"), _bound(size.max, f"{where}.max"))
             DimSpec(hint)  # which checks the bounds
             return hint
-        if isinstance(size, theirs._StaticDim):
+        if isinstance(size, StaticDim):
             return int(size.value)
-        if isinstance(size, theirs._DerivedDim):  # a function that takes 0 to c and 1 to a + c
+        if isinstance(size, DerivedDim):  # a function that takes 0 to c and 1 to a + c
             constant, following = int(size.fn(0)), int(size.fn(1))
             return (following - constant) * self._root(size.root, where) + constant
         return self._root(size, where) if isinstance(size, TorchDim) else _integer(size, where)

@@ -37,6 +37,7 @@ from ...constraints.terms.dims import Dim
 from ...constraints.terms.formula import Formula, all_of, any_of, comparisons, conjuncts, negate
 from ...solver.facts.refine import simplify
 from ...solver.tactics.judge import Budget, Judge
+from ...tracer.host.exports import checks_of, set_checks
 from ...tracer.readers.exported import GraphError
 from ..checking.api import Examined, default_rules, examine
 from ..checking.clock import Progress
@@ -402,7 +403,7 @@ class _Exporting:
         if not few:
             return
         way, program = self.wanted.way, trace.program
-        checks = copy.deepcopy(program.graph_module.graph), program._guards_code, program._range_constraints
+        graph, checks = copy.deepcopy(program.graph_module.graph), checks_of(program)
         self.wanted.way = [formula for formula in way if formula not in few]
         asked = self._asked_of_all(trace, second, straight)
         taken = [r.formula for r in (*asked.graph, *asked.kept)]
@@ -412,7 +413,8 @@ class _Exporting:
         agreed = self._certain(asked.found) and all(
             trial.meet_where(region) for values in few.values() for region in values
         )
-        program.graph_module.graph, program._guards_code, program._range_constraints = checks
+        program.graph_module.graph = graph
+        set_checks(program, *checks)
         if not agreed or trial.wrong:
             self.wanted.way = way
 

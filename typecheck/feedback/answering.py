@@ -23,6 +23,7 @@ from ...constraints.terms.formula import Formula, free_symbols, holds, negate
 from ...solver.tactics.judge import Budget, Judge
 from ...solver.theory.bounds import names_of
 from ...tracer.host.patches import Patch
+from ...tracer.host.symbolic_shapes import EVALUATED, forget_answers
 from .knowledge import hints_of, known
 from .terms import formula_of
 
@@ -133,7 +134,7 @@ def oracle(shape_env: ShapeEnv | None = None, budget_ms: float = 200.0) -> Itera
     """
     solver = Solver(shape_env, budget_ms / 1000)
     reason = "ShapeEnvs ask a solver of anyshape's"
-    patch = Patch(ShapeEnv, "_maybe_evaluate_static", partial(_Asking.before, solver), reason)
+    patch = Patch(*EVALUATED, partial(_Asking.before, solver), reason)
     try:
         with patch.in_force():
             forget_answers()
@@ -169,9 +170,3 @@ class _Asking:
 
 
 _SPECIAL: Final = ("axioms", "var_to_range", "compute_hint", "unbacked_only")
-
-
-def forget_answers() -> None:
-    """Questions that ShapeEnvs were asked before are asked anew: no cache of theirs looks at ranges."""
-    for cached in ("_maybe_evaluate_static", "_inner_evaluate_expr", "simplify", "replace", "_find"):
-        getattr(ShapeEnv, cached).cache_clear()

@@ -14,10 +14,7 @@ from typing import Any, Final
 
 import sympy
 import torch
-from torch._guards import ChainedSource, GuardSource
 from torch.fx.experimental.symbolic_shapes import DimDynamic, RuntimeAssert, ShapeEnv, free_unbacked_symbols
-from torch.utils._sympy.numbers import int_oo
-from torch.utils._traceback import CapturedTraceback
 
 from ...constraints.ir.language import Fact
 from ...constraints.ir.system import Answer, ranges_of
@@ -25,8 +22,18 @@ from ...constraints.terms.dims import Apply, Dim, Symbol, linear_parts, sym, sym
 from ...constraints.terms.formula import Compare, Formula, all_of, conjuncts, free_symbols, holds, rewrite
 from ...solver.facts.refine import fact_formula
 from ...solver.tactics.judge import Budget, Judge
+from ...tracer.host.symbolic_shapes import (
+    Quotient,
+    assertions_have_changed,
+    drops_guards,
+    forget_answers,
+    int_oo,
+    note_order,
+    replace,
+    stack_of_caller,
+)
+from ...tracer.host.tensors import torch_check
 from ...tracer.readers.expressions import NotRead
-from .answering import forget_answers
 from .knowledge import hints_of, known, symbols_of
 from .terms import Writer, size_of
 
@@ -126,7 +133,7 @@ def _holds(formula: Formula, values: Mapping[str, int]) -> bool:
 
 def _takes_checks(shape_env: ShapeEnv, checked: tuple[Formula, ...]) -> None:
     """A frozen ShapeEnv ignores new guards, and nothing would refuse the sizes that a fact excludes."""
-    frozen = shape_env.frozen or shape_env.runtime_asserts_frozen or shape_env._suppress_guards_tls()
+    frozen = shape_env.frozen or shape_env.runtime_asserts_frozen or drops_guards(shape_env)
     if checked and frozen:
         raise FeedbackError(f"the ShapeEnv takes no more guards, and nothing would check {all_of(checked)}")
 
@@ -144,16 +151,16 @@ def _in_torch(formula: Formula, writer: Writer) -> Any:
 def _state(shape_env: ShapeEnv, formula: Formula, condition: Any, check: bool) -> None:
     """One fact: checked if need be, then put where the ShapeEnv looks."""
     if check:
-        torch._check(shape_env.create_symboolnode(condition))  # type: ignore[no-untyped-call]
+        torch_check(shape_env.create_symboolnode(condition))  # type: ignore[no-untyped-call]
     else:
         shape_env.axioms.update(dict(shape_env.get_implications(shape_env.simplify(condition))))
-        shape_env._maybe_guard_rel(condition)
+        note_order(shape_env, condition)
     for name, (low, high) in ranges_of((formula,)).items():
         if (symbol := symbols_of(shape_env).get(name)) is not None:
             ends = -int_oo if low == -inf else int(low), int_oo if high == inf else int(high)
             shape_env.constrain_symbol_range(symbol, *ends)
     for name, term in _equalities(formula, shape_env):
-        shape_env._set_replacement(symbols_of(shape_env)[name], term, f"anyshape: {formula}")
+        replace(shape_env, symbols_of(shape_env)[name], term, f"anyshape: {formula}")
     if (congruence := _congruence(formula)) is not None:
         _replace_by_multiple(shape_env, *congruence, condition if check else None)
 
@@ -225,26 +232,10 @@ def _replace_by_multiple(shape_env: ShapeEnv, name: str, modulus: int, residue: 
     else:
         return
     shape_env.constrain_symbol_range(quotient, *ends)
-    shape_env._set_replacement(symbol, modulus * quotient + residue, "anyshape: a multiple")
+    replace(shape_env, symbol, modulus * quotient + residue, "anyshape: a multiple")
     if check is not None and hint is not None:
         # The guard has become trivial by the replacement; an assert is put into the graph as it stands.
-        stack = CapturedTraceback.extract(skip=1)  # type: ignore[no-untyped-call]
+        stack = stack_of_caller()
         found = RuntimeAssert(check, f"assumed: {check}", stack)
         shape_env.deferred_runtime_asserts.setdefault(None, []).append(found)
-        shape_env.num_deferred_runtime_asserts += 1
-        shape_env._update_version_counter()
-
-
-@dataclass(frozen=True)
-class Quotient(ChainedSource):
-    """Where the k of m*k + r comes from, in a guard."""
-
-    divisor: int = 1
-
-    @property
-    def name(self) -> str:
-        return f"({self.base.name} // {self.divisor})"
-
-    @property
-    def guard_source(self) -> GuardSource:
-        return self.base.guard_source
+        assertions_have_changed(shape_env)

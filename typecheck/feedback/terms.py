@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import sympy
 import torch
-from torch.utils._sympy import functions as theirs
 
 from ...constraints.terms.dims import Atom, Dim, Mono, Symbol, coefficients
 from ...constraints.terms.formula import And, Compare, Formula, Or
 from ...constraints.terms.intervals import Ranges, interval
+from ...tracer.host.symbolic_shapes import FloorDiv, Max, Min, Mod, PythonMod
 from ...tracer.readers import expressions
 from ...tracer.readers.expressions import NotRead
 
@@ -83,7 +83,7 @@ class Writer:
             raise NotRead(f"{atom.op} has no counterpart in torch")
         apply = _APPLY[atom.op]
         if atom.op == "%" and self._natural(*atom.args):
-            apply = theirs.Mod
+            apply = Mod
         return apply(*map(self.size, atom.args))
 
     def _natural(self, dividend: Dim, divisor: Dim) -> bool:
@@ -93,5 +93,5 @@ class Writer:
 
 _COMPARE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {"==": sympy.Eq, "!=": sympy.Ne, ">=": sympy.Ge}
 _APPLY: Final[Mapping[str, Callable[..., Any]]] = {
-    "//": theirs.FloorDiv, "%": theirs.PythonMod, "min": theirs.Min, "max": theirs.Max,
+    "//": FloorDiv, "%": PythonMod, "min": Min, "max": Max,
 }

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from ...constraints.ir.program import Origin
 from ...constraints.terms.dims import Dim
+from ...tracer.host.modules import buffers_of, parameters_of
 from ...tracer.patches.edits import (
     CONVOLUTIONS,
     SIZES,
@@ -235,7 +236,7 @@ class Changes:
 
     def _of_tensors(self, call: ast.expr) -> Iterator[Candidate]:
         """A size of a parameter among the operands: `tokens + self.position`."""
-        held = {} if self.owner is None else {**self.owner._parameters, **self.owner._buffers}
+        held = {} if self.owner is None else {**parameters_of(self.owner), **buffers_of(self.owner)}
         for name in map(expressions.path_of, expressions.operands(call)):
             tensor = held.get(name)
             for axis, size in enumerate(tensor.shape) if tensor is not None else ():

@@ -6,7 +6,6 @@ import ast
 import linecache
 import os
 import re
-import sys
 import textwrap
 from collections.abc import Iterable, Mapping
 from types import FrameType, ModuleType
@@ -16,6 +15,7 @@ from ...constraints.engine.generate import Rules
 from ...constraints.ir.language import Number, Tensor, Value
 from ...constraints.ir.spec_text import Inputs, parse_spec
 from ...constraints.terms.dims import Term, evaluate
+from ...tracer.host.interpreter import frame_above
 from ..checking.target import resolve
 from ..facade import Report
 from ..project.suppression import suppressed
@@ -50,7 +50,7 @@ def assert_shapes(
     (report,) = suppressed([found], all=False)
     if not report.passes:
         message = report.to_text()
-        if (code := failing_test(report, model, sys._getframe(1))) is not None:
+        if (code := failing_test(report, model, frame_above(1))) is not None:
             message += f"\nA test that shows it:\n\n{textwrap.indent(code, '    ')}"
         raise ShapesError(message, report)
     return report

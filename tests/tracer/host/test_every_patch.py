@@ -7,12 +7,14 @@ nested in any order, of one thread, and never of two owners.
 from __future__ import annotations
 
 import ast
+import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final
 
+import host_releases
 import pytest
 import torch
 import whole_state
@@ -21,7 +23,8 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from anyshape import tracer
 from anyshape.tracer.host.patches import Patch, PatchRefused, Setting, together
-from anyshape.typecheck import ExportError, TargetError, check, export
+from anyshape.tracer.recording import record as recorder
+from anyshape.typecheck import ExportError, TargetError, check, eliminate, export
 from anyshape.typecheck.feedback import oracle
 
 # ---- what is replaced
@@ -55,6 +58,32 @@ def asked_of_torch() -> None:
         bool(size * 2 > 3)
 
 
+class Branches(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.steps = nn.ModuleList([Step(number) for number in (2, 3)])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for step in self.steps:
+            x = step(x)
+        return x
+
+
+class Step(nn.Module):
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.shape[0] % self.number else x + 1
+
+
+def ways_merged() -> None:
+    with pytest.MonkeyPatch.context() as patching:
+        patching.setattr(recorder, "MANY_PATHS", 1)
+        check(Branches(), "x: [n, 3]")
+
+
 QUESTIONS: Final[tuple[Callable[[], object], ...]] = (
     lambda: check(Chosen(), "x: [n, 3]", repairs=True),
     lambda: check(Chosen(), "x: [n, 4]", repairs=True),
@@ -62,18 +91,20 @@ QUESTIONS: Final[tuple[Callable[[], object], ...]] = (
     lambda: export(nn.Sequential(nn.Linear(3, 5), nn.BatchNorm1d(5)), "input: [n, 3]"),
     lambda: export(half, "x: [2*n, 3]"),
     asked_of_torch,
+    ways_merged,
+    lambda: eliminate(half, "x: [2*n, 3]"),
 )
 
 
 @pytest.fixture(scope="module")
-def found() -> tuple[Patch | Setting, ...]:
-    """One of each place that the questions replace."""
-    places: dict[Any, Patch | Setting] = {}
+def entered() -> tuple[Patch | Setting, ...]:
+    """All that the questions replace."""
+    noted: list[Patch | Setting] = []
     plain = together.__init__
 
     def noting(self: together, patches: Any) -> None:
         patches = tuple(patches)
-        places.update((patch.key, patch) for patch in patches)
+        noted.extend(patches)
         plain(self, patches)
 
     with pytest.MonkeyPatch.context() as patching:
@@ -81,7 +112,13 @@ def found() -> tuple[Patch | Setting, ...]:
         for question in QUESTIONS:
             with suppress(TargetError, ExportError):
                 question()
-    return tuple(places.values())
+    return tuple(noted)
+
+
+@pytest.fixture(scope="module")
+def found(entered: tuple[Patch | Setting, ...]) -> tuple[Patch | Setting, ...]:
+    """One of each place."""
+    return tuple({patch.key: patch for patch in entered}.values())
 
 
 def test_there_are_patches_of_each_kind(found: tuple[Patch | Setting, ...]) -> None:
@@ -188,13 +225,67 @@ def test_every_place_is_looked_at_afterwards(found: tuple[Patch | Setting, ...])
     assert sorted(map(str, places - {*whole_state.PATCHED})) == []
 
 
+# ---- what was read of torch
+
+
+def test_replaced_functions_of_torch_have_been_read(entered: tuple[Patch | Setting, ...]) -> None:
+    """`sources.json` lists them, and has the hash of each in the installed release: `make host-diff`."""
+    whys: dict[str, set[str]] = {}
+    for patch in entered:
+        if place := host_releases.place_of(plain_of(patch)):
+            whys.setdefault(place, set()).add(patch.reason)
+    listed = json.loads(host_releases.SOURCES.read_text(encoding="utf-8"))
+    assert sorted(listed) == sorted(whys)
+    assert [place for place, known in listed.items() if known["why"] not in whys[place]] == []
+    release = host_releases.release_of(torch.__version__)
+    assert host_releases.read(host_releases.INSTALLED, release, listed) == listed
+
+
+def plain_of(patch: Patch | Setting) -> Any:
+    owner, name = patch.owner, name_of(patch)
+    return owner.get(name) if isinstance(owner, dict) else getattr(owner, name, None)
+
+
+def test_a_function_that_is_another_is_to_be_read(tmp_path: Path) -> None:
+    place = "torch/_ops.py:HigherOrderOperator.__call__"
+    text = (host_releases.INSTALLED / "torch/_ops.py").read_text(encoding="utf-8")
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "_ops.py").write_text(text, encoding="utf-8")
+    listed = json.loads(host_releases.SOURCES.read_text(encoding="utf-8"))
+    known = {place: listed[place]}
+    assert [*host_releases.unread(tmp_path, known)] == []
+    (told,) = host_releases.unread(tmp_path, known | {place: {"why": "…", "read": {}}})
+    assert told.startswith(f"to read: {place}")
+    (told,) = host_releases.unread(tmp_path, {"torch/nowhere.py:f": known[place]})
+    assert told.startswith("gone: torch/nowhere.py:f")
+
+
+def reasons(tree: ast.Module) -> Iterator[str]:
+    """The reasons of patches and settings, where they are written down or have a name in the file."""
+    names: dict[str, ast.expr] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Constant):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            names[ast.unparse(target)] = node.value
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _called(node.func) in ("Patch", "Setting"):
+            reason = node.args[-1]
+            yield ast.literal_eval(names.get(ast.unparse(reason), reason))
+
+
+def test_every_patch_of_the_package_is_among_them(entered: tuple[Patch | Setting, ...]) -> None:
+    files = (file for folder in ("tracer", "typecheck") for file in (ROOT / folder).rglob("*.py"))
+    written = {r for f in files if f.parent.name != "host" for r in reasons(ast.parse(f.read_text("utf-8")))}
+    assert written == {patch.reason for patch in entered}
+
+
 # ---- nothing is replaced otherwise
 
 ROOT: Final = Path(tracer.__path__[0]).resolve().parent
 KEPT: Final = {
     "tracer/summaries/cells.py": "a program's own attributes, as it writes them",
     "tracer/recording/held.py": "a program's own attributes, put back",
-    "tracer/recording/surroundings.py": "settings, put back",
+    "tracer/host/surroundings.py": "settings, put back",
     "tracer/values/sequences.py": "methods of a class of its own, once",
     "tracer/values/texts.py": "methods of a class of its own, once",
     "tracer/patches/edits.py": "modules that are built anew, before anybody has them",
@@ -213,12 +304,15 @@ _BY_NAME: Final = {"setattr", "delattr", "__setattr__", "__delattr__"}
 
 
 def replacing(text: str) -> Iterator[int]:
-    """The lines that write attributes by name, or attributes of modules and classes."""
-    for node in ast.walk(ast.parse(text)):
+    """The lines that write attributes by name, or attributes of modules, classes and imported objects."""
+    tree = ast.parse(text)
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    outer = _OUTER.union(alias.asname or alias.name for node in imports for alias in node.names)
+    for node in ast.walk(tree):
         targets = node.targets if isinstance(node, ast.Assign | ast.Delete) else []
         for target in targets:
             for one in target.elts if isinstance(target, ast.Tuple) else [target]:
-                if isinstance(one, ast.Attribute) and _is_outer(one.value, one.attr):
+                if isinstance(one, ast.Attribute) and _is_outer(one.value, one.attr, outer):
                     yield node.lineno
                 if isinstance(one, ast.Subscript) and _is_names(one.value):
                     yield node.lineno
@@ -226,12 +320,12 @@ def replacing(text: str) -> Iterator[int]:
             yield node.lineno
 
 
-def _is_outer(value: ast.expr, attribute: str) -> bool:
+def _is_outer(value: ast.expr, attribute: str, outer: Set[str]) -> bool:
     root = value
     while isinstance(root, ast.Attribute):
         root = root.value
     named = root.id if isinstance(root, ast.Name) else ""
-    return named in _OUTER or named[:1].isupper() or attribute in ("__code__", "__call__", "vmap")
+    return named in outer or named[:1].isupper() or attribute in ("__code__", "__call__", "vmap")
 
 
 def _is_names(value: ast.expr) -> bool:
@@ -258,8 +352,8 @@ def test_attributes_are_replaced_by_patches_alone() -> None:
 @pytest.mark.parametrize(
     "text",
     ["torch.relu = f", "nn.Module.__call__, x = f, g", "setattr(m, n, f)", "f.__code__ = c", "vars(m)[n] = f",
-     "Owner.method = f", "del m.__dict__[n]"],
+     "Owner.method = f", "del m.__dict__[n]", "def f():\n from torch.x import y; y.z = f"],
 )  # fmt: skip
 def test_a_replacement_is_seen(text: str) -> None:
-    assert [*replacing(text)] == [1]
+    assert [*replacing(text)] == [1 + text.count("\n")]
     assert [*replacing("self.value = 1; x = vars(m)[n]; node.meta = {}; getattr(m, n)")] == []

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import torch
 from torch.export import ExportedProgram
-from torch.utils import _pytree as pytree
 
 from ....constraints.ir.spec import Spec
 from ....constraints.terms.dims import sym
@@ -17,6 +16,7 @@ from ....constraints.terms.formula import Formula, any_of, conjuncts, eq, free_s
 from ....solver.facts.facts import fact
 from ....solver.tactics import examples
 from ....solver.tactics.judge import Judge
+from ....tracer.host.trees import pytree
 from ...checking.trial import show
 from ..examples import example_inputs
 

@@ -23,6 +23,7 @@ from ....constraints.terms.dims import Dim, Term
 from ....constraints.terms.formula import Formula, conjuncts
 from ....solver.decide import decide
 from ....solver.tactics.judge import Budget
+from ....tracer.host.exports import guards_of, set_checks
 from ....tracer.readers import export
 from ....tracer.readers.expressions import NotRead, guard
 from ....tracer.readers.graph import ASSERTIONS, flat, retype
@@ -79,15 +80,14 @@ def needs(trace: Trace, spec: Spec, given: Sequence[Formula], rules: Rules, seco
     return Needs(
         tuple(_told(r, lines) for r in asked),
         tuple(_told(r, lines) for r in checks if r.formula not in structure),
-        tuple(program._guards_code) if whole.lost else whole.unread,
+        guards_of(program) if whole.lost else whole.unread,
         decision.verdict != "unknown" and decision.exact and _legible(system.paths[0]),
     )
 
 
 def _without_checks(program: ExportedProgram) -> ExportedProgram:
     bare = copy.copy(program)
-    bare._guards_code = []
-    bare._range_constraints = {}
+    set_checks(bare, [], {})
     return bare
 
 

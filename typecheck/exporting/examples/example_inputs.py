@@ -11,9 +11,9 @@ import torch
 from ....constraints.ir.language import Number, Tensor, Value
 from ....constraints.ir.spec import Declared, Spec
 from ....constraints.terms.dims import Term, evaluate
+from ....tracer.host.surroundings import SEED, surroundings_kept
 from ....tracer.recording.held import Held
 from ....tracer.recording.record import bind
-from ....tracer.recording.surroundings import SEED, surroundings_kept
 
 Arguments: TypeAlias = "tuple[tuple[Any, ...], dict[str, Any]]"
 FILLS: Final = ("random", "zeros", "ones")

@@ -21,8 +21,6 @@ import torch
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx import Graph, Node
-from torch.utils._sympy.numbers import int_oo
-from torch.utils._sympy.value_ranges import ValueRanges
 
 from ....constraints.ir.language import Fact, Tensor
 from ....constraints.ir.spec import Spec
@@ -50,12 +48,14 @@ from ....constraints.terms.formula import (
     rewrite,
 )
 from ....tracer.host.alone import alone
+from ....tracer.host.exports import guards_of, set_checks
+from ....tracer.host.operators import ASSERT_SCALAR
+from ....tracer.host.symbolic_shapes import ValueRanges, int_oo
 from ....tracer.readers import export
 from ....tracer.readers.exported import GraphError
 from ....tracer.readers.graph import flat
 from .graph_calls import put_call
 
-ASSERT: Final = torch.ops.aten._assert_scalar.default
 SIZE: Final = torch.ops.aten.sym_size.int
 
 Place: TypeAlias = "tuple[int, int | None]"
@@ -78,12 +78,11 @@ def install(
     """
     inputs = _Inputs(program, spec)
     conditions = [*inputs.conditions(accepted)]
-    program._range_constraints = inputs.ranges(fact)
-    program._guards_code = [*map(inputs.python, conditions), *guards]
+    set_checks(program, [*map(inputs.python, conditions), *guards], inputs.ranges(fact))
     graph = program.graph_module.graph
     _Writer(graph, inputs).write(conditions)
     program.graph_module.recompile()
-    return tuple(program._guards_code)
+    return guards_of(program)
 
 
 def symbols_of(program: ExportedProgram, spec: Spec) -> dict[str, Dim]:
@@ -215,11 +214,11 @@ class _Writer:
                     continue  # no short circuit in a graph; the conditions in Python have it
                 if isinstance(holds := self._holds(condition), Node):
                     message = f"the sizes of the inputs do not fit: {self.inputs.python(condition)}"
-                    self.graph.call_function(ASSERT, (holds, message)).meta["val"] = None
+                    self.graph.call_function(ASSERT_SCALAR, (holds, message)).meta["val"] = None
         written = first.prev
         while written.op != "placeholder" and written.op != "root":
             written, last = written.prev, written
-            if not last.users and last.target is not ASSERT:  # of a condition that the types decide
+            if not last.users and last.target is not ASSERT_SCALAR:  # of a condition that the types decide
                 self.graph.erase_node(last)
 
     def _holds(self, formula: Formula) -> Node | int:

@@ -13,7 +13,9 @@ import sympy
 import torch
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
-from torch.utils import _pytree as pytree
+
+from ....tracer.host.operators import ASSERT_METADATA, ASSERT_SCALAR, schema_of
+from ....tracer.host.trees import pytree
 
 SIZE = torch.ops.aten.sym_size.int
 SLICE = torch.ops.aten.slice.Tensor
@@ -28,7 +30,7 @@ COPY = torch.ops.aten.contiguous.default
 """It holds what it is made of: all that counts where nothing is written into, or where nobody else looks."""
 WHOLE = (0, sys.maxsize, 1)
 """Start, stop and step of a slice that are not given."""
-ASSERTIONS = (torch.ops.aten._assert_scalar.default, torch.ops.aten._assert_tensor_metadata.default)
+ASSERTIONS = (ASSERT_SCALAR, ASSERT_METADATA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +163,7 @@ def _sees_alone(copy: Node) -> bool:
     """Is nothing else made of the memory that is copied?"""
     node = copy.args[0]
     while isinstance(node, Node) and len([user for user in node.users if not _looks_on(user)]) == 1:
-        schema = getattr(node.target, "_schema", None)
+        schema = schema_of(node.target)
         if schema is None or node.op != "call_function":
             return False
         if not any(result.alias_info for result in schema.returns):
@@ -184,7 +186,7 @@ def _written(module: GraphModule) -> set[Node]:
     shared: dict[Node, set[Node]] = {}
     changed: list[Node] = []
     for node in module.graph.nodes:
-        schema = getattr(node.target, "_schema", None)
+        schema = schema_of(node.target)
         group = {node}
         if schema is None or "dropout" in str(node.target) or any(r.alias_info for r in schema.returns):
             for other in filter(_has_memory, node.all_input_nodes):

@@ -15,7 +15,8 @@ from typing import Any, Final, NoReturn, Protocol
 import torch
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 from torch.overrides import TorchFunctionMode
-from torch.utils import _pytree as pytree
+
+from ....tracer.host.trees import pytree
 
 
 class Slicing(Protocol):

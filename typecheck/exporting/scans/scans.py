@@ -27,12 +27,14 @@ from types import EllipsisType
 from typing import Any, Final, TypeAlias
 
 import torch
-from torch._higher_order_ops.scan import scan_op
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 from torch.overrides import TorchFunctionMode
-from torch.utils import _pytree as pytree
 
 from ....tracer.host.model_state import ModelState
+from ....tracer.host.modules import find_flat_weights
+from ....tracer.host.operators import scan
+from ....tracer.host.tensors import memory_id, writes_into
+from ....tracer.host.trees import pytree
 from .loop_bodies import loops_run_by
 from .loop_rows import (
     BUILTINS,
@@ -89,7 +91,7 @@ class Scans:
         """The model as it is, recurrent modules knowing their weights, which they look up while they run."""
         for module in self.model.modules() if isinstance(self.model, torch.nn.Module) else ():
             if isinstance(module, torch.nn.RNNBase):
-                module._update_flat_weights()
+                find_flat_weights(module)
         return ModelState(self.model)
 
     @contextlib.contextmanager
@@ -164,7 +166,7 @@ class _Run(TorchFunctionMode):
     def __post_init__(self) -> None:
         super().__init__()
         self._know([*(inner for _, inner in self.stands), *self.given.values(), *self.cut])
-        self.versions += [(outer, outer._version) for outer, _ in self.stands]
+        self.versions += [(outer, writes_into(outer)) for outer, _ in self.stands]
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = kwargs or {}
@@ -199,7 +201,7 @@ class _Run(TorchFunctionMode):
                     raise NotScanned("each run uses something else")
                 self.outside.append(tensor)
                 self.given[id(tensor)] = tensor
-                self.versions.append((tensor, tensor._version))
+                self.versions.append((tensor, writes_into(tensor)))
             tensor = self.given[id(tensor)]
         self.used.add(id(tensor))
         return tensor
@@ -212,7 +214,7 @@ class _Run(TorchFunctionMode):
                 return self.cut[place]
         if not self.first:
             raise NotScanned("each run takes other slices")
-        self.versions.append((outer, outer._version))
+        self.versions.append((outer, writes_into(outer)))
         row = index.cut(outer, axis)[0]
         self.slices.append((outer, axis, index))
         self.cut.append(row)
@@ -366,7 +368,7 @@ class _Plan:
         same, init = operands[: len(self.outside)], operands[len(self.outside) :]
         xs = [index.cut(tensor, axis) for tensor, axis, index in self.slices]
         xs = xs or [torch.arange(self.rows.count)]
-        results = [*scan_op(lambda *flat: self._step(flat, len(xs), modes), init, xs, (*same,))]
+        results = [*scan(lambda *flat: self._step(flat, len(xs), modes), init, xs, (*same,))]
         leaves = [*self.leaves]
         for place in self.carried:
             leaves[place] = results.pop(0)
@@ -420,10 +422,10 @@ def _distinct(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
 def _apart(outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """The outputs, none of which shares memory with another or an input."""
-    seen = {tensor.untyped_storage()._cdata for tensor in inputs}
+    seen = {memory_id(tensor) for tensor in inputs}
     found = []
     for tensor in outputs:
-        storage = tensor.untyped_storage()._cdata
+        storage = memory_id(tensor)
         found.append(tensor.clone() if storage in seen else tensor)
         seen.add(storage)
     return found
@@ -433,12 +435,12 @@ def _look_at(run: _Run, carried: Sequence[tuple[Any, Any, Any]]) -> None:
     """Raises NotScanned where the body writes into what it is given, or something is carried that a scan
     cannot carry; what there was before, what stood for it, and what there is after an iteration.
     """
-    if any(tensor._version != version for tensor, version in run.versions):
+    if any(writes_into(tensor) != version for tensor, version in run.versions):
         raise NotScanned("it writes into a tensor")
-    filled = [tensor.untyped_storage()._cdata for tensor, *_ in run.fills]
+    filled = [memory_id(tensor) for tensor, *_ in run.fills]
     used = [outer for outer, inner in run.stands if id(inner) in run.used]
     used += [*run.outside, *(tensor for tensor, *_ in run.slices)]
-    read = {tensor.untyped_storage()._cdata for tensor in used}
+    read = {memory_id(tensor) for tensor in used}
     if not read.isdisjoint(filled) or len({*filled}) < len(filled):
         raise NotScanned("it reads what it writes")
     for before, old, new in carried:

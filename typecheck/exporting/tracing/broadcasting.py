@@ -15,14 +15,12 @@ from typing import Any, Final, TypeAlias
 
 import torch
 import torch.nn.functional as F
-from torch import _meta_registrations, _refs
-from torch._prims_common import compute_elementwise_output_logical_to_physical_perm
-from torch._refs import _conversions
-from torch._subclasses import fake_impls
 from torch.fx.experimental.symbolic_shapes import ShapeGuardPythonPrinter, sym_or
 from torch.overrides import TorchFunctionMode
 
+from ....tracer.host.broadcasts import OF_RESULTS, OF_SHAPES, order_in_memory
 from ....tracer.host.patches import Patch
+from ....tracer.host.tensors import torch_check
 
 Either: TypeAlias = Callable[[str, str], bool]
 """Of two sizes, as Python over `L['x'].size()[0]`: may they differ, one of them being 1?"""
@@ -34,10 +32,10 @@ Certain: TypeAlias = Callable[[str], bool]
 def open_broadcasts(either: Either) -> Iterator[None]:
     """While this lasts, sizes of which `either` is true broadcast to their maximum."""
     with contextlib.ExitStack() as restored:
-        for change, name, modules in _CHANGES:
+        for change, places in _CHANGES:
             make = functools.partial(change, either)
-            for module in modules:
-                restored.enter_context(Patch(module, name, make, "broadcasts are left open").in_force())
+            for place in places:
+                restored.enter_context(Patch(*place, make, "broadcasts are left open").in_force())
         yield
 
 
@@ -65,15 +63,13 @@ def _of_results(either: Either, original: Callable[..., Any]) -> Callable[..., A
 
 def _like(value: torch.Tensor, shape: list[Any]) -> torch.Tensor:
     """A tensor of this shape, its dims in memory as they are; to expand one torch has to know what is 1."""
-    order = compute_elementwise_output_logical_to_physical_perm(value)[0]
-    return torch.empty_permuted(shape, order, dtype=value.dtype, device=value.device)
+    return torch.empty_permuted(shape, order_in_memory(value), dtype=value.dtype, device=value.device)
 
 
 _CHANGES: Final = (
-    (_of_shapes, "_broadcast_shapes", (_refs, _meta_registrations, _conversions)),
-    (_of_shapes, "infer_size", (fake_impls,)),
-    (_of_results, "_maybe_broadcast", (_refs, _meta_registrations)),
-    (_of_tensors, "broadcast_tensors", (torch, torch.functional)),
+    (_of_shapes, OF_SHAPES),
+    (_of_results, OF_RESULTS),
+    (_of_tensors, ((torch, "broadcast_tensors"), (torch.functional, "broadcast_tensors"))),
 )
 """Where torch says what shape a broadcast has, where it makes tensors have it, to find out what an operator
 would return, and where the graph does.
@@ -171,7 +167,7 @@ def _maximum(one: Any, other: Any, either: Either) -> Any:
     """What two sizes broadcast to, as far as that is for us to say: else the first that is not 1."""
     if not _differ(one, other, either):
         return other if type(one) is int and one == 1 else one
-    torch._check(sym_or(one == other, one == 1, other == 1))  # type: ignore[no-untyped-call]
+    torch_check(sym_or(one == other, one == 1, other == 1))  # type: ignore[no-untyped-call]
     return torch.sym_max(one, other)  # type: ignore[no-untyped-call]
 
 

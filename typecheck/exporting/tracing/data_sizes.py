@@ -8,9 +8,9 @@ from typing import Any
 
 import sympy
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, ShapeGuardPythonPrinter
-from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
 from ....tracer.host.patches import Patch
+from ....tracer.host.symbolic_shapes import EVALUATED, ValueRanges, range_of
 from .broadcasting import Certain
 
 
@@ -32,7 +32,7 @@ def settled_by_other_sizes(certain: Certain) -> Iterator[None]:
         return evaluated
 
     # Inside of `evaluate_expr`, which looks through the frames above it for an assert of the user's.
-    with Patch(ShapeEnv, "_maybe_evaluate_static", make, "other sizes settle conditions").in_force():
+    with Patch(*EVALUATED, make, "other sizes settle conditions").in_force():
         yield
 
 
@@ -44,5 +44,5 @@ def _settled(env: ShapeEnv, condition: sympy.Basic, certain: Certain) -> sympy.B
     for symbol in ranges.keys() & sources.keys():
         if certain(f"{printer.doprint(symbol)} >= 1"):
             ranges[symbol] &= ValueRanges(1, ranges[symbol].upper)
-    found = bound_sympy(condition, ranges)
+    found = range_of(condition, ranges)
     return found.lower if found.is_singleton() else None

@@ -15,6 +15,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
+from ....tracer.host.tensors import writes_into
+
 
 class HeldSizes(TorchFunctionMode):
     """Tensors that hold a size are followed from where they are made to where their number counts."""
@@ -46,7 +48,7 @@ class HeldSizes(TorchFunctionMode):
     def _hold(self, made: torch.Tensor, value: Any) -> None:
         dtype = torch.int64 if type(value) in _SIZES else torch.bool
         if value is not None and made.dim() == 0 and made.dtype == dtype and not made.is_inference():
-            self._held[made] = value, made._version
+            self._held[made] = value, writes_into(made)
 
     def _value(self, given: Any) -> Any:
         """The size, if it is one or holds one, or how sizes compare; None of all else."""
@@ -55,7 +57,7 @@ class HeldSizes(TorchFunctionMode):
         if not isinstance(given, torch.Tensor) or given not in self._held:
             return None
         value, version = self._held[given]
-        return value if given._version == version else None
+        return value if writes_into(given) == version else None
 
     def _as_number(self, given: Any) -> Any:
         """What a tensor holds, or several in a tuple do, in its place."""

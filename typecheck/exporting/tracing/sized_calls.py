@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch.overrides import TorchFunctionMode
 
+from ....tracer.host.tensors import torch_assert_async
 from ..scans.loop_rows import same_size
 
 aten = torch.ops.aten
@@ -203,7 +204,7 @@ def istft(
         return aten.unfold_backward(windows, sizes, 1, n_fft, hop).narrow(1, start, taken)
 
     weight = overlapping(one.pow(2).expand(1, input.shape[-1], n_fft))
-    torch._assert_async(weight.abs().min() > 1e-11, "the windows add up to 0 somewhere")
+    torch_assert_async(weight.abs().min() > 1e-11, "the windows add up to 0 somewhere")
     sound = F.pad(overlapping(frames) / weight, (0, length - taken))
     return sound if input.dim() > 2 else sound.squeeze(0)
 

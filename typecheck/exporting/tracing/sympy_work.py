@@ -10,6 +10,7 @@ import sympy
 from torch.fx.experimental.symbolic_shapes import DimConstraints
 
 from ....tracer.host.patches import Patch
+from ....tracer.host.symbolic_shapes import refuse_contradictions
 
 
 @contextlib.contextmanager
@@ -25,7 +26,7 @@ def unsolved_constraints() -> Iterator[None]:
 
     def make(solve: Callable[..., Any]) -> Callable[..., Any]:
         def solving(self: DimConstraints) -> None:
-            self._raise_inconsistencies()
+            refuse_contradictions(self)
             with contextlib.suppress(NotImplementedError, AssertionError, ValueError):
                 solve(self)
 

@@ -8,15 +8,15 @@ from typing import Any, Final
 
 import torch
 import torch.nn.functional as F
-from torch._C import DispatchKey
 from torch.fx.experimental.symbolic_shapes import (
     has_free_unbacked_symbols,
     statically_known_true,
 )
 from torch.overrides import TorchFunctionMode
-from torch.utils._sympy.functions import Mod, PythonMod
 
+from ....tracer.host.operators import KEYS_OF_SHAPES, forget_kernels
 from ....tracer.host.patches import Patch, Setting
+from ....tracer.host.symbolic_shapes import Mod, PythonMod
 from ..scans.loop_rows import same_size
 from .broadcasting import Alike, Either
 from .held_sizes import HeldSizes
@@ -74,8 +74,8 @@ _POOLING: Final[Mapping[Any, tuple[tuple[str, ...], Any, Any, int]]] = {
     F.max_pool2d: (_MAX, F.adaptive_max_pool2d, torch.amax, 2),
     F.max_pool3d: (_MAX, F.adaptive_max_pool3d, torch.amax, 3),
     torch.avg_pool1d: (_AVERAGE, F.adaptive_avg_pool1d, torch.mean, 1),
-    torch._C._nn.avg_pool2d: (_AVERAGE, F.adaptive_avg_pool2d, torch.mean, 2),
-    torch._C._nn.avg_pool3d: (_AVERAGE, F.adaptive_avg_pool3d, torch.mean, 3),
+    F.avg_pool2d: (_AVERAGE, F.adaptive_avg_pool2d, torch.mean, 2),
+    F.avg_pool3d: (_AVERAGE, F.adaptive_avg_pool3d, torch.mean, 3),
 }
 """Names of the parameters, what the call is where the kernel is the whole input, what it is along some dims
 where the kernel is as large as the input there, and its dimensions.
@@ -241,16 +241,15 @@ def recurrent_shapes() -> Iterator[None]:
     torch finds them by running through the sequence step by step, which makes its length a number; yet the
     operator stays one node of the graph, which takes sequences of any length.
     """
-    keys = (DispatchKey.CompositeImplicitAutograd, DispatchKey.Autograd, DispatchKey.Meta)
     laws = {
         aten.lstm.input: _lstm, aten.gru.input: _rnn, aten.rnn_tanh.input: _rnn, aten.rnn_relu.input: _rnn,
     }  # fmt: skip
     with contextlib.ExitStack() as told:
         for op, law in laws.items():
-            told.callback(op._dispatch_cache.clear)
-            for key in keys:
+            told.callback(forget_kernels, op)
+            for key in KEYS_OF_SHAPES:
                 told.enter_context(Setting(op.py_kernels, key, law, "the law of an RNN's shapes").in_force())
-            op._dispatch_cache.clear()
+            forget_kernels(op)
         yield
 
 

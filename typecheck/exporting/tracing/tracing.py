@@ -16,19 +16,20 @@ from typing import Any
 
 import torch
 from torch.export import ExportedProgram
-from torch.fx.experimental import _config
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, ShapeGuardPythonPrinter
 from torch.overrides import TorchFunctionMode
 
 from ....constraints.ir.program import Origin
 from ....tracer.bytecode.origins import ModuleNames, here, is_inner
 from ....tracer.host.alone import alone
+from ....tracer.host.exports import sizes_like_0_and_1
 from ....tracer.host.patches import Patch
+from ....tracer.host.surroundings import surroundings_kept
+from ....tracer.host.symbolic_shapes import LOGGED
 from ....tracer.patches import named_axes
 from ....tracer.patches.caches import forgetting
 from ....tracer.patches.stand_ins import rebound, replaced, sources_of
 from ....tracer.recording.held import Held
-from ....tracer.recording.surroundings import surroundings_kept
 from ..examples.example_inputs import Arguments
 from ..scans.loop_bodies import own_functions
 from ..scans.scans import Scans
@@ -94,7 +95,7 @@ def traced(
         unsolved_constraints(),
         plain_quotients(),
         settled_by_other_sizes(certain),
-        _config.patch(backed_size_oblivious=oblivious),  # type: ignore[attr-defined]
+        sizes_like_0_and_1(oblivious),
     ):
         program = torch.export.export(
             module, given[0], given[1], dynamic_shapes=dynamic_shapes, strict=False
@@ -126,7 +127,7 @@ def _noting_lines(names: ModuleNames) -> Iterator[dict[Any, Origin]]:
 
         return noting
 
-    with Patch(ShapeEnv, "_log_guard", make, "guards are noted with their lines").in_force():
+    with Patch(*LOGGED, make, "guards are noted with their lines").in_force():
         yield noted
 
 

@@ -24,6 +24,7 @@ from ....constraints.ir.spec import Spec
 from ....constraints.ir.system import Path, System
 from ....constraints.terms.dims import Term, evaluate
 from ....solver.decide import Oracle
+from ....tracer.host.operators import all_operators, schema_of
 from ....tracer.readers.pt2 import DTYPES, MEMORY_FORMATS
 from ...checking.clock import Clock
 from ...checking.replay import OTHERS, Failed, Outcome, Ran, Refused, by_rules
@@ -154,7 +155,7 @@ def _called(
 def _kernel(op: str, arguments: Mapping[str, Any]) -> Any:
     for name in kernels()[op]:
         for overload in _overloads(name):
-            bound = _bound(overload._schema.arguments, op, arguments)
+            bound = _bound(schema_of(overload).arguments, op, arguments)
             if bound is not None:
                 return overload(**bound)
     raise NotTried(f"no overload of {op} takes {', '.join(arguments)} as they are")
@@ -163,9 +164,8 @@ def _kernel(op: str, arguments: Mapping[str, Any]) -> Any:
 @cache
 def kernels() -> Mapping[str, tuple[str, ...]]:
     """Operators, by the names that rules have, and ATen's names for each: its own comes first."""
-    import torch
 
-    all_names = torch._C._dispatch_get_all_op_names()
+    all_names = all_operators()
     aten = {name.removeprefix("aten::").partition(".")[0] for name in all_names if name.startswith("aten::")}
     found: dict[str, list[str]] = {}
     for name in sorted(aten - NEVER):

@@ -1,0 +1,24 @@
+"""Where torch says in Python what shape a broadcast has."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import torch
+from torch import _meta_registrations, _refs
+from torch._prims_common import compute_elementwise_output_logical_to_physical_perm
+from torch._refs import _conversions
+from torch._subclasses import fake_impls
+
+OF_SHAPES: Final = (
+    (_refs, "_broadcast_shapes"), (_meta_registrations, "_broadcast_shapes"),
+    (_conversions, "_broadcast_shapes"), (fake_impls, "infer_size"),
+)  # fmt: skip
+"""Places of functions that take shapes and say what they broadcast to."""
+OF_RESULTS: Final = (_refs, "_maybe_broadcast"), (_meta_registrations, "_maybe_broadcast")
+"""Places of functions that make tensors have one shape, to find out what an operator returns."""
+
+
+def order_in_memory(tensor: torch.Tensor) -> Any:
+    """The dims of a tensor, the outermost in memory first."""
+    return compute_elementwise_output_logical_to_physical_perm(tensor)[0]

@@ -1,0 +1,41 @@
+"""Names of `torch.export` and of the tracer of torch.fx: dims, conditions of exported programs."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Final
+
+from torch.export import ExportedProgram
+from torch.export.dynamic_shapes import _DerivedDim as DerivedDim
+from torch.export.dynamic_shapes import _DimHint as DimHint
+from torch.export.dynamic_shapes import _IntWrapper as IntWrapper
+from torch.export.dynamic_shapes import _StaticDim as StaticDim
+from torch.fx._symbolic_trace import _maybe_revert_all_patches
+from torch.fx.experimental import _config
+
+__all__ = ["DerivedDim", "DimHint", "IntWrapper", "StaticDim"]
+
+without_fx_patches: Final = _maybe_revert_all_patches
+"""Inside, what a tracer of torch.fx has replaced is as it was."""
+
+
+def sizes_like_0_and_1(alike: bool) -> contextlib.AbstractContextManager[None]:
+    """Inside, a trace takes 0 and 1 for sizes like others, if so."""
+    made: contextlib.AbstractContextManager[None]
+    made = _config.patch(backed_size_oblivious=alike)  # type: ignore[attr-defined]
+    return made
+
+
+def guards_of(program: ExportedProgram) -> tuple[str, ...]:
+    """The conditions on its inputs that a program checks, as Python over `L['x'].size()[0]`."""
+    return tuple(program._guards_code)
+
+
+def checks_of(program: ExportedProgram) -> tuple[list[str], dict[Any, Any]]:
+    """What `set_checks` would make of the program what it is."""
+    return program._guards_code, program._range_constraints
+
+
+def set_checks(program: ExportedProgram, guards: list[str], ranges: dict[Any, Any]) -> None:
+    """Makes a program check other conditions, and other ranges of its symbols."""
+    program._guards_code, program._range_constraints = guards, ranges

@@ -1,0 +1,96 @@
+"""Names of torch's operators: overloads and their schemas, kernels, higher-order operators, `vmap`."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+import torch
+from torch._C import DispatchKey
+from torch._functorch import apis
+from torch._higher_order_ops import utils
+from torch._higher_order_ops.cond import CondOp as CondOp
+from torch._higher_order_ops.scan import scan_op
+from torch._ops import HigherOrderOperator as HigherOrderOperator
+from torch._ops import OpOverload as OpOverload
+from torch._ops import OpOverloadPacket as OpOverloadPacket
+
+# ---- overloads
+
+ASSERT_SCALAR: Final = torch.ops.aten._assert_scalar.default
+"""The operator by which a graph refuses inputs."""
+ASSERT_METADATA: Final = torch.ops.aten._assert_tensor_metadata.default
+"""The operator by which a graph refuses dtypes, devices and layouts."""
+pad_sequence: Final = torch._C._nn.pad_sequence
+"""The operator behind `torch.nn.utils.rnn.pad_sequence`."""
+
+
+def schema_of(operator: Any) -> Any:
+    """The schema of an overload, None of all that has none."""
+    return getattr(operator, "_schema", None)
+
+
+def qualified_name(function: Any) -> str:
+    """The name of a packet of overloads with its namespace; "" of all else."""
+    name: str = getattr(function, "_qualified_op_name", "")
+    return name
+
+
+def home_of(function: Any) -> str:
+    """The module of a function; of an operator, the name under which a program finds it."""
+    return str(getattr(function, "__module__", "")).replace("torch._ops", "torch.ops", 1)
+
+
+def all_operators() -> list[str]:
+    """The names of all operators that are registered, each overload's with its namespace."""
+    return torch._C._dispatch_get_all_op_names()
+
+
+# ---- kernels
+
+KEYS_OF_SHAPES: Final = (DispatchKey.CompositeImplicitAutograd, DispatchKey.Autograd, DispatchKey.Meta)
+"""The keys of the kernels of a composite operator by which torch finds shapes."""
+
+
+def forget_kernels(operator: Any) -> None:
+    """Makes an overload look up its kernels anew."""
+    operator._dispatch_cache.clear()
+
+
+# ---- higher-order operators
+
+scan: Final[Callable[..., Any]] = scan_op
+"""The operator of `scan`."""
+COMPILED_CALL: Final = utils, "_hop_compile_and_call"
+"""The place of what compiles and calls the function of a higher-order operator that is called eagerly."""
+SCAN_OF_BATCHES: Final = (
+    importlib.import_module("torch._higher_order_ops.associative_scan"), "generic_associative_scan"
+)  # fmt: skip
+"""The place of the scan by halves; the module has the name of its function in the package."""
+
+
+def compiler_is_loaded() -> bool:
+    """Whether anything of the process has been compiled."""
+    return "torch._dynamo" in sys.modules
+
+
+def compiler_error(error: BaseException) -> str:
+    """The name of an exception of the compiler's, "" of any other."""
+    return type(error).__name__ if type(error).__module__ == "torch._dynamo.exc" else ""
+
+
+# ---- vmap
+
+_vmap: Any = importlib.import_module("torch._functorch.vmap")
+mapped_arguments: Final[Callable[..., Any]] = _vmap._process_batched_inputs
+"""Of `in_dims`, the arguments and the function of `vmap`: how many rows, the dims, the leaves, the tree."""
+mapped_results: Final[Callable[..., Any]] = _vmap._broadcast_to_and_flatten
+"""`out_dims` for each leaf of a tree of results; None where they do not fit it."""
+
+
+def places_of_vmap() -> tuple[tuple[Any, str], ...]:
+    """The places that `vmap` stands in."""
+    modules = (torch, torch.func, apis)
+    return tuple((module, "vmap") for module in modules if getattr(module, "vmap", None) is apis.vmap)

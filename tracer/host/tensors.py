@@ -1,0 +1,75 @@
+"""Names of torch for calls on tensors, the memory that tensors lie in, and the wrappers around them."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Final
+
+import torch
+import torch._lowrank
+import torch._tensor
+import torch.functional
+import torch.nn.functional
+import torch.overrides
+from torch._subclasses import fake_tensor
+from torch._subclasses.fake_tensor import FakeTensor as FakeTensor
+from torch._subclasses.fake_tensor import FakeTensorMode as FakeTensorMode
+from torch.overrides import _get_current_function_mode
+from torch.utils._python_dispatch import _disable_current_modes
+
+overrides_off: Final = torch._C.DisableTorchFunction
+"""Inside, calls go to torch's own functions: neither modes nor subclasses of tensors see them."""
+subclass_overrides_off: Final = torch._C.DisableTorchFunctionSubclass
+"""Inside, subclasses of tensors do not see the calls of torch's functions; modes do."""
+innermost_function_mode: Final = _get_current_function_mode
+"""The mode that sees the next call of a torch function, None without one."""
+make_subclass: Final = torch.Tensor._make_subclass
+"""A tensor of a subclass, in the memory of another."""
+make_wrapper: Final = torch.Tensor._make_wrapper_subclass
+"""A tensor of a subclass, without memory of its own."""
+is_of_transform: Final = torch._C._functorch.is_functorch_wrapped_tensor
+"""Whether a tensor is what a transform such as `vmap` has made of another."""
+torch_check: Final = torch._check
+"""Raises unless a condition holds; of sizes of a trace it makes a fact."""
+torch_assert_async: Final = torch._assert_async
+"""Raises unless an element is true."""
+
+FAKE_TENSORS_CANNOT: Final = (
+    fake_tensor.DataDependentOutputException,
+    fake_tensor.DynamicOutputShapeException,
+    fake_tensor.UnsupportedFakeTensorException,
+    fake_tensor.UnsupportedOperatorException,
+)
+"""What fake tensors raise where they cannot do what real ones can."""
+
+ASSERTS: Final = frozenset({"_assert", "_check"})
+"""Names of functions of torch that raise an exception with a text, or do nothing with it."""
+
+
+def all_modes_off() -> contextlib.AbstractContextManager[object]:
+    """Inside, no mode of dispatch sees a call."""
+    return _disable_current_modes()
+
+
+def memory_id(tensor: torch.Tensor) -> int:
+    """The identity of the memory that a tensor lies in, which others may share."""
+    return storage_id(tensor.untyped_storage())
+
+
+def storage_id(storage: torch.UntypedStorage) -> int:
+    """The identity of the memory behind a storage, of which each call makes another object."""
+    return int(storage._cdata)
+
+
+def writes_into(tensor: torch.Tensor) -> int:
+    """How often a tensor has been written into. Raises RuntimeError for one made in inference mode."""
+    return tensor._version
+
+
+CALLS_WITH_OVERRIDES: Final = tuple(
+    (module, name)
+    for module in (torch.overrides, torch._lowrank, torch._tensor, torch.functional, torch.nn.functional)
+    for name in ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
+    if hasattr(module, name)
+)
+"""The places of what torch's Python code asks whether an argument overrides its functions."""

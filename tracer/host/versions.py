@@ -1,0 +1,13 @@
+"""The releases of torch in which the names of the host were looked for; nothing differs between them.
+
+What does differ gets a constant here, such as `AT_LEAST_2_14`, with what is deleted once the older releases
+are gone.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+OLDEST: Final = "2.12"
+"""The lower bound in `pyproject.toml`. In 2.9 to 2.11 there is no `_hop_compile_and_call`."""
+NEWEST: Final = "2.14"
