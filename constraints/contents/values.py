@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -26,7 +27,17 @@ from ..terms.formula import Formula, all_of, any_of, ge, le, negate
 from .cycles import is_run, modulo
 from .dtypes import DIGITS, INTEGRAL, LARGE, SMALL, SPARE, limits, wide
 from .enclosures import image
-from .functions import UNKNOWN, AtLeast, along, corners, gathered, number, settled
+from .functions import (
+    UNKNOWN,
+    AtLeast,
+    along,
+    are_exclusive,
+    corners,
+    gathered,
+    known,
+    number,
+    settled,
+)
 
 ANY_CHOICE: Final = Pieces((UNKNOWN,), by_data=True)
 """Unknown numbers that the data choose."""
@@ -152,6 +163,31 @@ def extremes(tensor: Tensor) -> Span | None:
         case Pieces() as pieces:
             return extremes_of(pieces, lambda dim, bound: isinstance(dim, int) and dim >= bound)
     return None
+
+
+def ways_of(tensor: Tensor) -> tuple[tuple[Formula, Dim | None], ...]:
+    """What the one element of a tensor is, with the sizes at which it is that: one of these holds at any
+    sizes. None where it is not known; nothing where not even so much is.
+    """
+    found = pieces_of(of(tensor), tensor.shape)
+    if found is None or found.by_data or found.and_data or found.slack or found.roundings:
+        return ()
+    pieces = settled(found)
+    plain = all(p.attained and p.over == 1 and not p.indices for p in known(pieces))
+    return tuple((p.given, p.term) for p in pieces.pieces) if plain and are_exclusive(pieces) else ()
+
+
+def in_order(tensor: Tensor) -> Callable[[Dim], Dim] | None:
+    """The element at a place of a vector, where it is the same function of the place at any sizes."""
+    found = pieces_of(of(tensor), tensor.shape)
+    if tensor.rank != 1 or found is None or found.by_data or found.slack or found.roundings:
+        return None
+    (piece, *others) = found.pieces
+    ordered = all(i.ordered and i.axis == -1 for i in piece.indices) and len(piece.indices) <= 1
+    sure = piece.given is True and piece.doubt is False and piece.attained and not piece.fixed
+    if others or piece.term is None or piece.over != 1 or not (ordered and sure):
+        return None
+    return lambda place: substitute(number(piece), {i.name: place for i in piece.indices})
 
 
 def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Pieces | None:

@@ -18,7 +18,7 @@ from ..contents.following import with_elements
 from ..contents.masks import one_value
 from ..contents.operands import require_elements
 from ..contents.traits import Contents, is_sparse
-from ..contents.values import extremes
+from ..contents.values import extremes, ways_of
 from ..ir.dtypes import category
 from ..ir.language import (
     Affine,
@@ -422,6 +422,11 @@ class Generator:
         count = contents.count(tensor) if tensor.dtype != "bool" else None
         if count is not None:
             return contents.total(self, count)
+        for given, term in ways_of(tensor) if self.chooser is not None else ():
+            if self.choose(given, "an element"):
+                if term is not None:
+                    return term
+                break
         extreme = contents.of(tensor).extreme
         found = None if extreme is None else contents.decided(*extreme)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
-from .dims import Dim, Term, ceildiv, maximum, minimum, substitute, sym, symbols, total
+from .dims import Dim, Term, ceildiv, floordiv, maximum, minimum, substitute, sym, symbols, total
 from .formula import Compare, Formula, rewrite
 
 PERIODS: Final = range(2, 13)
@@ -44,12 +45,22 @@ def _periodic(formula: Formula, k: str, first: int, end: Dim) -> Chosen | None:
                 return None
             starts = [f for f, truth in truths.items() if truth]
             count = total(ceildiv(end - f, m) for f in starts)
-            return Chosen(count, _progression(starts[0], m) if len(starts) == 1 else None)
+            return Chosen(count, _in_turn(starts, m) if starts else None)
     return None
 
 
-def _progression(start: int, step: int) -> Callable[[Dim], Dim]:
-    return lambda j: start + step * j
+def _in_turn(starts: list[int], step: int) -> Callable[[Dim], Dim]:
+    """f, g, …, f + m, g + m, …: with s of them in turn, `f + m*(j//s)`, and `g - f` more where j modulo s is
+    1 or more, which is `(j + s - 1)//s - j//s`; and so on.
+    """
+    s, more = len(starts), [after - before for before, after in pairwise(starts)]
+
+    def at(j: Dim) -> Dim:
+        turn = floordiv(j, s)
+        further = (by * (floordiv(j + s - i, s) - turn) for i, by in enumerate(more, 1))
+        return starts[0] + step * turn + total(further)
+
+    return at
 
 
 def _bounded(formula: Formula, k: str, first: int, end: Dim) -> Chosen | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import inf, isqrt
+from math import inf, isqrt, prod
 from typing import TypeAlias
 
-from .dims import Apply, Atom, Dim, Mono, Symbol, Term, coefficients, lone, symbols
-from .formula import Compare, Formula, conjuncts, ge
+from .dims import Apply, Atom, Dim, Mono, Symbol, Term, coefficients, lone, symbols, total
+from .formula import Compare, Formula, all_of, conjuncts, ge
 
 Bound: TypeAlias = "int | float"
 """An integer, or an infinity."""
@@ -197,6 +197,14 @@ class Bounds:
                 self._sums[varying] = max(-constant, self._sums.get(varying, -constant))
                 for mono, _ in varying if len(varying) > 1 else ():
                     self._holding.setdefault(mono, []).append(part.term)
+                for factor in _common(varying) if constant < 0 else ():
+                    self._learn_of_factors(factor, varying)
+
+    def _learn_of_factors(self, x: Atom, product: tuple[tuple[Mono, int], ...]) -> None:
+        """Of `x*y >= 1`, where x is not negative, both are at least 1."""
+        if self.at_least(lone(x), 0):
+            y = total(coefficient * _without(mono, x) for mono, coefficient in product)
+            self.learn(all_of((ge(lone(x), 1), ge(y, 1))))
 
     def certain(self, formula: Formula) -> bool:
         """Returns whether the known facts imply the formula. False also where they cannot decide it."""
@@ -252,6 +260,20 @@ def _without_quotient(dim: Term) -> tuple[Dim, int] | None:
                     least = dividend - (divisor - 1) if coefficient > 0 else dividend
                     return divisor * rest + coefficient * least, divisor
     return None
+
+
+def _common(terms: tuple[tuple[Mono, int], ...]) -> tuple[Atom, ...]:
+    """The atoms that all of several terms have for a factor."""
+    (first, _), *others = terms
+    common = [atom for atom in dict.fromkeys(first) if all(atom in mono for mono, _ in others)]
+    return tuple(common) if others or len(first) > 1 else ()
+
+
+def _without(mono: Mono, factor: Atom) -> Dim:
+    """The product without one factor."""
+    atoms = list(mono)
+    atoms.remove(factor)
+    return prod(map(lone, atoms), start=1)
 
 
 def _split(terms: tuple[tuple[Mono, int], ...]) -> tuple[tuple[tuple[Mono, int], ...], int]:

@@ -594,6 +594,19 @@ def turns_and_needs(x: Tensor) -> Tensor:
     return y
 
 
+def over_places(x: Tensor) -> Tensor:
+    h = x[:, 0]
+    for t in torch.arange(x.size(1)).tolist():
+        h = h + x[:, t]
+    return h
+
+
+def cut_to_eight(x: Tensor) -> Tensor:
+    while x.numel() > 8:
+        x = x[:-1]
+    return x
+
+
 def leaves_early(x: Tensor) -> Tensor:
     h = x[:, 0]
     for t in range(x.size(1)):
@@ -784,6 +797,8 @@ RANGES = [
     Case(doubles, summarised=False, upto=5),
     Case(turns, "x: [n, m]", summarised=False),
     Case(turns_and_needs, "x: [n, m]", summarised=False, refuses=True),
+    Case(over_places, assume=("1 <= n",)),
+    Case(cut_to_eight, "x: [n, m]", ("1 <= n",), upto=20),
     Case(leaves_early, refuses=True, summarised=False),
     Case(returns_early, refuses=True, summarised=False),
     Case(leaves_at_once, summarised=False),

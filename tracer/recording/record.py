@@ -96,6 +96,7 @@ from ..recorder import Recorder
 from ..summaries.loops import Loop, Loops
 from ..summaries.merging import Calls, MergedCall
 from ..summaries.plans import NotSummarised, Plans, Site, Written
+from ..values import listed
 from ..values.keys import MOST, beside
 from ..values.numbers import Real, Size, returned, size
 from ..values.random import DRAWN, drawn_by_python, is_drawn
@@ -852,7 +853,7 @@ class Recording(Recorder):
             return self._attribute(name, func.__self__.__name__, args)
         if isinstance(func, OpOverload):
             return self.operator(spelling, args, kwargs)
-        question = QUESTIONS.get(name)
+        question = QUESTIONS.get(name) or listed.QUESTIONS.get(name)
         if question is not None and args and isinstance(args[0], SymbolicTensor):
             return question(self, *args, **kwargs)
         if func is _WHERE:  # its tensor is not the condition
@@ -890,6 +891,7 @@ class Recording(Recorder):
             args, kwargs = autocast.cast(self, canonical(spelling), args, kwargs)
         if _warnings() != self._warns and canonical(spelling) not in _SILENT and _are_followed():
             self.give_up(f"whether {canonical(spelling)} warns decides what the program does")
+        args = listed.with_tensors(self, canonical(spelling), args)
         call = Call(self, spelling, args, kwargs)
         found = self.generator.known.repeated.get(call.key)
         if found is not None and not self.loops.ended:

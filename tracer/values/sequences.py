@@ -31,7 +31,7 @@ from ...constraints.engine.lifting import reached
 from ...constraints.ir.language import UNTRACKED, Layout, Tensor
 from ...constraints.ir.program import Node
 from ...constraints.terms.dims import Dim, Term, ceildiv, maximum, minimum, total
-from ...constraints.terms.formula import all_of, eq, ge, le, lt
+from ...constraints.terms.formula import Formula, all_of, eq, free_symbols, ge, le, lt
 from ...constraints.terms.rows import place_of
 from ..bytecode.codes import instruction, instructions
 from ..bytecode.origins import here
@@ -354,6 +354,9 @@ def another(run: Recorder, element: Any) -> Any:
     return element
 
 
+_SUBSCRIPTS: Final = frozenset({"BINARY_SUBSCR", "STORE_SUBSCR"})
+
+
 class _Several:
     """Base of lists and tuples with members that may represent many elements."""
 
@@ -381,6 +384,8 @@ class _Several:
         return iter(physical(self)[::-1]) if whole is None else iter(reversed(whole))
 
     def __len__(self) -> int:
+        if instruction(sys._getframe(1)).opname in _SUBSCRIPTS:
+            return 0  # torch's C++ code looks whether a list that is an index holds tensors
         whole = self.lazy()
         return builtins.len(physical(self)) if whole is None else builtins.len(whole)
 
@@ -414,10 +419,21 @@ def _element(run: Recorder, members: Sequence[Any], k: Dim) -> Any:
     """Returns the element at index k, which is known to be in range."""
     for member in members[:-1]:
         n = count_of(member)
-        if run.truth(lt(k, n)):
+        if _whether(run, lt(k, n)):
             return _at(member, k)
         k = k - n
     return _at(members[-1], k)
+
+
+class ManyPlaces(Exception):
+    """Elements at different places are not one function of the place."""
+
+
+def _whether(run: Recorder, formula: Formula) -> bool:
+    """Does it hold of a place, which is one that the program names?"""
+    if any(name.startswith("#") for name in free_symbols(formula)):
+        raise ManyPlaces
+    return run.truth(formula)
 
 
 def _at(member: Any, k: Dim) -> Any:
@@ -619,7 +635,7 @@ def times(run: Recorder, members: Sequence[Any], count: Term) -> Any:
 def _in_turn(run: Recorder, members: Sequence[Any], k: Dim) -> Any:
     """Returns the member at index k of the endlessly repeated members."""
     places = builtins.range(builtins.len(members))
-    return members[next(i for i in places if run.truth(eq(k % builtins.len(members), i)))]
+    return members[next(i for i in places if _whether(run, eq(k % builtins.len(members), i)))]
 
 
 def counted(

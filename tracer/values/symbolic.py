@@ -509,17 +509,6 @@ def index(run: Recorder, x: SymbolicTensor) -> int:
     return int(item(run, x))
 
 
-def tolist(run: Recorder, x: SymbolicTensor) -> Any:
-    value = ranked(run, x)
-
-    def build(sizes: tuple[Dim, ...]) -> Any:
-        if not sizes:
-            return run.datum(value.dtype)
-        return [build(sizes[1:]) for _ in range(size(run, sizes[0]))]
-
-    return build(value.shape)
-
-
 def truth(run: Recorder, x: SymbolicTensor) -> bool:
     run.require(eq(elements(run, x), 1), "the truth of a tensor needs one element")
     value = known(run, x)
@@ -618,7 +607,6 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "register_hook": _nothing,
     "register_post_accumulate_grad_hook": _nothing,
     "item": item,
-    "tolist": tolist,
     "__bool__": truth,
     "is_nonzero": truth,
     "is_coalesced": is_coalesced,

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import accumulate, pairwise, takewhile
+from itertools import product as product_of_each
+from operator import mul
+from typing import Final
 
 from ...ir.language import UNTRACKED, Affine, Elements, Piece, Pieces, Span, Tensor, product
-from ...terms.dims import maximum, minimum, substitute
+from ...terms.dims import Dim, maximum, minimum, substitute, total
+from ...terms.formula import all_of, le, negate
+from ..cycles import two_ends
 from ..functions import (
+    UNKNOWN,
     AtLeast,
     along,
     are_exclusive,
@@ -67,6 +74,63 @@ def running_sums(call: Call) -> Elements | Pieces:
     if span is not None and span.low == 0:
         return Span(0, span.high * tensor.shape[dim], attained=False, by_data=span.by_data)
     return UNTRACKED
+
+
+def running_products(call: Call) -> Elements | Pieces:
+    """Products of the first i + 1 elements, of which all but a few are the same number, and all positive.
+
+    Those that are small are a function of i. There are greater ones where there are more elements, of which
+    nothing is known.
+    """
+    tensor, dim = call.input, call.named["dim"]
+    pieces = call.pieces
+    if not tensor.shape or pieces is None or is_rounded(pieces) or len(pieces.pieces) > 1 or pieces.by_data:
+        return UNTRACKED
+    (piece,), axis = pieces.pieces, dim % tensor.rank - tensor.rank
+    factors = _first_factors(piece, axis, call.at_least)
+    if factors is None:
+        return UNTRACKED
+    products = [*takewhile(lambda product: product <= MOST_PRODUCT, accumulate(factors, mul))]
+    index = next((i for i in piece.indices if i.axis == axis), along(axis, tensor.shape[axis]))
+    rises = (b - a for a, b in pairwise(products))
+    steps = (by * minimum(maximum(symbol_of(index) - k, 0), 1) for k, by in enumerate(rises))
+    whole = Piece(products[0] + total(steps), indices=(index,))
+    if len(products) == len(factors):  # they do not grow
+        return Pieces((whole,))
+    few = le(index.size, len(products))
+    many = replace(two_ends(whole, products[0], products[-1]), given=negate(few))
+    return Pieces((replace(whole, given=few), many, replace(UNKNOWN, given=negate(few))))
+
+
+MOST_PRODUCT: Final = 1 << 12
+"""Products that are told apart from greater ones."""
+
+
+def _first_factors(piece: Piece, axis: int, at_least: AtLeast) -> list[int] | None:
+    """Positive numbers along an axis, as many as have small products: two that may be any, and then always
+    the same. None where the elements are not such.
+    """
+    indices = piece.indices
+    plain = piece.given is True and piece.attained and piece.doubt is False and not piece.fixed
+    if piece.term is None or piece.over != 1 or not plain or len(indices) > 1:
+        return None
+    if not all(i.axis == axis and i.ordered for i in indices):
+        return None
+
+    def from_place(place: int) -> int | None:
+        moved_on = {i.name: symbol_of(i) + place for i in indices}
+        ends = corners(substitute(number(piece), moved_on), indices, at_least)
+        if ends is None:
+            return None
+        same = (c for c in (1, 2, 3, 4) if all(at_least(low - c, 0) for low in ends[0]))
+        return next((c for c in same if all(at_least(c - high, 0) for high in ends[1])), None)
+
+    own = [substitute(number(piece), {i.name: place for i in indices}) for place in range(2)]
+    rest = from_place(len(own))
+    first = [n for n in own if isinstance(n, int) and n > 0] if indices else [rest] * len(own)
+    if rest is None or len(first) < len(own):
+        return None
+    return [n for n in first if n is not None] + [rest] * MOST_PRODUCT.bit_length()
 
 
 def _of_mask(call: Call) -> Span | None:
@@ -181,6 +245,8 @@ def extreme_of(greatest: bool) -> Law:
             )
         if found is not None:
             return found if call.result.rank == rank else _closed_up(found, gone, rank)
+        if len(gone) == rank and (found := _of_those_there(pieces, greatest, call.at_least)) is not None:
+            return found
         span = extremes_of(pieces, call.at_least)
         if span is None:
             return UNTRACKED
@@ -190,6 +256,35 @@ def extreme_of(greatest: bool) -> Law:
         return replace(span, attained=span.attained and span.by_data)
 
     return extreme
+
+
+def _of_those_there(pieces: Pieces, greatest: bool, at_least: AtLeast) -> Pieces | None:
+    """The extreme of several pieces is that of those of which there are elements: which, the sizes say."""
+    several = pieces.pieces
+    if pieces.by_data or pieces.and_data or not 1 < len(several) <= MOST_TOGETHER:
+        return None
+    if any(p.term is None or not p.attained or p.doubt is not False for p in several):
+        return None
+    if len({p.over for p in several}) > 1:
+        return None
+    ends = [corners(number(p), p.indices, at_least) for p in several]
+    found: list[Piece] = []
+    for there in product_of_each((True, False), repeat=len(several)):
+        pairs = zip(several, there, strict=True)
+        given = all_of(p.given if is_there else negate(p.given) for p, is_there in pairs)
+        if given is False or not any(there):
+            continue
+        beside: list[Dim] = []
+        for end, is_there in zip(ends, there, strict=True):
+            if end is None:
+                return None
+            beside += (end[1] if greatest else end[0]) if is_there else ()
+        found.append(Piece((maximum if greatest else minimum)(*beside), several[0].over, given=given))
+    return replace(pieces, pieces=tuple(found))
+
+
+MOST_TOGETHER: Final = 3
+"""Pieces of which it is told apart which there are, at most."""
 
 
 def _at_corner(

@@ -86,7 +86,7 @@ from .moves import (
     tiled,
     transposed,
 )
-from .reductions import extreme_of, running_sums, sums
+from .reductions import extreme_of, running_products, running_sums, sums
 
 LAWS: Mapping[str, Law] = {
     # makers
@@ -136,6 +136,7 @@ LAWS: Mapping[str, Law] = {
     "rshift": shifted_right,
     "maximum": of_two(maximum),
     "minimum": of_two(minimum),
+    "cumprod": running_products,
     "cumsum": running_sums,
     "sum": sums,
     "diff": differences,
