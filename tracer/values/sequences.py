@@ -384,7 +384,7 @@ class _Several:
         return iter(physical(self)[::-1]) if whole is None else iter(reversed(whole))
 
     def __len__(self) -> int:
-        if instruction(sys._getframe(1)).opname in _SUBSCRIPTS:
+        if instruction(frame_above(1)).opname in _SUBSCRIPTS:
             return 0  # torch's C++ code looks whether a list that is an index holds tensors
         whole = self.lazy()
         return builtins.len(physical(self)) if whole is None else builtins.len(whole)
