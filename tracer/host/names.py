@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 
-class Name(NamedTuple):
+class PrivateName(NamedTuple):
     """What is known of a private name."""
 
     seen: str
@@ -23,9 +23,10 @@ _SEEN: Final = "2.9-2.14"
 _NO_IMPORT: Final = "anyshape.tracer cannot be imported"
 
 
-def _rows(seen: str, without: str, homes: Mapping[str, str]) -> dict[str, Name]:
+def _rows(seen: str, without: str, homes: Mapping[str, str]) -> dict[str, PrivateName]:
     """The same is known of all of these names, which are given by where they are defined."""
-    return {f"{home}.{name}": Name(seen, without) for home, names in homes.items() for name in names.split()}
+    paths = (f"{home}.{name}" for home, names in homes.items() for name in names.split())
+    return dict.fromkeys(paths, PrivateName(seen, without))
 
 
 NAMES: Final = {
