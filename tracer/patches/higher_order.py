@@ -23,7 +23,6 @@ from ..values.symbolic import SymbolicTensor
 from .control import CONTROL, Branch
 
 
-
 class _Called:
     """The host of one call, whose functions are the program's own."""
 
