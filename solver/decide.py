@@ -410,7 +410,16 @@ class _Reading:
                 self._add(self.requirements, replace(requirement, doubt=True, some_data=True))
             else:
                 self.on_data.append(OnData(requirement.reason, requirement.origin))
+                self._add_unless_some_run(region, requirement, runs, system)
         self.requirements.sort(key=lambda r: (r.path, r.constraint is None, r.node))
+
+    def _add_unless_some_run(
+        self, region: Formula, requirement: Requirement, runs: Iterable[Formula], system: System
+    ) -> None:
+        """Some data get through at some sizes of a region; those at which none do are refused."""
+        needs = implies(region, any_of(runs))
+        if not system.incomplete and self._judge.ask(needs, self._domain.assumptions) is not Answer.ALWAYS:
+            self._add(self.requirements, replace(requirement, needs=needs))
 
     def _fails_always(self, region: Formula, runs: Mapping[Formula, frozenset[Formula]]) -> bool:
         """Returns whether no data get through the program at any of these sizes."""

@@ -66,6 +66,7 @@ class Ledger:
         self._seen_constraints = 0
         self._made_values = 0
         self._indices: set[str] = set()
+        generator.follow(self.inputs, self.nodes)
 
     # ---- writing
 

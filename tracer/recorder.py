@@ -43,6 +43,8 @@ class Recorder(Ledger, ABC):
     """The branches in calls whose paths are merged."""
     guessed: list[int]
     """The nodes of branches that sizes decide, but whose outcome is not tracked."""
+    dataless_floats: Formula
+    """The sizes at which some float that the data decides depends on no data."""
     spelt_out: Any
     """The sites where star arguments are written one by one."""
     spread: Spread | None
@@ -83,16 +85,16 @@ class Recorder(Ledger, ABC):
         """Returns a list or a tuple, so many times one after the other."""
 
     @abstractmethod
-    def coin(self) -> bool:
-        """Returns the outcome of a branch on data."""
+    def coin(self, dataless: Formula = False) -> bool:
+        """Returns the outcome of a branch on data, which at some sizes are none."""
 
     @abstractmethod
-    def guess(self, reason: str) -> bool:
-        """Returns the outcome of a branch that sizes decide, but whose outcome is not tracked."""
+    def guess(self, reason: str, where: Formula = True) -> bool:
+        """Returns the outcome of a branch that sizes decide, perhaps some alone, but that is not tracked."""
 
     @abstractmethod
-    def datum(self, dtype: str | None) -> Any:
-        """Returns a number of this dtype that the data decides."""
+    def datum(self, dtype: str | None, dataless: Formula = False) -> Any:
+        """Returns a number of this dtype that the data decides, which at some sizes are none."""
 
     @abstractmethod
     def iterator(self, value: Any, frame: FrameType) -> Iterator[Any]:

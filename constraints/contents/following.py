@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import structs
 
-from ..ir.language import UNTRACKED, Affine, Elements, Pieces, Span, Subscripts, Tensor
+from ..ir.language import UNTRACKED, Affine, Elements, Pieces, Span, Tensor
 from ..terms.dims import Dim, Term
 from . import subscripts
 from .dtypes import INTEGRAL
@@ -18,7 +18,7 @@ from .laws.images import stepped
 from .laws.several import SEVERAL
 from .laws.transfers import LAWS, followed
 from .masks import MADE, given_tensors, one_dim, truths
-from .values import ANY_CHOICE, of
+from .values import ANY_CHOICE, is_data, of
 
 MEMORY = frozenset("empty empty_like new_empty".split())
 """Operators whose results have unwritten elements, so that sizes do not decide them either."""
@@ -186,11 +186,3 @@ def _parts(call: Call, laws: Any, sources: list[Tensor]) -> Iterator[Tensor]:
         if isinstance(found, Span | Pieces) and by_data and call.op not in ("sort",):
             found = replace(found, by_data=True)
         yield structs.replace(part, elements=found)
-
-
-def is_data(tensor: Tensor) -> bool:
-    """Returns whether the data decide the elements, perhaps within bounds."""
-    known = tensor.elements
-    if isinstance(known, Span | Pieces):
-        return known.by_data
-    return known is None or isinstance(known, Subscripts)

@@ -13,9 +13,10 @@ from ..terms.dims import Apply, Dim, Term, lone_atom
 from ..terms.formula import Formula, all_of, any_of, eq, ge, lt, negate
 from .dtypes import INTEGRAL
 from .functions import corners
-from .values import of, pieces_of
+from .values import is_data, of, pieces_of
 
 Named = Mapping[str, Any]
+NO_DATA: Final = "what data decide elsewhere the sizes decide where there are none, which is not followed"
 
 
 def _tensor(named: Named) -> Tensor:
@@ -112,7 +113,7 @@ def _items(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
     axis = 0
     for place, item in enumerate(items):
         if item is Dots:
-            axis = tensor.rank - sum(map(_consumed, items[place + 1 :]))
+            axis = tensor.rank - sum(map(consumed, items[place + 1 :]))
         elif isinstance(item, Tensor) and item.dtype == "bool":
             axis += item.rank
         elif item is not None or "indices" in named:
@@ -121,7 +122,7 @@ def _items(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
             axis += 1
 
 
-def _consumed(item: object) -> int:
+def consumed(item: object) -> int:
     """Returns how many dims an item of an index consumes."""
     return item.rank if isinstance(item, Tensor) and item.dtype == "bool" else int(item is not None)
 
@@ -165,6 +166,7 @@ def require_in_range(c: Context, op: str, named: Named, unchecked: Formula) -> N
     choice has to be valid.
     """
     for index, size, wraps in INDICES[op](named):
+        require_data(c, op, index, unchecked)
         if index.elements is None:
             continue
         pieces = pieces_of(of(index), index.shape)
@@ -178,6 +180,13 @@ def require_in_range(c: Context, op: str, named: Named, unchecked: Formula) -> N
         flat = op == "index_add" and named["input"].rank <= 1
         by_kernel = op in CHECKED_BY_KERNEL and not flat
         _require(c, op, pieces, size, wraps, empty, RuntimeError if by_kernel else IndexError)
+
+
+def require_data(c: Context, op: str, operand: Any, unchecked: Formula = False) -> None:
+    """Data decide the elements of an operand that is refused for some data."""
+    if isinstance(operand, Tensor) and is_data(operand) and (dataless := c.dataless(operand)) is not False:
+        fine = any_of((negate(dataless), unchecked))
+        approximate(c, f"{op}: {NO_DATA}", fine, "both")
 
 
 def _require(

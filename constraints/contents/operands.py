@@ -15,7 +15,7 @@ from ..terms.formula import Formula, all_of, any_of, eq, ge, le, ne, negate
 from .cycles import is_run
 from .dtypes import INTEGRAL, WHOLE, width
 from .functions import Corners, corners, settled
-from .indices import INDICES, approximate, require_in_range
+from .indices import INDICES, approximate, require_data, require_in_range
 from .laws.arithmetic import require_exact
 from .laws.calls import CASTS, Call, of_number
 from .laws.makers import drawn_between
@@ -79,10 +79,18 @@ CHECKED: Final[Mapping[str, tuple[str, ...]]] = {
     ),
 }
 """For each operator the operands that it may refuse for reasons that are not tracked."""
+REFUSING: Final[Mapping[str, tuple[str, ...]]] = {
+    **{op: tuple(name for name, _, _ in operands) for op, operands in RANGES.items()},
+    **CHECKED,
+    **dict.fromkeys("_assert_async _functional_assert_async".split(), ("input",)),
+    **dict.fromkeys("floor_divide remainder fmod".split(), ("other",)),
+    "pow": ("exponent",),
+}
+"""For each operator the operands that it refuses for some data."""
 DIVISIONS: Final = frozenset("div floor_divide remainder fmod".split())
 ROUNDING: Final = CASTS | {"ceil", "floor", "round", "trunc"}
 ASKING: Final = frozenset("geometric pow randperm randint randint_like random".split()).union(
-    INDICES, RANGES, ABOVE, PUT, POSITIVE, CHECKED, DIVISIONS, ROUNDING
+    INDICES, REFUSING, ABOVE, PUT, POSITIVE, DIVISIONS, ROUNDING
 )
 """Operators whose operands are checked."""
 
@@ -129,7 +137,7 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
         for number in _numbers([named.get(name) for name in PUT.get(op, ())]):
             _require_held(c, number, least or -most, most, result)
         if op == "randperm":
-            _require_held(c, result.shape[0] - 1, least, most, result)
+            c.require(le(result.shape[0], most + 1), f"numbers below {result.shape[0]} as {result.dtype}")
         if op in ("randint", "randint_like"):
             span = drawn_between(Call(op, named, result, c.at_least))
             for end in (span.low, span.high) if isinstance(span, Span) else ():
@@ -140,6 +148,8 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
         _doubt(c, op, named.get("repeats"))
     for name in CHECKED.get(op, ()):
         _doubt(c, op, named.get(name))
+    for name in REFUSING.get(op, ()):
+        require_data(c, op, named.get(name))
 
 
 def _numbers(values: Any) -> Iterator[Dim]:

@@ -209,6 +209,10 @@ class Contents:
         """
         return next((self._key(one, ref) for one, ref in self._given if one is tensor), None)
 
+    def name_of(self, tensor: Tensor) -> int | None:
+        """The reference in the program of a tensor that a call is given."""
+        return next((ref for one, ref in self._given if one is tensor), None)
+
     def _key(self, tensor: Tensor, ref: int) -> int:
         found = self._values.get(ref)
         if found is None or found[0] is not tensor:

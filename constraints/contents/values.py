@@ -64,6 +64,14 @@ def of(tensor: Tensor) -> Elements:
     return Span(0, 1, attained=tensor.elements is None, by_data=tensor.elements is None)
 
 
+def is_data(tensor: Tensor) -> bool:
+    """Whether the data decide the elements, within bounds perhaps."""
+    known = tensor.elements
+    if isinstance(known, Span | Pieces):
+        return known.by_data
+    return known is None or isinstance(known, Subscripts)
+
+
 def pieces_of(elements: Elements, shape: Shape) -> Pieces | None:
     """Returns the elements of a tensor of this shape as functions of indices; None where nothing is known of
     them.

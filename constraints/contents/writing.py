@@ -9,12 +9,14 @@ from typing import Any, Final
 
 from ..ir.language import UNTRACKED, Dots, Elements, Index, Piece, Pieces, Slice, Tensor
 from ..terms.dims import Dim, substitute
+from ..terms.formula import Formula, all_of, le
 from .dtypes import INTEGRAL, WHOLE
 from .functions import MOST_PIECES, AtLeast, symbol_of, without
+from .indices import consumed
 from .laws.arithmetic import beside_data, is_given, union
 from .laws.calls import of_number
 from .shaping import moved, shuffled, spread, stretched
-from .values import fitted, of, pieces_of, stored
+from .values import fitted, is_data, of, pieces_of, stored
 
 FEW: Final = 8
 """At most this many indices of an axis are distinguished."""
@@ -104,12 +106,48 @@ def _is_by_one(term: Dim, index: Index) -> bool:
 
 def _among_data(value: Any, base: Tensor, at_least: AtLeast) -> Elements:
     """Returns the elements that the user gives, some of them overwritten."""
-    known = of(value) if isinstance(value, Tensor) else None
-    if base.dtype not in INTEGRAL or known is None:
+    if base.dtype not in INTEGRAL or is_given(value):
         return None
-    found = pieces_of(known, value.shape)
+    found = pieces_of(of(value), value.shape) if isinstance(value, Tensor) else of_number(value)
     held = _held(found and spread(found), base, at_least)
     return UNTRACKED if held is None else beside_data(held, attained=False)
+
+
+def seen_in(other: Tensor, part: Tensor, at_least: AtLeast) -> Elements:
+    """The elements of a tensor that the user gives, after a tensor of its memory has become `part`."""
+    return _among_data(part, other, at_least)
+
+
+def takes_all(index: Any, base: Tensor) -> Formula:
+    """The sizes at which an index may take all of a tensor, whatever the data are."""
+    items = index if isinstance(index, tuple) else (index,)
+    taken = [consumed(item) for item in items]
+    axes: list[int] = []
+    axis = 0
+    for item, many in zip(items, taken, strict=True):
+        axis = base.rank - sum(taken[len(axes) + 1 :]) if item is Dots else axis
+        axes.append(axis)
+        axis += many
+    return all_of(
+        _takes_axis(item, base.shape[axis])
+        for item, axis in zip(items, axes, strict=True)
+        if item is not None and item is not Dots and axis < base.rank
+    )
+
+
+def _takes_axis(item: Any, size: Dim) -> Formula:
+    match item:
+        case Slice(start, stop, step):
+            ends: list[Formula] = [le(size, 1)] if step not in (None, 1) else []
+            ends += [le(size, 0)] if isinstance(start, int) and start > 0 else []
+            if isinstance(stop, int):
+                ends.append(le(size, stop if stop >= 0 else 0))
+            return all_of(ends)
+        case Tensor():
+            return item.dtype != "bool" or not is_data(item)
+        case int():
+            return le(size, 1)
+    return True
 
 
 def written_through(

@@ -5,7 +5,7 @@ returns its result.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import repeat
 from operator import is_
@@ -14,11 +14,13 @@ from typing import Any, Final, NoReturn, TypeAlias
 
 from msgspec import structs
 
+from ..contents.dataless import Dataless
 from ..contents.following import with_elements
+from ..contents.indices import NO_DATA
 from ..contents.masks import one_value
 from ..contents.operands import require_elements
 from ..contents.traits import Contents, is_sparse
-from ..contents.values import extremes, ways_of
+from ..contents.values import extremes, is_data, ways_of
 from ..ir.dtypes import category
 from ..ir.language import (
     Affine,
@@ -37,7 +39,7 @@ from ..ir.language import (
     tensors,
 )
 from ..ir.opnames import IGNORED, SYNONYMS, is_in_place, parameters
-from ..ir.program import Argument, Program, Ref, is_numbers, parts_of, refs
+from ..ir.program import Argument, Input, Node, Program, Ref, is_numbers, parts_of, refs
 from ..ir.system import Domain
 from ..terms.dims import Dim, Term, sym, symbols
 from ..terms.equations import Equations
@@ -58,7 +60,7 @@ from ..terms.formula import (
 from ..terms.intervals import Bounds
 from ..terms.rows import Deeper
 from .collector import collector_at_rest
-from .kernels import require_kernel
+from .kernels import require_kernel, require_maker
 from .known import Known, exactly
 from .lifting import (
     Named,
@@ -79,6 +81,8 @@ from .unit_sizes import Made, cases_of, remade
 RuleFunction: TypeAlias = Callable[..., Any]
 """`rule(context, *arguments) -> Value`; the names of its parameters are those of torch's Python API."""
 
+PINNED: Final = frozenset("unique unique_dim unique_consecutive unique2 _unique2 nonzero argwhere".split())
+"""Operators of which the data decide how many results there are: none, if they are given no element."""
 RESHAPING = frozenset(
     "as_strided_ resize_ resize_as_ set_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_".split()
 )
@@ -277,6 +281,7 @@ class Generator:
     """The number of sizes that data have decided, including those taken back: no name is used twice."""
     _indexed: tuple[str, Mapping[str, Any]] = "", MappingProxyType({})
     """The last call, with its arguments by name."""
+    _dataless: Dataless | None = None
     storage: tuple[Dim, Dim] | None = None
     """The answer of `memory_of` for the tensor of the next call."""
     on_cpu: bool = False
@@ -350,8 +355,14 @@ class Generator:
             self.learn(known)
         return retracted
 
+    def follow(self, inputs: Sequence[Input], nodes: Sequence[Node]) -> None:
+        """The program that the calls are written down in, which grows."""
+        self._dataless = Dataless(self.said.values, inputs, nodes, self.said.unbacked, self.at_least)
+
     def forget(self) -> None:
         """Takes back everything that was learnt, except the ranges of the domain."""
+        if self._dataless is not None:
+            self._dataless.forget()
         self._learnt, self.known = [], self.nothing.after(self.domain)
         self.bounds, self.equations = Bounds(self.domain.ranges), Equations()
 
@@ -384,8 +395,12 @@ class Generator:
             return mask.numel if same else 0
         count = self.contents.count(mask)
         if count is None:
-            return self.fresh("true", 0, self._most(mask))
-        return self.contents.total(self, count)
+            total: Dim = self.fresh("true", 0, self._most(mask))
+        else:
+            total = self.contents.total(self, count)
+        if self.is_data(total):
+            self._of_nothing([mask], pinned=True)
+        return total
 
     def _most(self, mask: Tensor) -> Dim:
         return number_of_elements(self, mask) if has_row(mask) else mask.numel
@@ -412,6 +427,30 @@ class Generator:
     def is_data(self, dim: Dim) -> bool:
         return not symbols(dim).isdisjoint(self.said.unbacked)
 
+    def dataless(self, tensor: Tensor | int, *, empty: bool = False) -> Formula:
+        """The sizes at which a tensor, an argument of the last call or by its reference, depends on no data,
+        as far as such may still come; and those at which it is `empty`.
+        """
+        self._asked = True
+        ref = tensor if isinstance(tensor, int) else self.contents.name_of(tensor)
+        if ref is None or self._dataless is None:
+            return False
+        found = self._dataless.region(ref) if empty else self._dataless.of_elements(ref)
+        return found is not False and not self.certain(negate(found)) and found
+
+    def overwritten(self, ref: int, by: Iterable[int], whole: Formula) -> None:
+        """These values have been written into a tensor, at some sizes over the `whole` of it."""
+        if self._dataless is not None:
+            self._dataless.overwritten(ref, all_of(map(self._dataless.region, by)), whole)
+
+    def _of_nothing(self, tensors: Iterable[Tensor], *, pinned: bool) -> None:
+        """A number that the data of one of the tensors decide is not theirs to decide where they are none. It
+        may be `pinned` by its bounds where there is no element. Constants count as data.
+        """
+        for tensor in filter(is_data, tensors):
+            where = self.dataless(tensor, empty=not pinned)
+            self.approximate(NO_DATA, where=where is not True and where)
+
     def element(self, tensor: Tensor) -> Dim:
         """Returns the only element of a tensor of integers: the value that sizes decide, or a number that the
         data decides, the same one for every call on one tensor.
@@ -433,6 +472,8 @@ class Generator:
         def make() -> Term:
             span = extremes(tensor)
             low, high = (span.low, span.high) if span else (None, None)
+            if low != high or low is None:
+                self.approximate(NO_DATA, where=self.dataless(tensor))
             number = self.fresh("data", low, high)
             if extreme is not None:
                 self._learn_of_data(number, contents.made(extreme, number))
@@ -601,7 +642,12 @@ class Generator:
         if self.on_cpu:
             require_kernel(self, op, named)
         self._unchecked = False
+        decided = len(self.said.unbacked)
         result = rule(self, named)
+        if any(not name.startswith("true_") for name in [*self.said.unbacked][decided:]):
+            self._of_nothing(tensors((*named.values(),)), pinned=op in PINNED)
+        if self.on_cpu:
+            require_maker(self, op, result)
         require_elements(self, op, named, result, self._unchecked)
         result = with_elements(op, named, result, self.bounds.at_least, self.contents.is_free)
         result = self.simplified(result) if self.equations else result
@@ -752,6 +798,7 @@ def generate(
     result depends, and `fallback` the types that it recorded for the results of a node that no rule covers.
     """
     generator = Generator(rules, domain)
+    generator.follow(program.inputs, program.nodes)
     values = generator.said.values
     for i in program.inputs:
         values[i.id] = i.type
@@ -778,10 +825,10 @@ def generate(
         generator.count, generator.chooser = count, choose
         generator.given = True
         if node.given:
-            generator.given = all_of(_truth(_resolve(a, values), truth) for a, truth in node.given)
+            generator.given = all_of(_truth(resolved(a, values), truth) for a, truth in node.given)
         positional, named = [], {}
         for name, argument in node.args:
-            value = _resolve(argument, values)
+            value = resolved(argument, values)
             if name.startswith("arg") and name[3:].isdigit():
                 positional.append(value)
             else:
@@ -822,11 +869,12 @@ def _truth(condition: Value, truth: bool) -> Formula:
     return True
 
 
-def _resolve(argument: Argument, values: Mapping[int, Value]) -> Value:
+def resolved(argument: Argument, values: Mapping[int, Value]) -> Value:
+    """An argument of a node with the values that it refers to."""
     if isinstance(argument, Ref):
         return values[argument.id]
     if isinstance(argument, tuple):
-        return tuple(_resolve(a, values) for a in argument)
+        return tuple(resolved(a, values) for a in argument)
     if isinstance(argument, Slice):
-        return Slice(*(_resolve(a, values) for a in parts_of(argument)))
+        return Slice(*(resolved(a, values) for a in parts_of(argument)))
     return argument

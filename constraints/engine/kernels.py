@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ..ir.language import Context, Tensor
+from ..terms.formula import le
 from ..terms.rows import row_of
 
 _SMALL: Final = "uint8 int8 int16 int32"
@@ -42,6 +43,29 @@ WITHOUT: Final[Mapping[str, frozenset[str]]] = {
     op: frozenset(dtypes.split()) for ops, dtypes in _ROWS.items() for op in ops.split()
 }
 """For each operator, the dtypes of its first tensor that no kernel accepts."""
+_MAKERS: Final[Mapping[str, tuple[str, int]]] = {
+    "rand rand_like": (f"bool {_WHOLE}", -1),
+    "randn randn_like normal": (f"bool {_WHOLE}", 0),
+    "randint randint_like": (_COMPLEX, -1),
+    "randperm arange": (f"bool {_COMPLEX}", -1),
+    "linspace logspace": ("bool", 1),
+    "tril_indices triu_indices": (f"bool uint8 int8 int16 {_HALF} float32 float64 {_COMPLEX}", -1),
+}
+MADE_WITHOUT: Final[Mapping[str, tuple[frozenset[str], int]]] = {
+    op: (frozenset(dtypes.split()), few)
+    for ops, (dtypes, few) in _MAKERS.items()
+    for op in ops.split()
+}
+"""Operator -> the dtypes of results that no kernel makes, and how many elements need none, if any do."""
+_NO_KERNEL: Final[Mapping[str, type[Exception]]] = dict.fromkeys(("randint", "randint_like"), RuntimeError)
+
+
+def require_maker(c: Context, op: str, result: Any) -> None:
+    """Refuses a result of a dtype that no kernel makes."""
+    without, few = MADE_WITHOUT.get(op, (frozenset(), 0))
+    if isinstance(result, Tensor) and result.dtype in without:
+        told = f"{op} has no kernel for {result.dtype}"
+        c.require(le(result.numel, few), told, _NO_KERNEL.get(op, NotImplementedError))
 
 
 def require_kernel(c: Context, op: str, named: Mapping[str, Any]) -> None:

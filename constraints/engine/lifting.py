@@ -783,6 +783,9 @@ class _Scout(Context):
     def certain(self, formula: Formula) -> bool:
         return self._g.bounds.certain(formula)
 
+    def dataless(self, tensor: Tensor) -> Formula:
+        return self._g.dataless(tensor)
+
     def is_data(self, dim: Dim) -> bool:
         return self._g.is_data(dim)
 

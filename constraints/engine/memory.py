@@ -131,9 +131,16 @@ def clash(written: Region, read: Region, seated: bool = False) -> Formula | None
     alike: Formula = False
     if len(mine) == len(theirs):
         alike = all_of(map(_same_stride, written.tensor.shape, mine, theirs))
+        if mine != theirs and _has_loose_strides(written.tensor, read.tensor):
+            return None
     elif seated:
         alike = any_of(_alike_in_its_seat(written.tensor, mine, read.tensor, theirs))
     return all_of((meeting, negate(all_of((eq(written.start, read.start), one, alike)))))
+
+
+def _has_loose_strides(*tensors: Tensor) -> bool:
+    """Whether a tensor that is told to be contiguous has a dim of size 1: its stride may be any."""
+    return any(t.layout is Layout.CONTIGUOUS and 1 in t.shape for t in tensors)
 
 
 def _same_stride(size: Dim, mine: Dim, theirs: Dim) -> Formula:

@@ -107,8 +107,23 @@ OUT: Final[Mapping[str, _Rule]] = {
 """
 
 
+PROMOTED: Final = frozenset(
+    """
+    acos acosh add addcdiv addcmul angle asin asinh atan atan2 atanh bitwise_and bitwise_or bitwise_xor
+    copysign cos cosh deg2rad digamma div eq erf erfc erfinv exp exp2 expm1 floor_divide fmax fmin fmod
+    gcd ge gt hypot i0 igamma igammac lcm ldexp le lgamma log log10 log1p log2 logaddexp logaddexp2
+    logical_and logical_not logical_or logical_xor logit lt maximum minimum mul ne nextafter polygamma
+    pow rad2deg reciprocal remainder rsqrt sigmoid sin sinc sinh sqrt square sub tan tanh xlogy
+    """.split()
+)
+"""Operators that put their result into an `out=` of any dtype that it is promoted to."""
+CONVERTING: Final = frozenset(
+    "sum prod cumsum cumprod bernoulli zeros ones full empty arange linspace logspace eye randint randperm "
+    "any all isin".split()
+)
+"""Operators of which some put a result into an `out=` of a dtype that it is not promoted to."""
 ITERATED: Final = frozenset(
-    {*_POINTWISE, *"logaddexp logaddexp2 maximum minimum fmax fmin".split()}
+    {*_POINTWISE, *"logaddexp logaddexp2 maximum minimum fmax fmin where index_select take".split()}
 ) - {"cumsum", "cumprod", "logcumsumexp", "renorm"}
 """Operators that check an `out=` before they give it the shape of the result; others do so after."""
 

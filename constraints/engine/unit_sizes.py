@@ -157,6 +157,9 @@ class Case(Situation):
     def stored(self, tensor: Tensor) -> Dim:
         raise Undecided
 
+    def dataless(self, tensor: Tensor) -> Formula:
+        raise Undecided
+
     def is_data(self, dim: Dim) -> bool:
         raise Undecided
 

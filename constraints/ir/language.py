@@ -365,6 +365,11 @@ class Context(Protocol):
         None where that is not known.
         """
 
+    def dataless(self, tensor: Tensor) -> Formula:
+        """The sizes at which a tensor that the call is given has elements, none of which depends on data.
+        What data decide elsewhere the sizes decide there.
+        """
+
     def is_data(self, dim: Dim) -> bool:
         """Returns whether the data decide the size."""
 

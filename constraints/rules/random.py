@@ -102,13 +102,25 @@ def standard_gamma(c: Context, input: Tensor, generator: Value = None) -> Tensor
 
 
 def normal(
-    c: Context, mean: Value = 0.0, std: Value = 1.0, size: Value = None, dtype: str | None = None
+    c: Context,
+    mean: Value = 0.0,
+    std: Value = 1.0,
+    size: Value = None,
+    dtype: str | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
-    """mean: [*a], std: [*b] -> [*broadcast(a, b)]; of two numbers, [*size]"""
+    """mean: [*a], std: [*b] -> [*broadcast(a, b)]; of two numbers, [*size]. In place of a deviation that is
+    one number, torch takes one for each element of the `out=`.
+    """
     if isinstance(size, tuple):
         return Tensor(size, dtype or "float32")  # type: ignore[arg-type]
     tensors = [t for t in (mean, std) if isinstance(t, Tensor)]
-    shape = broadcast(c, *(t.shape for t in tensors))
+    shapes = [t.shape for t in tensors]
+    if out is not None and not isinstance(std, Tensor):
+        shapes.append(out.shape)
+    shape = broadcast(c, *shapes)
+    if isinstance(std, Tensor) and category(std.dtype or "") == 3:
+        c.refuse("deviations are no complex numbers")
     return Tensor(shape, tensors[0].dtype, Layout.UNKNOWN)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeGuard
 
+from ..contents.masks import whether_some
 from ..ir.language import Context, Layout, Number, Quotient, Tensor, Value
 from ..terms.dims import Dim, Term, maximum, minimum, square_root, total
 from ..terms.formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
@@ -427,13 +428,21 @@ def constrain_range_for_size(
 
 
 def assert_data(c: Context, input: Tensor, assert_msg: str = "") -> tuple[()]:
-    """Returns nothing and requires nothing: an assertion about data is no condition on sizes."""
+    """A truth that the data decide is taken to hold; one that sizes decide is required."""
+    condition = whether_some(input)
+    told = assert_msg or "the program asserts that an element is true"
+    if condition is not None:
+        c.require(condition, told)
+    elif input.elements is not None:
+        c.approximate(f"{told}, which sizes decide in a way that is not followed", "accept")
     return ()
 
 
 def functional_assert(c: Context, input: Value, assert_msg: str, dep_token: Tensor) -> Tensor:
-    """Requires the condition, as the functional form of an assertion; the token passed through orders it."""
-    if not isinstance(input, Tensor):
+    """An assertion as a function: the token that it is given says when it was made."""
+    if isinstance(input, Tensor):
+        assert_data(c, input, assert_msg)
+    else:
         assert_scalar(c, input, assert_msg)  # type: ignore[arg-type]
     return Tensor(dep_token.shape, dep_token.dtype, Layout.UNKNOWN)
 

@@ -12,16 +12,10 @@ SEED, PROGRAMS, PARTS = 2026, 300, 6
 EFFORT = Effort(points=8, budget_s=1.5, replay=False)
 """Without replays, which would turn a wrong proof into `unknown`."""
 
-OPEN = {
-    "memory 2026/74": "refuted, though it runs: `torch.where(…, out=v)` for a view of what was written",
-    "modules 2026/152": "refined, though it never runs: `torch.rand` has no kernel for integers",
-}
-"""Programs about which the checker is wrong as yet, with what it says."""
-
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_verdict_is_wrong(part: int) -> None:
     numbers = range(part, PROGRAMS, PARTS)
     for row in campaign.rows(numbers, SEED, list(FAMILIES), EFFORT):
         source = row.program.source if row.program else ""
-        assert not row.wrong or row.name in OPEN, f"{row.name}: {row.wrong}\n{source}"
+        assert not row.wrong, f"{row.name}: {row.wrong}\n{source}"

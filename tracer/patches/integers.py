@@ -45,7 +45,7 @@ def symbolic_int(*args: Any, **kwargs: Any) -> Any:
         if type(value) in ARRAYS and value.size == 1:
             return symbolic_int(value.item())
         if type(value) is Real and value.compute is None:
-            return value.run.datum("int64")
+            return value.run.datum("int64", value.run.dataless_floats)
     return builtins.int(*args, **kwargs)
 
 

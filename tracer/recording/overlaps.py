@@ -55,8 +55,9 @@ def require_no_overlap(
         if op == "setitem":
             overlapping = _assigned(generator, written, tensor, place, arguments)
         else:
-            name = _parameter(arguments, tensor.value, tensor is written or out)
-            checked, region = refused(op, name, out), Region(written.value, start)
+            names = _parameters(arguments, tensor.value, tensor is written or out)
+            checked = _strictest([refused(op, name, out) for name in names])
+            region = Region(written.value, start)
             if _itself(tensor.memory) is _itself(written.memory):
                 overlapping = {Overlap.PART: False, Overlap.ANY: True}.get(checked)
                 if op == "cat" and tensor.value.rank == 1:  # vectors without elements are skipped
@@ -165,14 +166,16 @@ def _require_apart(generator: Generator, op: str, out: Tensor, result: Value) ->
         )
 
 
-def _parameter(arguments: Mapping[str, Any], value: Tensor, first: bool) -> str:
-    """Returns the parameter whose argument is, or contains, this tensor; with `first` it may be the first
-    one.
-    """
-    for name, argument in [*arguments.items()][0 if first else 1 :]:
-        if any(part is value for part in tensors(argument)):
-            return name
-    return ""
+def _parameters(arguments: Mapping[str, Any], value: Tensor, first: bool) -> list[str]:
+    """The parameters that a tensor is the argument of, or is among; `first` if it may be the first one."""
+    named = [*arguments.items()][0 if first else 1 :]
+    found = [name for name, argument in named if any(part is value for part in tensors(argument))]
+    return found or [""]
+
+
+def _strictest(checked: list[Overlap]) -> Overlap:
+    order = (Overlap.UNKNOWN, Overlap.ANY, Overlap.PART, Overlap.NOTHING)
+    return next(one for one in order if one in checked)
 
 
 def _of_index(index: Value, is_value: bool) -> Overlap:

@@ -36,11 +36,13 @@ import torch
 from msgspec import structs
 from torch.overrides import TorchFunctionMode
 
-from ...constraints.contents.writing import assigned
+from ...constraints.contents.indices import NO_DATA
+from ...constraints.contents.writing import assigned, takes_all
 from ...constraints.engine.collector import collector_at_rest
-from ...constraints.engine.generate import BadRules, Generator, RuleFailed, Rules
+from ...constraints.engine.generate import BadRules, Generator, RuleFailed, Rules, resolved
 from ...constraints.engine.known import Known
 from ...constraints.engine.lifting import bounded
+from ...constraints.engine.overlap import CONVERTING, PROMOTED
 from ...constraints.ir.language import (
     UNTRACKED,
     Dots,
@@ -57,12 +59,12 @@ from ...constraints.ir.language import (
     tensors,
 )
 from ...constraints.ir.opnames import canonical, is_in_place
-from ...constraints.ir.program import Argument, Node, Origin, Program, Ref
+from ...constraints.ir.program import Argument, Node, Origin, Program, Ref, refs
 from ...constraints.ir.spec import Declared, Spec
 from ...constraints.ir.system import Answer, Condition, End, Oracle, Path, System
 from ...constraints.rules.reach import POINTWISE
 from ...constraints.terms.dims import Dim, Term, evaluate, symbols
-from ...constraints.terms.formula import Formula, all_of, eq, free_symbols, ge, holds, le, negate
+from ...constraints.terms.formula import Formula, all_of, any_of, eq, free_symbols, ge, holds, le, negate
 from ...constraints.terms.intervals import interval
 from ...constraints.terms.rows import Deeper
 from ..bytecode.handlers import is_guarded
@@ -436,6 +438,7 @@ class Recording(Recorder):
         """The branches in calls whose paths are merged."""
         self.guessed: list[int] = []
         """The nodes of branches that sizes decide, but whose outcome is not tracked."""
+        self.dataless_floats = False
         self.keys: dict[Dim, Dim] = {}
         """Sizes that were keys, each with the first key that is equal to it."""
         self.hashed: dict[CodeType, dict[Dim, None]] = {}
@@ -672,11 +675,11 @@ class Recording(Recorder):
         if not self._over and matters(frame, Recording.run.__code__):
             self._approximate("what becomes of a text with or about a size is not followed")
 
-    def _approximate(self, reason: str) -> None:
+    def _approximate(self, reason: str, where: Formula = True) -> None:
         """Marks a point outside of any operator as approximate, by a node of its own."""
         self.generator.node = len(self.nodes)
         self.nodes.append(Node("require", (("condition", True),), (), here(self.names)))
-        self.generator.approximate(reason)
+        self.generator.approximate(reason, where=where)
 
     def hash(self, size: Size, frame: FrameType) -> int:
         """Returns the hash of a key: equal keys have that of the first of them."""
@@ -703,17 +706,17 @@ class Recording(Recorder):
         before[key] = None
         return self.keys.setdefault(key, key)
 
-    def coin(self) -> bool:
-        return self._branch(None, None)
+    def coin(self, dataless: Formula = False) -> bool:
+        return self._branch(None, None) if dataless is False else self.guess(NO_DATA, dataless)
 
     def times(self, members: list[Any] | tuple[Any, ...], count: Term) -> Any:
         if self.domain.rows:
             return members * self.number(count)
         return times(self, members, count)
 
-    def guess(self, reason: str) -> bool:
+    def guess(self, reason: str, where: Formula = True) -> bool:
         self.guessed.append(len(self.nodes))
-        self._approximate(reason)
+        self._approximate(reason, where)
         return self.coin()
 
     def require(self, formula: Formula, reason: str, error: type[Exception] | None = RuntimeError) -> None:
@@ -760,14 +763,17 @@ class Recording(Recorder):
         hashed = sum(map(len, self.hashed.values()))
         return written, self.constants_written, len(self.keys), hashed, self.position.unbacked
 
-    def datum(self, dtype: str | None) -> Any:
-        """Returns a number that the data decides: an integer is a fresh size, a float a Real of unknown
-        value.
+    def datum(self, dtype: str | None, dataless: Formula = False) -> Any:
+        """A number that the data decides: an integer is a fresh size, a float a Real of which nothing is
+        known.
         """
         if dtype == "bool":
-            return self.coin()
+            return self.coin(dataless)
         if dtype is not None and dtype.startswith(("int", "uint")):
+            if dataless is not False:
+                self._approximate(NO_DATA, dataless)
             return Size(self, self.generator.fresh("data", None, None))
+        self.dataless_floats = any_of((self.dataless_floats, dataless))
         return Real(self, None, None)
 
     def _branch(self, formula: Formula | None, value: int | None) -> bool:
@@ -928,7 +934,7 @@ class Recording(Recorder):
         writes = written is not None
         if generator.repeatable and not counts and (slots := call.slots) is not None and (
             not writes or call.writes_data(written)
-        ):
+        ) and not isinstance(result, Number):
             told = tuple([(k, self.argument(v, slots)) for k, v in arguments.items()])
             answered = Answered.of(op, told, result, is_view(op, arguments), writes)
             generator.known.repeated[call.key] = answered
@@ -960,6 +966,8 @@ class Recording(Recorder):
         else:
             node_arguments = tuple([(k, self.argument(v, ids)) for k, v in arguments.items()])
         self.nodes[index] = Node(op, node_arguments, tuple(results), origin)
+        if before_writing is not None:
+            self._overwrites(written, self.nodes[index])
         if is_view(op, arguments):
             remember(self.nodes[index], args, before_call, lifted)
         return lifted
@@ -995,6 +1003,8 @@ class Recording(Recorder):
         else:
             lifted = self._lift(value, found.op, {}, results)
         self.nodes[index] = Node(found.op, found.arguments_of(call.operands), tuple(results), origin)
+        if found.writes:
+            self._overwrites(args[0], self.nodes[index])
         if found.is_view:
             remember(self.nodes[index], args, call.values[0], lifted)
         return lifted
@@ -1005,6 +1015,16 @@ class Recording(Recorder):
         if isinstance(before, Tensor):
             self.constants_written |= before.dtype == "bool" or before.elements is not None
         self._check_written(op, written, before)
+
+    def _overwrites(self, written: SymbolicTensor, node: Node) -> None:
+        """A node has written into the tensor: into all of it, unless it assigns to a part."""
+        whole: Formula = True
+        by = [written.ref.id]
+        if node.op == "setitem" and isinstance(written.value, Tensor):
+            named = dict(node.args)
+            by = [ref.id for ref in refs(named["value"])]
+            whole = takes_all(resolved(named["index"], self.values), written.value)
+        written.has_overwritten(by, whole)
 
     def _check_written(self, op: str, tensor: SymbolicTensor, before: Tensor | Dynamic) -> None:
         """Fails a loop that depends on which of two equal tensors is written: loops treat tensors as values.
@@ -1018,7 +1038,7 @@ class Recording(Recorder):
     def _into(self, op: str, value: Value, out: Value) -> Value:
         """Returns a result as it is stored in `out=`: with its dtype, and its layout if the sizes stay.
 
-        Pointwise operators convert their result; others do not, or not all of them.
+        Some operators convert their result; of others it is not known.
         """
         if isinstance(value, tuple) and isinstance(out, tuple):
             wanted = f"{len(value)} results are written into an `out=` of {len(out)}"
@@ -1030,9 +1050,10 @@ class Recording(Recorder):
             layout = out.layout if self.generator.bounds.certain(alike) else Layout.UNKNOWN
             if value.dtype is not None and out.dtype is not None and value.dtype != out.dtype:
                 told = f"a result of {value.dtype} in an `out=` of {out.dtype}"
-                if not torch.can_cast(getattr(torch, value.dtype), getattr(torch, out.dtype)):
+                held = torch.can_cast(getattr(torch, value.dtype), getattr(torch, out.dtype))
+                if not held and op not in CONVERTING:
                     self.generator.require(False, told)
-                elif op not in POINTWISE:
+                elif not held or op not in PROMOTED:
                     self.generator.approximate(f"whether {op} leaves {told} is not known", "accept")
             return structs.replace(value, dtype=out.dtype, layout=layout)
         return value
@@ -1220,7 +1241,8 @@ class Recording(Recorder):
                 named(parts) if named is not None and len(parts) == named.n_sequence_fields else tuple(parts)
             )
         if isinstance(value, Number):
-            return Real(self, None, None)
+            none = all_of(self.generator.dataless(ref.id, empty=True) for ref in ids.values())
+            return self.datum(None, none)
         if value is None or isinstance(value, float | str):
             return value
         results.append(self.new_value(value).id)

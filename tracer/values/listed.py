@@ -14,12 +14,12 @@ from ...constraints.contents.values import in_order, stored
 from ...constraints.ir.language import Index, Piece, Pieces, Tensor
 from ...constraints.ir.program import Node
 from ...constraints.terms.dims import Dim, substitute, sym, symbols, total
-from ...constraints.terms.formula import ge
+from ...constraints.terms.formula import Formula, ge
 from ..bytecode.origins import here
 from ..recorder import Recorder
 from .numbers import dim_of, size
 from .sequences import SEVERAL, Lazy, ManyPlaces, Repeated, count_of, physical, symbolic_list
-from .symbolic import SymbolicTensor, item, ranked
+from .symbolic import SymbolicTensor, dataless, item, ranked
 
 
 def tolist(run: Recorder, x: SymbolicTensor) -> Any:
@@ -28,16 +28,16 @@ def tolist(run: Recorder, x: SymbolicTensor) -> Any:
     if not value.shape:
         return item(run, x)
     if not (value.dtype or "").startswith(("int", "uint")):
-        return _data(run, value, value.shape)
+        return _data(run, value, value.shape, dataless(run, x))
     if (at := in_order(value)) is not None:
         return symbolic_list(Lazy(run, value.shape[0], lambda place: size(run, at(place))))
     return [tolist(run, run.operator("select", (x, 0, i), {})) for i in range(size(run, value.shape[0]))]
 
 
-def _data(run: Recorder, value: Tensor, sizes: tuple[Dim, ...]) -> Any:
+def _data(run: Recorder, value: Tensor, sizes: tuple[Dim, ...], nowhere: Formula) -> Any:
     if not sizes:
-        return run.datum(value.dtype)
-    return [_data(run, value, sizes[1:]) for _ in range(size(run, sizes[0]))]
+        return run.datum(value.dtype, nowhere)
+    return [_data(run, value, sizes[1:], nowhere) for _ in range(size(run, sizes[0]))]
 
 
 def as_tensor(run: Recorder, several: Any) -> Any:

@@ -674,7 +674,7 @@ class Real(torch.SymFloat):
         if lifted is None:
             return NotImplemented
         if self.compute is None or lifted.compute is None:
-            return self.run.coin()
+            return self.run.coin(self.run.dataless_floats)
         mine, theirs = self._fraction(), lifted._fraction()
         if lifted.constant is not None and lifted.constant == lifted.constant // 1:
             theirs = int(lifted.constant), 1  # however large: floats are compared with it as numbers are

@@ -19,6 +19,7 @@ from msgspec import structs
 
 from ...constraints.contents.masks import whether_some
 from ...constraints.contents.traits import is_sparse
+from ...constraints.contents.writing import seen_in
 from ...constraints.engine.lifting import are_equal, number_of_elements, opened, reached, spelt_out
 from ...constraints.engine.memory import extent
 from ...constraints.ir.language import UNTRACKED, Dynamic, Elements, Layout, Tensor, Value
@@ -288,6 +289,23 @@ class SymbolicTensor(torch.Tensor):
             if other.value.elements is not None:
                 left = self._memory.written(other, self.value)
                 other.value = structs.replace(other.value, elements=left)
+            elif isinstance(self.value, Tensor) and self.value.elements is not None:
+                left = seen_in(other.value, self.value, self.run.generator.at_least)
+                other.value = structs.replace(other.value, elements=left)
+
+    def has_overwritten(self, by: Iterable[int], whole: Formula) -> None:
+        """Values have been written into it, at some sizes over the `whole` of it, and so into what shares its
+        memory.
+        """
+        self.run.generator.overwritten(self.ref.id, by, whole)
+        for found in () if self._memory is None else self._memory.whole().tensors:
+            other = found()
+            if other is None or other is self:
+                continue
+            over: Formula = True
+            if isinstance(other.value, Tensor) and isinstance(self.value, Tensor):
+                over = ge(self.value.numel, other.value.numel)
+            self.run.generator.overwritten(other.ref.id, by, all_of((whole, over)))
 
     @staticmethod
     def __new__(cls, run: Recorder, value: Tensor | Dynamic, ref: Ref, dtype: torch.dtype) -> SymbolicTensor:
@@ -490,7 +508,7 @@ def item(run: Recorder, x: SymbolicTensor) -> Any:
     if value.dtype is not None and value.dtype.startswith(("int", "uint")):
         run.generator.contents.about(((value, x.ref.id),))
         return size(run, run.generator.element(value))
-    return run.datum(value.dtype)
+    return run.datum(value.dtype, dataless(run, x))
 
 
 def as_int(run: Recorder, x: SymbolicTensor) -> int:
@@ -515,13 +533,17 @@ def truth(run: Recorder, x: SymbolicTensor) -> bool:
     if value.elements is UNTRACKED:
         return run.guess("a condition on elements that sizes decide is taken for one on data")
     condition = whether_some(value)
-    return run.coin() if condition is None else run.truth(condition)
+    return run.coin(dataless(run, x)) if condition is None else run.truth(condition)
+
+
+def dataless(run: Recorder, x: SymbolicTensor) -> Formula:
+    """The sizes at which the elements depend on no data."""
+    return run.generator.dataless(x.ref.id)
 
 
 def contains(run: Recorder, x: SymbolicTensor, element: Any) -> bool:
-    """Returns `element in x`, which is `(x == element).any()`."""
-    run.operator("eq", (x, element), {})
-    return run.coin()
+    """`element in x`, which is `(x == element).any()`."""
+    return truth(run, run.operator("any", (run.operator("eq", (x, element), {}),), {}))
 
 
 def result_type(run: Recorder, *operands: Any) -> torch.dtype:
