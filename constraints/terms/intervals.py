@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import inf, isqrt
+from math import gcd, inf, isqrt
 from typing import TypeAlias
 
 from .dims import Apply, Atom, Dim, Mono, Symbol, Term, coefficients, lone, symbols
-from .formula import Compare, Formula, conjuncts, ge
+from .formula import Compare, Formula, conjuncts, ge, le
 
 Bound: TypeAlias = "int | float"
 """An integer, or an infinity."""
@@ -157,15 +157,16 @@ def narrow(ranges: dict[str, Interval], formula: Formula) -> None:
         else:
             high = min(high, constant // -factor)  # a <= d/-c, rounded down
         ranges[mono[0].text] = low, high
-        _narrow_dividend(ranges, mono[0], low)
+        _narrow_dividend(ranges, mono[0], low, high)
 
 
-def _narrow_dividend(ranges: dict[str, Interval], atom: Atom, low: Bound) -> None:
-    """p // k >= n says that p >= k*n, for a positive integer k."""
-    if isinstance(atom, Apply) and atom.op == "//" and low > -inf:
+def _narrow_dividend(ranges: dict[str, Interval], atom: Atom, low: Bound, high: Bound) -> None:
+    """p // k >= n says that p >= k*n, and p // k <= n that p <= k*n + k - 1, for a positive integer k."""
+    if isinstance(atom, Apply) and atom.op == "//":
         dividend, divisor = atom.args
         if isinstance(divisor, int) and divisor > 0:
-            narrow(ranges, ge(dividend, divisor * int(low)))
+            narrow(ranges, True if low == -inf else ge(dividend, divisor * int(low)))
+            narrow(ranges, True if high == inf else le(dividend, divisor * int(high) + divisor - 1))
 
 
 class Bounds:
@@ -184,11 +185,35 @@ class Bounds:
         narrow(self.ranges, formula)
         self._atoms.clear()
         for part in conjuncts(formula):
-            if isinstance(part, Compare) and part.op == ">=":
-                varying, constant = _split(part.term.terms)
-                self._sums[varying] = max(-constant, self._sums.get(varying, -constant))
-                for mono, _ in varying if len(varying) > 1 else ():
-                    self._holding.setdefault(mono, []).append(part.term)
+            if isinstance(part, Compare) and part.op != "!=":
+                self._hold(part.term)
+                if part.op == "==":
+                    self._hold(-part.term)
+
+    def _hold(self, term: Term) -> None:
+        """The term is at least 0."""
+        varying, times, constant = _split(term.terms)
+        least = -(constant // times)
+        self._sums[varying] = max(least, self._sums.get(varying, least))
+        for mono, _ in varying if len(varying) > 1 else ():
+            self._holding.setdefault(mono, []).append(term)
+
+    def copy(self) -> Bounds:
+        """The same knowledge, which may be added to."""
+        copied = Bounds(self.ranges)
+        copied._sums = dict(self._sums)
+        copied._holding = {mono: [*terms] for mono, terms in self._holding.items()}
+        return copied
+
+    def sums(self) -> Iterator[Formula]:
+        """What is known of sums and products."""
+        for varying, least in self._sums.items():
+            if len(varying) > 1 or len(varying[0][0]) > 1:
+                yield ge(Term(varying, False), least)
+
+    def contradict(self) -> bool:
+        """Is there an atom for which nothing is left?"""
+        return any(low > high for low, high in self.ranges.values())
 
     def certain(self, formula: Formula) -> bool:
         """Does the formula hold by what is known? False also where this cannot tell."""
@@ -210,8 +235,8 @@ class Bounds:
             return dim >= bound
         if _interval(dim, self.ranges, self._atoms)[0] >= bound:
             return True
-        varying, constant = _split(dim.terms)
-        if varying in self._sums and self._sums[varying] + constant >= bound:
+        varying, times, constant = _split(dim.terms)
+        if varying in self._sums and times * self._sums[varying] + constant >= bound:
             return True
         whole = _without_quotient(dim)
         return whole is not None and self._is_seen(whole[0], whole[1] * (bound - 1) + 1)
@@ -243,6 +268,10 @@ def _without_quotient(dim: Term) -> tuple[Dim, int] | None:
     return None
 
 
-def _split(terms: tuple[tuple[Mono, int], ...]) -> tuple[tuple[tuple[Mono, int], ...], int]:
-    """The terms that vary, and the constant, which stands last."""
-    return (terms[:-1], terms[-1][1]) if terms[-1][0] == () else (terms, 0)
+def _split(terms: tuple[tuple[Mono, int], ...]) -> tuple[tuple[tuple[Mono, int], ...], int, int]:
+    """`times * varying + constant`: the terms that vary, over what divides all their factors, and the
+    constant, which stands last.
+    """
+    varying, constant = (terms[:-1], terms[-1][1]) if terms[-1][0] == () else (terms, 0)
+    times = gcd(*(c for _, c in varying))
+    return (varying if times == 1 else tuple((mono, c // times) for mono, c in varying)), times, constant
