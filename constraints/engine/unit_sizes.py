@@ -10,22 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
-from itertools import product as combinations
-from operator import mul
 from typing import Any, Final, NoReturn
 
 from msgspec import structs
 
 from ..ir.language import Context, Direction, Layout, Refused, Situation, Slice, Tensor, Value, tensors
-from ..terms.dims import Apply, Atom, Dim, Term, coefficients, lone, substitute, sym, symbols, total
+from ..terms.dims import Apply, Atom, Dim, Term, coefficients, lone, mapped, substitute
 from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, compare, eq, ge, negate
 from ..terms.intervals import Bounds
 
 Rule = Callable[[Context, dict[str, Any]], Value]
 
-MOST_SIZES: Final = 4
-"""At most this many sizes are distinguished; the cases are all combinations."""
+MOST_CASES: Final = 100
+"""At most this many cases are examined for one tensor."""
 LONGEST: Final = 48
 """At most this many calls are repeated for one tensor and one case."""
 _TO_TWO: Final = 1
@@ -55,8 +52,8 @@ class Case(Situation):
     Rules are applied again in it; their requirements are recorded already.
     """
 
-    numbers: Mapping[str, int]
-    least: Mapping[str, int]
+    numbers: Mapping[Atom, int]
+    least: Mapping[Atom, int]
     made: Mapping[int, tuple[Tensor, Made]]
     bounds: Bounds
     _found: dict[int, Tensor] = field(default_factory=dict)
@@ -65,8 +62,8 @@ class Case(Situation):
     @property
     def condition(self) -> Formula:
         """Returns the condition that describes this case."""
-        numbers = (eq(sym(name), n) for name, n in self.numbers.items())
-        return all_of((*numbers, *(ge(sym(name), n) for name, n in self.least.items())))
+        numbers = (eq(lone(atom), n) for atom, n in self.numbers.items())
+        return all_of((*numbers, *(ge(lone(atom), n) for atom, n in self.least.items())))
 
     def here(self, value: Any) -> Any:
         """Returns a value as it is in this case, tensors with their layouts."""
@@ -74,13 +71,13 @@ class Case(Situation):
             case Tensor():
                 return self.tensor(value)
             case Term():
-                return self._number(substitute(value, self.numbers))
+                return self._number(value)
             case tuple():
                 return tuple(map(self.here, value))
             case Slice(start, stop, step):
                 return Slice(self.here(start), self.here(stop), self.here(step))
             case Compare(op, term):
-                return compare(op, substitute(term, self.numbers))
+                return compare(op, self._number(term))
             case And(parts):
                 return all_of(map(self.here, parts))
             case Or(parts):
@@ -89,16 +86,14 @@ class Case(Situation):
 
     def _number(self, dim: Dim) -> Dim:
         """Returns the dim with atoms that have a single value here replaced by it, as `min(h, 1)` has."""
-        if isinstance(dim, int):
-            return dim
-        return total(reduce(mul, map(self._value, mono), c) for mono, c in coefficients(dim))
+        numbers = {atom.text: n for atom, n in self.numbers.items()}
+        return mapped(substitute(dim, numbers), self._value)
 
-    def _value(self, atom: Atom) -> Dim:
+    def _value(self, atom: Apply) -> Dim:
         itself = lone(atom)
-        if isinstance(atom, Apply):
-            for n in range(_TO_TWO + 1):
-                if self.bounds.at_least(itself, n) and self.bounds.at_least(-itself, -n):
-                    return n
+        for n in range(_TO_THREE + 1):
+            if self.bounds.at_least(itself, n) and self.bounds.at_least(-itself, -n):
+                return n
         return itself
 
     def tensor(self, tensor: Tensor) -> Tensor:
@@ -198,52 +193,59 @@ def cases_of(
 
     Cases in which it has no elements, or the calls that make it never run, are left out.
     """
-    names = _sizes(tensor, made, bounds)
-    if len(names) > MOST_SIZES:
-        return None
-    found = _found(names, _TO_TWO, tensor, made, bounds)
-    return found if found is not None else _found(names, _TO_THREE, tensor, made, bounds)
+    atoms = _varying(tensor, made, bounds)
+    found = _found(atoms, _TO_TWO, tensor, made, bounds)
+    return found if found is not None else _found(atoms, _TO_THREE, tensor, made, bounds)
 
 
 def _found(
-    names: list[str],
+    atoms: list[Atom],
     most: int,
     tensor: Tensor,
     made: Mapping[int, tuple[Tensor, Made]],
     bounds: Bounds,
 ) -> list[tuple[Case, Tensor]] | None:
-    choices = [
-        [n for n in range(most + 2) if n > most or not bounds.at_least(sym(name), n + 1)] for name in names
-    ]
-    found = []
-    for sizes in combinations(*choices):
-        case = _case(dict(zip(names, sizes, strict=True)), most, made, bounds)
-        if any(case.here(n) == 0 for n in tensor.shape):
+    """A case that does not say enough is cut by the next of the atoms."""
+    found: list[tuple[Case, Tensor]] = []
+    waiting: list[dict[Atom, int]] = [{}]
+    for _ in range(MOST_CASES):
+        if not waiting:
+            return found
+        sizes = waiting.pop()
+        case = _case(sizes, most, made, bounds)
+        if case.bounds.contradict() or any(case.here(n) == 0 for n in tensor.shape):
             continue
         try:
             found.append((case, case.tensor(tensor)))
-        except Undecided:
-            return None
         except Refused:
             continue
-    return found
+        except Undecided:
+            at_least = case.bounds.at_least
+            atom = next((a for a in atoms if a not in sizes and not at_least(lone(a), most + 1)), None)
+            if atom is None or not at_least(lone(atom), 0):
+                return None
+            waiting += ({**sizes, atom: n} for n in range(most + 2) if not at_least(lone(atom), n + 1))
+    return None
 
 
 def _case(
-    sizes: Mapping[str, int], most: int, made: Mapping[int, tuple[Tensor, Made]], bounds: Bounds
+    sizes: Mapping[Atom, int], most: int, made: Mapping[int, tuple[Tensor, Made]], bounds: Bounds
 ) -> Case:
-    known = Bounds(bounds.ranges)
-    for name, n in sizes.items():
-        known.learn(eq(sym(name), n) if n <= most else ge(sym(name), n))
-    numbers = {name: n for name, n in sizes.items() if n <= most}
-    return Case(numbers, {name: n for name, n in sizes.items() if n > most}, made, known)
+    known = bounds.copy()
+    for atom, n in sizes.items():
+        known.learn(eq(lone(atom), n) if n <= most else ge(lone(atom), n))
+    numbers = {atom: n for atom, n in sizes.items() if n <= most}
+    case = Case(numbers, {atom: n for atom, n in sizes.items() if n > most}, made, known)
+    for formula in [*bounds.sums()] if numbers else ():
+        known.learn(case.here(formula))
+    return case
 
 
-def _sizes(tensor: Tensor, made: Mapping[int, tuple[Tensor, Made]], bounds: Bounds) -> list[str]:
-    """Returns the symbols in sizes and strides of the tensor, or of the arguments that it is made of, that
-    may be less than 2.
+def _varying(tensor: Tensor, made: Mapping[int, tuple[Tensor, Made]], bounds: Bounds) -> list[Atom]:
+    """Returns the atoms in sizes and strides of the tensor, or of the arguments that it is made of, that may
+    be less than 2: for `2*h*(w//4)` these are h and w//4.
     """
-    names: dict[str, None] = {}
+    found: dict[Atom, None] = {}
     met: set[int] = set()
     waiting = [tensor]
     while waiting:
@@ -253,12 +255,11 @@ def _sizes(tensor: Tensor, made: Mapping[int, tuple[Tensor, Made]], bounds: Boun
         met.add(id(one))
         strides = one.layout if isinstance(one.layout, tuple) else ()
         for size in (*one.shape, *strides):
-            for name in sorted(symbols(size)):
-                if not bounds.at_least(sym(name), 2):
-                    names[name] = None
+            atoms = (atom for mono, _ in coefficients(size) for atom in mono)
+            found |= dict.fromkeys(atom for atom in atoms if not bounds.at_least(lone(atom), 2))
         if one.layout is Layout.UNKNOWN and id(one) in made:
             waiting.extend(tensors(tuple(made[id(one)][1].named.values())))
-    return list(names)
+    return list(found)
 
 
 def remade(value: Value, rule: Rule, named: Mapping[str, Any]) -> Iterator[tuple[Tensor, Made]]:

@@ -147,7 +147,8 @@ def _seen(c: Context, operand: Tensor, shape: Shape) -> Strides | None:
     found: list[Dim] = [0] * missing
     for stride, size, wanted in zip(strides, operand.shape, shape[missing:], strict=True):
         grows = size == 1 and c.at_least(wanted, 2)
-        if not grows and size != wanted and stride != 0:
+        stays = size == wanted or c.at_least(size, 2)
+        if not (grows or stays) and stride != 0:
             return None
         found.append(0 if grows else stride)
     return tuple(found)

@@ -3,11 +3,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, Final
 
 from ..ir.language import Context, Layout, Shape, Tensor, product, tensors
-from ..terms.dims import Dim, sym, total
-from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, ne, negate
+from ..terms.dims import Dim, sym, symbols, total
+from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, divides, eq, ge, ne, negate
 from .common import axes, axis, contiguous_strides, left_out_where_it_is_less, rank_is
 from .strides import (
     Strides,
@@ -77,11 +77,26 @@ def inferred_sizes(c: Context, old: Shape, sizes: Sequence[Dim]) -> tuple[Shape,
     return (*sizes[:at], rest // others, *sizes[at + 1 :]), at
 
 
+_UNKNOWN_STRIDE: Final = "stride_in_question__"
+
+
 def _strides_or_placeholders(tensor: Tensor) -> Strides:
     """Returns the strides, or one unconstrained symbol for each stride where they are unknown: a statement
     proved of these symbols holds for any strides.
     """
-    return strides_of(tensor) or tuple(sym(f"_stride{i}") for i in range(tensor.rank))
+    return strides_of(tensor) or tuple(sym(f"{_UNKNOWN_STRIDE}{i}") for i in range(tensor.rank))
+
+
+def _whatever_the_strides(formula: Formula) -> Formula:
+    """Returns a formula that implies the given one and mentions no unknown stride."""
+    match formula:
+        case And(parts):
+            return all_of(map(_whatever_the_strides, parts))
+        case Or(parts):
+            return any_of(map(_whatever_the_strides, parts))
+        case Compare(_, term) if any(name.startswith(_UNKNOWN_STRIDE) for name in symbols(term)):
+            return False
+    return formula
 
 
 def view(c: Context, input: Tensor, *size: Dim | str, dtype: str | None = None) -> Tensor:
@@ -97,9 +112,9 @@ def view(c: Context, input: Tensor, *size: Dim | str, dtype: str | None = None) 
         return Tensor(new, input.dtype)
     possible, layout = view_of(c, input.shape, _strides_or_placeholders(input), new, inferred)
     if input.layout is Layout.UNKNOWN:
-        if possible is not True and not _viewable_in_cases(c, input, new, inferred):
-            reason = f"whether strides let {text(input.shape)} be viewed as {text(new)} is not known"
-            c.approximate(reason, "accept")
+        if possible is not True:
+            anyway = any_of((_whatever_the_strides(possible), empty(c, input.shape)))
+            _require_in_cases(c, input, new, inferred, anyway)
         return Tensor(new, input.dtype, Layout.UNKNOWN)
     if possible is not True:
         c.require(
@@ -110,9 +125,14 @@ def view(c: Context, input: Tensor, *size: Dim | str, dtype: str | None = None) 
     return Tensor(new, input.dtype, layout)
 
 
-def _viewable_in_cases(c: Context, input: Tensor, new: Shape, inferred: int | None) -> bool:
-    """Returns whether the requirement of the view is known in each of some cases; it is required then."""
+def _require_in_cases(c: Context, input: Tensor, new: Shape, inferred: int | None, anyway: Formula) -> None:
+    """Requires, in each case of sizes, what the view needs there. The view is possible for any strides where
+    `anyway` holds; elsewhere it is approximate if the cases are not known.
+    """
     cases = c.layouts(input)
+    if cases is None:
+        reason = f"whether strides let {text(input.shape)} be viewed as {text(new)} is not known"
+        c.approximate(reason, "accept", negate(anyway))
     for case, tensor in cases or ():
         shape = case.here(new)
         strides = _strides_or_placeholders(tensor)
@@ -123,7 +143,6 @@ def _viewable_in_cases(c: Context, input: Tensor, new: Shape, inferred: int | No
             reason += "contiguous there, and would have to be copied (reshape, contiguous)"
             elsewhere = negate(case.condition)
             c.require(any_of((elsewhere, possible, empty(case, tensor.shape))), reason)
-    return cases is not None
 
 
 BYTES = {

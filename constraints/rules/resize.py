@@ -124,7 +124,10 @@ def constant_pad_nd(c: Context, input: Tensor, pad: Shape, value: Any = 0) -> Te
             all_of((ge(n + left, 0), ge(n + right, 0), ge(shape[axis], 0))),
             f"padding of {left} and {right} crops more than the {n} that are there",
         )
-    return Tensor(tuple(shape), input.dtype, like_input(c, input, tuple(shape)))
+    # What only crops keeps its strides.
+    grows = input.rank not in (4, 5) and any(c.at_least(p, 1) for p in pad)
+    layout = Layout.CONTIGUOUS if grows else like_input(c, input, tuple(shape))
+    return Tensor(tuple(shape), input.dtype, layout)
 
 
 Fits = Callable[[Dim, Dim], Formula]

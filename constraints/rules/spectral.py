@@ -10,7 +10,9 @@ from ..terms.dims import Dim, minimum
 from ..terms.formula import all_of, any_of, eq, ge, le
 from .common import ABSENT, axis, category, contiguous_strides, promote, rank_is, strides_of
 from .creation import at_least_0
-from .resize import pad as padded
+from .elementwise import axes_by_stride
+from .resize import constant_pad_nd, pad
+from .strides import dense_in
 from .window import positive, windows
 
 COMPLEX = {"float16": "complex32", "float32": "complex64", "float64": "complex128"}
@@ -61,24 +63,49 @@ def transformed(
         needs_real(c, input)
     if kind != FULL and not dims:
         c.refuse("at least one axis must be transformed")
-    shape = list(input.shape)
+    shape, resized = list(input.shape), input
     for i, (along, length) in enumerate(zip(dims, lengths, strict=True)):
         last = i == len(dims) - 1
         n = shape[along]
         points = length if length is not None else 2 * (n - 1) if kind == DOUBLED and last else n
         c.require(ge(points, 1), f"a transform of {points} points ({input})")
-        shape[along] = points // 2 + 1 if kind == HALVED and last else points
+        half = points // 2 + 1
+        shape[along] = half if kind == HALVED and last else points
+        resized = _resized(c, resized, along, half if kind == DOUBLED and last else points)
     for i, n in enumerate(input.shape):
         if i not in dims:
             c.require(ge(n, 1), f"MKL transforms no empty tensor ({input})")
     dtype = to_real(input.dtype) if kind == DOUBLED else to_complex(input.dtype)
-    return Tensor(tuple(shape), dtype, _layout(input, dims, ordered))
+    return Tensor(tuple(shape), dtype, _layout(c, resized, tuple(shape), dims, ordered))
 
 
-def _layout(input: Tensor, dims: tuple[int, ...], ordered: bool) -> Layout:
-    """Trailing axes of a contiguous input, in order, give a contiguous result; else the library decides."""
+def _resized(c: Context, input: Tensor, along: int, points: Dim) -> Tensor:
+    """What is transformed, as far as strides go: the input cut to so many points along an axis, or padded
+    with zeros; of a contiguous input both have their axes in its order.
+    """
+    if input.layout is Layout.CONTIGUOUS or c.at_least(input.shape[along] - points, 0):
+        return input
+    if c.at_least(points - input.shape[along], 1):
+        sides = (*(0, 0) * (input.rank - 1 - along), 0, points - input.shape[along])
+        return constant_pad_nd(c, input, sides)
+    return Tensor(input.shape, input.dtype, Layout.UNKNOWN)
+
+
+def _layout(c: Context, input: Tensor, shape: Shape, dims: tuple[int, ...], ordered: bool) -> Layout | Shape:
+    """Trailing axes of a contiguous input, in order, give a contiguous result. MKL puts a single axis that is
+    transformed innermost, and keeps the order of the others; of several, the library decides.
+    """
     trailing = dims == tuple(range(input.rank - len(dims), input.rank))
-    return Layout.CONTIGUOUS if input.layout is Layout.CONTIGUOUS and trailing and ordered else Layout.UNKNOWN
+    if input.layout is Layout.CONTIGUOUS and trailing and ordered:
+        return Layout.CONTIGUOUS
+    strides = strides_of(input)
+    if len(dims) != 1 or strides is None:
+        return Layout.UNKNOWN
+    (along,) = dims
+    others = [i for i in range(input.rank) if i != along]
+    rest = Tensor(tuple(input.shape[i] for i in others), layout=tuple(strides[i] for i in others))
+    order = axes_by_stride(c, rest)
+    return Layout.UNKNOWN if order is None else dense_in(shape, (*(others[i] for i in order), along))
 
 
 def _axes(c: Context, dims: tuple[int, ...], rank: int) -> tuple[int, ...]:
@@ -236,7 +263,7 @@ def stft(
     *batch, length = input.shape
     if center:
         extended = Tensor((*(1,) * (3 - input.rank), *input.shape), input.dtype)
-        length = padded(c, extended, (n_fft // 2, n_fft // 2), pad_mode).shape[-1]
+        length = pad(c, extended, (n_fft // 2, n_fft // 2), pad_mode).shape[-1]
     if align_to_window:
         c.approximate("what align_to_window asks of sizes is not modelled in full")
     frame = win if align_to_window else n_fft

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import inf, isqrt, prod
+from math import gcd, inf, isqrt, prod
 from typing import TypeAlias
 
 from .dims import Apply, Atom, Dim, Mono, Symbol, Term, coefficients, lone, symbols, total
-from .formula import Compare, Formula, all_of, conjuncts, ge
+from .formula import Compare, Formula, all_of, conjuncts, ge, le
 
 Bound: TypeAlias = "int | float"
 """An integer, or an infinity."""
@@ -163,15 +163,18 @@ def narrow(ranges: dict[str, Interval], formula: Formula) -> None:
         else:
             high = min(high, constant // -factor)  # a <= d/-c, rounded down
         ranges[mono[0].text] = low, high
-        _narrow_dividend(ranges, mono[0], low)
+        _narrow_dividend(ranges, mono[0], low, high)
 
 
-def _narrow_dividend(ranges: dict[str, Interval], atom: Atom, low: Bound) -> None:
-    """Narrows the range of a dividend: p // k >= n implies p >= k*n, for a positive integer k."""
-    if isinstance(atom, Apply) and atom.op == "//" and low > -inf:
+def _narrow_dividend(ranges: dict[str, Interval], atom: Atom, low: Bound, high: Bound) -> None:
+    """Narrows the range of a dividend: p // k >= n implies p >= k*n, and p // k <= n implies
+    p <= k*n + k - 1, for a positive integer k.
+    """
+    if isinstance(atom, Apply) and atom.op == "//":
         dividend, divisor = atom.args
         if isinstance(divisor, int) and divisor > 0:
-            narrow(ranges, ge(dividend, divisor * int(low)))
+            narrow(ranges, True if low == -inf else ge(dividend, divisor * int(low)))
+            narrow(ranges, True if high == inf else le(dividend, divisor * int(high) + divisor - 1))
 
 
 class Bounds:
@@ -192,19 +195,43 @@ class Bounds:
         narrow(self.ranges, formula)
         self._atoms.clear()
         for part in conjuncts(formula):
-            if isinstance(part, Compare) and part.op == ">=":
-                varying, constant = _split(part.term.terms)
-                self._sums[varying] = max(-constant, self._sums.get(varying, -constant))
-                for mono, _ in varying if len(varying) > 1 else ():
-                    self._holding.setdefault(mono, []).append(part.term)
-                for factor in _common(varying) if constant < 0 else ():
-                    self._learn_of_factors(factor, varying)
+            if isinstance(part, Compare) and part.op != "!=":
+                self._hold(part.term)
+                if part.op == "==":
+                    self._hold(-part.term)
+
+    def _hold(self, term: Term) -> None:
+        """Notes that the term is at least 0."""
+        varying, times, constant = _split(term.terms)
+        least = -(constant // times)
+        self._sums[varying] = max(least, self._sums.get(varying, least))
+        for mono, _ in varying if len(varying) > 1 else ():
+            self._holding.setdefault(mono, []).append(term)
+        for factor in _common(varying) if least > 0 else ():
+            self._learn_of_factors(factor, varying)
 
     def _learn_of_factors(self, x: Atom, product: tuple[tuple[Mono, int], ...]) -> None:
-        """Of `x*y >= 1`, where x is not negative, both are at least 1."""
+        """Learns from `x*y >= 1`, where x is not negative, that both are at least 1."""
         if self.at_least(lone(x), 0):
             y = total(coefficient * _without(mono, x) for mono, coefficient in product)
             self.learn(all_of((ge(lone(x), 1), ge(y, 1))))
+
+    def copy(self) -> Bounds:
+        """Returns the same knowledge, to which more may be added."""
+        copied = Bounds(self.ranges)
+        copied._sums = dict(self._sums)
+        copied._holding = {mono: [*terms] for mono, terms in self._holding.items()}
+        return copied
+
+    def sums(self) -> Iterator[Formula]:
+        """Yields the known lower bounds of sums and products."""
+        for varying, least in self._sums.items():
+            if len(varying) > 1 or len(varying[0][0]) > 1:
+                yield ge(Term(varying, False), least)
+
+    def contradict(self) -> bool:
+        """Returns whether the range of some atom is empty."""
+        return any(low > high for low, high in self.ranges.values())
 
     def certain(self, formula: Formula) -> bool:
         """Returns whether the known facts imply the formula. False also where they cannot decide it."""
@@ -228,8 +255,8 @@ class Bounds:
             return dim >= bound
         if _interval(dim, self.ranges, self._atoms)[0] >= bound:
             return True
-        varying, constant = _split(dim.terms)
-        if varying in self._sums and self._sums[varying] + constant >= bound:
+        varying, times, constant = _split(dim.terms)
+        if varying in self._sums and times * self._sums[varying] + constant >= bound:
             return True
         whole = _without_quotient(dim)
         return whole is not None and self._is_seen(whole[0], whole[1] * (bound - 1) + 1)
@@ -263,19 +290,23 @@ def _without_quotient(dim: Term) -> tuple[Dim, int] | None:
 
 
 def _common(terms: tuple[tuple[Mono, int], ...]) -> tuple[Atom, ...]:
-    """The atoms that all of several terms have for a factor."""
+    """Returns the atoms that all of several terms have for a factor."""
     (first, _), *others = terms
     common = [atom for atom in dict.fromkeys(first) if all(atom in mono for mono, _ in others)]
     return tuple(common) if others or len(first) > 1 else ()
 
 
 def _without(mono: Mono, factor: Atom) -> Dim:
-    """The product without one factor."""
+    """Returns the product without one factor."""
     atoms = list(mono)
     atoms.remove(factor)
     return prod(map(lone, atoms), start=1)
 
 
-def _split(terms: tuple[tuple[Mono, int], ...]) -> tuple[tuple[tuple[Mono, int], ...], int]:
-    """Returns the terms that vary, and the constant, which is the last term."""
-    return (terms[:-1], terms[-1][1]) if terms[-1][0] == () else (terms, 0)
+def _split(terms: tuple[tuple[Mono, int], ...]) -> tuple[tuple[tuple[Mono, int], ...], int, int]:
+    """Returns (varying, times, constant) with `terms = times * varying + constant`: the terms that vary, over
+    the common divisor of their factors, that divisor, and the constant, which is the last term.
+    """
+    varying, constant = (terms[:-1], terms[-1][1]) if terms[-1][0] == () else (terms, 0)
+    times = gcd(*(c for _, c in varying))
+    return (varying if times == 1 else tuple((mono, c // times) for mono, c in varying)), times, constant

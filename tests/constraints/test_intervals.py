@@ -1,13 +1,15 @@
 """Lower bounds of dims by what is known, against brute force over boxes."""
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_formulas import box, where
 
 from anyshape.constraints.terms.dims import Dim, evaluate, sym, total
-from anyshape.constraints.terms.formula import Formula, ge
+from anyshape.constraints.terms.formula import Formula, eq, ge, le
 from anyshape.constraints.terms.formula_text import parse_formula
 from anyshape.constraints.terms.intervals import Bounds
 from anyshape.constraints.terms.syntax import parse_dim
@@ -63,3 +65,17 @@ def test_a_wrong_multiple_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     right = Bounds._multiples
     monkeypatch.setattr(Bounds, "_multiples", lambda bounds, dim: (-m for m in right(bounds, -dim)))
     assert mistaken(facts, dim)
+
+
+def test_equations_of_products_are_known_either_way() -> None:
+    bounds = Bounds({"h": (1, inf), "w": (1, inf)})
+    h, w = sym("h"), sym("w")
+    bounds.learn(eq(h * w, 16))
+    assert bounds.at_least(4096 - 256 * h * w, 0) and bounds.at_least(256 * h * w, 4096)
+    assert not bounds.at_least(4095 - 256 * h * w, 0)
+    known = bounds.copy()
+    known.learn(le(h // 4, 0))
+    assert known.at_least(3 - h, 0) and not known.at_least(2 - h, 0)
+    assert not bounds.at_least(3 - h, 0) and not known.contradict()
+    known.learn(ge(h, 4))
+    assert known.contradict()

@@ -57,6 +57,7 @@ OPERATORS: dict[str, tuple[Callable[..., Any], Callable[[Tensor], tuple[Any, ...
     "avg_pool2d": (F.avg_pool2d, lambda x: (x, 1)),
     "max_pool2d": (F.max_pool2d, lambda x: (x, 1)),
     "pad": (F.pad, lambda x: (x, (1, 1))),
+    "constant_pad_nd": (F.pad, lambda x: (x.flatten(1, 2), (0, 0, -1, 1))),
     "pixel_shuffle": (F.pixel_shuffle, lambda x: (x, 1)),
     "roll": (torch.roll, lambda x: (x, 1, 2)),
     "flip": (torch.flip, lambda x: (x, (1,))),
@@ -95,6 +96,12 @@ OPERATORS: dict[str, tuple[Callable[..., Any], Callable[[Tensor], tuple[Any, ...
     "double": (Tensor.double, lambda x: (x,)),
     "unfold": (Tensor.unfold, lambda x: (x, 2, 1, 1)),
     "index_add": (torch.index_add, lambda x: (x, 1, torch.zeros(1, dtype=torch.long), x[:, :1])),
+    "fft_rfft": (torch.fft.rfft, lambda x: (x, None, 1)),
+    "fft_irfft": (torch.fft.irfft, lambda x: (x, 4, 2)),
+    "fft_fft": (torch.fft.fft, lambda x: (x, 1, 0)),
+    "fft_ifft": (torch.fft.ifft, lambda x: (x, None, 3)),
+    "fft_hfft": (torch.fft.hfft, lambda x: (x, 3, 1)),
+    "fft_ihfft": (torch.fft.ihfft, lambda x: (x, None, 2)),
     "scatter": (torch.scatter, lambda x: (x, 1, torch.zeros_like(x, dtype=torch.long), 0.0)),
 }
 SOME = [*product((1, 2), repeat=4), (2, 3, 1, 3), (3, 2, 3, 1), (1, 3, 2, 2), (2, 3, 0, 2), (2, 0, 2, 3)]

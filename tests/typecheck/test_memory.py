@@ -159,6 +159,43 @@ def test_is_exact(target: Any) -> None:
         assert said == runs(target, [torch.rand(a, n)]), f"{a}, {n}\n{report.to_text()}"
 
 
+def positions_added(x: Tensor) -> Tensor:
+    b, _, h, w = x.shape
+    y = F.avg_pool2d(x, 2).flatten(2).transpose(1, 2) + torch.zeros(1, 4, 3)
+    return y.view(b, h // 2, w // 2, 3).view(b, h // 4, 2, w // 2, 3)
+
+
+def a_product_that_is_known(x: Tensor) -> Tensor:
+    y = x.flatten(2).transpose(1, 2) + torch.zeros(1, 4, 3)
+    z = y.transpose(1, 2).view(x.shape)
+    return F.conv2d(z, torch.zeros(2, 3, 1, 1)).view(x.shape[0], 2, -1)
+
+
+def a_classifier_behind(x: Tensor) -> Tensor:
+    y = F.avg_pool2d(x.permute(0, 1, 3, 2).cumsum(1).permute(0, 1, 3, 2), 2)
+    return F.linear(y.view(y.shape[0], -1), torch.zeros(2, 3))
+
+
+def correlated(x: Tensor) -> Tensor:
+    b, _, h, w = x.shape
+    y = torch.fft.irfft(torch.fft.rfft(x.transpose(1, 2).reshape(b * h, 3, w), dim=1), n=3, dim=1)
+    y = y.view(b, h, 3, w).view(b * h, 3, w)
+    sums = torch.zeros_like(y).float()
+    sums += y
+    return sums
+
+
+@pytest.mark.parametrize(
+    "target", [positions_added, a_product_that_is_known, a_classifier_behind, correlated]
+)
+def test_views_of_strides_that_depend_on_sizes_are_exact(target: Any) -> None:
+    report = check(target, "x: [b, 3, h, w]")
+    assert report.accepts.exact, report.to_text()
+    for b, h, w in itertools.product((1, 2), range(1, 10), range(1, 10)):
+        said = report.verdict == "proved" or report.accepts.holds(b=b, h=h, w=w)
+        assert said == runs(target, [torch.rand(b, 3, h, w)]), f"{b}, {h}, {w}\n{report.to_text()}"
+
+
 def test_memory_that_is_not_contiguous_has_an_extent() -> None:
     t = memory.Tensor((2, 3), "float32", (1, 2))
     assert memory.extent(t) == 6

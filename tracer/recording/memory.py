@@ -52,6 +52,10 @@ _EACH: Final = frozenset({"meshgrid", "broadcast_tensors"})
 """Operators of several tensors; each result lies in the memory of the corresponding argument."""
 VIEWS: Final = _SAME_START | _PERHAPS | _PARTS | _WITHIN | _ANYWHERE | _EACH | {"unbind"}
 """Operators whose results lie in the memory of their first argument, or of one argument each."""
+_SPREADING: Final = _EACH | frozenset(
+    "expand expand_as broadcast_to unfold as_strided as_strided_ einsum".split()
+)
+"""Views of which several elements may lie at one place, though those of the tensor do not."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,6 +107,11 @@ class View(Memory):
         if self.node.op not in _PERHAPS or not isinstance(result, Tensor):
             return None
         return _gives_back(self.node.op, {**dict(self.node.args), "input": self.input}, result)
+
+    @property
+    def may_overlap(self) -> bool:
+        """Whether several of its elements may lie at one place, as far as operators tell."""
+        return self.node.op in _SPREADING or (isinstance(self.source, View) and self.source.may_overlap)
 
     def _within(self, result: Tensor) -> Dim | None:
         """Returns the offset of the result in the tensor."""

@@ -41,7 +41,8 @@ def require_no_overlap(
     out = into is not None
     if out:
         _require_apart(generator, op, written.value, into)
-    if written.value.layout is Layout.UNKNOWN and isinstance(written.memory, View):
+    memory = written.memory
+    if written.value.layout is Layout.UNKNOWN and isinstance(memory, View) and memory.may_overlap:
         generator.approximate(
             f"{op} writes into a view of which several elements may lie at one place", "accept"
         )

@@ -18,7 +18,6 @@ import functools
 import inspect
 import itertools
 import operator
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import FrameType, GeneratorType
