@@ -15,7 +15,19 @@ from itertools import combinations, count
 from typing import Final, TypeAlias
 
 from ..ir.language import Index, Piece, Pieces
-from ..terms.dims import Apply, Dim, Mono, Symbol, Term, lone, maximum, minimum, substitute, symbols
+from ..terms.dims import (
+    Apply,
+    Dim,
+    Mono,
+    Symbol,
+    Term,
+    lone,
+    maximum,
+    minimum,
+    square_root,
+    substitute,
+    symbols,
+)
 from ..terms.formula import And, Formula, Or, all_of, any_of, negate
 
 AtLeast: TypeAlias = Callable[[Dim, int], bool]
@@ -136,13 +148,15 @@ def _apply(op: str, args: tuple[Dim, ...]) -> Dim:
             return minimum(*args)
         case "max":
             return maximum(*args)
+        case "isqrt":
+            return square_root(*args)
     dividend, divisor = args
     return dividend // divisor
 
 
 def _is_rising(atom: Apply, names: set[str], at_least: AtLeast) -> bool:
     """Returns whether the application does not fall when an argument with an index in it rises."""
-    if atom.op in ("min", "max"):
+    if atom.op in ("min", "max", "isqrt"):
         return True
     return atom.op == "//" and not symbols(atom.args[1]) & names and at_least(atom.args[1], 1)
 

@@ -11,15 +11,16 @@ from typing import Any
 
 from msgspec import structs
 
-from ..ir.language import Affine, Comparison, Elements, Span, Tensor, Truths, product
-from ..terms.dims import Dim, Term, ceildiv
+from ..ir.language import Affine, Comparison, Elements, Piece, Tensor, Truths, product
+from ..terms.dims import Dim, Term, ceildiv, maximum, minimum
 from ..terms.formula import Formula, all_of, any_of, eq, ge, gt, le, lt, ne, negate
 from .cycles import is_run
 from .dtypes import INTEGRAL
+from .functions import corners, settled
 from .laws.calls import Call
 from .laws.images import placed
 from .laws.transfers import LAWS, followed
-from .values import extremes, pieces_of
+from .values import extremes, pieces_of, surely
 
 MADE = frozenset("ones ones_like new_ones zeros zeros_like new_zeros full full_like new_full".split())
 KEPT = frozenset(
@@ -123,12 +124,12 @@ def _compared(op: str, left: Any, right: Any) -> Truths | None:
         return Truths(COMPARISONS[op](a, b), COMPARISONS[op](a, b))
     if b is None and a is not None:
         op, left, b = MIRRORED[op], right, a
+    if op in ("eq", "ne"):
+        return None if b is None or not isinstance(left, Tensor) else _equal(op, left, b)
     span = extremes(left) if isinstance(left, Tensor) and left.dtype in INTEGRAL else None
     if b is None or span is None:
         return None
     decided = span.attained and not span.by_data
-    if op in ("eq", "ne"):
-        return _equal(op, left, b, span) if decided else None
     within = _crossing(op, left.elements, b)
     low, high = COMPARISONS[op](span.low, b), COMPARISONS[op](span.high, b)
     some, every = (low, high) if op in ("lt", "le") else (high, low)
@@ -146,17 +147,36 @@ def _comparison(op: str, left: Tensor, number: Dim) -> Comparison | None:
     return Comparison(piece, number + (op in ("le", "gt")), op in ("lt", "le"))
 
 
-def _equal(op: str, left: Tensor, number: Dim, span: Span) -> Truths | None:
-    """Returns the truths of `==`: of consecutive integers some equal a number between the ends, and all do if
-    both ends do.
-    """
-    pieces = pieces_of(left.elements, left.shape)
-    if pieces is None or len(pieces.pieces) > 1 or not is_run(pieces.pieces[0]):
+def _equal(op: str, left: Tensor, number: Dim) -> Truths | None:
+    """Returns the truths of `==`: some elements are equal if some of a piece are, all if all of each are."""
+    pieces = pieces_of(left.elements, left.shape) if left.dtype in INTEGRAL else None
+    if pieces is None or pieces.by_data or pieces.and_data or pieces.slack or pieces.roundings:
         return None
-    some, every = (
-        all_of((law(number, span.low), other(number, span.high))) for law, other in ((ge, le), (eq, eq))
-    )
-    return Truths(some, every) if op == "eq" else Truths(negate(every), negate(some))
+    some, every = [], []
+    for piece in settled(pieces).pieces:
+        found = _equal_of(piece, number)
+        if found is None:
+            return None
+        some.append(all_of((piece.given, found[0])))
+        every.append(any_of((negate(piece.given), found[1])))
+    if op == "eq":
+        return Truths(any_of(some), all_of(every))
+    return Truths(negate(all_of(every)), negate(any_of(some)))
+
+
+def _equal_of(piece: Piece, number: Dim) -> tuple[Formula, Formula] | None:
+    """Returns whether some values of a piece are equal to a number, and whether all are; else None.
+
+    Of integers that follow each other some are where it lies between the ends, of others where it is an end.
+    """
+    ends = None if piece.term is None else corners(piece.term, piece.indices, surely)
+    if ends is None or piece.over != 1 or not piece.attained:
+        return None
+    low, high = minimum(*ends[0]), maximum(*ends[1])
+    every = all_of((eq(low, number), eq(high, number)))
+    if is_run(piece) or not piece.indices:
+        return all_of((le(low, number), ge(high, number))), every
+    return (True, every) if number in (low, high) else None
 
 
 def _crossing(op: str, elements: Elements, bound: Dim) -> tuple[int, Dim | None, Dim | None] | None:

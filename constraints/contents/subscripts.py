@@ -35,8 +35,8 @@ def _has_subscripts(value: Value) -> bool:
 
 
 def follow(op: str, named: Named, result: Value) -> Value | None:
-    """Returns the result of a call that finds such indices, or gets them, with the facts about it; None for
-    other calls.
+    """The result of a call that finds such places, or is given them, with what is known of it; None where it
+    is another, or one of which the laws of its operator say what becomes of indices within bounds.
     """
     if not any(map(_has_subscripts, named.values())):
         return _found(op, named, result)
@@ -55,7 +55,7 @@ def follow(op: str, named: Named, result: Value) -> Value | None:
             return _places(result, known)
         case "add" | "sub", {"other": int(number)} if named.get("alpha", 1) == 1:
             return _places(result, replace(known, added=known.added + (number if op == "add" else -number)))
-    return _places(result, known) if op in KEEPING else result
+    return _places(result, known) if op in KEEPING else None
 
 
 def _places(result: Value, known: Subscripts) -> Value:

@@ -22,7 +22,7 @@ from ..ir.language import (
     Tensor,
     Truths,
 )
-from ..terms.dims import Dim, Symbol, lone, maximum, minimum, substitute
+from ..terms.dims import Dim, Symbol, lone, maximum, minimum, square_root, substitute
 from ..terms.formula import Formula, all_of, any_of, ge, le, negate
 from .cycles import is_run, modulo
 from .dtypes import DIGITS, INTEGRAL, LARGE, SMALL, SPARE, limits, wide
@@ -31,7 +31,6 @@ from .functions import (
     UNKNOWN,
     AtLeast,
     along,
-    are_exclusive,
     corners,
     gathered,
     known,
@@ -92,11 +91,34 @@ def pieces_of(elements: Elements, shape: Shape) -> Pieces | None:
             return constant(numerator, denominator, roundings)
         case Pieces():
             return elements
+        case Image(piece, low, _, (("sqrt", _), ("long", _))) if low >= 0 and (found := _roots(piece)):
+            return found
         case Image(low=low, high=high, steps=steps) if any(op == "long" for op, _ in steps):
             ends = image(low, high, steps)
             if ends is not None:
                 return pieces_of(Span(int(ends[0]), int(ends[1]), attained=False), shape)
     return None
+
+
+def _roots(piece: Piece) -> Pieces | None:
+    """The roots of integers, rounded down: up to ROOTED they are what a float32 is cut to, as that of
+    `k*k - 1` is `1/(2*k)` away from k, and floats below k lie closer together.
+    """
+    ends = None if piece.term is None else corners(piece.term, piece.indices, surely)
+    if ends is None or piece.over != 1:
+        return None
+    doubt = any_of((piece.doubt, *(ge(high, ROOTED) for high in ends[1])))
+    least = math.isqrt(ROOTED if piece.doubt is False else min(piece.least, ROOTED))
+    rooted = replace(piece, term=square_root(number(piece)), doubt=doubt, least=least if doubt else 0)
+    return Pieces((rooted,))
+
+
+ROOTED: Final = 1 << 22
+
+
+def surely(dim: Dim, bound: int) -> bool:
+    """Is it a number, and at least the bound?"""
+    return isinstance(dim, int) and dim >= bound
 
 
 def stored(pieces: Pieces | None, shape: Shape, at_least: AtLeast) -> Elements:
@@ -169,20 +191,21 @@ def extremes(tensor: Tensor) -> Span | None:
         case Subscripts(shape, added):
             return Span(added, maximum(*shape) - 1 + added, attained=False, by_data=True)
         case Pieces() as pieces:
-            return extremes_of(pieces, lambda dim, bound: isinstance(dim, int) and dim >= bound)
+            return extremes_of(pieces, surely)
     return None
 
 
 def ways_of(tensor: Tensor) -> tuple[tuple[Formula, Dim | None], ...]:
-    """What the one element of a tensor is, with the sizes at which it is that: one of these holds at any
-    sizes. None where it is not known; nothing where not even so much is.
+    """What the one element of a tensor is, with the sizes at which it is that: some of these hold, and say
+    the same, since all that is said to occur does. None where it is not known; nothing where not even so much
+    is.
     """
     found = pieces_of(of(tensor), tensor.shape)
     if found is None or found.by_data or found.and_data or found.slack or found.roundings:
         return ()
     pieces = settled(found)
     plain = all(p.attained and p.over == 1 and not p.indices for p in known(pieces))
-    return tuple((p.given, p.term) for p in pieces.pieces) if plain and are_exclusive(pieces) else ()
+    return tuple((p.given, p.term) for p in pieces.pieces) if plain else ()
 
 
 def in_order(tensor: Tensor) -> Callable[[Dim], Dim] | None:
@@ -222,7 +245,7 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
     found: list[Piece] = []
     unknown: list[Formula] = [p.given for p in pieces.pieces if p.term is None]
     for piece in (p for p in pieces.pieces if p.term is not None):
-        if not piece.indices and dtype in DIGITS and not pieces.slack:
+        if not piece.indices and dtype in DIGITS and not pieces.slack and piece.over != 1:
             found.append(piece)  # of a single fraction its rounding tells (`require_exact`)
             continue
         ends = corners(number(piece), piece.indices, at_least)

@@ -113,8 +113,11 @@ def times(call: Call) -> Elements | Pieces:
     a, b = call.operand("input"), call.operand("other")
     if b is None and a is not None and not (is_rounded(a) or _has_fractions(a)):
         b = _of_decimal(call.named.get("other"), call.result.dtype)
+    if a is not None and b == constant(0):
+        return Affine(0)
     if a is None or b is None or a.slack or b.slack:
         return UNTRACKED
+
     def by(least: int, factor: Piece) -> int:
         most = least * abs(_one_number(factor) or 0)
         return most if most < FAR else 0
@@ -289,9 +292,25 @@ def quotient(call: Call) -> Elements | Pieces:
         return _true_quotient(call)
     if any(is_rounded(call.operand(name)) for name in ("input", "other")):
         return UNTRACKED
-    if rounding == "floor" or (rounding == "trunc" and _is_never_negative(call.operand("input"), call)):
-        return _arithmetic(_floor_quotient, _cut_by)(call)
-    return UNTRACKED
+    return _arithmetic(_floor_quotient, _cut_by)(call) if rounding == "floor" else _quotient_to_zero(call)
+
+
+def _quotient_to_zero(call: Call) -> Elements | Pieces:
+    """Of operands of one sign that of their distances from 0, which is rounded down, with its own sign."""
+    operands = [_of_one_sign(call.operand(name), call) for name in ("input", "other")]
+    if operands[0] is None or operands[1] is None:
+        return UNTRACKED
+    (a, one), (b, other) = operands
+    found = combined(a, b, partial(_floor_quotient, call), _cut_by)
+    return UNTRACKED if found is None else scaled(found, one * other)
+
+
+def _of_one_sign(pieces: Pieces | None, call: Call) -> tuple[Pieces, int] | None:
+    """The distances from 0, and 1 or -1; None where some elements may be negative and some positive."""
+    for sign in (1, -1) if pieces is not None else ():
+        if _is_never_negative(turned := scaled(pieces, sign), call):
+            return turned, sign
+    return None
 
 
 def floor_divide(call: Call) -> Elements | Pieces:

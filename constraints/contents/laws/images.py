@@ -68,7 +68,7 @@ def _start(call: Call) -> Image | None:
     least = next((n for n in (1, 0) if all(call.at_least(low, n) for low in ends[0])), -most)
     if piece.doubt is not False and (least < 0 or piece.least < SMALL):
         return None
-    return Image(replace(piece, doubt=False, least=0), Fraction(least, piece.over), Fraction(most), ())
+    return Image(piece, Fraction(least, piece.over), Fraction(most), ())
 
 
 def _magnitude(term: Dim) -> int:

@@ -134,9 +134,15 @@ def _first_factors(piece: Piece, axis: int, at_least: AtLeast) -> list[int] | No
 
 
 def _of_mask(call: Call) -> Span | None:
-    """Returns the range of a mask of data, or of counts that the data decide, none negative; else None."""
+    """Returns the range of a mask of data, or of counts that the data decide, none negative; else None.
+
+    All of a mask may be true, but counts may be such that not all are the greatest, as places that are all
+    different are.
+    """
     found = of(call.input)
-    return found if isinstance(found, Span) and found.low == 0 and found.by_data else None
+    if not isinstance(found, Span) or found.low != 0 or not found.by_data:
+        return None
+    return replace(found, attained=found.attained and found.high == 1)
 
 
 def sums(call: Call) -> Elements | Pieces:
