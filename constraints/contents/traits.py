@@ -470,8 +470,10 @@ def _sums_within(step: Step) -> Found:
 
 def _same_root(step: Step) -> Found:
     """Returns the root: a mask as integers, and running sums of it, grow together with the mask, and no
-    others do.
+    others do. Floats that the data decide have none.
     """
+    if step.result.elements is None and step.result.dtype not in WHOLE:
+        return {}
     alone = step.op != "add" or one_value(step.named.get("other")) == 0
     return {"root": step.known.root(step.input) if alone else None}
 

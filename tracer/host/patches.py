@@ -84,11 +84,12 @@ class together(AbstractContextManager[None]):
     def __enter__(self) -> None:
         try:
             with _LOCK:
+                thread = threading.get_ident()
                 for patch in self._patches:
-                    entered = _Entered(patch, threading.get_ident())
+                    entered = _Entered(patch, patch.key, thread)
                     self._entered.append(entered)
-                    place = _places.get(patch.key) or patch.place()
-                    _places[patch.key] = place
+                    if (place := _places.get(entered.key)) is None:
+                        place = _places[entered.key] = patch.place()
                     place.enter(entered)
         except BaseException:
             self.__exit__()
@@ -100,11 +101,11 @@ class together(AbstractContextManager[None]):
             while self._entered:
                 try:
                     left = self._entered[-1]
-                    if (place := _places.get(left.patch.key)) is not None:
+                    if (place := _places.get(left.key)) is not None:
                         place.leave(left)
                         if not place.entered:
-                            del _places[left.patch.key]
-                    self._entered.remove(left)
+                            del _places[left.key]
+                    self._entered.pop()
                 except KeyboardInterrupt as again:
                     interrupt = again
         if interrupt is not None:
@@ -116,6 +117,7 @@ class _Entered:
     """An active patch, and the thread that entered it."""
 
     patch: Any
+    key: Key
     thread: int
 
 

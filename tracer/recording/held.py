@@ -15,7 +15,7 @@ import contextlib
 import functools
 import random
 import sys
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import is_
@@ -35,6 +35,7 @@ _ATOMS: Final = frozenset(
     | {torch.Size, type(len), ModuleType, torch.layout, torch.memory_format}
 )
 """Types of objects without contents that a run could change."""
+_COLLECTIONS: Final = frozenset({dict, list, set, OrderedDict, deque})
 _CALLED: Final = (FunctionType, staticmethod, classmethod, property, _CACHED)
 _MAKING: Final = frozenset("__init__ __new__ __init_subclass__ __class_getitem__ __del__ __reduce__".split())
 """Methods that are not called on an object that exists already."""
@@ -220,15 +221,19 @@ class Held:
         """The names that the visited functions mention."""
         self._methods: dict[str, list[Any]] = {}
         """Methods, by name, that no visited function is known to call."""
-        self._waiting: list[Any] = [target]
+        self._waiting: list[Any] = []
+        self._reach([target])
         while self._waiting:
             self._visit(self._waiting.pop())
 
     def _visit(self, value: Any) -> None:
-        kind: type = type(value)
-        if kind in _ATOMS or id(value) in self._seen:
+        if id(value) in self._seen:
             return
         self._seen[id(value)] = value
+        kind: type = type(value)
+        if kind in _COLLECTIONS and not value:
+            self._empty.append(value)
+            return
         plain = value.__class__ is kind  # which of a wrapper is that of what it wraps
         visit = _visit_of(kind) if plain else _first(lambda known: isinstance(value, known))
         visit(self, value)
@@ -253,7 +258,7 @@ class Held:
         elif _is_array(value):
             self._arrays[id(value)] = value
         elif isinstance(value, torch.nn.Module) or _is_programs(kind.__module__, _HOLDING):
-            self._waiting.append(kind)
+            self._visit(kind)
             if isinstance(value, torch.nn.Module):
                 self._add(_kind(value))
             if isinstance(attributes := getattr(value, "__dict__", None), dict):
@@ -272,7 +277,7 @@ class Held:
         for name, member in vars(kind).items():
             if not isinstance(member, _CALLED):
                 if not name.startswith("__"):
-                    self._waiting.append(member)
+                    self._reach((member,))
             elif name in self._mentioned or (name.startswith("__") and name not in _MAKING):
                 self._waiting.append(member)
             else:
@@ -298,16 +303,16 @@ class Held:
     def _keep(self, container: _Container) -> list[Any]:
         contents = container.read()
         self._containers.append((container, contents))
-        if any(map(_may_hold_tensors, {*map(type, contents)})) and any(map(_holds_tensors, contents)):
+        kinds = {*map(type, contents)}
+        if any(map(_may_hold_tensors, kinds - _ATOMS)) and any(map(_holds_tensors, contents)):
             self._with_tensors.append((container, contents))
         return contents
 
     def _add(self, container: _Container) -> None:
         self._reach(self._keep(container))
 
-    def _reach(self, contents: Any) -> None:
-        if not _ATOMS.issuperset(map(type, contents)):
-            self._waiting += contents
+    def _reach(self, contents: Iterable[Any]) -> None:
+        self._waiting += [value for value in contents if type(value) not in _ATOMS]
 
     # ---- lending
 
@@ -365,7 +370,7 @@ _VISITS: Final[tuple[tuple[Any, Callable[[Held, Any], None]], ...]] = (
     (functools.partial, lambda held, value: held._add(_partial(value))),
     (staticmethod | classmethod, lambda held, value: held._waiting.append(value.__func__)),
     (_CACHED, lambda held, value: held._waiting.append(value.__wrapped__)),
-    (property, lambda held, value: held._waiting.extend((value.fget, value.fset))),
+    (property, lambda held, value: held._reach((value.fget, value.fset))),
     (type, Held._class),
     (CellType, lambda held, value: held._add(_cell(value))),
     (object, Held._object),
@@ -388,6 +393,8 @@ def _may_hold_tensors(kind: type) -> bool:
 
 
 def _holds_tensors(value: Any) -> bool:
+    if not _may_hold_tensors(type(value)):
+        return False
     if isinstance(value, tuple):
         return any(map(_holds_tensors, value))
     return isinstance(value, torch.Tensor) or _is_array(value)

@@ -29,6 +29,7 @@ from ...constraints.ir.system import Domain, Path, System
 from ...constraints.terms.dims import Term, evaluate
 from ...constraints.terms.rows import sizes
 from ...tracer.host.alone import alone
+from ...tracer.host.patches import Setting
 from .unseen import Source, Unseen, made, unseen
 
 if TYPE_CHECKING:
@@ -364,13 +365,9 @@ def _fake_mode() -> Iterator[None]:
     from ...tracer.host.tensors import FakeTensorMode
 
     log = logging.getLogger(FakeTensorMode.__module__)
-    level = log.level
-    log.setLevel(logging.CRITICAL + 1)
-    try:
-        with FakeTensorMode(allow_non_fake_inputs=True):
-            yield
-    finally:
-        log.setLevel(level)
+    quiet = Setting(log, "disabled", True, "a refusal is no error")
+    with quiet.in_force(), FakeTensorMode(allow_non_fake_inputs=True):
+        yield
 
 
 @contextlib.contextmanager
