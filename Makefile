@@ -8,24 +8,12 @@ PACKAGES := constraints solver tracer typecheck
 
 .PHONY: help demo test test-all lint oracle coverage fuzz bench bench-check bench-baseline zoo host-diff clean
 
-help:
-	@echo "make demo      check a real model (examples/unet.py)"
-	@echo "make test      the fast tests"
-	@echo "make test-all  all tests, the slow ones included"
-	@echo "make lint      ruff, mypy, import-linter"
-	@echo "make oracle    every operator held to torch itself"
-	@echo "make coverage  the same, and docs/coverage.md written anew"
-	@echo "make fuzz      random programs, checked and judged by eager PyTorch, into build/fuzz/"
-	@echo "make bench     the benchmarks, into build/bench/ and benchmarks/results.md"
-	@echo "make bench-check     has the package become slower?"
-	@echo "make bench-baseline  what it costs now is what it may cost"
-	@echo "make zoo       check models of public packages against eager PyTorch (an environment of its own)"
-	@echo "make host-diff TORCH=2.14  what another release of torch changes in what tracer/host/ relies on"
-	@echo "make clean     remove the environment and everything generated"
+help: ## list the commands
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 # The U-Net runs for multiples of 64 only, so the right verdict is `refined`, exit code 1. Python exits with 1
 # after an uncaught exception too, so the demo also looks for a traceback.
-demo: .venv/installed
+demo: .venv/installed ## check a real model (examples/unet.py)
 	@mkdir -p build
 	@$(BIN)/anyshape check examples/unet.py:UNet --input "x: float32[batch, 3, h, w]" 2>build/demo-errors; \
 	code=$$?; \
@@ -33,47 +21,47 @@ demo: .venv/installed
 	if grep -q '^Traceback' build/demo-errors; then echo "demo: the check crashed" >&2; exit 1; fi; \
 	if [ $$code -ne 1 ]; then echo "demo: expected 'refined', exit code 1, and got $$code" >&2; exit 1; fi
 
-test: .venv/installed-dev
+test: .venv/installed-dev ## the fast tests
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow"
 
-test-all: .venv/installed-dev
+test-all: .venv/installed-dev ## all tests, the slow ones included
 	HYPOTHESIS_PROFILE=exploring $(BIN)/python -m pytest -q -n auto --dist worksteal
 
-lint: .venv/installed-dev build/typing build/namespace
+lint: .venv/installed-dev build/typing build/namespace ## ruff, mypy, import-linter
 	$(BIN)/ruff check
 	$(BIN)/mypy -p anyshape
 	PYTHONPATH=build/namespace $(BIN)/lint-imports
 
 # `ORACLE="--op add --jobs 1"` passes options on.
-oracle: .venv/installed-dev
+oracle: .venv/installed-dev ## hold every operator to torch's own samples
 	$(BIN)/python tests/oracle/run.py $(ORACLE)
 
-coverage: .venv/installed-dev
+coverage: .venv/installed-dev ## the same, and write docs/coverage.md anew
 	$(BIN)/python tests/oracle/run.py --write
 
 # `FUZZ="--programs 20000 --seed 7 --jobs 2 --only contents,casts"` passes options on.
-fuzz: .venv/installed-dev
+fuzz: .venv/installed-dev ## random programs, checked and judged by eager PyTorch, into build/fuzz/
 	$(BIN)/python -m benchmarks.fuzz $(FUZZ)
 
 # `BENCH="models --models bert --export"` passes options on.
-bench: .venv/installed-dev
+bench: .venv/installed-dev ## the benchmarks, into build/bench/ and benchmarks/results.md
 	$(BIN)/python -m benchmarks.bench $(BENCH)
 
-bench-check: .venv/installed-dev
+bench-check: .venv/installed-dev ## compare the cost of the package with what it may cost
 	$(BIN)/python -m benchmarks.gate
 
-bench-baseline: .venv/installed-dev
+bench-baseline: .venv/installed-dev ## make what the package costs now what it may cost
 	$(BIN)/python -m benchmarks.gate --update
 
 # `ZOO="--only timm -j 1"` passes options on.
-zoo: .venv-zoo/installed
+zoo: .venv-zoo/installed ## check models of public packages against eager PyTorch (an environment of its own)
 	.venv-zoo/bin/python benchmarks/zoo.py -j 2 --json build/zoo.json $(ZOO)
 
-# Without TORCH it looks at the installed release; `READ=1` notes that the replaced functions were read in it.
-host-diff: .venv/installed-dev
+# `TORCH=2.14` names the release, the installed one if left out; `READ=1` notes that the replaced functions were read in it.
+host-diff: .venv/installed-dev ## show what another release of torch changes in what tracer/host/ relies on
 	$(BIN)/python tests/host_releases.py $(if $(TORCH),--torch $(TORCH)) $(if $(READ),--read)
 
-clean:
+clean: ## remove the environment and everything generated
 	rm -rf .venv .venv-zoo build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find $(PACKAGES) tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -293,7 +293,7 @@ KEPT: Final = {
     "tracer/values/numbers.py": "a class of its own",
     "tracer/host/patches.py": "the place for it",
     "typecheck/__init__.py": "names that are imported when they are needed",
-    "typecheck/anyshape/__init__.py": "the same",
+    "typecheck/anyshape/__init__.py": "names that are imported when they are needed",
     "typecheck/exporting/scans/loop_bodies.py": "a syntax tree of its own",
     "typecheck/checking/target.py": "the module of a file, which is imported",
     "constraints/terms/formula.py": "a field of a frozen object, as it is made",
