@@ -296,21 +296,23 @@ def quotient(call: Call) -> Elements | Pieces:
 
 
 def _quotient_to_zero(call: Call) -> Elements | Pieces:
-    """Of operands of one sign that of their distances from 0, which is rounded down, with its own sign."""
-    operands = [_of_one_sign(call.operand(name), call) for name in ("input", "other")]
-    if operands[0] is None or operands[1] is None:
+    """Returns the quotient of operands of one sign each: that of their distances from 0, rounded down, with
+    its own sign.
+    """
+    dividend, divisor = (_of_one_sign(call.operand(name), call) for name in ("input", "other"))
+    if dividend is None or divisor is None:
         return UNTRACKED
-    (a, one), (b, other) = operands
+    (a, one), (b, other) = dividend, divisor
     found = combined(a, b, partial(_floor_quotient, call), _cut_by)
     return UNTRACKED if found is None else scaled(found, one * other)
 
 
 def _of_one_sign(pieces: Pieces | None, call: Call) -> tuple[Pieces, int] | None:
-    """The distances from 0, and 1 or -1; None where some elements may be negative and some positive."""
-    for sign in (1, -1) if pieces is not None else ():
-        if _is_never_negative(turned := scaled(pieces, sign), call):
-            return turned, sign
-    return None
+    """Returns distances from 0, and 1 or -1; None where elements may be negative and others positive."""
+    if pieces is None:
+        return None
+    turned = ((scaled(pieces, sign), sign) for sign in (1, -1))
+    return next(((found, sign) for found, sign in turned if _is_never_negative(found, call)), None)
 
 
 def floor_divide(call: Call) -> Elements | Pieces:
