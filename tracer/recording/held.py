@@ -16,7 +16,7 @@ import functools
 import random
 import sys
 from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import is_
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
@@ -393,7 +393,7 @@ def _may_hold_tensors(kind: type) -> bool:
 
 
 def _holds_tensors(value: Any) -> bool:
-    kind: Hashable = type(value)
+    kind: type = type(value)
     if not _may_hold_tensors(kind):
         return False
     if isinstance(value, tuple):
