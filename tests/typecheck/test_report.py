@@ -251,7 +251,7 @@ FACTS = {
     Fact(1, 8, 7, 1): "1 or 8",
     Fact(4, 6): "4 or 5 or 6",
     Fact(1, 8, 7, 1, exact=False): "a multiple of 7 plus 1, 1 to 8 (not exact)",
-    Fact(64, 64, 0, 64): "64 and nothing else",
+    Fact(64, 64, 0, 64): "always 64",
     Fact(64, None, 64): "a multiple of 64, at least 64",
     Fact(1, None, 4, 1): "a multiple of 4 plus 1, at least 1",
     Fact(1, None, 2, 1): "odd, at least 1",

@@ -238,7 +238,7 @@ def _works_at_all(target: Target, source: Source, oracle: Oracle) -> None:
     outcome = None if example is None else source.run(example, True)
     if isinstance(outcome, Failed) and outcome.raised:
         raise TargetError(
-            f"{target.name} fails, and not for the sake of sizes: {outcome.reason}",
+            f"{target.name} fails for a reason other than sizes: {outcome.reason}",
             f"it was run with {show(example or {})}",
             outcome.origin,
         )

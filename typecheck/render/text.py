@@ -151,7 +151,7 @@ def _dims(page: _Page, report: ReportData) -> Iterator[str]:
 def fact_text(fact: Fact) -> str:
     """A fact in words: `a multiple of 64, at least 64`."""
     if fact.divisor == 0:
-        return f"{fact.remainder} and nothing else"
+        return f"always {fact.remainder}"
     if fact.exact and fact.equals is None and (few := _few(fact)):
         return " or ".join(map(str, few))
     parts: list[str] = []
@@ -447,15 +447,19 @@ def overview(reports: Sequence[ReportData], *, colour: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _counted(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
 def _effort(page: _Page, report: ReportData) -> Iterator[str]:
     stats = report.stats
     if stats.get("cached"):
         yield page.paint(f"unchanged since it was checked, in {stats.get('total_s', 0.0):.2f} s", "dim")
     elif stats:
         queries = int(stats.get("z3_queries", 0))
-        solver = f"{queries} z3 queries" if queries else "z3 not needed"
+        solver = _counted(queries, "z3 query", "z3 queries") if queries else "z3 not needed"
         calls, paths = int(stats.get("nodes", 0)), int(stats.get("paths", 0))
         ways = f" on {paths} paths" if paths > 1 else ""
-        asked = int(stats.get("constraints", 0))
-        text = f"{stats.get('total_s', 0.0):.2f} s: {calls} calls{ways}, {asked} requirements, {solver}"
+        asked = _counted(int(stats.get("constraints", 0)), "requirement")
+        text = f"{stats.get('total_s', 0.0):.2f} s: {_counted(calls, 'call')}{ways}, {asked}, {solver}"
         yield from (page.paint(line, "dim") for line in page.wrapped(text, "  ", ""))
