@@ -188,7 +188,7 @@ def _claimed(report: Report, name: str, sizes: Sizes) -> Claim | None:
     found = [o for o in report.outputs if o.name == name and (not o.when or _holds(o.when, sizes))]
     if len(found) != 1:
         return None
-    text = found[0].value
+    text = str(found[0].value)
     if tensor := re.fullmatch(r"\w*\[(.*)\]", text):
         parts = split(tensor[1])
         return (
