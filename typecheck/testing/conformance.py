@@ -19,6 +19,7 @@ from typing import Any, Final
 import torch
 
 from ...constraints.engine.generate import Rule, RuleFailed, Rules
+from ...tracer.host.operators import schema_of
 from .differential import Case, Disagreement, T, check_case
 
 RANKS: Final = range(4)
@@ -83,7 +84,7 @@ def made_up(name: str) -> Iterator[Case]:
     Raises Disagreement where torch has no such operator.
     """
     operator = _operator(name)
-    arguments = operator._schema.arguments
+    arguments = schema_of(operator).arguments
     choices = [[*_values(argument)] for argument in arguments]
     for values in _some(choices, random.Random(name)):
         pairs = [*zip(arguments, values, strict=True)]

@@ -18,7 +18,6 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from ...constraints.engine.generate import Generator, Rules, leaves
 from ...constraints.ir.language import Constraint, Dots, Dyn, Layout, Slice, Tensor
@@ -27,6 +26,7 @@ from ...constraints.rules.common import contiguous_strides
 from ...constraints.terms import syntax
 from ...constraints.terms.dims import Term, evaluate, sym, symbols
 from ...constraints.terms.formula import Compare, Formula, all_of, free_symbols, ge, holds
+from ...tracer.host.trees import pytree
 
 TORCH = os.path.dirname(torch.__file__)
 
