@@ -185,6 +185,11 @@ def not_caught(x: Tensor, y: Tensor) -> Tensor:
     return x
 
 
+def written_on_two_paths(x: Tensor) -> Tensor:
+    whole = torch.eye(x.shape[0], x.shape[1], out=torch.empty(*x.shape))
+    return whole.view(-1, 2) if x.shape[0] > 2 else whole
+
+
 def in_a_set(x: Tensor) -> Tensor:
     return x.view(-1, 2) if x.shape[0] in {2, 3} else x
 
@@ -551,6 +556,7 @@ PROGRAMS: list[tuple[Callable[..., Any], str, int]] = [
     (reversed_or_caught, "x: [a]", 5),
     (written_or_caught, "x: [a]; y: [b]", 5),
     (not_caught, "x: [a]; y: [b]", 5),
+    (written_on_two_paths, "x: [a, b]", 5),
     (in_a_set, "x: [a, b]", 5),
     (in_a_table, "x: [a, b]", 5),
     (as_a_set, "x: [a, b]", 5),

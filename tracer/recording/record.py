@@ -933,7 +933,7 @@ class Recording(Recorder):
         answered = None
         writes = written is not None
         if generator.repeatable and not counts and (slots := call.slots) is not None and (
-            not writes or call.writes_data(written)
+            not writes or (args and args[0] is written and call.writes_data(written))
         ) and not isinstance(result, Number):
             told = tuple([(k, self.argument(v, slots)) for k, v in arguments.items()])
             answered = Answered.of(op, told, result, is_view(op, arguments), writes)
