@@ -1,1 +1,1 @@
-"""What a check found, as plain data."""
+"""The findings, results and verdict of a check, as plain data."""

@@ -53,7 +53,7 @@ class Code(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a code says, in a line."""
+    """The severity of a code and its summary in one line."""
 
     severity: Severity
     summary: str

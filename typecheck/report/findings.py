@@ -72,7 +72,7 @@ def make(code: Code, message: str, origin: Origin | None = None) -> Finding:
 
 
 def _of_data(decision: Decision) -> Iterator[Finding]:
-    """What is raised for some data, once for each line that raises it."""
+    """Yields the finding that a line raises for some data, once for each such line."""
     for line in {(one.origin.file, one.origin.line): one for one in reversed(decision.on_data)}.values():
         yield make(Code.DATA, f"for some data it raises {line.reason}", line.origin)
 
@@ -96,7 +96,7 @@ def _by_line(
 
 
 def _condition(explained: _Explained, group: Group, witness: Callable[[Group], Witness]) -> Finding:
-    """What a line requires of the inputs, where it does not require the impossible."""
+    """Returns the finding for a line's requirements of the inputs, where inputs can meet them."""
     system, first = explained.system, group.requirements[0]
     code = Code.RAISES if first.constraint is None else Code.CONDITION
     values, evidence = witness(group)
@@ -117,7 +117,10 @@ def _condition(explained: _Explained, group: Group, witness: Callable[[Group], W
 
 
 def _conflict(explained: _Explained, core: Core, witness: Callable[[Group], Witness]) -> Finding:
-    """A minimal set of requirements that no input meets together, told at the last of them."""
+    """Returns the finding for a minimal set of requirements that no input meets together.
+
+    It is reported at the line of the last of them.
+    """
     system = explained.system
     *before, last = core.requirements
     # What this line asks on one way through the program and on another is one matter.
@@ -201,7 +204,7 @@ def _told(note: Note, system: System) -> str:
 
 
 def _revealed(system: System) -> Iterator[Finding]:
-    """The shapes that the program asks to be told, on every path that gets there."""
+    """Yields the shapes that the program asks to have reported, on every path that reaches the request."""
     for path in system.paths:
         for node in path.program.nodes:
             if node.op == "reveal_shape":
@@ -280,10 +283,11 @@ def ways(system: System, usual: Mapping[str, int] | None = None) -> tuple[Formul
 
 
 def _calls(path: Path) -> object:
-    """The calls of a path with their arguments; a path with a number among them of which nothing is known is
-    like no other.
+    """Returns the calls of a path with their arguments, for comparing paths. A path that holds a number about
+    which nothing is known equals no other path.
 
-    A copy made to be contiguous holds what it is made of, so it is no call where nothing is written into.
+    The copy that `contiguous` makes equals its source, so it does not count as a call where the program
+    writes into nothing.
     """
     nodes = path.program.nodes
     copies = () if any(map(_writes, nodes)) else ("contiguous",)
@@ -348,7 +352,7 @@ class _Flow:
         self.inputs = {i.id: i.name for i in path.program.inputs if not i.parameter}
 
     def operands(self, argument: Argument) -> tuple[Operand, ...]:
-        """What an argument refers to, each value once; parameters are left out."""
+        """Returns the operands that an argument refers to, each value once and without parameters."""
         found = dict.fromkeys(ref.id for ref in refs(argument))
         return tuple(
             Operand(readable(self.values[id]), self.maker.get(id), self.inputs.get(id, ""))
@@ -358,8 +362,9 @@ class _Flow:
 
 
 def outputs(system: System) -> tuple[Output, ...]:
-    """What the program returns, on every path on which it does; told once where the paths agree. A path that
-    is refused at all of its sizes is told where there is no other.
+    """Returns the program's outputs on every path that returns; a single list where all paths agree.
+
+    A path that is refused at all of its sizes is reported only where every path is.
     """
     ended = [p for p in system.paths if p.end.how == "returned"]
     returned = [p for p in ended if all(c.formula is not False for c in p.constraints)] or ended

@@ -1,7 +1,7 @@
-"""Results that a program has rank by rank, told as one where the ranks differ in nothing else.
+"""Results for single ranks, merged into one where they differ only in the rank.
 
-A path on which `rank(x)` is a number has the dims of the row `x` spelt out, `[x[-3], x[-2], 2*x[-1]]`. What
-is `[*x[:-1], 2*x[-1]]` at each of several ranks is told once, for all of them.
+A path on which `rank(x)` is a number has the dims of the row `x` spelt out, `[x[-3], x[-2], 2*x[-1]]`. A
+shape that is `[*x[:-1], 2*x[-1]]` at each of several ranks is reported once, for all of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Results: TypeAlias = tuple[tuple[str, Value], ...]
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What a program returns where a condition holds, at some ranks of a row."""
+    """The results of a program under a condition, at some ranks of a row."""
 
     rest: tuple[Formula, ...]
     """The condition, but for what it says of the rank."""
@@ -51,8 +51,10 @@ class Way:
 
 
 def merged(ways: Sequence[tuple[Formula, Results]], domain: Domain) -> list[Way]:
-    """The ways with conditions on ranks in short, those that are alike at several ranks as one. Of tensors
-    shape and dtype are told alone.
+    """Returns the results with their conditions, with conditions on ranks shortened and with results that are
+    alike at several ranks merged.
+
+    Tensors are compared and reported by shape and dtype alone.
     """
     left = [_way(when, tuple((n, _plain(value)) for n, value in results), domain) for when, results in ways]
     found: list[Way] = []
@@ -70,8 +72,10 @@ def merged(ways: Sequence[tuple[Formula, Results]], domain: Domain) -> list[Way]
 
 
 def _widest(ways: list[Way]) -> tuple[Results, list[Way]]:
-    """The results at the first of these ranks and at others, as those of the greatest that can be told as one
-    with it, and all that are told so.
+    """Returns results in the form of the greatest rank that covers the first of these ranks as well, together
+    with all entries that this form covers.
+
+    Without such a form the results of the first rank are returned alone.
     """
     for widest in reversed(ways[1:]):
         general = tuple((name, _general(value, widest)) for name, value in widest.results)
@@ -102,7 +106,7 @@ def _plain(value: Value) -> Value:
 
 
 def _general(value: Value, way: Way) -> Value:
-    """A value of which dims that begin the row stand as a part of it."""
+    """Returns the value with the dims that begin the row replaced by a slice of the row."""
     if isinstance(value, tuple):
         return tuple(_general(part, way) for part in value)
     if not isinstance(value, Tensor) or not way.row or any(row_of(d) is not None for d in value.shape):
@@ -124,7 +128,7 @@ def _all_at(results: Results, way: Way) -> Results:
 
 
 def _at(value: Value, way: Way) -> Value:
-    """What a general value is at the rank of a way. Dims that the row has not are 1."""
+    """Returns a general value at the rank of one entry. Dims that the row lacks at that rank are 1."""
     if isinstance(value, tuple):
         return tuple(_at(part, way) for part in value)
     if not isinstance(value, Tensor):

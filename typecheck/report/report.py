@@ -51,18 +51,19 @@ class Accepts:
 
     @property
     def certain(self) -> Accepts:
-        """The inputs of which it is proved that the program runs for them, whatever is not exact."""
+        """Returns the inputs for which the program provably runs, whether or not the accepted set is exact.
+        """
         return replace(self, formula=self.formula if self.sure is None else self.sure, exact=True, sure=None)
 
     def holds(self, **values: int) -> bool:
-        """Is the input of these sizes declared and accepted? Every symbol needs a value.
+        """Returns whether the input of these sizes is declared and accepted. Every symbol needs a value.
 
-        Raises TypeError where a symbol has no value or a value no symbol.
+        Raises TypeError if a symbol has no value, or if a value belongs to no symbol.
         """
         return self._holds(all_of((self.domain, *axioms(self.symbols), self.formula)), values)
 
     def declared(self, **values: int) -> bool:
-        """Is the input of these sizes declared, whether it is accepted or not?"""
+        """Returns whether the input of these sizes is declared, whether it is accepted or not."""
         return self._holds(all_of((self.domain, *axioms(self.symbols))), values)
 
     def _holds(self, formula: Formula, values: Mapping[str, int]) -> bool:
@@ -198,7 +199,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class SecondOpinion:
-    """What another solver says of all on which the verdict rests."""
+    """Another solver's opinion on all answers on which the verdict rests."""
 
     solver: str
     """Its name and version."""
@@ -254,7 +255,7 @@ class ReportData:
 
     @property
     def passes(self) -> bool:
-        """Is it proved, or has somebody said of everything that speaks against it that it is known?"""
+        """Returns whether the verdict is proved, or every finding against it is suppressed."""
         idle = Code.UNUSED_SUPPRESSION
         against = [f for f in self.findings if f.severity is not Severity.NOTE and f.code is not idle]
         known = bool(against) and all(f.suppressed for f in against)
