@@ -45,7 +45,7 @@ _SPEC = re.compile(rf"\s*({'|'.join(DTYPES)})?\[[^]]*\]\s*")
 
 @dataclass(frozen=True, slots=True)
 class _Tensor:
-    """What jaxtyping says of an input."""
+    """The dtype and the axes that a jaxtyping annotation gives to an input."""
 
     dtype: str
     axes: tuple[Axis, ...]
@@ -88,7 +88,9 @@ def _lines(said: Mapping[str, str | _Tensor | None], arguments: Mapping[str, str
 
 
 def _value(name: str, parameter: inspect.Parameter, said: str | _Tensor | None) -> str | None:
-    """What a spec calls the value of an integer argument: its symbol, or the number that it is by default."""
+    """Returns the value of an integer argument as a spec writes it: its symbol, or the number that it is by
+    default.
+    """
     if parameter.default is parameter.empty:
         return name if said == "int" else None
     return str(parameter.default) if type(parameter.default) is int else None

@@ -117,9 +117,10 @@ def examine(
     ways: float | None = None,
     second_solver: str | None = None,
 ) -> Examined:
-    """What `check` does, with the program and its constraints; `trying` makes what examples are tried on.
+    """Does the work of `check`, and returns the report with the program and its constraints.
 
-    Up to so many `ways` through a Python program are paths; where there are more, those of calls are merged.
+    `trying` returns the source on which examples are run. At most `ways` paths through a Python program are
+    kept separate; where there are more, the paths within calls are merged.
     """
     if second_solver is not None:
         from .second_solver import named, reviewed
@@ -160,7 +161,7 @@ class Question:
 
     @property
     def recorded(self) -> Recorded:
-        """What can be sent elsewhere to be decided."""
+        """Returns the question in a form that can be sent elsewhere to be decided."""
         return Recorded(self.source.spec, self.system, tuple(self.changed))
 
 
@@ -300,7 +301,7 @@ def _report(
 
 
 def _declared(domain: Domain, name: str) -> Fact:
-    """What the assumptions say of a symbol, where no more is known."""
+    """Returns the range that the assumptions give to a symbol, for use where nothing more is known."""
     low, high = domain.ranges.get(name, (-inf, inf))
     return Fact(None if low == -inf else int(low), None if high == inf else int(high), exact=False)
 

@@ -4,8 +4,9 @@ Examples show which sizes vary and what else they have in common. Each relation 
 checker: it is proved where every input that the program takes meets it, and refuted by an input that it takes
 and that does not. A proved one goes into the spec, a refuted one is a coincidence of the examples.
 
-Sizes of 1 broadcast, so that hardly anything would be needed of all sizes. Examples without a size of 1 say
-nothing of those, and what is needed of all sizes from 2 on counts as proved, too; it is told apart.
+Because sizes of 1 broadcast, hardly any relation would be needed at all sizes. Examples without a size of 1
+give no evidence about size 1, so a relation that is needed at all sizes from 2 on counts as proved as well;
+the result says which of the two was proved.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ Status: TypeAlias = Literal["proved", "refuted", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """What holds in all examples, and whether the program needs it."""
+    """A relation that holds in all examples, and whether the program needs it."""
 
     formula: Formula
     """Over the symbols of `Inferred.places`."""
@@ -69,7 +70,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Inferred:
-    """What examples say of the inputs of a program, as far as the program needs it."""
+    """The spec of a program's inputs that examples suggest and the program needs."""
 
     spec: tuple[str, ...]
     """The input spec, one line per input: sizes that vary are symbols, or terms over those that they need."""

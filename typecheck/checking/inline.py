@@ -15,10 +15,11 @@ T = TypeVar("T")
 
 
 def assert_shape(value: T, shape: str) -> T:
-    """The value, which the program claims to be a tensor of this shape: `"b h w"`, `"b 3 ..."`, `"_, 2*n"`.
+    """Returns the value, which the program claims to be a tensor of this shape: `"b h w"`, `"b 3 ..."`, `"_,
+    2*n"`.
 
-    Names are those of the input spec; a new one stands for the size that it is first written at. Raises
-    SpecError where the text is no shape, whether or not anybody listens.
+    Names are those of the input spec; a new name denotes the size at which it is first written. Raises
+    SpecError where the text is no shape, even if no check is running.
     """
     _parsed(shape)
     listener = LISTENER.get()
@@ -35,7 +36,7 @@ def _parsed(shape: str) -> None:
 
 
 def reveal_shape(value: T) -> T:
-    """The value, of which a report is to say the shape here, for all inputs."""
+    """Returns the value; a check reports its shape at this line, for all inputs."""
     listener = LISTENER.get()
     if listener is not None:
         listener("reveal", value, "")

@@ -51,7 +51,7 @@ def _axis(part: str, dims: str) -> Axis:
 
 
 def _wrong(modifiers: str, size: str) -> str:
-    """What is wrong with an axis; empty where nothing is."""
+    """Returns the reason why an axis cannot be read; empty where it can."""
     if repeated := next((m for m in modifiers if modifiers.count(m) > 1), ""):
         return f"has {repeated} twice"
     if "#" in modifiers:

@@ -40,9 +40,11 @@ class Reading:
 
     @property
     def unchanged(self) -> bool:
-        """Are all files as they were read? One that was saved meanwhile may have been read before.
+        """Returns whether all files are as they were when they were read. A file that was saved in the
+        meantime counts as changed, since it may have been read before it was saved.
 
-        A module that was imported before is as it was read if it was saved before that, for the first time.
+        A file of a module that was imported before this reading began counts as unchanged if it was last
+        saved before the first reading of it.
         """
         for file in self.files:
             imported_before = file in self.before and file not in self.opened
@@ -98,7 +100,9 @@ _NOT_USERS: Final = tuple(
 
 
 def _is_users(file: str) -> bool:
-    """Is it a file of the user's: not of Python, of a package or of anyshape, nor compiled code?"""
+    """Returns whether the file belongs to the user: not to Python, a package or anyshape, and not compiled
+    code.
+    """
     parts = Path(file).parts
     installed = not {"site-packages", "dist-packages", "__pycache__"}.isdisjoint(parts)
     return not installed and not file.startswith(_NOT_USERS) and os.path.isfile(file)

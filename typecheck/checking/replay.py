@@ -39,8 +39,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What runs on real kernels may cost. All but the last are counted, and the same from run to run: what is
-    beyond them is not tried, and the verdict stands. What the clock breaks off leaves it `unknown`.
+    """Limits on the cost of runs on real kernels.
+
+    All but the last are counted, and are the same from run to run: a run beyond them is not tried, and the
+    verdict stays. A run that the clock interrupts makes the verdict `unknown`.
     """
 
     inputs: int = 4_000_000
@@ -99,7 +101,8 @@ Outcome: TypeAlias = "Ran | Refused | Failed"
 
 
 class Fill(Enum):
-    """What the floats of the inputs are. In order: it decides which of them are chosen by sorting."""
+    """The values of the floats in the inputs. The order matters: it decides which elements sorting chooses.
+    """
 
     ZEROS = auto()
     ONES = auto()
@@ -123,11 +126,11 @@ class Replayer:
 
     @alone
     def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
-        """What the program does at these sizes; `accepted` is what is expected of it.
+        """Returns the outcome of the program at these sizes; `accepted` is the expected outcome.
 
-        Fake tensors are believed where they agree with that and see all that matters. Otherwise real ones
-        have the last word, and they alone say that the program raises what is no refusal: it may be fake
-        tensors that cannot do something.
+        Fake tensors decide where they agree with the expectation and see everything that matters. Otherwise
+        real tensors decide. Only real ones can show that the program raises an error that is no refusal,
+        since fake tensors may lack an operation.
         """
         if self._unseen and self._afford(values):
             real = self._real(values, accepted)
@@ -146,7 +149,9 @@ class Replayer:
         return replace(fake, raised=False) if isinstance(fake, Failed) else fake
 
     def _real(self, values: Mapping[str, int], accepted: bool) -> Outcome:
-        """What the program does on real kernels: what is expected, for some data, or what the last did."""
+        """Returns the outcome on real kernels: the expected outcome if some data leads to it, else that of
+        the last run.
+        """
         for fill in Fill if self._unseen and not accepted else (Fill.ZEROS, Fill.ONES):
             real = self._attempt(values, REAL, fill)
             if isinstance(real, Ran if accepted else Refused) or (isinstance(real, Failed) and real.final):
@@ -172,7 +177,8 @@ class Replayer:
         return None
 
     def _afford(self, values: Mapping[str, int]) -> bool:
-        """May the program run on real kernels, whatever fake ones say? If so, that is taken off what is left.
+        """Returns whether the program may run on real kernels, whatever the outcome on fake tensors. If so,
+        the cost is subtracted from the budget.
         """
         if self._system is None or not self._moderate(values):
             return False
@@ -206,7 +212,7 @@ class Replayer:
             return _outcome(self.target, self.spec, values, how, fill, self.limits)
 
     def held(self) -> Held:
-        """What the program holds, looked up anew where it has been changed."""
+        """Returns the tensors that the program holds, looked up again if the program has been changed."""
         from ...tracer.recording.held import Held
 
         if self._known is None or not self._known.is_current():
@@ -220,7 +226,9 @@ def at(spec: Spec, values: Mapping[str, int]) -> Spec:
 
 
 def by_rules(path: Path) -> Outcome:
-    """What the rules say of a graph whose inputs have concrete sizes: each requirement is true or false."""
+    """Returns the outcome by the rules, for a graph whose inputs have concrete sizes: each requirement is
+    true or false.
+    """
     for constraint in path.constraints:
         if constraint.kind == "model" and constraint.formula is not True:
             if constraint.formula is not False:
@@ -330,12 +338,12 @@ _NO_KERNEL: Final = "not implemented for '"
 
 
 def _is_of_index(real: Refused) -> bool:
-    """Is it an index that was refused?"""
+    """Returns whether the refusal is that of an index."""
     return real.exception == "IndexError" or "index" in real.reason.lower()
 
 
 def _is_uninitialized(tensor: Any) -> bool:
-    """Is it a parameter whose shape its module does not know yet?"""
+    """Returns whether the tensor is a lazy parameter, whose shape its module does not know yet."""
     from torch.nn.parameter import is_lazy
 
     return is_lazy(tensor)
@@ -372,9 +380,10 @@ def _fake_mode() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _uncompiled() -> Iterator[None]:
-    """What `torch.compile` made runs as it was written. Where nothing is compiled dynamo is not imported.
+    """While this lasts, functions that `torch.compile` compiled run uncompiled. Where nothing is compiled,
+    dynamo is not imported.
 
-    A higher-order operator compiles its functions whatever the program asks for, and checks them thereby.
+    A higher-order operator always compiles its functions, and so checks them; that compilation stays.
     """
     import torch
 

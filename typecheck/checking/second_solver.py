@@ -67,7 +67,7 @@ def reviewed(report: Report, system: System, decision: Decision, solver: str, se
 
 
 def _dumped(script: str) -> str:
-    """The path of a new file with a question; empty where there is none."""
+    """Writes a question to a new file and returns its path; empty if the question is empty."""
     if not script:
         return ""
     path = Path(tempfile.mkdtemp(prefix="anyshape-")) / "question.smt2"

@@ -30,7 +30,7 @@ class Source(Protocol):
         """All that the program asks of its inputs, and the attributes that a run of it assigns."""
 
     def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
-        """What the program does at these sizes; `accepted` is what is expected."""
+        """Returns the outcome of the program at these sizes; `accepted` is the expected outcome."""
 
 
 class PythonSource:
@@ -120,7 +120,7 @@ def _read(target: Target) -> Traced:
 def source_of(
     target: Target, spec: Spec | None, assume: str | Iterable[str], *, ways: float | None = None
 ) -> Source:
-    """What is asked. Up to so many `ways` through a Python program are told apart."""
+    """Builds the Source of a target; at most `ways` paths through a Python program are kept separate."""
     if target.kind == "recorded":
         from ..remote.recorded import RecordedSource
 

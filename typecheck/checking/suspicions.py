@@ -147,7 +147,8 @@ def fixed_symbol(subject: Subject) -> Iterator[Finding]:
 
 
 def _declared_wider(report: Report, name: str, value: int) -> bool:
-    """Do the assumptions leave the symbol another value, everything else as in the example?"""
+    """Returns whether the assumptions allow the symbol another value, with everything else as in the example.
+    """
     example = dict(report.runs_at or {})
     others = (value - 1, value + 1, 2 * value)
     return any(report.accepts.declared(**example | {name: other}) for other in others) if example else False
@@ -193,7 +194,7 @@ def mixed_batch(subject: Subject) -> Iterator[Finding]:
 
 
 def _is_multiple(dim: Dim, name: str) -> bool:
-    """Has every term of the dim the symbol as a factor?"""
+    """Returns whether every term of the dim has the symbol as a factor."""
     parts = coefficients(dim)
     return all(any(isinstance(a, Symbol) and a.name == name for a in mono) for mono, _ in parts)
 

@@ -1,4 +1,4 @@
-"""What a TARGET is: `file.py:Name`, `package.module:Name`, a saved `.pt2`, or a Python object.
+"""Resolves a TARGET: `file.py:Name`, `package.module:Name`, a saved `.pt2`, or a Python object.
 
 torch is imported here only by the user's own code: a `.pt2` is checked without it.
 """
@@ -36,7 +36,7 @@ class TargetError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is checked, and how it is read."""
+    """A program to check, and the way it is read."""
 
     name: str
     kind: Literal["python", "exported", "pt2", "traced", "recorded"]
@@ -45,7 +45,7 @@ class Target:
 
 
 def resolve(target: Any, inputs: Collection[str] = ()) -> Target:
-    """The target that a text or an object stands for. `inputs` are the names of the declared inputs.
+    """Returns the target that a text or an object denotes. `inputs` are the names of the declared inputs.
 
     A class is built without arguments. A function that a text names is called as a factory, where it needs no
     arguments and takes none of the inputs.
@@ -87,7 +87,9 @@ def _made(value: Any, name: str) -> Target:
 
 
 def _is_exported(value: Any) -> bool:
-    """Is it an ExportedProgram? Asked without importing torch, which whoever made one has imported."""
+    """Returns whether the value is an ExportedProgram. Does not import torch: where such a value exists,
+    torch is imported already.
+    """
     return any(
         (c.__module__, c.__name__) == ("torch.export.exported_program", "ExportedProgram")
         for c in type(value).__mro__
@@ -243,7 +245,7 @@ def _is_stdlib(filename: str) -> bool:
 
 
 def _choices(module: ModuleType, source: str = "") -> str:
-    """What in a module could be meant: its own classes and functions."""
+    """Returns the end of a message that lists the targets a module offers: its own classes and functions."""
     own = [
         name
         for name, value in vars(module).items()

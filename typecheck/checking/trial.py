@@ -63,7 +63,7 @@ class Trial:
         self.outcomes: dict[tuple[bool, tuple[tuple[str, int], ...]], Outcome] = {}
 
     def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
-        """What the program does there; each assignment is tried once."""
+        """Returns the outcome of the program at these sizes; each assignment is run once."""
         if self.late is not None:
             return self.late
         key = accepted, tuple(values.items())
@@ -136,8 +136,10 @@ class Trial:
             self.remarks.extend(self.by_data[:1])
 
     def sample(self, accepts: Accepts, facts: Mapping[str, Fact]) -> None:
-        """Tries some more assignments of which something is claimed: small ones and mixed ones, and corners
-        where fake tensors do not see all that matters. They repeat from run to run.
+        """Runs some more assignments about which the report makes a claim: small and mixed ones, and corners
+        where fake tensors do not see everything that matters.
+
+        The choice is the same from run to run.
         """
         left = {True: SAMPLES, False: SAMPLES}
         for values in self._distinct(accepts, _mixed(accepts.symbols, facts)):
@@ -161,7 +163,7 @@ class Trial:
     def _distinct(
         self, accepts: Accepts, candidates: Iterable[Mapping[str, int]]
     ) -> Iterator[dict[str, int]]:
-        """Assignments within the domain of which something is claimed, each once."""
+        """Yields the assignments within the domain about which the report makes a claim, each once."""
         seen: set[tuple[int, ...]] = set()
         for candidate in candidates:
             values = consistent(accepts.symbols, candidate)

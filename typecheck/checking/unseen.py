@@ -1,7 +1,7 @@
-"""What of a program fake tensors do not see: the elements of index tensors, and refusals that it catches.
+"""Finds the parts of a program that fake tensors do not see: elements of index tensors, and caught refusals.
 
-Where a program indexes with tensors that it has computed, or goes on where an operator was said to refuse,
-its examples run on real kernels, too. This is read off the recorded program, in one pass over its nodes.
+Where a program indexes with tensors that it has computed, or continues after an operator has refused, its
+examples run on real kernels as well. This is read off the recorded program, in one pass over its nodes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ...constraints.terms.formula import free_symbols, holds
 
 
 class Source(Flag):
-    """What the elements of a tensor come from."""
+    """The origins of a tensor's elements."""
 
     NOTHING = 0
     COMPUTED = auto()
@@ -56,7 +56,7 @@ _TABLES: Final = ("embedding", "aten_embedding", "_embedding", "one_hot")
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """What real kernels see of a program, and fake ones do not."""
+    """The parts of a program that real kernels see, and fake ones do not."""
 
     indices: Source = Source.NOTHING
     """What the indices come from that the program has computed."""
@@ -72,7 +72,7 @@ class Unseen:
 
 
 def unseen(system: System) -> Unseen:
-    """What fake tensors do not see of a program, on any of its paths."""
+    """Returns the parts of a program that fake tensors do not see, on any of its paths."""
     indices, dims = Source.NOTHING, set[Dim]()
     for path in system.paths:
         for source, spoken_of in _indices(path):
@@ -86,7 +86,7 @@ def unseen(system: System) -> Unseen:
 
 
 def _indices(path: Path) -> Iterator[tuple[Source, tuple[Dim, ...]]]:
-    """What each index comes from, and the sizes of it and of what it goes into."""
+    """Yields the origin of each index, with the sizes of the index and of the tensor that it indexes."""
     asked = [(n, [*_index_operands(n, path.values)]) for n in path.program.nodes if n.op in INDICES]
     sources = _sources(path.program, {id for _, operands in asked for id, _ in operands})
     for node, operands in asked:
@@ -97,7 +97,7 @@ def _indices(path: Path) -> Iterator[tuple[Source, tuple[Dim, ...]]]:
 
 
 def _sources(program: Program, wanted: set[int]) -> dict[int, Source]:
-    """What the wanted values come from, and all that they are made of."""
+    """Returns the origins of the wanted values, and of all values from which they are computed."""
     makers: list[tuple[Node, set[int]]] = []
     for node in reversed(program.nodes):
         if not wanted.isdisjoint(node.results):
