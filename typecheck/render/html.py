@@ -38,7 +38,9 @@ def to_html(reports: Sequence[ReportData]) -> str:
 
 
 def page_data(report: ReportData) -> dict[str, Any]:
-    """What the page shows of a report. Calls are named by their place in the list of calls."""
+    """Returns the data that the page shows of a report. Calls are named by their position in the list of
+    calls.
+    """
     position = {shape.node: index for index, shape in enumerate(report.shapes)}
     origins: dict[tuple[Any, ...], int] = {}
     return {

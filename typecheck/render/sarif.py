@@ -82,7 +82,9 @@ def _result(report: ReportData, finding: Finding) -> dict[str, Any]:
 
 
 def _fix(repair: Repair) -> dict[str, Any]:
-    """The replacement of a text in its line; empty where the change is told in words alone."""
+    """Returns the replacement of a text in its line; empty where the repair describes its change only in
+    words.
+    """
     origin = repair.origin
     if not repair.old or origin.code[origin.start : origin.stop] != repair.old:
         return {}

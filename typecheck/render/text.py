@@ -72,7 +72,7 @@ def to_text(
 
 
 class _Page:
-    """Width and colours, and whether explanations are told in full."""
+    """The width and colours of the output, and whether explanations are printed in full."""
 
     def __init__(self, width: int, colour: bool, full: bool = False) -> None:
         self.width, self.colour, self.full = width, colour, full
@@ -205,7 +205,7 @@ def _examples(page: _Page, report: ReportData) -> Iterator[str]:
 
 
 def opinion_text(opinion: SecondOpinion) -> str:
-    """What another solver says, in a sentence without its full stop."""
+    """Returns another solver's opinion, as a sentence without its full stop."""
     if opinion.outcome == "agreed":
         return f"Agreed by {opinion.solver}, in {opinion.asked} question{'s' if opinion.asked > 1 else ''}"
     said = "Not decided" if opinion.outcome == "not-decided" else "Contradicted"

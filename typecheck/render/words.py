@@ -1,4 +1,5 @@
-"""What the renderers for other tools share: the path of a file, and a finding as a few lines of text."""
+"""Helpers that the renderers for other tools share: the path of a file, and a finding as a few lines of text.
+"""
 
 from __future__ import annotations
 
