@@ -4,13 +4,14 @@ The accepted sizes are known before torch traces, so the example, the `dynamic_s
 program follow from them:
 
 1. The example has sizes that the tracer does not mistake for something special (example_sizes.py).
-2. torch traces (tracing.py), loops over sizes as scans where that is possible (scans.py). It is told which
-   sizes vary and between which bounds, and is left to find out how they hang together: named dims that share
-   or derive add nothing that is not known already, and make torch give up where it cannot follow the proof.
+2. torch traces (tracing.py), loops over sizes as scans where that is possible (scans.py). Its input is
+   which sizes vary and between which bounds, and it finds the relations between them itself: named dims
+   that share or derive add no new fact, and make torch give up where it cannot follow the proof.
 3. The graph is checked under the sizes of its inputs alone (program_needs.py): where it needs more than the
-   model does, the trace has put something in, and that much is given up and told.
-4. So are equations that torch made of sizes: a number may stand in the graph for one of them. Other guards
-   of torch's that the model does not ask for are dropped, unless step 6 finds that they matter.
+   model does, the trace has added a requirement, and the sizes it excludes are given up and reported.
+4. The same holds for equations that torch made of sizes, since the graph may hold a number in place of a
+   size. Other guards of torch's that the model does not need are dropped, unless step 6 finds that they
+   matter.
 5. The program gets the checks that follow, in place of those that torch made (program_checks.py).
 6. It is run next to the model, at the ends of the ranges and where torch's own guards would have refused it.
    Where the two differ, all of torch's guards stay.
@@ -76,7 +77,7 @@ _HOW: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked of sizes besides what is wanted of them."""
+    """The requirements on sizes beyond those of the wanted sizes."""
 
     found: Needs
     """All that is known of the program."""
@@ -89,7 +90,9 @@ class Asked:
 
 
 class ExportError(TargetError):
-    """torch cannot trace the model, whatever sizes it is told: what it said at each attempt."""
+    """Raised where torch cannot trace the model, whichever sizes it is given, with torch's message at each
+    attempt.
+    """
 
 
 class _NotWider(ExportError):
@@ -179,7 +182,9 @@ def _examined(
     rules: Rules | None,
     tell: Progress,
 ) -> Examined:
-    """A graph holds one way through the model, so the ways are told apart, if there are not too many."""
+    """Examines the model with its paths kept separate, if there are not too many, since a graph holds one
+    path.
+    """
     return examine(model, inputs, assume, budget_s=budget_s, rules=rules, progress=tell, ways=WAYS)
 
 
@@ -247,12 +252,13 @@ class _Exporting:
         raise ExportError(f"torch.export cannot trace {self.report.target}", said_by_torch)
 
     def _paths(self, shapes: DynamicShapes) -> list[Path]:
-        """What was recorded of the ways that these sizes take."""
+        """Returns the recorded paths that these sizes take."""
         return paths_of(self.examined.system, self.judge, shapes.formula)
 
     def _tell_ways(self, sizes: Sizes) -> None:
-        """There are too many ways through the model to tell them apart: some are told alone, those of these
-        sizes among them, and the best is taken.
+        """Selects the best of some paths, where the model has too many to keep them separate.
+
+        The path of these sizes is among them.
         """
         ways = ways_apart(self.model, self.wanted, self.rules, sizes)
         shapes = of_report(replace(self.report, ways=ways)) if ways else None
@@ -261,7 +267,8 @@ class _Exporting:
             self.wanted.go(shapes.way)
 
     def _fill(self, sizes: Sizes) -> str:
-        """What inputs have to hold for the model to run, at these sizes or at smaller ones, which cost less.
+        """Returns the fill of the inputs with which the model runs, at these sizes or at smaller ones, which
+        cost less.
         """
         failed = ""
         known = sizes, self.report.runs_at or sizes
@@ -276,7 +283,7 @@ class _Exporting:
         raise TargetError(f"{self.report.target} fails at {show(sizes)}: {failed}")
 
     def _varies(self, dim: Dim) -> Size:
-        """What torch is told of a size: its bounds, or the number that it always is."""
+        """Returns the size as torch is to treat it: its bounds, or the number that it always is."""
         if (fixed := self.wanted.fact(self.wanted.all)(dim)).divisor == 0:
             return fixed.remainder
         known = self.wanted.fact(self.wanted.accepted)(dim)
@@ -337,18 +344,18 @@ class _Exporting:
         )  # fmt: skip
 
     def _asked(self, trace: Trace, second: SecondTraces, fill: str) -> Asked:
-        """What is asked, of the way that is wanted, or of more than that."""
+        """Returns the requirements of the trace, on the wanted path or on more paths than that."""
         straight = bool(self.wanted.way) and self._straight(trace)
         self._few_more(trace, second, fill, straight)
         return self._asked_of_all(trace, second, straight)
 
     def _goes(self, way: Formula, asked: Sequence[Requirement]) -> bool:
-        """Is what is asked so for all sizes that go this way?"""
+        """Returns whether the requirements hold for all sizes that take this path."""
         known = (*self.wanted.domain, *self.wanted.accepted, way)
         return self.judge.ask(all_of(r.formula for r in asked), known) is Answer.ALWAYS
 
     def _asked_of_all(self, trace: Trace, second: SecondTraces, straight: bool) -> Asked:
-        """What is asked, of all that is wanted now."""
+        """Returns the requirements of the trace on all sizes that are wanted now."""
         found = self._needs(trace, self.wanted.all)
         asked = self.wanted.new(found.graph, self.wanted.all)
         extra = self.wanted.new(found.checks, [*self.wanted.all, *(r.formula for r in asked)])
@@ -419,10 +426,12 @@ class _Exporting:
             self.wanted.way = way
 
     def _straight(self, trace: Trace) -> bool:
-        """Has the trace gone on where the model, as it was recorded, branched: at `max(n, 1)`, for example?
+        """Returns whether the trace went straight on where the recorded model branched: at `max(n, 1)`, for
+        example.
 
-        torch has a guard for whatever it decides. So what the way asks, and no guard does, is wanted no more.
-        There the guards stay, for one may be a branch of the model's; on the way itself none is.
+        torch has a guard for each of its decisions. So a condition of the path that no guard implies is
+        dropped from the wanted ones. Outside the path the guards stay, since one may be a branch of the
+        model; on the path itself no guard is a branch.
         """
         found = self._needs(trace, self.wanted.accepted)
         decided = [r.formula for r in (*found.graph, *found.checks)]
@@ -446,7 +455,7 @@ def _strictness(way: Formula) -> int:
 
 
 def _uncertain(found: Needs) -> Iterator[GivenUp]:
-    """What the program may refuse, and formulas cannot say."""
+    """Yields the conditions under which the program may refuse inputs, and which formulas cannot express."""
     for guard in found.unread:
         yield GivenUp("trace", "", guard, f"the trace holds only where {guard}")
     if not found.certain:

@@ -62,7 +62,9 @@ class Comparison:
         self.refused: list[dict[str, int]] = []
 
     def agree_where(self, region: Formula) -> bool:
-        """Do the two agree at some accepted sizes of a region? Yes if there are none."""
+        """Returns whether the two agree at the accepted sizes of a region that are tried. True if the region
+        has none.
+        """
         given = (*self.domain, self.accepted, region)
         if self.judge.satisfiable(given, (), EFFORT) == "unsat":
             return True
@@ -73,7 +75,7 @@ class Comparison:
         return all(self._agrees(sizes) for sizes in (first, *self._found([(*given, elsewhere)], 1)))
 
     def meet_where(self, region: Formula) -> bool:
-        """Have the two been seen to agree at some sizes of a region?"""
+        """Returns whether the two were run at some sizes of a region, and agreed there."""
         before = len(self.same)
         return self.agree_where(region) and len(self.same) > before
 
@@ -99,7 +101,8 @@ class Comparison:
             self.refused.append(sizes)
 
     def _agrees(self, sizes: dict[str, int]) -> bool:
-        """Do both do the same at these accepted sizes? Where they do not for sure, `wrong` says so."""
+        """Returns whether both do the same at these accepted sizes. Sets `wrong` where they certainly differ.
+        """
         expected = self._run(self.model, sizes)
         actual = self._run(self.module, sizes)
         if isinstance(expected, Failed):
@@ -116,8 +119,8 @@ class Comparison:
         return True
 
     def _slowly(self, sizes: Mapping[str, int]) -> Any:
-        """What the model returns without the fast path of torch's attention, which no trace takes: in rows
-        that are masked altogether the two return other numbers.
+        """Returns the model's result without the fast path of torch's attention, which no trace takes: in
+        rows that are masked altogether the fast path returns other numbers.
         """
         enabled = torch.backends.mha.get_fastpath_enabled()
         torch.backends.mha.set_fastpath_enabled(False)
@@ -127,7 +130,7 @@ class Comparison:
             torch.backends.mha.set_fastpath_enabled(enabled)
 
     def _run(self, target: Any, sizes: Mapping[str, int]) -> Any:
-        """What is returned, or what was raised."""
+        """Returns the result of the target, or the error that it raised."""
         failed: Failed | None = None
         with self.judge.resting():
             for fill in (self.fill, "zeros"):

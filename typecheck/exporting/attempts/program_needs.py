@@ -33,7 +33,7 @@ from ..tracing.tracing import Trace
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What is asked of the sizes, by whom, and where."""
+    """A requirement on sizes, with its reason and its origin."""
 
     formula: Formula
     reason: str
@@ -42,7 +42,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a program asks of the sizes of its inputs."""
+    """The requirements of a program on the sizes of its inputs."""
 
     graph: tuple[Requirement, ...]
     """What its operators need and its graph asserts, and the structure of its inputs: sizes that are one
@@ -57,7 +57,7 @@ class Needs:
 
 
 def needs(trace: Trace, spec: Spec, given: Sequence[Formula], rules: Rules, seconds: float) -> Needs:
-    """What the program needs where the given formulas hold.
+    """Returns the requirements of the program on its sizes, where the given formulas hold.
 
     Raises SpecError where the spec does not fit the program, GraphError where its graph is damaged.
     """
@@ -114,7 +114,7 @@ def formula_of(text: str, spec: Spec) -> Formula | None:
 
 
 def _legible(path: Path) -> bool:
-    """Is each assertion of the graph one that the rules have understood?"""
+    """Returns whether the rules have understood every assertion of the graph."""
     return not any(
         isinstance(path.values[argument.id], Number | Dynamic)
         for node in path.program.nodes

@@ -61,8 +61,8 @@ class SecondTraces:
             return None
 
     def same_where(self, given: Sequence[Formula], one: Trace, other: Trace) -> bool:
-        """Do two traces give the same graph where this is given? A size may be a symbol in one of them, and
-        in the other a number, or written in another way, as long as it is the same there.
+        """Returns whether two traces give the same graph where these formulas hold. A size may be a symbol in
+        one of them and a number in the other, or be written differently, as long as both are equal there.
         """
 
         @functools.cache
@@ -110,8 +110,10 @@ class SecondTraces:
     def _same_together(
         self, given: Sequence[Formula], trace: Trace, others: Sequence[Trace], until: float
     ) -> bool:
-        """Do these traces, and more if they are needed, give the same graph where this is given, each where
-        its own guards hold? torch traces the same wherever they do.
+        """Returns whether these traces, and more if they are needed, give the same graph where these formulas
+        hold, each where its own guards hold.
+
+        Where the guards of a trace hold, torch traces the same graph.
         """
         left, names = [*given], self.spec.domain.symbols
         waiting = [*others]
@@ -137,11 +139,13 @@ class SecondTraces:
 
 
 def same(one: Trace, other: Trace) -> bool:
-    """Are they the same graph?"""
+    """Returns whether both are the same graph."""
     return same_graph.described(one.program) == same_graph.described(other.program)
 
 
 def _in_spec(known: Mapping[str, Dim], size: sympy.Expr) -> Dim | sympy.Expr:
-    """A size of a trace, whose symbols are these, in terms of the spec; as it is where it cannot be told."""
+    """Returns a size of a trace in terms of the spec, given the spec's terms for the trace's symbols;
+    unchanged where they do not suffice.
+    """
     dim = dim_of(size)
     return size if dim is None or not symbols(dim) <= known.keys() else substitute(dim, known)

@@ -58,7 +58,9 @@ class Wanted:
         return [*self.accepted, *self.way]
 
     def go(self, way: Formula) -> None:
-        """Takes another way through the model, of which what is accepted anyway need not be asked."""
+        """Selects another path through the model. Conditions of it that all accepted sizes meet anyway are
+        dropped.
+        """
         known = (*self.domain, *self.accepted)
         self.way = [f for f in conjuncts(way) if self.judge.ask(f, known) is not Answer.ALWAYS]
         self.recorded = all_of(self.way)
@@ -79,7 +81,7 @@ class Wanted:
         return self._broadcasts[one, other]
 
     def certain(self, condition: str) -> bool:
-        """Does it hold of all sizes that the model takes, whichever way?"""
+        """Returns whether the condition holds at all sizes that the model takes, on every path."""
         if condition not in self._known:
             read = formula_of(condition, self.spec)
             given = (*self.domain, *self.accepted)
@@ -87,12 +89,12 @@ class Wanted:
         return self._known[condition]
 
     def fact(self, formulas: Sequence[Formula]) -> Callable[[Dim], Fact]:
-        """What is so of a size where these formulas hold."""
+        """Returns a function from a size to the known facts about it where these formulas hold."""
         return lambda dim: fact(self.judge, (*self.domain, *formulas), dim)
 
     def fixes(self, formula: Formula, together: Sequence[Formula]) -> bool:
-        """Does a check of the trace, with all others, make a number of a size, or one size of two? Then the
-        graph may have it so.
+        """Returns whether a check of the trace, with all others, turns a size into a number, or two sizes
+        into one. If so, the graph may rely on that.
         """
         if not isinstance(formula, Compare) or formula.op == "==":
             return True
@@ -121,7 +123,7 @@ class Wanted:
         return kept
 
     def is_all(self, accepted: Formula) -> bool:
-        """Is that all that the model takes, whichever way?"""
+        """Returns whether the formula holds at all sizes that the model takes, on every path."""
         known = (*self.domain, *self.accepted)
         return self.judge.ask(accepted, known) is Answer.ALWAYS
 

@@ -1,4 +1,5 @@
-"""Ways through a model, of which a graph holds one, and loops, which it may hold whatever their length."""
+"""Finds the paths of a model, since a graph holds one, and its loops, which a graph may hold for any length.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ SECONDS: Final = 20.0
 def ways_apart(
     model: Callable[..., Any], wanted: Wanted, rules: Rules, sizes: Mapping[str, int]
 ) -> tuple[Formula, ...]:
-    """Ways of which there are too many to tell all apart: those of these sizes, and of sizes that are
-    multiples of a power of two.
+    """Returns some paths, for a model with too many paths to list: the path of these sizes, and the paths of
+    sizes that are multiples of a power of two.
     """
     known = (*wanted.domain, *wanted.accepted)
     even = ([eq(modulo(sym(name), step), 0) for name in wanted.spec.domain.symbols] for step in EVEN)
@@ -54,8 +55,9 @@ def _way_of(
 
 
 def may_scan(path: Path) -> bool:
-    """Does it loop over a size, and could each iteration be the same graph? Not where the data decide sizes
-    anew in each.
+    """Returns whether the path loops over a size, and each iteration could be the same graph.
+
+    It is not where the data decide new sizes in each iteration.
     """
     decided, nodes = {name for name, _ in path.unbacked}, path.program.nodes
 

@@ -28,7 +28,9 @@ def arguments(target: Callable[..., Any], spec: Spec, sizes: Mapping[str, int], 
 
 
 def run(target: Callable[..., Any], given: Arguments, model: Any = None) -> Any:
-    """What the target returns. What it and the model hold, and all that is around them, is left as found."""
+    """Returns the result of the target. Restores everything that it and the model hold, and their
+    surroundings.
+    """
     with surroundings_kept(), Held((target, model)).lent(copied=True), torch.no_grad():
         return target(*given[0], **given[1])
 

@@ -16,7 +16,9 @@ def value_in_graph(argument: Any) -> Any:
 
 
 def put_call(graph: Graph, function: Callable[..., Any], *args: Any, **meta: Any) -> Any:
-    """What a call gives: a new node, where the graph inserts nodes now, or the number that it would be."""
+    """Returns the result of a call: a new node, at the graph's current insertion point, or the number that it
+    equals.
+    """
     value = function(*map(value_in_graph, args))
     if not isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
         return value

@@ -1,4 +1,4 @@
-"""What is known of the sizes inside a program, for consumers that want a bound on each of them."""
+"""Reports the known facts about sizes inside a program, for consumers that need a bound on each of them."""
 
 from __future__ import annotations
 

@@ -86,7 +86,9 @@ def install(
 
 
 def symbols_of(program: ExportedProgram, spec: Spec) -> dict[str, Dim]:
-    """What torch's symbols are in terms of a spec, by their names: those that are a size of an input."""
+    """Returns the spec's terms for torch's symbols, by their names, for those symbols that are a size of an
+    input.
+    """
     inputs = _Inputs(program, spec)
     found: dict[str, Dim] = {}
     for name, dim in inputs.dims.items():
@@ -118,10 +120,10 @@ class _Inputs:
                     self.places[name], self.dims[name] = (index, axis), dim
 
     def conditions(self, accepted: Formula) -> Iterator[Formula]:
-        """The accepted sizes as conditions on the sizes of the inputs.
+        """Yields the accepted sizes as conditions on the sizes of the inputs.
 
-        A symbol s whose simplest occurrence is a size z = a*s + c stands for (z - c)//a, and a divides z - c.
-        What speaks of a symbol that no size shows in this way is left out.
+        A symbol s whose simplest occurrence is a size z = a*s + c is replaced by (z - c)//a, and a divides z
+        - c. Conditions on a symbol that no size shows in this way are left out.
         """
         shown: dict[str, Dim] = {}
         defining: set[str] = set()

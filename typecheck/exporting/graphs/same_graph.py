@@ -1,4 +1,4 @@
-"""Are two graphs that torch has traced the same, whatever their nodes are called?"""
+"""Compares two graphs that torch has traced, whatever their nodes are called."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ASSERTIONS = (ASSERT_SCALAR, ASSERT_METADATA)
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What a description says of a size."""
+    """A size in a description of a graph."""
 
     value: Any
 
@@ -47,7 +47,7 @@ Equal: TypeAlias = Callable[[Any, Any], bool]
 
 
 def agree(one: Any, other: Any, equal: Equal) -> bool:
-    """Are two descriptions the same but for how sizes are told?"""
+    """Returns whether two descriptions are the same, with sizes compared by `equal`."""
     if isinstance(one, tuple) and isinstance(other, tuple):
         return len(one) == len(other) and all(map(agree, one, other, repeat(equal)))
     if isinstance(one, Size) and isinstance(other, Size):
@@ -58,13 +58,13 @@ def agree(one: Any, other: Any, equal: Equal) -> bool:
 def described(
     program: ExportedProgram, read: Read = lambda size: size, equal: Equal = eq
 ) -> tuple[Any, ...]:
-    """All calls in order, with numbers and other constants, and the shapes that the trace found; but for what
-    asserts, and what nothing uses.
+    """Returns all calls in order, with numbers and other constants, and the shapes that the trace found.
+    Assertions and unused values are left out.
 
-    A value is told by what makes it, so that two graphs with the same description compute the same, and say
-    the same of their sizes. A size is told by what it is: a number in one trace may be a symbol in the other.
-    What changes nothing where sizes are `equal` is left out: a slice of all of a tensor, padding by nothing,
-    resizing to the same size.
+    A value is described by the call that makes it, so that two graphs with the same description compute the
+    same, and with the same sizes. A size is described by its value: a number in one trace may be a symbol in
+    the other. Calls that change nothing where sizes are `equal` are left out: a slice of all of a tensor,
+    padding by nothing, resizing to the same size.
     """
     constants = program.graph_signature.inputs_to_lifted_tensor_constants
     made = {name: _constant(program.constants[key]) for name, key in constants.items()}
@@ -130,12 +130,14 @@ class _Sizes:
         return tuple([tuple(map(self.told, v.shape if isinstance(v, torch.Tensor) else [v])) for v in leaves])
 
     def same(self, one: Sequence[Any], other: Sequence[Any]) -> bool:
-        """Are they the same sizes, one by one?"""
+        """Returns whether both are the same sizes, one by one."""
         return agree(tuple(map(self.told, one)), tuple(map(self.told, other)), self.equal)
 
 
 def _changes_nothing(node: Node, written: set[Node], sizes: _Sizes) -> bool:
-    """Does it give back what it is given? torch leaves some slices of all of a tensor out, others not."""
+    """Returns whether the call returns its operand unchanged. torch leaves out some slices of all of a
+    tensor, but not others.
+    """
     if node.kwargs or not node.args or not isinstance(x := node.args[0], Node):
         return False
     if node.target is SLICE:
@@ -155,12 +157,12 @@ def _changes_nothing(node: Node, written: set[Node], sizes: _Sizes) -> bool:
 
 
 def _is_as_good(node: Node, written: set[Node]) -> bool:
-    """Is it a copy that is as good as what it is made of?"""
+    """Returns whether the node is a copy that can be replaced by its source."""
     return node.target is COPY and (node not in written or _sees_alone(node))
 
 
 def _sees_alone(copy: Node) -> bool:
-    """Is nothing else made of the memory that is copied?"""
+    """Returns whether the copied memory has no other user than the copy."""
     node = copy.args[0]
     while isinstance(node, Node) and len([user for user in node.users if not _looks_on(user)]) == 1:
         schema = schema_of(node.target)
@@ -173,15 +175,16 @@ def _sees_alone(copy: Node) -> bool:
 
 
 def _looks_on(node: Node) -> bool:
-    """Does it ask for a size, or for nothing but what is so?"""
+    """Returns whether the node only reads a size, or only asserts."""
     return node.target in ASSERTIONS or not _has_memory(node)
 
 
 def _written(module: GraphModule) -> set[Node]:
-    """The values into whose memory something is written, as far as they may share it with what is written to.
+    """Returns the values into whose memory something is written, as far as they may share it with the written
+    value.
 
-    Those that an operator gives back share it with those that it is given, if its schema says so, or if there
-    is none, as of getting an item.
+    An operator's results share memory with its operands if its schema says so, or if it has no schema, as is
+    the case for getting an item.
     """
     shared: dict[Node, set[Node]] = {}
     changed: list[Node] = []
@@ -199,12 +202,12 @@ def _written(module: GraphModule) -> set[Node]:
 
 
 def _has_memory(node: Node) -> bool:
-    """Is it no size, of which two views may be made without a byte in common?"""
+    """Returns whether the value has memory: sizes have none, and neither have other numbers."""
     return not isinstance(node.meta.get("val"), int | float | torch.SymInt | torch.SymFloat | torch.SymBool)
 
 
 def _is_size(node: Node) -> bool:
-    """Is it a size of the inputs? Not one that data decide."""
+    """Returns whether the node is a size of the inputs, and not one that data decide."""
     value = node.meta.get("val")
     if not isinstance(value, torch.SymInt) or node.op != "call_function":
         return False
@@ -224,7 +227,7 @@ def _needed(module: GraphModule) -> set[Node]:
 
 
 def _does_nothing(node: Node) -> bool:
-    """Is it there for its result alone, or to assert?"""
+    """Returns whether the node has no effect but its result or an assertion."""
     return node.op == "placeholder" or node.target in ASSERTIONS or node.target is DETACH
 
 

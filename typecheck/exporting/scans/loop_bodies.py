@@ -115,7 +115,7 @@ def _enclosed(function: FunctionType) -> Iterator[Any]:
 
 @functools.cache
 def _with_bodies(code: CodeType) -> CodeType | None:
-    """The code with its loops in functions of their own; None where there is none that can be."""
+    """Returns the code with its loops in functions of their own; None where no loop can be moved."""
     if not _has_loop(code):
         return None
     try:
@@ -237,14 +237,16 @@ class _Continues(ast.NodeTransformer):
 
 
 def _changes(node: ast.AST) -> bool:
-    """Does it, as far as can be seen, change what a name stands for? `a.b = …`, `a[i] = …`, `a.append(…)`"""
+    """Returns whether the node, as far as the syntax shows, changes an object in place: `a.b = …`, `a[i] =
+    …`, `a.append(…)`.
+    """
     if isinstance(node, ast.Attribute | ast.Subscript):
         return not isinstance(node.ctx, ast.Load)
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGING
 
 
 def _root(node: ast.AST) -> str:
-    """The name that it begins with; nothing where there is none."""
+    """Returns the name with which the expression begins; empty where it begins otherwise."""
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else ""
@@ -274,7 +276,7 @@ class _Gathers(ast.NodeTransformer):
 
 
 def _copied(loop: ast.stmt) -> ast.stmt:
-    """The statement, of which the lists of statements can be replaced."""
+    """Returns a copy of the statement whose lists of statements can be replaced."""
     return type(loop)(**{**dict(ast.iter_fields(loop)), **{a: getattr(loop, a) for a in loop._attributes}})
 
 

@@ -1,8 +1,8 @@
-"""What a loop over a size goes over, and what it gathers, while it stands for any number of iterations.
+"""The sequences that a loop over a size iterates over, and those that it fills, for any number of iterations.
 
-`range(n)`, `x`, `x.unbind(1)` and the like become `Rows`, of which each iteration gets an element: a slice of
-a tensor, or its own number, an `Index`. A list that is filled by a loop over a size holds a `Run` of tensors,
-which `stack` and `cat` take.
+`range(n)`, `x`, `x.unbind(1)` and the like become `Rows`, from which each iteration gets an element: a slice
+of a tensor, or its own number, an `Index`. A list that is filled by a loop over a size holds a `Run` of
+tensors, which `stack` and `cat` take.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class NotScanned(Exception):
 
 
 class _Unasked:
-    """What nothing can be asked of."""
+    """A value without comparisons, truth, text or hash: each raises NotScanned."""
 
     def _asked(self, *_: Any) -> NoReturn:
         raise NotScanned("a question that a scan has no answer to")
@@ -119,7 +119,7 @@ class Index(_Unasked):
 
 @dataclass(frozen=True)
 class Rows:
-    """What a loop over a size goes over: how often, and what each iteration gets."""
+    """The sequence that a loop over a size iterates over: its length, and its elements."""
 
     count: Any
     element: Callable[[Slicing], Any]
@@ -140,7 +140,8 @@ class Rows:
 
 
 def rows_of(iterable: Any) -> Rows | None:
-    """What a loop goes over, if that is a size and no number."""
+    """Returns the Rows that a loop iterates over, if their length is a symbolic size; None if it is a number.
+    """
     if isinstance(iterable, Rows):
         return iterable
     if isinstance(iterable, torch.Tensor) and iterable.dim() and isinstance(iterable.shape[0], torch.SymInt):
@@ -151,7 +152,7 @@ def rows_of(iterable: Any) -> Rows | None:
 
 
 def _along(tensor: torch.Tensor, axis: int, width: int | None = None) -> Rows:
-    """The slices of a tensor, or its pieces of a width, the last of which may be what is left."""
+    """Returns the slices of a tensor, or its pieces of a width; the last piece may be narrower."""
     size, step = tensor.shape[axis], width or 1
     count = -(-size // step)
     axis %= tensor.dim()
@@ -227,7 +228,7 @@ def _number(size: Any) -> int | None:
 
 
 def same_size(one: Any, other: Any) -> bool:
-    """Are these the same size, whatever it is? Asks nothing of the trace."""
+    """Returns whether both are the same size, without adding a guard to the trace."""
     exprs = [size.node.expr if isinstance(size, torch.SymInt) else size for size in (one, other)]
     return bool(exprs[0] == exprs[1])
 

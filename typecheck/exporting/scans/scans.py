@@ -4,15 +4,15 @@ A graph has no loop of Python's: torch writes down as many steps as the example 
 is a number then. Here the body of such a loop is traced once, as the function of a `scan`:
 
 * what the body changes from one iteration to the next is carried, tensor by tensor;
-* what the loop goes over, and what the body takes of other tensors by the number of the iteration, as in
-  `x[:, i]`, is cut into slices, of which each iteration gets one;
-* what the body appends to a list, what it writes into a slice of a tensor that it does not read, and what of
-  its values is read after the loop, is stacked;
+* the sequence that the loop iterates over, and tensors that the body indexes by the number of the iteration,
+  as in `x[:, i]`, are cut into slices, and each iteration gets one;
+* what the body appends to a list, what it writes into a slice of a tensor that it does not read, and those of
+  its values that are read after the loop, are stacked;
 * all other tensors that it uses are the same in each iteration.
 
-To find this out the body runs once for itself, on what the first iteration gets, of which nothing is left. A
-body that does something else (writes into a module or the whole of a tensor, counts, asks for the number of
-the iteration) is run by Python, step by step, as torch traces it.
+To find this out the body runs once by itself, on the elements of the first iteration, and its effects are
+undone. A body that does something else (writes into a module or the whole of a tensor, counts, asks for the
+number of the iteration) is run by Python, step by step, as torch traces it.
 
 `scan` has at least one step, and each iteration makes the shapes that the first has been given.
 """
@@ -102,8 +102,8 @@ class Scans:
     def loop(
         self, body: Body, iterable: Any, names: Sequence[str], read: Sequence[str], *values: Callable[[], Any]
     ) -> Sequence[Any]:
-        """Runs a loop whose body speaks of these names, some of which are read elsewhere; returns the values
-        that they have after it.
+        """Runs a loop whose body uses these names, where some names are read elsewhere; returns the values of
+        the names after the loop.
         """
         before = [*map(_value, values)]
         rows = rows_of(iterable)
@@ -140,7 +140,9 @@ _KINDS: Final = frozenset({torch.Tensor.dtype.__get__, torch.Tensor.device.__get
 
 @dataclass(eq=False)
 class _Run(TorchFunctionMode):
-    """What a run of a body uses: tensors from outside stand for those that the scan gives it."""
+    """The tensors that a run of a body uses, with those from outside in place of those that the scan gives
+    it.
+    """
 
     stands: list[tuple[torch.Tensor, torch.Tensor]]
     """Tensors that names had before the loop, and what they have in the body."""
@@ -194,7 +196,7 @@ class _Run(TorchFunctionMode):
         self.known.update({id(leaf): leaf for leaf in leaves if isinstance(leaf, torch.Tensor)})
 
     def _inner(self, tensor: torch.Tensor) -> torch.Tensor:
-        """What stands for a tensor in the body."""
+        """Returns the tensor of the body that replaces a tensor from outside."""
         if id(tensor) not in self.known:
             if id(tensor) not in self.given:
                 if not self.first:
@@ -222,7 +224,7 @@ class _Run(TorchFunctionMode):
         return row
 
     def _outer(self, tensor: torch.Tensor) -> torch.Tensor:
-        """The tensor from outside that this one is, or stands for."""
+        """Returns the tensor from outside that this one is, or replaces."""
         for outer, inner in (*self.stands, *((outer, self.given[id(outer)]) for outer in self.outside)):
             if inner is tensor:
                 return outer
@@ -255,7 +257,7 @@ class _Run(TorchFunctionMode):
 
 @dataclass(frozen=True)
 class _Key:
-    """What stands in the brackets of `x[:, i]`, with the number of an iteration once."""
+    """The key in the brackets of `x[:, i]`, which contains the number of an iteration once."""
 
     axis: int
     index: Index
@@ -328,7 +330,9 @@ class _Plan:
     def of(
         cls, body: Body, rows: Rows, names: Sequence[str], read: Sequence[str], before: Sequence[Any]
     ) -> _Plan:
-        """What the body does in the first iteration. Raises NotScanned where it is nothing for a scan."""
+        """Returns the plan of a scan, from the body's first iteration. Raises NotScanned where a scan cannot
+        do the same.
+        """
         leaves, tree = pytree.tree_flatten([*before])
         stand_ins = [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
         stands = [both for both in zip(leaves, stand_ins, strict=True) if isinstance(both[0], torch.Tensor)]
@@ -421,7 +425,7 @@ def _distinct(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def _apart(outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """The outputs, none of which shares memory with another or an input."""
+    """Returns the outputs, with a copy of each that shares memory with another output or with an input."""
     seen = {memory_id(tensor) for tensor in inputs}
     found = []
     for tensor in outputs:
@@ -453,7 +457,7 @@ def _look_at(run: _Run, carried: Sequence[tuple[Any, Any, Any]]) -> None:
 
 
 def _grows(old: Any, new: Any) -> bool:
-    """Has one tensor been appended to a list?"""
+    """Returns whether the new list is the old one with one tensor appended."""
     return (
         type(old) is builtins.list
         and type(new) is builtins.list

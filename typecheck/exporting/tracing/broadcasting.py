@@ -30,7 +30,7 @@ Certain: TypeAlias = Callable[[str], bool]
 
 @contextlib.contextmanager
 def open_broadcasts(either: Either) -> Iterator[None]:
-    """While this lasts, sizes of which `either` is true broadcast to their maximum."""
+    """While this lasts, pairs of sizes for which `either` is true broadcast to their maximum."""
     with contextlib.ExitStack() as restored:
         for change, places in _CHANGES:
             make = functools.partial(change, either)
@@ -136,7 +136,7 @@ def _of_letters(equation: str, tensors: Sequence[torch.Tensor], either: Either) 
 
 
 def _wider(values: Sequence[Any], either: Either, made: Callable[[torch.Tensor, Any], Any]) -> list[Any]:
-    """The values, with tensors that are made of those of which sizes change."""
+    """Returns the values; tensors whose sizes change are replaced by those that `made` returns."""
     tensors = [value for value in values if isinstance(value, torch.Tensor)]
     shapes = [tensor.shape for tensor in tensors]
     wider = iter(zip(shapes, _common(shapes, either), strict=True))
@@ -164,7 +164,9 @@ def _common(shapes: Sequence[Any], either: Either) -> list[Any]:
 
 
 def _maximum(one: Any, other: Any, either: Either) -> Any:
-    """What two sizes broadcast to, as far as that is for us to say: else the first that is not 1."""
+    """Returns the size to which two sizes broadcast: their maximum where `either` applies, else the first
+    that is not 1.
+    """
     if not _differ(one, other, either):
         return other if type(one) is int and one == 1 else one
     torch_check(sym_or(one == other, one == 1, other == 1))  # type: ignore[no-untyped-call]

@@ -1,7 +1,7 @@
 """Tensors of one size, such as `torch.tensor(x.shape[1])`, are read as that size while a model is traced.
 
-To torch the number in a tensor is data, of which it knows nothing: what is cut out up to there has a size of
-its own, and the program may need anything of it.
+To torch the number in a tensor is unknown data: a slice up to that number has a new size of its own, and the
+program may require anything of it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ class HeldSizes(TorchFunctionMode):
         return value if writes_into(given) == version else None
 
     def _as_number(self, given: Any) -> Any:
-        """What a tensor holds, or several in a tuple do, in its place."""
+        """Returns the size that a tensor holds in its place, in tuples and lists as well; other values are
+        unchanged.
+        """
         if type(given) in (tuple, list):
             return tuple(map(self._as_number, given))
         value = self._value(given) if isinstance(given, torch.Tensor) else None

@@ -26,7 +26,7 @@ class Positions(Sequence[Any]):
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        """What `isinstance` looks at."""
+        """Returns the class that `isinstance` sees."""
         return self.kind
 
     @property

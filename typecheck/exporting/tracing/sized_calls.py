@@ -161,7 +161,9 @@ def adaptive_avg_pool1d(input: torch.Tensor, output_size: Any) -> torch.Tensor |
 
 
 def tensor_split(input: torch.Tensor, indices_or_sections: Any, dim: int = 0) -> Any:
-    """Pieces of which the first are longer by 1: the i-th of k has (n + k - 1 - i)//k of n."""
+    """Returns pieces, the first of them longer by 1: of n elements the i-th of k pieces has (n + k - 1 -
+    i)//k.
+    """
     count = indices_or_sections
     if type(count) is not int or count < 1 or not _is_size(input.shape[dim]):
         return None

@@ -1,4 +1,4 @@
-"""What torch has sympy do while it traces a model, and what a trace goes better without."""
+"""Changes to the work that torch has sympy do while it traces a model, which some traces need."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from ....tracer.host.symbolic_shapes import refuse_contradictions
 
 @contextlib.contextmanager
 def unsolved_constraints() -> Iterator[None]:
-    """While this lasts torch goes without the constraints on one size that sympy cannot solve.
+    """While this lasts torch skips the constraints on one size that sympy cannot solve.
 
-    torch solves them to see whether a dim would have to be a number, and to suggest other dims. For some it
-    asks for what sympy has not (`(h + 1)//2 == 16`), in an order of symbols that differs from run to run, or
-    takes what it is told for an equation of the dim, and falls over it (`n//(n//2) == 2` is one of 2 to
-    sympy). What the program takes its guards say, which are read whatever torch makes of them.
+    torch solves them to see whether a dim would have to be a number, and to suggest other dims. Some of them
+    need methods that sympy lacks (`(h + 1)//2 == 16`), in an order of symbols that differs from run to run.
+    For others torch takes sympy's answer for an equation of the dim, and fails on it (`n//(n//2) == 2` is an
+    equation of 2 to sympy). The requirements of the program are in its guards, which are read whatever torch
+    makes of the constraints.
     """
 
 
@@ -56,6 +57,7 @@ def plain_quotients() -> Iterator[None]:
 
 
 def _divides(expression: sympy.Expr) -> bool:
-    """Is there a fraction, or a power with a negative exponent, among its factors?"""
+    """Returns whether the expression has a fraction, or a power with a negative exponent, among its factors.
+    """
     factors = (f for term in sympy.Add.make_args(expression) for f in sympy.Mul.make_args(term))
     return any((f.is_Rational and f.q != 1) or (f.is_Pow and f.exp.is_negative) for f in factors)

@@ -144,7 +144,7 @@ class _Squeezing(TorchFunctionMode):
 
 
 def _squeezed(input: torch.Tensor, dim: Any = None) -> torch.Tensor | None:
-    """What `squeeze` returns where a size that varies is 1; None where torch itself gets it right."""
+    """Returns the result of `squeeze` where a size that varies is 1; None where torch itself is right."""
     rank = input.dim()
     axes = range(rank) if dim is None else [dim] if isinstance(dim, int) else dim
     if any(not -rank <= axis < rank for axis in axes):
@@ -236,7 +236,7 @@ def _paddings() -> Iterator[None]:
 
 @contextlib.contextmanager
 def recurrent_shapes() -> Iterator[None]:
-    """While this lasts the shapes of what an LSTM, GRU or RNN returns are told by their law.
+    """While this lasts the shapes of the results of an LSTM, GRU or RNN are computed by their law.
 
     torch finds them by running through the sequence step by step, which makes its length a number; yet the
     operator stays one node of the graph, which takes sequences of any length.
