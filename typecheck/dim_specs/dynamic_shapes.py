@@ -1,7 +1,7 @@
-"""What `torch.export` can be told of the accepted sizes: the largest spec within them, and what is left out.
+"""Returns the largest part of the accepted sizes that `torch.export` can express as a spec, and the rest.
 
 torch's language has fixed sizes, `Dim`s with a range, sizes `step*dim + start`, and dims that sizes share: a
-box (solver/facts/boxes.py). Of an accepted set that is no box a part is described, and what is left out is
+box (solver/facts/boxes.py). Of an accepted set that is no box a part is described, and the sizes left out are
 reported. A trace holds one path through the program, so where sizes take different paths one is chosen, too.
 
 Nothing here imports torch: `to_torch` is a step of its own, and `to_python` writes it for others to take.
@@ -73,7 +73,7 @@ class DynamicShapes:
 
     @property
     def exact(self) -> bool:
-        """Are all accepted sizes described?"""
+        """Returns whether all accepted sizes are described."""
         return self.spec.exact
 
     @property
@@ -150,8 +150,8 @@ class _Chooser:
         )
 
     def _worth(self, box: Box) -> tuple[object, ...]:
-        """What speaks for the way that takes the sizes of a box: small inputs, and usual sizes; roots without
-        end; sizes that are multiples where they go in steps; then how large it is.
+        """Returns the rank of the path that the sizes of a box take. Preferred are small inputs, and usual
+        sizes; unbounded roots; sizes that are multiples where they go in steps; then a large box.
         """
         least = box.at({root.name: root.low for root in box.roots})
         usual = all(size <= HORIZON for size in least.values())
@@ -239,7 +239,7 @@ def _dims(declared: Declared) -> tuple[Dim, ...]:
 
 
 def _is_plain(formula: Formula) -> bool:
-    """Is it a range or a step of one symbol, which a Dim can say?"""
+    """Returns whether the formula is a range or a step of one symbol, which a Dim can express."""
     names = free_symbols(formula)
     if len(names) != 1:
         return not names
@@ -248,12 +248,12 @@ def _is_plain(formula: Formula) -> bool:
 
 
 def _restricted(box: Box, names: Iterable[str]) -> Formula:
-    """What the box says of some symbols."""
+    """Returns the conditions of the box on some symbols."""
     return Box({n: s for n, s in box.sizes.items() if n in {*names}}, box.roots).formula()
 
 
 def _kept(box: Box, names: Iterable[str]) -> str:
-    """What the box says of some symbols, for people: `h = 2*_h with 1 <= _h`, `c = b`."""
+    """Returns the conditions of the box on some symbols as text: `h = 2*_h with 1 <= _h`, `c = b`."""
     wanted = {*names}
     sizes = {n: s for n, s in box.sizes.items() if n in wanted}
     used = frozenset().union(*map(symbols, sizes.values()))

@@ -1,9 +1,9 @@
-"""What torch's language of dynamic shapes can say of a spec, and what is lost.
+"""Lowers a spec to the part that torch's language of dynamic shapes can express, and reports the lost rest.
 
 torch knows fixed sizes, hints, dims with bounds, and sizes `a*d + c` over one dim d with a >= 1. So an
-equation `y == a*d + c` takes the place of y, and what holds of one dim alone becomes its bounds and its step:
-`h % 4 == 1` is `4*_h + 1`. Whatever else a spec says is left out: the lowered spec describes all that the
-spec does, and more.
+equation `y == a*d + c` takes the place of y, and a condition on one dim alone becomes its bounds and its
+step: `h % 4 == 1` is `4*_h + 1`. Everything else in a spec is left out: the lowered spec describes all sizes
+that the spec describes, and more.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class _Lowering:
             raise DimSpecError("the spec leaves no sizes at all", hint="its bounds and relations contradict")
 
     def _replace(self, name: str, dim: Dim) -> None:
-        """From here on the dim stands for the name, whose bounds pass on to it."""
+        """Replaces the name by the dim from here on; the bounds of the name pass on to the dim."""
         told = [_rewritten(r, {name: dim}) for r in self.relations]
         self.replaced = {n: substitute(d, {name: dim}) for n, d in self.replaced.items()} | {name: dim}
         self.relations = []
@@ -217,7 +217,7 @@ def _rewritten(formula: Formula, replacements: Mapping[str, Dim]) -> Formula:
 
 
 def _is_torch_size(dim: Dim) -> bool:
-    """Is it an integer, or a*d + c over one dim with a >= 1?"""
+    """Returns whether the dim is an integer, or a*d + c over one dim with a >= 1."""
     linear = linear_parts(dim)
     return (
         linear is not None

@@ -43,7 +43,8 @@ _WORDS = frozenset({"True", "False", "None"})
 
 
 class DimSpecError(SpecError):
-    """What is no spec of dynamic shapes: where, what is wrong with it, and what to do."""
+    """Raised for text or data that is no spec of dynamic shapes: says where, what is wrong, and what to do.
+    """
 
     def __reduce__(self) -> tuple[object, ...]:
         return DimSpecError, (self.problem, self.text, self.column, self.hint)
@@ -51,7 +52,7 @@ class DimSpecError(SpecError):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What a named dim ranges over, both ends included; `max` None is no upper bound."""
+    """The range of a named dim, both ends included; `max` None means no upper bound."""
 
     min: int = 0
     max: int | None = None
@@ -59,7 +60,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """A size that varies (DYNAMIC), that does not (STATIC), or of which torch is to find that out (AUTO)."""
+    """A size that varies (DYNAMIC), that does not (STATIC), or that torch is to classify itself (AUTO)."""
 
     kind: HintKind
     min: int | None = None
@@ -164,7 +165,9 @@ def _parts(tree: Tree) -> tuple[tuple[str | int, Tree], ...]:
 
 
 def mapped(tree: Tree, change: Callable[[Size, bool], Size]) -> Tree:
-    """The tree with each size changed; `change` is told whether it is one of a tensor's."""
+    """Returns the tree with each size changed; the second argument of `change` is whether the size is a
+    tensor's.
+    """
     match tree:
         case Sizes(inner):
             return Sizes(tuple(change(size, True) for size in inner))
@@ -262,7 +265,7 @@ def _written(tree: Tree) -> Any:
 
 
 def _is_shape(data: list[Any]) -> bool:
-    """Is a list the shape of a tensor? Of sizes alone, that is, and they do not all stand for anything."""
+    """Returns whether a list is the shape of a tensor: it holds sizes alone, and not all of them are null."""
     return any(item is not None for item in data) and all(
         item is None or isinstance(item, int | str) or (isinstance(item, dict) and "$hint" in item)
         for item in data

@@ -78,7 +78,9 @@ def _inputs(args: Sequence[Any], kwargs: Mapping[str, Any], target: Any) -> Inpu
 
 
 def _collected(find: Any, args: Sequence[Any], kwargs: Mapping[str, Any], target: Any) -> Any:
-    """What a collection says of each input, which it finds by identity, or by other examples."""
+    """Returns the shapes that a collection gives to each input; it finds inputs by identity, or by other
+    examples.
+    """
     try:
         if target is not None:
             return find(target, tuple(args), dict(kwargs))
@@ -175,7 +177,8 @@ def _range(bounds: Bounds) -> str:
 
 
 def _sizes(tensor: torch.Tensor, shape: Any, where: str) -> list[tuple[Any, str]]:
-    """What is said of each size of a tensor: of one that nothing is said of, what it is."""
+    """Returns the spec of each size of a tensor, with its place; STATIC for a size that the shape leaves out.
+    """
     if shape is None:
         return [(TorchDim.STATIC, where)] * tensor.dim()
     if isinstance(shape, Mapping):
@@ -195,7 +198,7 @@ def _sizes(tensor: torch.Tensor, shape: Any, where: str) -> list[tuple[Any, str]
 
 
 def _said(value: Any, children: Mapping[Any, Any], shape: Any, where: str) -> Mapping[Any, Any]:
-    """What is said of each part of a container, which is a container of the same kind."""
+    """Returns the spec of each part of a container, in a container of the same kind."""
     kind = next((kind for kind in (Mapping, list, tuple) if isinstance(value, kind)), (list, tuple))
     if shape is None:
         return dict.fromkeys(children)
@@ -218,7 +221,7 @@ def _children(value: Any) -> dict[Any, Any] | None:
 
 
 def _bound(value: Any, where: str) -> int | None:
-    """A bound of a dim; None where there is none."""
+    """Returns a bound of a dim; None where it is unbounded."""
     return None if value is None or value in (int_oo, sympy.oo, inf) else _integer(value, where)
 
 
@@ -276,7 +279,9 @@ def to_torch(
 
 
 def _built(tree: Tree, value: Any, dims: Mapping[str, Any]) -> Any:
-    """What torch takes for a tree, in the containers of an example input where there is one."""
+    """Returns the tree in the form that torch takes, in the containers of an example input where there is
+    one.
+    """
     match tree:
         case Term():
             return _derived(tree, dims)
