@@ -117,8 +117,8 @@ def branches(
 
 
 def branches_of(system: System, clock: Clock) -> tuple[BranchOn, ...]:
-    """The same of a program of which nothing is there but its constraint system: the conditions of which the
-    solver was asked when it was recorded. Which way it goes at the examples is not seen.
+    """Returns the branches of a program from its constraint system alone: the conditions about which the
+    solver was asked when the program was recorded. The branch taken at the examples is unknown.
     """
     return _in_order(_Branches(system, clock, lambda sizes: {}).found({}))
 
@@ -133,7 +133,7 @@ Way: TypeAlias = "tuple[tuple[Formula | None, bool], ...]"
 
 
 def _way(path: Path) -> Way:
-    """The decisions of a path, by which it is told from all others."""
+    """Returns the decisions of a path, which distinguish it from all others."""
     return tuple((c.formula, c.taken) for c in path.conditions)
 
 
@@ -213,7 +213,7 @@ def _nodes_seen(path: Path, lines: Mapping[str, str]) -> Mapping[Place, list[_Se
 
 @dataclass(slots=True)
 class _Met:
-    """What is known of one condition."""
+    """The known facts about one condition."""
 
     true: list[Formula]
     false: list[Formula]
@@ -249,8 +249,10 @@ class _Branches:
                 yield told
 
     def _ask(self, path: Path, tested: set[Place]) -> set[Place]:
-        """What the solver was asked that no condition of the program is watched for. Those for which one is
-        are given back: what was asked need not be what is tested, as in `x.shape != y.shape`.
+        """Records the questions to the solver that belong to no watched condition of the program.
+
+        Returns the places that belong to a watched one: the question may differ from the tested condition, as
+        in `x.shape != y.shape`.
         """
         others: set[Place] = set()
         for at, c in enumerate(path.conditions):
@@ -328,7 +330,7 @@ class _Branches:
         return parts
 
     def _some(self, formula: Formula) -> bool:
-        """Is there a declared input for which it holds, as far as is known?"""
+        """Returns whether a declared input may satisfy the formula, as far as is known."""
         return self.oracle.judge.satisfiable((*self.system.domain.assumptions, formula)) != "unsat"
 
     def _shown(
@@ -353,14 +355,18 @@ def _place_of(origin: Origin, formula: str) -> Place:
 
 
 def _is_inner(text: str, formula: Formula) -> bool:
-    """Is it no condition of the program's: a rank that a call needs, or a size that `max` compares?"""
+    """Returns whether the condition is not the program's own: a rank that a call needs, or a size that `max`
+    compares.
+    """
     if any(sign in text for sign in ("==", "!=", "<", ">")):
         return False
     return "(" in text or any(name.startswith("rank(") for name in free_symbols(formula))
 
 
 def _varying(seen: Mapping[Way, Mapping[Place, list[_Seen]]]) -> set[Place]:
-    """What is a truth on one path and not on another: though it names no shape, it depends on one."""
+    """Returns the places that are true on one path and false on another: they depend on a shape, though they
+    name none.
+    """
     truths: dict[Place, set[bool]] = {}
     for path in seen.values():
         for place, found in path.items():

@@ -1,8 +1,8 @@
-"""`migrate`: which types fit a program whose annotations say a part of them, or nothing.
+"""`migrate`: finds the types that fit a program whose annotations are partial or missing.
 
 A *migration* gives every node a type at least as precise as its annotation, such that the program runs. It is
-*static* where nothing in it is Dyn; since types stand for shapes of inputs, the static migrations are the
-inputs that run.
+*static* where it contains no Dyn; since types are shapes of inputs, the static migrations are the inputs that
+run.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Migration:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What was asked, for those who ask further."""
+    """The arguments and the system of a migration, kept for further questions."""
 
     target: Any
     spec: Spec
@@ -65,7 +65,7 @@ class _Asked:
 
     @property
     def cut(self) -> tuple[str, ...]:
-        """The rows of which ranks above some are not looked at, though they are declared."""
+        """Returns the rows whose ranks above some rank are not examined, though they are declared."""
         domain, declared = self.system.domain, self.declared
         ranks = {row: str(rank(row)) for row in domain.rows}
         return tuple(r for r, n in ranks.items() if domain.ranges[n][1] < declared.ranges.get(n, (0, inf))[1])
@@ -90,8 +90,9 @@ class Migrations:
 
     @property
     def is_decided(self) -> bool:
-        """Is it known for certain whether there is a static migration? That there is none may be known up to
-        a rank only.
+        """Returns whether it is certain that a static migration exists, or certain that it does not.
+
+        If only ranks up to a limit were examined, the absence of one is not certain.
         """
         return self.static is not None or (self.report.verdict is Verdict.REFUTED and not self._asked.cut)
 
@@ -140,7 +141,8 @@ class Migrations:
 
     @property
     def graph_module(self) -> GraphModule:
-        """The program as a torch.fx graph of which every node has its type, sizes as terms (`node.type`).
+        """Returns the program as a torch.fx graph in which every node has its type, sizes as terms
+        (`node.type`).
 
         Raises TargetError where the target is no graph and torch.fx does not trace it.
         """
@@ -202,9 +204,9 @@ def migrate(
     rules: Rules | None = None,
     progress: Progress | None = None,
 ) -> Migrations:
-    """Which types fit a program?
+    """Returns the types that fit a program.
 
-    The arguments are those of `check`. Of a `torch.fx.GraphModule` the annotations of its nodes count, inner
+    The arguments are those of `check`. For a `torch.fx.GraphModule` the annotations of its nodes count, inner
     ones as well as those of the inputs. Raises what `check` raises.
     """
     names = [str(d.path[0]) for d in parse_spec(inputs).inputs] if inputs is not None else ()
@@ -269,7 +271,7 @@ def _advance(waiting: list[Any], ranks: tuple[int, ...], order: int, others: Ite
 
 
 def _takes(path: Path, sizes: Mapping[str, int]) -> bool:
-    """Do these sizes take the path? Where data decide, they may."""
+    """Returns whether these sizes take the path, or may take it because data decide."""
     try:
         return holds(path.premise, sizes)
     except (KeyError, ZeroDivisionError):

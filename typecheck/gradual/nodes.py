@@ -19,7 +19,7 @@ OUTPUT = "output"
 
 
 def values_of(path: Path) -> dict[str, Value]:
-    """What each node is on a path: the inputs, the calls, and what the program returns."""
+    """Returns the value of each node on a path: the inputs, the calls, and the program's result."""
     named = _named(path)
     inputs = {i.name: i.type for i in path.program.inputs if not i.parameter}
     found: dict[str, Value] = named or {**inputs, **_by_operator(path)}
