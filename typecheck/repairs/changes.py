@@ -41,7 +41,9 @@ class Candidate:
 
     @property
     def place(self) -> object:
-        """What is changed, whatever to: of one place the likeliest change is told."""
+        """Returns a key for the changed location, without its new text: of several changes at one location
+        only the likeliest is reported.
+        """
         names = ("module", "parameter", "attribute", "name", "axis", "file", "start", "stop")
         return tuple(getattr(self.edit, name, None) for name in names)
 
@@ -303,7 +305,9 @@ class Changes:
 
 
 def _place_among(call: ast.expr, node: ast.expr) -> int | None:
-    """Which size of `view(64, 10)` or `expand((2, -1))` a literal is; None where it is none of these."""
+    """Returns the index of a literal among the sizes of `view(64, 10)` or `expand((2, -1))`; None where the
+    literal is not one of them.
+    """
     args = expressions.arguments(call) if isinstance(call, ast.Call) else []
     return args.index(node) if node in args else None
 

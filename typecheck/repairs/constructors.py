@@ -28,13 +28,15 @@ def built_at(target: Any, path: str) -> tuple[Text, ast.Call] | None:
 
 
 def assigned_at(owner: Any, name: str) -> tuple[Text, ast.expr] | None:
-    """What the class of a module assigns to `self.name`."""
+    """Returns the expression that the class of a module assigns to `self.name`, with its file."""
     found = (_assignment(kind, name) for kind in type(owner).__mro__)
     return next((assignment for assignment in found if assignment is not None), None)
 
 
 def _assignment(kind: type, name: str) -> tuple[Text, ast.expr] | None:
-    """What a class assigns to `self.name`, where it does so once."""
+    """Returns the expression that a class assigns to `self.name`, with its file, where it does so exactly
+    once.
+    """
     try:
         file = inspect.getsourcefile(kind)
     except TypeError:
@@ -100,6 +102,6 @@ def size_in(value: ast.expr, axis: int, size: int) -> ast.expr | None:
 
 
 def is_number(node: ast.expr) -> bool:
-    """Is it made of numbers alone: `400`, `16 * 5 * 5`?"""
+    """Returns whether the expression consists of numbers alone: `400`, `16 * 5 * 5`."""
     kinds = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.Tuple, ast.expr_context)
     return all(isinstance(part, kinds) for part in ast.walk(node))

@@ -1,4 +1,4 @@
-"""What may be declared otherwise: that some inputs never come, or other sizes of an input."""
+"""Repairs of declarations: declaring that some inputs never come, or declaring other sizes of an input."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ from .proving import Prover, left
 
 
 def declared(finding: Finding, before: Decision, repaired: bool) -> Repair | None:
-    """To declare that such inputs never come: the domain may change, too. Beside another repair that is told
-    where it leaves most sizes: a multiple, a least size.
+    """Returns the repair that declares that the refused inputs never come, which restricts the domain.
+
+    If another repair exists, this one is reported only where it leaves most sizes: a multiple, a least size.
     """
     if finding.code is Code.SHAPE_MISMATCH or before.verdict != "refined":
         return None
@@ -38,7 +39,7 @@ def declared(finding: Finding, before: Decision, repaired: bool) -> Repair | Non
 
 
 def leaves_most(condition: str) -> bool:
-    """Does it ask for multiples and for least sizes alone?"""
+    """Returns whether the condition consists of multiples, least sizes and unequal sizes alone."""
     asked = re.compile(r"\w+ % \d+ == \d+|\d+ <= \w+|\w+ != \d+")
     return all(asked.fullmatch(part) for part in condition.split(" and "))
 
@@ -72,7 +73,7 @@ def redeclared(prover: Prover, until: float) -> Iterator[Repair]:
 
 
 def _accepts_all(prover: Prover, spec: Spec, until: float) -> bool:
-    """Does the program run for all inputs declared so? Proved, and run at an example."""
+    """Returns whether the program runs for all inputs of the spec, by proof and by a run at an example."""
     system = prover.recorded(prover.target, spec, until)
     decision = None if system is None else decide(system, left(until))
     if decision is None or decision.verdict != "proved" or decision.inside is None:

@@ -153,7 +153,7 @@ def literals(text: Text, node: ast.expr, module: Any) -> Iterator[Literal]:
 
 
 def _assigned(text: Text, node: ast.expr, name: str) -> Literal | None:
-    """The one literal that a name stands for in the function around an expression."""
+    """Returns the one literal that is assigned to a name in the function around an expression."""
     function = function_around(text, node)
     found = [
         a.value
@@ -209,7 +209,7 @@ def parameters(text: Text, node: ast.expr) -> list[str]:
 
 
 def arguments(call: ast.Call) -> list[ast.expr]:
-    """The positional arguments of a call, or the members of the one list that stands for them."""
+    """Returns the positional arguments of a call, or the members of the one list that is passed instead."""
     if len(call.args) == 1 and isinstance(call.args[0], ast.Tuple | ast.List):
         return call.args[0].elts
     return call.args

@@ -38,7 +38,7 @@ class Prover:
         """The lines that refuse something as the program stands."""
 
     def recorded(self, target: Any, spec: Spec, until: float) -> System | None:
-        """What the program asks, changed as it is; None where that is not known in full."""
+        """Returns the constraint system of the changed target; None where it is not known in full."""
         seconds = until - time.monotonic()
         if seconds <= 0:
             return None
@@ -51,10 +51,11 @@ class Prover:
         return None if system.incomplete or gave_up else system
 
     def gone(self, edit: Edit, finding: Finding, until: float) -> int | None:
-        """Is the finding gone with the change, and nothing else come instead? Proved, and run at examples.
+        """Returns a number if the change removes the finding and causes no other, by proof and by runs at
+        examples; else None.
 
-        If so, how long it takes to say what the program returns then: of two changes alike, the one after
-        which the sizes of the results are simpler is likelier.
+        The number is the length of the outputs' text: of two similar changes, the one with simpler results is
+        likelier.
         """
         try:
             with applied(self.target, edit):
@@ -71,7 +72,9 @@ class Prover:
             return None
 
     def _may_work(self, system: System, finding: Finding, until: float) -> bool:
-        """Does nothing require anything but where it did before? This is found faster than a verdict."""
+        """Returns whether all requirements are at lines that had some before, or always hold. This is found
+        faster than a verdict.
+        """
         judge = Judge(left(until))
         asked = requirements(system, judge)
         others, given = self.lines - {line(finding.origin)}, self.spec.domain.assumptions
@@ -80,8 +83,10 @@ class Prover:
         )
 
     def _outgrows(self, system: System, finding: Finding) -> bool:
-        """Does an elementwise call of this line give more dimensions than any of its operands has now? A
-        change that lets everything broadcast with everything is none.
+        """Returns whether an elementwise call of this line gives more dimensions than any of its operands has
+        now.
+
+        Such a change only makes everything broadcast with everything, and does not count as a repair.
         """
         if finding.op not in _ELEMENTWISE:
             return False
@@ -105,7 +110,9 @@ class Prover:
         return Judge(Budget(1.0)).satisfiable((given, negate(kept))) == "unsat"
 
     def _runs(self, decision: Decision) -> bool:
-        """Does the changed program run where it is said to, at the sizes that were refused among others?"""
+        """Returns whether the changed program runs at the examples that are claimed to run, the refused sizes
+        among them.
+        """
         if decision.verdict == "refuted":  # for another reason, at another line
             return True
         examples = [e for e in (decision.inside, self.fails_at) if e and decision.holds(e)]
@@ -116,7 +123,7 @@ _ELEMENTWISE: Final = frozenset({"add", "sub", "mul", "div", "masked_fill", "whe
 
 
 def left(until: float) -> Budget:
-    """What may still be spent, a little in any case."""
+    """Returns the budget that is left until then, and at least 0.1 seconds."""
     return Budget(max(until - time.monotonic(), 0.1))
 
 

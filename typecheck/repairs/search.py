@@ -1,10 +1,9 @@
 """The search for the repairs of the findings of a report, within a time.
 
-The line of the finding is looked at first, then the lines that led to it. There, a literal may be another
-one: where it is a size, its place is left open, and the solver says which values are right
-(`solver/repair.py`); where it is an axis or a stride, its neighbours are tried. Or an operand may be
-transposed, or lack a dimension. Whatever is tried, the changed program is recorded anew, decided, and run at
-examples before it is told.
+The line of the finding is searched first, then the lines that led to it. A literal there may be replaced:
+where it is a size, the solver computes which values are right (`solver/repair.py`); where it is an axis or a
+stride, its neighbours are tried. An operand may also be transposed, or lack a dimension. For every change,
+the changed program is recorded anew, decided, and run at examples before the repair is reported.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ class _Search:
         return refused and self.before.verdict in ("refined", "refuted")
 
     def repairs(self, finding: Finding, until: float) -> Iterator[Repair]:
-        """What makes the finding go away, the most likely change first."""
+        """Yields the repairs that remove the finding, the most likely change first."""
         found: dict[object, tuple[int, int, int, Repair]] = {}
         best = 99
         postponed: list[tuple[Candidate, Edit]] = []
@@ -146,7 +145,7 @@ class _Search:
 
 
 def _is_trivial(edit: Edit) -> bool:
-    """Does the change undo what was wanted, by a size of 1 or a stride of 1?"""
+    """Returns whether the change is a size of 1 or a stride of 1, which may undo the purpose of the code."""
     value = getattr(edit, "value", None)
     if getattr(edit, "text", "") == "1":
         return True

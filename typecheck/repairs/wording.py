@@ -1,4 +1,4 @@
-"""How a change is told: what stands there, what should, and where in the user's source."""
+"""Words a change: the old text, the new text, and where it is in the user's source."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from .expressions import read
 
 
 def told(target: Any, edit: Edit, at: Origin) -> Repair:
-    """The change in words, with the text to put in the place of which, where the source has it. `at` is the
-    call that the change was tried for. The target is as it was.
+    """Returns the change in words, with the new text and the text that it replaces, where the source has it.
+
+    `at` is the call for which the change was tried. The target is in its unchanged state.
     """
     match edit:
         case Rebuilt():
