@@ -83,7 +83,7 @@ class Solver:
         return truth if follows else None
 
     def _knowledge(self, shape_env: ShapeEnv) -> tuple[Formula, ...]:
-        """What the ShapeEnv knows, gathered again when it has learnt something."""
+        """Returns the facts that the ShapeEnv knows, collected again whenever it has learnt something."""
         learnt = len(shape_env.guards), shape_env.num_deferred_runtime_asserts, len(shape_env.replacements)
         state = id(shape_env), *learnt, tuple(shape_env.var_to_range.items())
         if self._known[0] != state:
@@ -92,8 +92,10 @@ class Solver:
 
 
 def _fails_nearby(formula: Formula, given: Iterable[Formula], hints: dict[str, int]) -> bool:
-    """Is there a size, among some that are tried in place of its hint, for which all that is given holds and
-    the formula does not? Most questions have no answer, and show it so, without the solver.
+    """Returns whether some size, tried in place of its hint, meets all given formulas and violates the
+    formula.
+
+    Most questions have no definite answer, and this shows it without the solver.
     """
     for name in free_symbols(formula):
         about = [f for f in given if name in names_of(f)]
@@ -153,7 +155,7 @@ class _Asking:
 
     @classmethod
     def before(cls, solver: Solver, asked: Callable[..., Any]) -> _Asking:
-        """What asks the solver before those that are asked already."""
+        """Returns a wrapper that asks this solver before those that are asked already."""
         return cls(asked.plain, (solver, *asked.solvers)) if isinstance(asked, cls) else cls(asked, (solver,))
 
     def __call__(self, shape_env: ShapeEnv, expression: sympy.Basic, **options: Any) -> Any:

@@ -47,7 +47,7 @@ class FeedbackError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """What a ShapeEnv was told, over its own symbols."""
+    """The formulas that were added to a ShapeEnv, over its own symbols."""
 
     proved: tuple[Formula, ...]
     """What follows from what it knew, and needs no check."""

@@ -1,4 +1,4 @@
-"""What a ShapeEnv holds to be true, as formulas over its own symbols: ranges, equalities, guards, asserts."""
+"""The facts of a ShapeEnv, as formulas over its own symbols: ranges, equalities, guards, asserts."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def hints_of(shape_env: ShapeEnv) -> dict[str, int]:
 
 
 def known(shape_env: ShapeEnv) -> tuple[Formula, ...]:
-    """What holds of the sizes of a ShapeEnv. What has no exact counterpart among formulas is left out.
+    """Returns the known facts about the sizes of a ShapeEnv. Those without an exact formula are left out.
 
-    A symbol that the ShapeEnv has replaced by a term occurs nowhere but in the equality that says so.
+    A symbol that the ShapeEnv has replaced by a term occurs only in the equality that defines it.
     """
     found: dict[Formula, None] = {}
     for expression in _conditions(shape_env):
@@ -57,7 +57,8 @@ def _conditions(shape_env: ShapeEnv) -> Iterator[sympy.Basic]:
 
 
 def assumptions_of(shape_env: ShapeEnv, names: Iterable[str] | None = None) -> tuple[str, ...]:
-    """What holds of the sizes of a ShapeEnv, as assumptions for `check`: one text per condition.
+    """Returns the known facts about the sizes of a ShapeEnv as assumptions for `check`: one text per
+    condition.
 
     `names` are the symbols that the inputs of the check mention. A condition on others is left out, so that
     less is assumed: a program that is proved to run still runs for all sizes that the ShapeEnv allows.

@@ -49,7 +49,8 @@ def lemmas(
     budget_s: float = 30.0,
     rules: Rules | None = None,
 ) -> Lemmas:
-    """What the target asks of its sizes and follows from the assumptions, but not from ranges alone.
+    """Returns the conditions that the target tests and that follow from the assumptions, but not from ranges
+    alone.
 
     The arguments are those of `check`, and it raises what `check` raises.
     """
@@ -69,7 +70,7 @@ def lemmas(
 
 
 def _questions(system: System) -> Iterator[Formula]:
-    """What nodes require and branches ask."""
+    """Yields the requirements of nodes and the conditions of branches."""
     for path in system.paths:
         for constraint in path.constraints:
             yield from conjuncts(constraint.formula)
