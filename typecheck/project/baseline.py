@@ -24,7 +24,7 @@ FORM: Final = 1
 
 @dataclass(frozen=True, slots=True, order=True)
 class Known:
-    """What a finding is recognised by."""
+    """The key by which a baseline recognises a finding."""
 
     target: str
     code: str
@@ -43,7 +43,7 @@ class Baseline:
         self.left = Counter(known)
 
     def takes(self, target: str, finding: Finding) -> bool:
-        """Is the finding among the known ones? Each is taken once."""
+        """Returns whether the finding is in the baseline, and removes one such entry: each is used once."""
         key = self._key(target, finding)
         if not self.left[key]:
             return False
@@ -51,7 +51,7 @@ class Baseline:
         return True
 
     def idle(self, targets: Collection[str]) -> Iterator[Known]:
-        """What is known of these targets and was not met."""
+        """Yields the baseline's entries for these targets that no finding has used."""
         yield from (key for key, count in sorted(self.left.items()) if count > 0 and key.target in targets)
 
     def renewed(self, reports: Iterable[Report]) -> Baseline:

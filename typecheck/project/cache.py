@@ -146,7 +146,7 @@ def _packages() -> str:
 
 
 def _holds(entry: dict[str, Any]) -> bool:
-    """Is everything as it was when the entry was made?"""
+    """Returns whether all files and folders are unchanged since the entry was made."""
     files, folders = entry["files"], entry["folders"]
     return all(_content(file) == was for file, was in files.items()) and all(
         _listing(folder) == was for folder, was in folders.items()

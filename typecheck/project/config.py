@@ -1,4 +1,4 @@
-"""What a project says of itself in `pyproject.toml`:
+"""Reads the settings of a project from `pyproject.toml`:
 
     [tool.anyshape]
     ignore = ["approximate"]            # codes of findings that are not to be shown
@@ -53,7 +53,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """What `[tool.anyshape]` says. Paths are absolute."""
+    """The contents of `[tool.anyshape]`. Paths are absolute."""
 
     root: Path
     jobs: tuple[Job, ...] = ()

@@ -20,7 +20,8 @@ class Answer:
 
 
 def answer(job: Job, cache: Cache | None, tell: Progress | None = None) -> Answer:
-    """What is kept of this job, or a new check of it, which is kept. Raises what `check` raises.
+    """Returns the cached answer of this job, or that of a new check, which is then cached. Raises what
+    `check` raises.
 
     torch is imported for a new check only.
     """

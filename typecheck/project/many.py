@@ -21,7 +21,7 @@ ATTEMPTS = 2
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What came of a job: a report, or why there is none."""
+    """The end of a job: a report, or the reason why it has no report."""
 
     index: int
     job: Job
@@ -64,9 +64,9 @@ def _job(line: str) -> Job:
 def check_many(
     jobs: Sequence[Job], executors: Sequence[Executor], memory_mb: int, grace_s: float, cache: bool = True
 ) -> Iterator[Ended]:
-    """What came of each job, in the order in which they end. A process that breaks is tried again once.
+    """Yields the end of each job, in the order in which they end. A process that breaks is tried again once.
 
-    With `cache`, what is kept on disk is used and added to, by the workers.
+    With `cache`, the workers read and extend the cache on disk.
     """
     waiting: queue.SimpleQueue[tuple[int, Job]] = queue.SimpleQueue()
     ended: queue.SimpleQueue[Ended] = queue.SimpleQueue()

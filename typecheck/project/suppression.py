@@ -81,7 +81,9 @@ def _line(project: Project, number: int) -> Origin:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """`# anyshape: ignore[…]`, and the lines of the statement that it stands at. No codes stand for all."""
+    """`# anyshape: ignore[…]`, and the lines of the statement to which it belongs. Without codes it
+    suppresses all codes.
+    """
 
     file: str
     line: int
@@ -113,7 +115,8 @@ class _Sources:
         return self._files[file]
 
     def take(self, finding: Finding) -> bool:
-        """Does a comment at its statement suppress the finding?"""
+        """Returns whether a comment at the finding's statement suppresses it, and marks that comment as used.
+        """
         source = self._source(finding.origin.file)
         for comment in source.comments if source else ():
             of_code = finding.code.value if comment.codes else ""
