@@ -187,14 +187,16 @@ def _variant(id: str, asked: Mapping[str, Any]) -> _Talk[Submitted]:
 
 
 def _asked_further(id: str, kind: str, path: str) -> _Talk[Any]:
-    """What a variant of a kind adds to the report, once it has ended."""
+    """Runs a variant of a check, of another kind, and returns the extra result of that kind once it has
+    ended.
+    """
     asked = yield from _variant(id, {"kind": kind})
     yield from _report(asked.id)
     return (yield from _json("GET", f"/v1/checks/{asked.id}/{path}"))
 
 
 def _told(line: str) -> dict[str, Any] | None:
-    """What a line of a stream says of a check."""
+    """Returns the event in a line of a stream of events; None where the line holds no event."""
     if not line.startswith("data: "):
         return None
     event: dict[str, Any] = json.loads(line[6:])
@@ -295,7 +297,7 @@ class Client:
         return self._run(_written(id, form))
 
     def spec(self, id: str) -> dict[str, Any]:
-        """What `torch.export` can be told: `json` and `python`."""
+        """Returns the accepted sizes as a spec for `torch.export`: `json` and `python`."""
         found: dict[str, Any] = self._run(_json("GET", f"/v1/checks/{id}/spec"))
         return found
 
@@ -304,7 +306,9 @@ class Client:
         return self._run(_variant(id, asked))
 
     def branches(self, id: str) -> list[dict[str, Any]]:
-        """What each condition on sizes is for the inputs of a check, as `branches` has it."""
+        """Returns the conditions on sizes and their outcomes for the inputs of a check, in the form of
+        `branches`.
+        """
         found: list[dict[str, Any]] = self._run(_asked_further(id, "branches", "branches"))
         return found
 

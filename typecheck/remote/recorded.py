@@ -84,7 +84,7 @@ class Recorded:
         return Recorded(spec, System(spec.domain, paths, incomplete), changed)
 
     def target(self, name: str) -> Target:
-        """What `check` takes."""
+        """Returns the recorded program as a target for `check`."""
         return Target(name, "recorded", self)
 
     def without_source(self) -> Recorded:
@@ -117,7 +117,7 @@ class RecordedSource:
         return system, list(self.recorded.changed)
 
     def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
-        """What the rules say, asked anew at these sizes along the path that they take."""
+        """Returns the outcome by the rules, evaluated at these sizes along the path that they take."""
         path = self.at(values)
         return path if isinstance(path, Failed) else by_rules(path)
 

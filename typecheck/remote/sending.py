@@ -1,7 +1,7 @@
-"""What leaves this machine when a check is asked of a service: the program, without weights.
+"""Packs the data that leaves this machine when a service is asked for a check: the program, without weights.
 
-A saved `.pt2` is sent as the JSON of its model; anything else is traced here and sent as it was recorded.
-Lines of source go along, as reports show them, unless they are not to.
+A saved `.pt2` is sent as the JSON of its model; anything else is traced here and the recorded program is
+sent. Lines of source are sent along, since reports show them, unless that is turned off.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TEXT_OF_A_LINE: Final = re.compile(r'(?m)^(?!\s*File ").*\n?')
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What stays here of a Python program: itself, and what it was traced to."""
+    """The parts of a Python program that stay on this machine: the program, and its recorded trace."""
 
     program: Any
     spec: Spec
@@ -66,7 +66,8 @@ def package(
     rules: Rules | None = None,
     progress: Progress | None = None,
 ) -> Package:
-    """What is sent for a target, which is what `check` takes. Without `source`, no text of a line is in it.
+    """Returns the data to send for a target; the arguments are those of `check`. Without `source`, it
+    contains no text of a source line.
 
     Raises what `check` raises.
     """
