@@ -1,4 +1,4 @@
-"""Runs the service in this process until it is told to end."""
+"""Runs the service in this process until a signal ends it."""
 
 from __future__ import annotations
 

@@ -62,7 +62,9 @@ class Tokens:
         per_minute: int | None = None,
         upload_mb: float | None = None,
     ) -> str:
-        """A new token, which is told this once. Raises ConfigError where it cannot be as asked for."""
+        """Creates a token and returns its secret, which cannot be read again later. Raises ConfigError for
+        invalid arguments.
+        """
         tenant = tenant or name
         for text in (name, tenant):
             if not _NAME.fullmatch(text):
@@ -103,7 +105,7 @@ class Tokens:
             token.revoked = token.revoked or time.time()
 
     def exist(self) -> bool:
-        """Is there any, revoked or not? Then each request needs one."""
+        """Returns whether any token exists, revoked or not. If so, each request needs one."""
         now = time.monotonic()
         at, some = self._some
         if at == 0.0 or (not some and now - at > KEPT_S):
@@ -142,7 +144,7 @@ class Rates:
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def wait(self, token: str, per_minute: int) -> float:
-        """Takes one request out; the seconds to wait where there is none."""
+        """Takes one request out of the allowance; returns the seconds to wait if it is empty, else 0."""
         rate, now = per_minute / 60, time.monotonic()
         most = max(rate * 10, 1.0)
         with self._lock:

@@ -1,4 +1,4 @@
-"""What routes have in common: who asks, the token in the document, and the answers that it tells of."""
+"""Parts that routes share: the caller's identity, the token in the document, and the documented answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The service without its HTTP: the store, the workers, and who is told."""
+"""The service without its HTTP: the store, the workers, and the listeners to its events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .gate import Refusal
 
 
 class Service:
-    """Everything that belongs together: the store, the workers, and who is told."""
+    """The service's parts together: the store, the workers, and the listeners to its events."""
 
     def __init__(
         self, settings: Settings, make: Callable[[], Executor] = Worker, traces: Traces | None = None

@@ -1,4 +1,4 @@
-"""What every request passes before anything of it is read: who asks, how often, and how much.
+"""Checks every request before any of it is read: its sender, the rate of its requests, and its length.
 
 It also gives each request an id, and each answer its headers. A refusal is a problem document (RFC 9457).
 """

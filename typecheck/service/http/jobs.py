@@ -52,7 +52,9 @@ def question(
     suspect: Sequence[str] = (),
     second_solver: str | None = None,
 ) -> Question:
-    """What is asked, as far as that can be judged without the model. Raises SpecError, Refusal."""
+    """Returns the question of a request, checked as far as possible without the model. Raises SpecError,
+    Refusal.
+    """
     budget_s = settings.budget_s if budget_s is None else budget_s
     if not 0 < budget_s <= settings.max_budget_s:
         raise Refusal(422, f"budget_s is {budget_s}, and at most {settings.max_budget_s} can be given")
@@ -104,7 +106,7 @@ def priority(who: Who, name: str | None) -> int:
 def submission(
     who: Who, name: str, content: Content, model: str, asked: Question, priority: int
 ) -> Submission:
-    """What the store is given."""
+    """Returns the entry for the store that this request makes."""
     everything = json.dumps([own_version(), model, asked.to_json()], sort_keys=True)
     return Submission(
         tenant=who.tenant,

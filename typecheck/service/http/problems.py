@@ -1,4 +1,4 @@
-"""What goes wrong, as problem documents (RFC 9457)."""
+"""Errors as problem documents (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .uploads import UploadError
 
 
 def _fits(template: str, path: str) -> bool:
-    """Is it a path of that form: `/v1/checks/{id}`?"""
+    """Returns whether the path has the form of the template: `/v1/checks/{id}`."""
     return re.fullmatch(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template)), path) is not None
 
 
 def add_handlers(app: FastAPI) -> None:
-    """What goes wrong, as problem documents."""
+    """Makes the app answer errors with problem documents."""
 
     def told(status: int, detail: str, hint: str = "", **headers: str) -> JSONResponse:
         body = problem(status, detail, hint)

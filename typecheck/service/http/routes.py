@@ -50,7 +50,7 @@ def _shown(service: Service, entry: Entry) -> Check:
 
 
 def _accepted(service: Service, asked: Submission, response: Response) -> Check:
-    """What a submission is answered with. Raises Refusal where the queue is full."""
+    """Submits a check and returns the answer to the request. Raises Refusal where the queue is full."""
     entry = service.submit(asked)
     response.status_code = 200 if entry.state.final else 202
     response.headers["location"] = f"/v1/checks/{entry.job.id}"

@@ -1,4 +1,4 @@
-"""What requests and answers look like: with `app.py`, the contract that OpenAPI publishes."""
+"""The data of requests and answers: with `app.py`, the contract that OpenAPI publishes."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Health(BaseModel):
 
 
 def check_of(entry: Entry, waiting: int | None = None, comparison: dict[str, Any] | None = None) -> Check:
-    """What is told of a job."""
+    """Returns the public data of a job."""
     job, work, state = entry.job, entry.work, entry.state
     question = json.loads(work.question)
     return Check(

@@ -1,7 +1,7 @@
-"""What is sent: finds the program in it, and leaves everything else where it is.
+"""Finds the program in an upload, and reads nothing else of it.
 
-Of an archive only the JSON of its model is read, up to a limit, and nothing is unpacked onto the disk: its
-paths do not matter, and what it would inflate to does not either. The JSON itself is for the worker to read.
+Of an archive only the JSON of its model is read, up to a limit, and nothing is unpacked onto the disk: so its
+paths and the inflated size of its other members do not matter. The JSON itself is for the worker to read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BEGINNING: Final = 4096
 
 
 class UploadError(ValueError):
-    """What was sent cannot be used, and what to do."""
+    """Raised where an upload cannot be used; says why, and what to do."""
 
     def __init__(self, problem: str, status: int = 422) -> None:
         self.status = status

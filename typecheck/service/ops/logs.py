@@ -15,7 +15,7 @@ REQUEST: Final[ContextVar[str]] = ContextVar("request", default="")
 
 
 def log(event: str, level: int = logging.INFO, **fields: Any) -> None:
-    """What happened, in a word or two, and with what."""
+    """Logs an event, named in a word or two, with its data."""
     LOG.log(level, event, extra={"fields": fields, "request": REQUEST.get()})
 
 

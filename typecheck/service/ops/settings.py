@@ -1,4 +1,5 @@
-"""What an operator may set: by environment (`ANYSHAPE_SERVICE_PORT=8100`), by file, by option of `serve`."""
+"""The settings of an operator: by environment (`ANYSHAPE_SERVICE_PORT=8100`), by file, by option of `serve`.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +85,7 @@ class Settings(BaseSettings):
 
     @property
     def loopback(self) -> bool:
-        """Is it reached from this machine alone?"""
+        """Returns whether the service can be reached from this machine only."""
         if self.host == "localhost":
             return True
         try:

@@ -100,7 +100,7 @@ def _begin(connection: sa.Connection) -> None:
 
 
 def is_full(error: BaseException) -> bool:
-    """Is there no room for more?"""
+    """Returns whether the error means that the disk or the database is full."""
     text = str(error).lower()
     return "is full" in text or "no space left" in text or "disk i/o" in text
 

@@ -1,7 +1,7 @@
-"""Who follows which work, and what they are told: states and steps, as they change.
+"""The followers of each work, and the events that they receive: states and steps, as they change.
 
-Works of this service tell of themselves at once; those that another service has are looked up once a second.
-However many follow, the database is asked once.
+Works of this service publish their events at once; those of another service are looked up once a second.
+However many follow, the database is queried once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is counted, for Prometheus."""
+"""The metrics of the service, for Prometheus."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ MAX_STARTS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What somebody asks: a model, a question about it, and how it is called."""
+    """A request to the store: a model, a question about it, and its name."""
 
     tenant: str
     name: str
@@ -372,7 +372,7 @@ def _count(result: sa.Result[Any]) -> int:
 
 
 def _asks_again(work: Work) -> bool:
-    """Is it worth another attempt: was it given up, or did its worker crash?"""
+    """Returns whether another attempt is worthwhile: the work was cancelled, or its worker crashed."""
     if work.state == State.CANCELLED:
         return True
     return work.state == State.FAILED and json.loads(work.problem)["kind"] == "crash"

@@ -1,7 +1,7 @@
-"""What is kept: models by content, works (what there is to solve, once whoever asks), jobs and tokens.
+"""The tables: models by content, works (questions to solve, once for all who ask them), jobs and tokens.
 
-A job is a tenant's view of a work. Works are found by a digest of everything that their answer depends on,
-so that two jobs about the same thing share one.
+A job is a tenant's view of a work. Works are found by a digest of everything that their answer depends on, so
+that two jobs about the same thing share one.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Work(Base):
 
 
 class Job(Base):
-    """What a tenant has asked for."""
+    """A tenant's request: its view of a work."""
 
     __tablename__ = "jobs"
     id: Mapped[str] = mapped_column(String(32), primary_key=True)

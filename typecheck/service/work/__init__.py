@@ -1,1 +1,1 @@
-"""What workers do: the questions, the processes that answer them, and who starts these."""
+"""The work of workers: the questions, the processes that answer them, and the runner that starts these."""

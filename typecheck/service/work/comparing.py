@@ -1,7 +1,7 @@
-"""Two reports, size by size: is what one program accepts what the other one accepts?
+"""Compares two reports, size by size: whether one program accepts the sizes that the other one accepts.
 
-Sizes are compared by the names of their symbols, so that two models are told apart where one declares the
-same inputs for both.
+Sizes are compared by the names of their symbols, so two models can be compared where the same inputs are
+declared for both.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FORM: Final = "pair"
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """What two programs accept, over the symbols of both."""
+    """The sizes that two programs accept, over the symbols of both."""
 
     first: Formula
     second: Formula

@@ -65,7 +65,9 @@ class OnKernels:
         return self.graph.system(rules, oracle, clock)
 
     def run(self, values: Mapping[str, int], accepted: bool) -> Outcome:
-        """What the kernels say at these sizes, or else the rules, with the reason why no kernel was tried."""
+        """Returns the outcome on kernels at these sizes, or else by the rules, with the reason why no kernel
+        was tried.
+        """
         path = self.graph.at(values)
         if isinstance(path, Failed):
             return path

@@ -1,7 +1,7 @@
-"""What a worker is asked, and how it answers: a model's content and a question to plain data.
+"""The questions to a worker, and their answers: a model's content and a question give plain data.
 
-Nothing here reads a file or runs a model. torch is imported for nothing but examples that are tried on its
-kernels. A kind of question is a function in `KINDS`.
+Nothing here reads a file or runs a model. torch is imported only for examples that are tried on its kernels.
+A kind of question is a function in `KINDS`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Reader = Callable[[bytes], Any]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of a model."""
+    """A question about a model."""
 
     kind: str = "check"
     inputs: tuple[str, ...] | None = None

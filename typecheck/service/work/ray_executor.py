@@ -90,9 +90,9 @@ class RayExecutor:
 
 
 def connect(address: str = "", **options: Any) -> None:
-    """Joins the cluster at an address; without one, that of RAY_ADDRESS, or one that is started here.
+    """Joins the cluster at an address; without one, that of RAY_ADDRESS, or a new one on this machine.
 
-    Raises ConfigError where there is none.
+    Raises ConfigError where no cluster can be joined.
     """
     try:
         ray.init(

@@ -224,7 +224,7 @@ def _unknown(question: Mapping[str, Any], reason: str) -> dict[str, Any]:
 
 
 def _told(error: SQLAlchemyError) -> str:
-    """What went wrong, without the statement and its values."""
+    """Returns the message of a database error, without the statement and its values."""
     with contextlib.suppress(AttributeError):
         return str(error.orig)  # type: ignore[attr-defined]
     return type(error).__name__

@@ -28,7 +28,7 @@ _PASSED: Final = "PATH PYTHONPATH HOME LANG LC_ALL TMPDIR LD_LIBRARY_PATH SYSTEM
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a check may take."""
+    """The limits of a check."""
 
     seconds: float
     memory_mb: int
@@ -36,7 +36,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What the worker said."""
+    """The answer of a worker."""
 
     data: Mapping[str, Any]
 
@@ -194,7 +194,9 @@ def _close_quietly(stream: Any) -> None:
 
 
 def _memory_mb(pid: int) -> float:
-    """What a process uses, where the system tells (Linux); elsewhere its own limit has to do."""
+    """Returns the memory that a process uses, where the system reports it (Linux); else 0, and the process's
+    own limit applies.
+    """
     try:
         with open(f"/proc/{pid}/statm", encoding="ascii") as file:
             pages = int(file.read().split()[1])
