@@ -52,7 +52,7 @@ def add(commands: Commands) -> None:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What to check, and how the report is to leave."""
+    """Adds the options for the target of the check and the form of the report."""
     add_target(parser, optional=True)
     parser.add_argument("--format", choices=FORMATS, default="text", help="of the report (text)")
     parser.add_argument("--output", "-o", metavar="FILE", type=Path, help="write the report into a file")
@@ -131,7 +131,7 @@ def _exit_code(report: Report) -> int:
 
 
 def _jobs(options: argparse.Namespace, project: Project | None) -> Sequence[Job]:
-    """What is asked for on the command line, else what the project lists."""
+    """Returns the jobs that the command line names, else those that the project lists."""
     if options.target is None:
         if options.inputs or options.assume:
             raise ConfigError("--input and --assume are of one TARGET, and none is named")

@@ -1,4 +1,6 @@
-"""What subcommands share: the target and its inputs, the budget, exit codes, and how a run is watched."""
+"""Parts that subcommands share: the target and its inputs, the budget, exit codes, and the display of
+progress.
+"""
 
 from __future__ import annotations
 

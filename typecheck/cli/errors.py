@@ -1,4 +1,4 @@
-"""What is told of input that cannot be used: what is wrong, where, and what to do. No traceback."""
+"""Reports input that cannot be used: what is wrong, where, and what to do. Prints no traceback."""
 
 from __future__ import annotations
 

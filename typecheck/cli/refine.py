@@ -1,4 +1,5 @@
-"""`anyshape refine TARGET --input … --assume …`: what can `torch.export` be told of the sizes that run?"""
+"""`anyshape refine TARGET --input … --assume …`: describes the sizes that run as a spec for `torch.export`.
+"""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def submitted(client: Client, job: Job, sent: Package, priority: Priority | None
 
 
 def awaited(client: Client, asked: Submitted, tell: Progress) -> Report:
-    """The report, once there is one; what is being done for it is told."""
+    """Returns the report as soon as it exists, and shows the progress until then."""
     for now in client.follow(asked.id):
         tell(f"{now['state']} {now['step']}".strip())
     return client.report(asked.id)

@@ -1,4 +1,5 @@
-"""What the command line knows of the terminal: its width, its colour, and a progress bar on it."""
+"""The properties of the terminal that the command line uses: its width, its colour, and a progress bar on it.
+"""
 
 from __future__ import annotations
 
