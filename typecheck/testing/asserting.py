@@ -1,4 +1,4 @@
-"""`assert_shapes`: a claim on shapes as a line of a test, and what is told where it does not hold."""
+"""`assert_shapes`: a claim on shapes as a line of a test, and the message where it does not hold."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ SIZES: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Conformed:
-    """The calls at which a rule was held to its operator, all of which agree."""
+    """The calls at which a rule and its operator were compared and agreed."""
 
     operator: str
     accepted: int
