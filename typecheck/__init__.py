@@ -1,4 +1,4 @@
-"""What the user sees: `check` answers for which input shapes a PyTorch program runs.
+"""The public interface: `check` answers for which input shapes a PyTorch program runs.
 
     from anyshape import check
 

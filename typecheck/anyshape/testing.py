@@ -1,4 +1,4 @@
-"""What tests of shapes use: `assert_shapes` for models, and `conformance` for rules.
+"""Helpers for tests of shapes: `assert_shapes` for models, and `conformance` for rules.
 
     from anyshape.testing import conformance
 

@@ -1,4 +1,4 @@
-"""Specs of dynamic shapes as plain data: which sizes of which inputs vary and what holds of them, as JSON.
+"""Specs of dynamic shapes as plain data: the sizes of inputs that vary, and the conditions on them, as JSON.
 
 Two schemas are read, by the same reader. torch's own (`torch._export.serde.dynamic_shapes`) is
 
