@@ -103,6 +103,6 @@ SUSPICIONS: Final = (
     Code.IDLE_BRANCH,
     Code.LOST_PRECISION,
 )
-"""What runs and is probably not meant."""
+"""Code that runs and is probably a mistake."""
 ON: Final = frozenset({Code.ROW_COLUMN, Code.LOSS_BROADCAST, Code.SWAPPED_SIZES, Code.BATCH_SOFTMAX})
 """The suspicions that are looked for unasked: correct programs raise them hardly ever."""

@@ -22,7 +22,7 @@ from .values import SymbolicValue, readable, symbolic
 
 MAX_WAYS = 32
 DEFECT = "the recorder failed"
-"""How the reason begins where a path ended by a defect of the recorder or of a rule."""
+"""The beginning of the reason where a path ended by a defect of the recorder or of a rule."""
 
 
 @dataclass(frozen=True, slots=True)

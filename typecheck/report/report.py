@@ -39,7 +39,7 @@ class Accepts:
     formula: Formula
     """Over the inputs in the domain; `str` prints it, and `parse_formula` reads it back."""
     domain: Formula
-    """What was declared: the bounds of the symbols and the assumptions."""
+    """The declared inputs: the bounds of the symbols and the assumptions."""
     symbols: tuple[str, ...]
     """The symbols of the input spec, in order of appearance."""
     exact: bool = True
@@ -90,7 +90,7 @@ class Link:
     node: int | None = None
     """The call in `Report.shapes`, where it is one of these."""
     passed: bool = False
-    """Is it left out where the story is told short: does it hand the sizes in question on as they are?"""
+    """True if the call hands the sizes in question on unchanged: short explanations leave it out."""
     axes: tuple[int, ...] = ()
     """The axes of the result whose sizes are in question."""
 
@@ -102,7 +102,9 @@ class Repair:
     message: str
     """`change 400 to 256 (in_features of fc1)`."""
     origin: Origin
-    """The line to change; `old` is its text from `start` to `stop`. Without a line it is told in words."""
+    """The line to change; `old` is its text from `start` to `stop`. Without a line the message describes the
+    change.
+    """
     old: str = ""
     new: str = ""
 
@@ -119,23 +121,23 @@ class Finding:
     op: str = ""
     """The operator whose call it is about."""
     condition: str = ""
-    """What this line requires, over the symbols of the input spec, where it requires something."""
+    """The requirement of this line, over the symbols of the input spec; empty where it has none."""
     count: int = 1
-    """How many requirements of this line it stands for; the message is that of the first."""
+    """The number of this line's requirements that the finding covers; the message is that of the first."""
     chain: tuple[Link, ...] = ()
-    """Where the sizes in question come from: inputs and parameters, then calls, nearest last."""
+    """The origin of the sizes in question: inputs and parameters, then calls, nearest last."""
     conflict: tuple[Link, ...] = ()
     """Other requirements that contradict this one, each needed for that: `result` is what it requires."""
     witness: Mapping[str, int] | None = None
     """Sizes that show it, replayed if `Report.replayed` says so."""
     evidence: str = ""
-    """What the replay of the witness raised."""
+    """The error that the replay of the witness raised."""
     node: int | None = None
     """The call in `Report.shapes` that it is about, where it is one of these."""
     repairs: tuple[Repair, ...] = ()
     """Changes after which it is gone, the most likely first."""
     suppressed: Literal["", "source", "project", "baseline"] = ""
-    """Who has said that this finding is known and not to be shown, if anyone has."""
+    """The source of the declaration that this finding is known and not to be shown, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,7 @@ class Operand:
     """A tensor or size that a call takes, and where it comes from."""
 
     value: str
-    """What it is, with symbolic sizes."""
+    """The value, with symbolic sizes."""
     node: int | None = None
     """The call in `Report.shapes` that made it; None for an input of the program."""
     name: str = ""
@@ -170,7 +172,7 @@ class Output:
     value: SymbolicValue
     when: str = ""
     operands: tuple[Operand, ...] = ()
-    """Where its tensors come from, if `Report.shapes` has the calls."""
+    """The origins of its tensors, if `Report.shapes` has the calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +207,9 @@ class SecondOpinion:
     """Its name and version."""
     outcome: Literal["agreed", "not-decided", "disagreed"]
     asked: int
-    """How many questions it was asked."""
+    """The number of questions that it was asked."""
     reason: str = ""
-    """What it leaves open, or contradicts."""
+    """The reason why it does not decide, or disagrees."""
     query: str = ""
     """The path of a file with the question that this is about, in SMT-LIB 2; of a service's report the
     question itself.
@@ -224,7 +226,7 @@ class ReportData:
     verdict: Verdict
     accepts: Accepts
     dims: Mapping[str, Fact]
-    """What is known of each symbol, over the accepted inputs."""
+    """The known facts about each symbol, over the accepted inputs."""
     findings: tuple[Finding, ...] = ()
     shapes: tuple[Shape, ...] = ()
     """The shape of every intermediate value, along the first way through the program that returns."""
@@ -235,15 +237,15 @@ class ReportData:
     fails_at: Mapping[str, int] | None = None
     """An example of declared sizes that are refused."""
     replayed: str = ""
-    """How the examples were tried; empty where they were not."""
+    """The method by which the examples were run; empty where they were not."""
     stats: Mapping[str, float] = field(default_factory=dict)
     """Seconds of each step (`trace_s`, `generate_s`, `solve_s`, `replay_s`), and counts."""
     ways: tuple[Formula, ...] = ()
     """The sizes that take each way through the program that returns, where there is more than one."""
     parts: tuple[Part, ...] = ()
-    """Which lines impose each part of the condition, with the verdict `refined`."""
+    """The parts of the condition with the lines that impose them, with the verdict `refined`."""
     second_opinion: SecondOpinion | None = None
-    """What another solver says, where one was asked."""
+    """Another solver's opinion, where one was asked."""
 
     @property
     def supposed(self) -> Formula:
