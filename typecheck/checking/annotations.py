@@ -35,7 +35,7 @@ FAMILIES: Final[Mapping[str, str]] = {
     "Double": "float64",
     "Long": "int64",
 }
-"""What stands for several dtypes -> the one that is checked."""
+"""Names for several dtypes -> the one that is checked."""
 _SCALARS: Final[Mapping[Any, str]] = {int: "int", float: "float", "int": "int", "float": "float"}
 _PREFERRED = ("float32", "int64", "bool")
 

@@ -63,7 +63,7 @@ class Relation:
     """The same in the words of the program: `y.shape[0] == 2*x.shape[0]`."""
     status: Status
     given: Formula = True
-    """The sizes of which it is proved: all, or those that are at least 2."""
+    """The sizes for which it is proved: all, or those that are at least 2."""
     witness: Mapping[str, int] | None = None
     """Sizes that the program takes and for which the relation does not hold."""
 
@@ -77,7 +77,7 @@ class Inferred:
     assume: tuple[str, ...]
     """Assumptions that belong to it."""
     places: Mapping[str, str]
-    """Where each symbol stands: `x_0` is `x.shape[0]`."""
+    """The size that each symbol denotes: `x_0` is `x.shape[0]`."""
     relations: tuple[Relation, ...]
     refused: tuple[int, ...]
     """The examples that the program refuses, counted from 1."""
@@ -173,9 +173,9 @@ class _Judging:
         self.given = (True, large) if all(min(shared.values[name]) >= 2 for name in sizes) else (True,)
 
         self.meaning: dict[str, Dim] = {}
-        """What proved relations define,"""
+        """Symbols that proved relations define, with their terms."""
         self.needed: list[Formula] = []
-        """and what those say that define nothing."""
+        """Proved relations that define no symbol."""
 
     def relations(self) -> Iterator[Relation]:
         """The proposed relations, without those that others say already, given what was proved before."""
@@ -221,7 +221,7 @@ class _Judging:
 
 
 _UNSURE: Final = frozenset({Code.APPROXIMATE, Code.CONTRADICTED, Code.INTERNAL_ERROR})
-"""What has to be found for the accepted set to be other than it is said to be."""
+"""Findings that make the accepted set uncertain."""
 
 
 def _in_words(formula: Formula, shared: Common) -> str:

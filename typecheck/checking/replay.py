@@ -330,11 +330,11 @@ OTHERS = (
 """Words of an error that was raised for another reason than sizes."""
 
 _CARRIED = "to have same metadata"
-"""What torch says of a loop whose body returns another shape than it was given."""
+"""torch's message for a loop whose body returns another shape than it was given."""
 
 
 _NO_KERNEL: Final = "not implemented for '"
-"""What torch says of a dtype that an operator does not take. Fake tensors take all."""
+"""torch's message for a dtype that an operator does not take. Fake tensors take all."""
 
 
 def _is_of_index(real: Refused) -> bool:

@@ -85,7 +85,7 @@ def _name(dim: Dim) -> str:
 
 _ARITHMETIC: Final = frozenset({"add", "sub", "mul", "div", "rsub", "true_divide"})
 _MEANT: Final = frozenset({"unsqueeze", "getitem", "view", "reshape", "expand", "outer"})
-"""Who makes a column by these means to broadcast it."""
+"""Code that makes a column by these operators means it to broadcast."""
 
 
 def row_column(subject: Subject) -> Iterator[Finding]:

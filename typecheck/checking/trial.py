@@ -22,21 +22,21 @@ from .sources import Source
 from .unseen import Unseen, unseen
 
 MAX_WITNESSES = 8
-"""How many findings get a witness of their own."""
+"""This many findings get a witness of their own."""
 SAMPLES = 3
-"""How many more assignments are tried on either side of the accepted set,"""
+"""This many more assignments are tried on either side of the accepted set."""
 SAMPLE_NODES = 20_000
-"""as long as the nodes of their programs together are no more than this,"""
+"""They are tried as long as the nodes of their programs together are no more than this."""
 SAMPLE_ATTEMPTS = 200
-"""chosen among how many,"""
+"""They are chosen among this many candidates."""
 STEPS = (0, 1, 2, 3, 4, 5, 6, 7, 15, 31, 63, 200)
-"""and how far from the smallest value,"""
+"""Candidates lie this far from the smallest value of a symbol."""
 RANKS = range(6)
-"""or from the smallest rank."""
+"""Candidates of a rank lie this far from the smallest rank."""
 CORNERS = 6
-"""How many corners are tried where fake tensors do not see all that matters,"""
+"""This many corners are tried where fake tensors do not see everything that matters."""
 FAR = (200, 4097)
-"""and how far out they lie: beyond 128, where bytes wrap, and beyond 2048, where short floats round."""
+"""Corners lie this far out: beyond 128, where bytes wrap, and beyond 2048, where short floats round."""
 
 
 class Trial:
@@ -46,7 +46,7 @@ class Trial:
         self.source, self.decision = source, decision
         self.on_data = any(p.on_data or p.unbacked for p in system.paths)
         self.nodes = max((len(path.program.nodes) for path in system.paths), default=0)
-        """How many nodes the longest program has: what a run costs."""
+        """The number of nodes of the longest program: the cost of a run."""
         self.unseen = unseen(system)
         self.mistakes: list[Finding] = []
         """Runs that contradict what was claimed."""

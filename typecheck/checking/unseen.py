@@ -51,7 +51,7 @@ RANDOM: Final = frozenset(
     """.split()
 )
 _TABLES: Final = ("embedding", "aten_embedding", "_embedding", "one_hot")
-"""How the operators are called that take what is indexed and the index in either order."""
+"""The names of the operators that take the index and the indexed tensor in either order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,9 @@ class Unseen:
     """The parts of a program that real kernels see, and fake ones do not."""
 
     indices: Source = Source.NOTHING
-    """What the indices come from that the program has computed."""
+    """The origins of the indices that the program has computed."""
     caught: bool = False
-    """Does it go on where an operator was said to refuse?"""
+    """True if the program continues after an operator has refused."""
     sizes: tuple[int, ...] = ()
     """Numbers that such an index goes into: the rows of a table."""
     symbols: frozenset[str] = frozenset()
