@@ -44,7 +44,7 @@ _OF_SEVERITY: Final[Mapping[Severity, str]] = {
 }
 MAX_BRANCHES: Final = 6
 MAX_SAME: Final = 3
-"""How many findings of one code and message are written out."""
+"""This many findings of one code and message are written out."""
 
 
 def to_text(
