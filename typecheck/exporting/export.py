@@ -61,9 +61,9 @@ from .tracing.broadcasting import never, unsure
 from .tracing.tracing import Trace, traced
 
 SECONDS: Final = 20.0
-"""What questions to the solver may take, each time."""
+"""The time limit, in seconds, of a batch of questions to the solver."""
 PATIENCE: Final = 8.0
-"""How many times as long as the first a second trace may take: at size 1 torch is slower."""
+"""A second trace may take this many times as long as the first: at size 1 torch is slower."""
 
 Sizes: TypeAlias = Mapping[str, int]
 
@@ -72,7 +72,7 @@ _HOW: Final = (
     ("no size is special", True, False),
     ("0 and 1 are special", False, False),
 )
-"""What is tried, in order: its name, whether 0 and 1 are like other sizes, and whether loops become scans."""
+"""The attempts, in order: a name, whether 0 and 1 are like other sizes, and whether loops become scans."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +80,13 @@ class Asked:
     """The requirements on sizes beyond those of the wanted sizes."""
 
     found: Needs
-    """All that is known of the program."""
+    """All known requirements of the program."""
     graph: list[Requirement]
-    """By its graph,"""
+    """The requirements of its graph."""
     trace: list[Requirement]
-    """by what the trace has put in front,"""
+    """The requirements of the checks that the trace has added."""
     kept: list[Requirement]
-    """and what of this has to stay."""
+    """Those of `trace` that have to stay."""
 
 
 class ExportError(TargetError):
@@ -106,7 +106,7 @@ class Attempt:
     how: str
     example: Mapping[str, int]
     error: str = ""
-    """What torch raised; empty where it exported."""
+    """torch's error; empty where it exported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class Exported:
 
     program: ExportedProgram
     report: Report
-    """What was found about the model before it was exported."""
+    """The report on the model before it was exported."""
     shapes: DynamicShapes
     """The largest spec in torch's language; the program may take more than it says."""
     accepts: Formula
@@ -123,20 +123,20 @@ class Exported:
     names a check that formulas cannot say.
     """
     exact: bool
-    """Are those all the sizes that the model takes?"""
+    """True if those are all the sizes that the model takes."""
     given_up: tuple[GivenUp, ...]
-    """What the model takes and the program refuses, and why."""
+    """The sizes that the model takes and the program refuses, with the reasons."""
     checks: tuple[str, ...]
-    """What the program asks of its inputs, as Python over `L['x'].size()[0]`."""
+    """The program's checks of its inputs, as Python over `L['x'].size()[0]`."""
     example: Mapping[str, int]
     """The sizes that it was traced with."""
     attempts: tuple[Attempt, ...]
     tried: tuple[Mapping[str, int], ...] = ()
-    """The sizes at which it was run next to the model, with the same results,"""
+    """The sizes at which it was run next to the model, with the same results."""
     refused: tuple[Mapping[str, int], ...] = ()
-    """and those at which it was seen to refuse its inputs."""
+    """The sizes at which it was run and refused its inputs."""
     sizes: Mapping[str, Fact] = field(default_factory=dict)
-    """What is known of each size inside the program, where finite bounds were asked for."""
+    """The known facts about each size inside the program, where finite bounds were requested."""
 
 
 def export(

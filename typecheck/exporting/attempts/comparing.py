@@ -21,11 +21,11 @@ from ...checking.trial import show
 from ..examples import example_inputs
 
 SECONDS: Final = 20.0
-"""What running both at the ends of the ranges may take,"""
+"""The time limit, in seconds, of running both at the ends of the ranges."""
 POINTS: Final = 12
-"""at how many sizes at most,"""
+"""Both are run at no more sizes than this."""
 LARGE: Final = 4_000_000
-"""and with how many elements of all inputs together."""
+"""Both are run with no more elements of all inputs together than this."""
 EFFORT: Final = 300_000
 """Z3's resource units for sizes at which to run the program."""
 TOLERANCE: Final = 1e-3
@@ -57,7 +57,7 @@ class Comparison:
         self.domain = spec.domain.assumptions
         self.module = program.module()
         self.wrong = ""
-        """How the two differ, where they do."""
+        """The difference between the two, if one was found."""
         self.same: list[dict[str, int]] = []
         self.refused: list[dict[str, int]] = []
 

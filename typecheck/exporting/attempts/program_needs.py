@@ -45,11 +45,11 @@ class Needs:
     """The requirements of a program on the sizes of its inputs."""
 
     graph: tuple[Requirement, ...]
-    """What its operators need and its graph asserts, and the structure of its inputs: sizes that are one
-    symbol, or numbers.
+    """The requirements of its operators, the assertions of its graph, and the structure of its inputs: sizes
+    that are one symbol, or numbers.
     """
     checks: tuple[Requirement, ...] = ()
-    """What the trace has put in front: guards and ranges."""
+    """The requirements that the trace has added: guards and ranges."""
     unread: tuple[str, ...] = ()
     """Guards that formulas cannot say, as Python."""
     certain: bool = True

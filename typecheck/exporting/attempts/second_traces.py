@@ -29,7 +29,7 @@ from .program_needs import Needs, Requirement
 from .wanted import Wanted
 
 SECONDS: Final = 60.0
-"""What is spent on traces that may show a requirement to be an accident."""
+"""The time limit, in seconds, of traces that may show a requirement to be an accident."""
 
 Sizes: TypeAlias = Mapping[str, int]
 
@@ -42,13 +42,13 @@ class SecondTraces:
     judge: Judge
     wanted: Wanted
     needs: Callable[[Trace, Sequence[Formula]], Needs]
-    """What a trace needs where formulas hold."""
+    """Returns the requirements of a trace where formulas hold."""
     again: Callable[[Sizes, float], Trace]
     """Traces the model at other sizes, within so many seconds."""
     patience: float
-    """What one of them may take, in seconds."""
+    """The time limit of one of them, in seconds."""
     _failed: set[frozenset[tuple[str, int]]] = field(default_factory=set)
-    """Sizes at which there is none."""
+    """Sizes at which the model cannot be traced."""
 
     def at(self, sizes: Sizes) -> Trace | None:
         """A trace at these sizes; None where torch cannot trace there, or takes far longer than before."""

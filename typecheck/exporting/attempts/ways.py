@@ -20,11 +20,11 @@ from ....tracer.recording.record import record
 from .wanted import Wanted
 
 WAYS: Final = 128
-"""Through a model, up to which they are told apart."""
+"""The paths of a model are kept separate up to this number."""
 EVEN: Final = (1024, 64, 16)
-"""Of what sizes are multiples that go the usual way, as a rule."""
+"""Sizes that are multiples of these usually take the most common path."""
 SECONDS: Final = 20.0
-"""What it may take to follow one way."""
+"""The time limit of following one path, in seconds."""
 
 
 def ways_apart(

@@ -17,7 +17,9 @@ from ....tracer.recording.record import bind
 
 Arguments: TypeAlias = "tuple[tuple[Any, ...], dict[str, Any]]"
 FILLS: Final = ("random", "zeros", "ones")
-"""What tensors hold: numbers around 0, and 0 or 1 where they are integers; or the same number throughout."""
+"""The contents of tensors: numbers around 0, and 0 or 1 where they are integers; or the same number
+throughout.
+"""
 
 
 def arguments(target: Callable[..., Any], spec: Spec, sizes: Mapping[str, int], fill: str) -> Arguments:

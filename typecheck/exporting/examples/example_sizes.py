@@ -25,10 +25,10 @@ NUMBERS: Final = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 3, 6, 10, 12, 14, 15, 4,
 MIXED: Final = (2, 3, 5, 7, 8, 11, 13, 16, 32, 48, 64, 96, 128)
 """Values of a size where none is known."""
 STEPS: Final = (1, 2, 3, 4, 5, 7, 10, 13, 16)
-"""How far above its least value a root is tried, and above twice and three times that value,"""
+"""A root is tried this far above its least value, and above twice and three times that value."""
 ATTEMPTS: Final = 200
 TERMS: Final = 400
-"""and how many examples are tried, and how many sizes inside the program are looked at for each."""
+"""ATTEMPTS examples are tried, and TERMS sizes inside the program are considered for each."""
 LARGE: Final = 2_000_000
 """Elements of all inputs together that an example should not exceed."""
 

@@ -110,7 +110,7 @@ class _Inputs:
         declared = {flat(d.path): d.type for d in spec.inputs}
         self.places: dict[str, Place] = {}
         self.dims: dict[str, Dim] = {}
-        """What the spec says of each size."""
+        """The spec's term for each size."""
         for index, path in enumerate(self.paths):
             said = declared.get(flat(path))
             sizes = enumerate(said.shape) if isinstance(said, Tensor) else [(None, said)]
@@ -205,7 +205,7 @@ class _Writer:
     def __init__(self, graph: Graph, inputs: _Inputs) -> None:
         self.graph, self.inputs = graph, inputs
         self.done: dict[Atom, Node | int] = {}
-        """Sizes and what is made of them, of which nested dims hold many copies."""
+        """Sizes, and nodes computed from them, that are written already: nested dims contain many copies."""
 
     def write(self, conditions: list[Formula]) -> None:
         """Asserts each condition that the types of the inputs leave open."""

@@ -41,9 +41,9 @@ class Size:
 
 
 Read: TypeAlias = Callable[[sympy.Expr], Any]
-"""What is told of a size that torch writes so."""
+"""Returns the description of a size, from torch's expression of it."""
 Equal: TypeAlias = Callable[[Any, Any], bool]
-"""Are two sizes the same that are told so?"""
+"""Returns whether two sizes with these descriptions are the same."""
 
 
 def agree(one: Any, other: Any, equal: Equal) -> bool:

@@ -34,13 +34,14 @@ from ....tracer.host.patches import Setting
 
 LOOP: Final = "_anyshape_loop"
 GATHER: Final = "_anyshape_gather"
-"""The names that stand for what runs a loop, and a list comprehension, among the globals of the functions."""
+"""The names, among the globals of the functions, of the runner of a loop and of that of a list comprehension.
+"""
 _BODY, _ELEMENT = "_anyshape_body", "_anyshape_element"
 _STATEMENTS: Final = (
     ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.If, ast.For, ast.Pass, ast.Assert, ast.Raise,
     ast.With, ast.Continue,
 )  # fmt: skip
-"""What a body may be made of: no `break` or `return`, and no new names of another kind."""
+"""The statements that a body may contain: no `break` or `return`, and no new names of another kind."""
 _OTHER: Final = (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
 _CHANGING: Final = frozenset("append extend insert add update setdefault pop popitem remove clear".split())
 """Methods of Python's containers."""

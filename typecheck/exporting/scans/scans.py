@@ -57,7 +57,7 @@ class Scans:
     """Runs the loops of a model as scans, as far as that is possible."""
 
     builtins: Final[Mapping[str, Callable[..., Any]]]
-    """What stands for Python's own names meanwhile."""
+    """Replacements of Python's own names while this is in force."""
 
     def __init__(self, model: Any, modes: Callable[[], contextlib.AbstractContextManager[Any]]) -> None:
         """`modes`: what is in force while the model is traced, and has to be in the body of a loop."""
@@ -65,9 +65,9 @@ class Scans:
         self.modes = modes
         self.builtins = BUILTINS
         self.found = 0
-        """How many there are."""
+        """The number of loops that became scans."""
         self.inner: dict[int, torch.Tensor] = {}
-        """What has been made in their bodies, by identity: it is nothing outside of them."""
+        """Tensors that were made in the bodies of loops, by identity: they do not exist outside of them."""
 
     @contextlib.contextmanager
     def in_force(self) -> Iterator[None]:
@@ -147,23 +147,23 @@ class _Run(TorchFunctionMode):
     stands: list[tuple[torch.Tensor, torch.Tensor]]
     """Tensors that names had before the loop, and what they have in the body."""
     outside: list[torch.Tensor]
-    """Other tensors from outside that the body has used, in order, and not only slices of,"""
+    """Other tensors from outside that the body has used, in order, and used beyond taking slices."""
     given: dict[int, torch.Tensor]
-    """what they are in the body, by their identity,"""
+    """The body's tensors for those from outside, by the identity of the latter."""
     slices: list[tuple[torch.Tensor, int, Index]]
-    """and those of which it has taken a slice."""
+    """Tensors from outside whose slices the body has taken."""
     cut: list[torch.Tensor]
     """The slices of this iteration, as far as they are known."""
     known: dict[int, torch.Tensor] = field(default_factory=dict)
-    """What there is in the body, by identity,"""
+    """The tensors that exist in the body, by identity."""
     used: set[int] = field(default_factory=set)
-    """and what of it has been used."""
+    """The identities of those that the body has used."""
     versions: list[tuple[torch.Tensor, int]] = field(default_factory=list)
     """Tensors from outside, and how often they had been written into before."""
     fills: list[tuple[torch.Tensor, int, Index, torch.Tensor]] = field(default_factory=list)
-    """Tensors from outside of which it writes a slice, and what it writes."""
+    """Tensors from outside into which it writes a slice, with the slice and its new content."""
     first: bool = True
-    """Is this the run that finds out what the body uses?"""
+    """True in the run that finds out which tensors the body uses."""
 
     def __post_init__(self) -> None:
         super().__init__()
@@ -263,7 +263,7 @@ class _Key:
     index: Index
     """It has a width in `x[:, i:i + 1]`, which keeps the axis."""
     rest: tuple[Any, ...]
-    """What is taken of the slice; nothing for all of it."""
+    """The rest of the key, applied to the slice; empty for all of it."""
 
     @classmethod
     def of(cls, tensor: torch.Tensor, key: Any) -> _Key | None:
@@ -318,13 +318,13 @@ class _Plan:
     made: list[int]
     """The names that get a tensor in the body, which is read after it."""
     fills: list[tuple[torch.Tensor, int, Index]]
-    """The tensors of which an iteration writes a slice."""
+    """The tensors into which an iteration writes a slice."""
     outside: list[torch.Tensor]
-    """What else the body uses, the same in each iteration,"""
+    """Other tensors that the body uses, the same in each iteration."""
     slices: list[tuple[torch.Tensor, int, Index]]
-    """and what it takes slices of."""
+    """The tensors whose slices the body takes."""
     inner: dict[int, torch.Tensor]
-    """What the runs of the body have made."""
+    """The tensors that the runs of the body have made."""
 
     @classmethod
     def of(

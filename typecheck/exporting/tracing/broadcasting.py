@@ -23,9 +23,9 @@ from ....tracer.host.patches import Patch
 from ....tracer.host.tensors import torch_check
 
 Either: TypeAlias = Callable[[str, str], bool]
-"""Of two sizes, as Python over `L['x'].size()[0]`: may they differ, one of them being 1?"""
+"""Returns whether two sizes, as Python over `L['x'].size()[0]`, may differ while one of them is 1."""
 Certain: TypeAlias = Callable[[str], bool]
-"""Of a condition on sizes, written so: does it hold wherever the program is to run?"""
+"""Returns whether a condition on sizes, in the same form, holds wherever the program is to run."""
 
 
 @contextlib.contextmanager
@@ -71,8 +71,8 @@ _CHANGES: Final = (
     (_of_results, OF_RESULTS),
     (_of_tensors, ((torch, "broadcast_tensors"), (torch.functional, "broadcast_tensors"))),
 )
-"""Where torch says what shape a broadcast has, where it makes tensors have it, to find out what an operator
-would return, and where the graph does.
+"""The functions by which torch computes the shape of a broadcast, broadcasts tensors to find out what an
+operator would return, and broadcasts them in the graph.
 """
 
 

@@ -24,7 +24,9 @@ class HeldSizes(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self._held: WeakIdKeyDictionary = WeakIdKeyDictionary()
-        """What a tensor holds, and at which version: after that something was written into its memory."""
+        """The size that a tensor holds, and the tensor's version at that time: later versions were written
+        into.
+        """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given, name = kwargs or {}, getattr(func, "__name__", "")
@@ -76,14 +78,14 @@ def _has_dims(value: Any) -> bool:
 _SIZES: Final = (int, torch.SymInt)
 _OPERANDS: Final = [[*kinds] for count in (1, 2) for kinds in product(_SIZES, repeat=count)]
 _MAKES: Final = frozenset({torch.tensor, torch.scalar_tensor})
-"""What makes a tensor of a size."""
+"""Functions that make a tensor of a size."""
 _MADE_OF: Final[Mapping[str, Callable[..., Any]]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg,
     "__rsub__": lambda one, other: other - one, "__floordiv__": operator.floordiv,
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
     "eq": operator.eq, "ne": operator.ne, "remainder": operator.mod,
 }  # fmt: skip
-"""What is made of sizes by calls of these names, which take a number beside a tensor, too."""
+"""The operation on sizes for calls of these names, which take a number beside a tensor, too."""
 _THE_SAME: Final = frozenset({"to", "long", "clone", "detach", "detach_"})
 _READ: Final[Mapping[str, Callable[..., Any]]] = {
     "item": lambda size: size, "__int__": int, "__index__": int, "__bool__": bool,

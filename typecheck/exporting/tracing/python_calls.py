@@ -105,4 +105,4 @@ PLAIN: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
 ON_SIZES: Final[Mapping[tuple[str, str], Callable[..., Any]]] = {
     ("math", "sqrt"): _sqrt, ("math", "isqrt"): _isqrt, ("torch", "as_tensor"): _as_tensor,
 }  # fmt: skip
-"""Functions, by module and name, and what stands for them meanwhile."""
+"""Functions, by module and name, and their replacements."""

@@ -228,4 +228,4 @@ _CALLS: Final[Mapping[Any, Callable[..., Any]]] = {
     torch.Tensor.istft: istft,
 }
 _INSTEAD: Final = {func: (call, [*inspect.signature(call).parameters]) for func, call in _CALLS.items()}
-"""What is called in place of torch's functions, and the names of its parameters."""
+"""The functions called in place of torch's, with the names of their parameters."""

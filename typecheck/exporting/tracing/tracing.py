@@ -49,7 +49,7 @@ class Trace:
     lines: Mapping[str, Origin]
     """By the text of the guard, `L['x'].size()[0] % 4 == 0`."""
     scans: int = 0
-    """How many loops of the model's are scans."""
+    """The number of the model's loops that are scans."""
 
 
 @alone
