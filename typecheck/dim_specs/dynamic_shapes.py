@@ -31,10 +31,10 @@ from .specs import Bounds, DimSpec, Entries, Hint, Items, Size, Sizes, Tree, siz
 from .specs import to_json as spec_json
 
 SECONDS: Final = 20.0
-"""What choosing may take; when it is over, sizes stay numbers that could have been more."""
+"""The time limit of choosing, in seconds. At its end, sizes stay numbers that could have been more."""
 SMALL: Final = 2_000_000
-"""Elements of all inputs together. A way that only larger inputs take, such as that of a model which splits
-what has more than 2**31 elements, is chosen where there is no other.
+"""Elements of all inputs together. A path that only larger inputs take, such as that of a model which splits
+tensors with more than 2**31 elements, is chosen only if no other exists.
 """
 
 
@@ -45,11 +45,11 @@ class GivenUp:
     cause: Literal["language", "way", "trace"]
     """torch's language cannot say it; a trace holds one way through a program; or the trace fixes a size."""
     condition: str
-    """What is accepted, as a formula over the symbols."""
+    """The accepted sizes, as a formula over the symbols."""
     kept: str
-    """What the spec has of it."""
+    """The part of them that the spec keeps."""
     reason: str
-    """Why that is all, in a sentence."""
+    """The reason why the rest is given up, in a sentence."""
 
     def __str__(self) -> str:
         return self.reason
@@ -65,7 +65,7 @@ class DynamicShapes:
     """Each symbol of the input spec, over the same dims and those of integer inputs."""
     given_up: tuple[GivenUp, ...] = ()
     notes: tuple[str, ...] = ()
-    """What a reader should know of torch."""
+    """Remarks on torch's behaviour for the reader."""
     proved: bool = True
     """False where the accepted set itself is not known for certain."""
     way: Formula = True

@@ -100,9 +100,9 @@ class _Lowering:
         self.bounds = dict(spec.dims)
         self.relations: list[Formula] = []
         self.replaced: dict[str, Dim] = {}
-        """Names for which another term stands,"""
+        """Names that are replaced by another term."""
         self.standing: dict[Dim, str] = {}
-        """and names that stand for a term that torch cannot say."""
+        """Names that replace a term which torch cannot express."""
         self.lost: list[str] = []
         self._learn(*spec.relations, *self._limits())
 

@@ -94,7 +94,7 @@ class Entries:
 
 
 Tree: TypeAlias = "Sizes | Items | Entries | Size"
-"""What is said of an input. A size alone is the value of an integer input, None any other input."""
+"""The spec of an input. A size alone is the value of an integer input, None any other input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class DimSpec:
     """The inputs by position (`Items`) or by name (`Entries`); None where nothing is said of any."""
     dims: Mapping[str, Bounds] = field(default_factory=dict)
     relations: tuple[Formula, ...] = ()
-    """What holds of the dims beyond their bounds: `x + y == 32`, `b < 4 or b > 10`, `h % 4 == 0`."""
+    """Conditions on the dims beyond their bounds: `x + y == 32`, `b < 4 or b > 10`, `h % 4 == 0`."""
     exact: bool = True
     """False where fewer sizes are described than the program takes."""
 
