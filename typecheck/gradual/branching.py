@@ -39,11 +39,12 @@ class BranchOn:
     text: str
     """The condition as the program has it."""
     outcome: bool | None
-    """What it is for all declared inputs that get there; None where it differs."""
+    """The truth of the condition for all declared inputs that reach it; None where it differs."""
     when_true: Formula
-    """The declared inputs that get there and for which it holds,"""
+    """The declared inputs that reach the condition and for which it holds."""
     when_false: Formula
-    """and for which it does not. In a loop, an input may be in both: in one turn it holds, in another not.
+    """The declared inputs that reach the condition and for which it does not hold. In a loop, an input may be
+    in both sets: the condition holds in one iteration and not in another.
     """
     true_at: Mapping[str, int] | None = None
     """An example of the first,"""
