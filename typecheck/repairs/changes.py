@@ -74,7 +74,7 @@ _WRAPPERS: Final = (
     ".flatten(0, 1)", ".flatten(2)", "[:, None]", ".unsqueeze(0)", ".transpose(0, 1)", ".mean((2, 3))",
     ".unsqueeze(2)", ".flatten(1).unsqueeze(1)",
 )  # fmt: skip
-"""What is done to an operand, the likeliest first."""
+"""Changes of an operand, the likeliest first."""
 
 
 class Changes:

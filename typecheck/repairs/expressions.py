@@ -22,7 +22,7 @@ class Text:
     tree: ast.Module
     lines: tuple[str, ...]
     starts: tuple[int, ...]
-    """Where each line begins in the text."""
+    """The offset at which each line begins in the text."""
 
     def offset(self, line: int, column: int) -> int:
         """The character of the text at a line, counted from 1, and a column in bytes, as `ast` counts."""

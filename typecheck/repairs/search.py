@@ -41,7 +41,7 @@ SECONDS_NATURAL: Final = 1.0
 MAX_REPAIRS: Final = 3
 MAX_FILLINGS: Final = 2
 ALTERNATIVES: Final = 1
-"""How much less likely than the first a repair may be that is told beside it."""
+"""A repair is reported beside the first one if its rank is at most this much worse."""
 REPAIRABLE: Final = frozenset({Code.SHAPE_MISMATCH, Code.CONDITION, Code.RAISES})
 
 
@@ -153,4 +153,4 @@ def _is_trivial(edit: Edit) -> bool:
 
 
 _LEAST: Final = {"padding": 0}
-"""Values that undo what an argument is there for, where that is not 1: told last."""
+"""Values, other than 1, that undo the purpose of an argument: their repairs are reported last."""
