@@ -28,11 +28,11 @@ from .knowledge import hints_of, known
 from .terms import formula_of
 
 KEPT: Final = 4096
-"""How many answers are remembered,"""
+"""This many answers are remembered."""
 MOST: Final = 96
-"""and how many conditions are looked at for one,"""
+"""This many conditions are considered for one answer."""
 FIRST: Final = 12
-"""the nearest ones alone to begin with."""
+"""This many conditions, the nearest ones, are considered first."""
 STEPS: Final = (0, *(sign * step for step in (1, 2, 3, 4, 6, 8, 12, 16, 24, 64) for sign in (1, -1)))
 ENDS: Final = (1, 2, 4, 12, 1 << 20, 3 << 20)
 """Sizes next to those that are known, and others, at which a condition may fail."""

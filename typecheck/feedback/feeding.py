@@ -38,7 +38,7 @@ from .knowledge import hints_of, known, symbols_of
 from .terms import Writer, size_of
 
 SECONDS: Final = 2.0
-"""What it may take to find out which facts follow from what the ShapeEnv knows."""
+"""The time limit, in seconds, of finding the facts that follow from the knowledge of the ShapeEnv."""
 
 
 class FeedbackError(ValueError):
@@ -50,9 +50,9 @@ class Fed:
     """The formulas that were added to a ShapeEnv, over its own symbols."""
 
     proved: tuple[Formula, ...]
-    """What follows from what it knew, and needs no check."""
+    """Facts that follow from the knowledge of the ShapeEnv, and need no check."""
     checked: tuple[Formula, ...]
-    """What was assumed; `torch._check` states it of the traced program."""
+    """Facts that were assumed; `torch._check` states them of the traced program."""
 
 
 def feed(
