@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 PERIOD: Final = 0.25
 """Seconds between two looks."""
 Look: TypeAlias = Mapping[str, tuple[int, int] | None]
-"""Time of change and size of each file; None where there is none."""
+"""Time of change and size of each file; None for a file that does not exist."""
 
 
 def look(files: Iterable[str]) -> Look:
