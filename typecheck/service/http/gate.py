@@ -29,7 +29,7 @@ from .auth import LOCAL, Rates, Tokens, Who
 OPEN: Final = ("/healthz", "/readyz")
 """For whoever looks after the service; nothing of any tenant is there."""
 SMALL: Final = MB
-"""What a request may bring that uploads nothing."""
+"""The size limit of a request that uploads nothing."""
 UPLOADS: Final = ("/v1/checks",)
 METHODS: Final = frozenset({"GET", "POST", "DELETE", "OPTIONS", "HEAD"})
 HEADERS: Final[Mapping[str, str]] = {

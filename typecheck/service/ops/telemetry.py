@@ -25,7 +25,7 @@ MOST_ASKED: Final = 10_000
 Answered: TypeAlias = Callable[[str, int], None]
 """Told the route and the status of a request."""
 Decided: TypeAlias = Callable[[str], None]
-"""Told a verdict, or why there is none."""
+"""Called with a verdict, or with the reason why there is no verdict."""
 
 
 class Traces:

@@ -32,7 +32,7 @@ from ...checking.replay import OTHERS, Failed, Outcome, Ran, Refused, by_rules
 HOW: Final = "on torch's kernels for tensors without data"
 LENIENT: Final = "torch's kernels for tensors without data accept it, but check less than those that compute"
 CALLS: Final = 50_000
-"""How many kernels may be called for all examples of a check. It is counted: time decides no verdict."""
+"""This many kernels may be called for all examples of a check. It is a count: time decides no verdict."""
 NEVER: Final = frozenset({"from_file", "save"})
 """Of ATen's operators those that reach for more than tensors."""
 _PYTHON: Final[Mapping[str, Callable[..., Any]]] = {

@@ -35,13 +35,15 @@ from ...report.report import Verdict
 from . import comparing
 
 NAME: Final = "the model"
-"""What a model is called in an answer, which may be for several who call it by different names."""
+"""The name of a model in an answer, which may be for several tenants who call it by different names."""
 SPEC_SECONDS: Final = 5.0
-"""What choosing the spec of dynamic shapes may take of a check."""
+"""The time limit, in seconds, of choosing the spec of dynamic shapes in a check."""
 
 Tell = Callable[[str], None]
 Reader = Callable[[bytes], Any]
-"""What was sent as a Target, or two answers. Raises ArchiveError, GraphError, IllFormed, SpecError."""
+"""Returns the content of an upload as a Target, or as two answers. Raises ArchiveError, GraphError,
+IllFormed, SpecError.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +300,7 @@ def _job(asked: Any, question: Question, tell: Tell) -> dict[str, Any]:
 
 Kinds: TypeAlias = Mapping[str, Callable[[Any, Question, Tell], dict[str, Any]]]
 Form: TypeAlias = tuple[Reader, Kinds]
-"""How a content is read, and what can be asked of it."""
+"""The reader of a content, and the kinds of questions about it."""
 
 KINDS: Final[Kinds] = {"check": _check, "refine": _refine, "branches": _branches, "migrate": _migrate}
 
@@ -311,4 +313,6 @@ FORMS: Final[Mapping[str, Form]] = {
 """The JSON of a `.pt2`, a recorded target, a program of ours, two answers."""
 
 TARGETS: Final[Mapping[str, Form]] = {"target": (json.loads, {"check": _job})}
-"""What `anyshape check-many` asks its workers about: targets of the user's own, as text. No service does."""
+"""The questions of `anyshape check-many` to its workers: targets of the user's own, as text. No service asks
+them.
+"""

@@ -27,9 +27,9 @@ from .questions import NAME
 from .workers import Answered, Broke, Executor, Limits, Outcome
 
 POLL_S: Final = 1.0
-"""How often the queue is looked into, for works that another service took in."""
+"""The interval, in seconds, at which the queue is searched for works that another service took in."""
 RENEW_S: Final = 1.0
-"""How often a running work is told to be alive, and is asked whether anybody still wants it."""
+"""The interval, in seconds, at which a running work is marked as alive and checked for being still wanted."""
 SWEEP_S: Final = 10.0
 ATTEMPTS: Final = 2
 

@@ -18,12 +18,12 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 from .worker import read, write
 
 LOOK_S: Final = 0.1
-"""How often is looked after a worker."""
+"""The interval, in seconds, at which a worker is examined."""
 MOST_ANSWERS: Final = 200
 """After so many a worker is replaced: what z3 and Python keep does not add up."""
 START_S: Final = 120.0
 _PASSED: Final = "PATH PYTHONPATH HOME LANG LC_ALL TMPDIR LD_LIBRARY_PATH SYSTEMROOT TZ".split()
-"""What of the environment a worker gets to see: no secrets."""
+"""The environment variables that a worker gets to see: no secrets."""
 
 
 @dataclass(frozen=True, slots=True)
