@@ -172,7 +172,7 @@ def _write(known: Baseline | None, reports: Sequence[Report]) -> int:
 
 
 Answering: TypeAlias = Callable[[Job, Progress], Answer]
-"""What answers a job, telling what it is at. Raises what `check` raises."""
+"""Returns the answer to a job, and reports its progress. Raises what `check` raises."""
 
 
 @contextlib.contextmanager
