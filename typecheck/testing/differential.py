@@ -102,7 +102,7 @@ class Case:
     where: str = ""
     """Symbols in this text (blank separated) are drawn from 1 up instead of 0 up."""
     data: dict[str, str] = field(default_factory=dict)
-    """What the sizes are that the data decides, where the rule requires something of them."""
+    """Terms for the sizes that the data decides, where the rule requires something of them."""
 
     def __str__(self) -> str:
         return f"{self.op}({', '.join(map(str, self.args))}{', ' if self.kwargs else ''}{self.kwargs or ''})"
