@@ -194,7 +194,8 @@ class _Reader:
         return _Tensor(dtype, axes_of(dims))
 
     def _is_array(self, array: ast.expr) -> bool:
-        """Whether this is a class of arrays: one that is found, or by its name."""
+        """Returns whether this is a class of arrays: a class in scope, or a name that ends like that of one.
+        """
         found = self._names.get(array.id) if isinstance(array, ast.Name) else None
         named = _last(array).endswith(("Tensor", "Array", "Parameter"))
         return named or found is Any or isinstance(found, type)

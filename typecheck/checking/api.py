@@ -234,7 +234,7 @@ def _has_inputs(spec: Spec, oracle: Oracle) -> None:
 
 
 def _works_at_all(target: Target, source: Source, oracle: Oracle) -> None:
-    """Raises TargetError where the program itself fails, for a reason that is no matter of sizes."""
+    """Raises TargetError where the program fails at an example for a reason that does not depend on sizes."""
     example = oracle.example(source.spec.domain.assumptions)
     outcome = None if example is None else source.run(example, True)
     if isinstance(outcome, Failed) and outcome.raised:

@@ -119,10 +119,11 @@ def infer(
     rules: Rules | None = None,
     progress: Progress | None = None,
 ) -> Inferred:
-    """Which sizes of a target's inputs vary, by two or more examples, and what it needs of them.
+    """Returns the sizes of a target's inputs that vary among two or more examples, and the relations that it
+    needs.
 
     `target` and `rules` are those of `check`. An example is a tuple or list of arguments, a dict of arguments
-    by name, or one tensor; only sizes and numbers are looked at. `assume` speaks of the symbols of `places`.
+    by name, or one tensor; only its sizes and numbers are used. `assume` is over the symbols of `places`.
 
     Raises SpecError where examples differ in more than sizes, and what `check` raises.
     """

@@ -87,7 +87,7 @@ def written(
 
 
 def _size(size: str, arguments: Mapping[str, str | None]) -> str:
-    """A size, in which names of sizes and of arguments are kept apart."""
+    """Returns the size as a text of a spec, in which names of sizes differ from names of arguments."""
 
     def value(found: re.Match[str]) -> str:
         return f"({_NAME.sub(argument, found[1])})"

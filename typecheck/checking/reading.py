@@ -43,8 +43,8 @@ class Reading:
         """Returns whether all files are as they were when they were read. A file that was saved in the
         meantime counts as changed, since it may have been read before it was saved.
 
-        A file of a module that was imported before this reading began counts as unchanged if it was last
-        saved before the first reading of it.
+        A file of a module that was imported before counts as unchanged if it was last saved before the module
+        was first run.
         """
         for file in self.files:
             imported_before = file in self.before and file not in self.opened

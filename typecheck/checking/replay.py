@@ -85,7 +85,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Whether the program runs at these sizes could not be found out."""
+    """The outcome of a run that does not decide whether the program runs at these sizes."""
 
     reason: str
     raised: bool = False
@@ -164,7 +164,8 @@ class Replayer:
         return self._by_data(real) or real
 
     def _by_data(self, real: Ran | Refused) -> Failed | None:
-        """Why a run against what is claimed of the sizes may be the doing of the data, if so.
+        """Returns the reason why the data may explain a run that contradicts the claim about the sizes, if
+        they may.
 
         Indices that the data choose may be valid for those that were tried, and not for others; those that
         are computed from integers of the inputs are invalid for some integers whatever the sizes.
@@ -200,9 +201,11 @@ class Replayer:
         )
 
     def _attempt(self, values: Mapping[str, int], how: str, fill: Fill) -> Outcome:
-        """One run, which leaves everything as it was. What real tensors are written into is a copy: kernels
-        write into running means without a word. Among fake tensors it is an alias, for a call with only real
-        ones among its operands (`self.count += 1`) really runs.
+        """Runs the program once, and restores everything that it changed.
+
+        Among real tensors those that the program holds are copied, since kernels write into running means
+        without notice. Among fake tensors they are aliases, since a call with only real operands (`self.count
+        += 1`) really runs.
         """
         from ...tracer.host.surroundings import surroundings_kept
         from ...tracer.recording.writes import Undone
@@ -350,7 +353,9 @@ def _is_uninitialized(tensor: Any) -> bool:
 
 
 def _is_other(error: Exception) -> bool:
-    """Was it raised for another reason than sizes: missing data, a missing kernel, missing memory?"""
+    """Returns whether the error has another reason than sizes: missing data, a missing kernel, missing
+    memory.
+    """
     import torch
 
     from ...tracer.host.operators import compiler_error

@@ -1,4 +1,4 @@
-"""Where the constraint system of a target comes from, and how the target is run at concrete sizes."""
+"""Sources: each records the constraint system of a target, and runs the target at concrete sizes."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ ALL: Final = "all"
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A report, and the way through the program that its shapes follow."""
+    """A report, and the path of the program whose shapes it shows."""
 
     report: Report
     path: Path
@@ -123,7 +123,9 @@ def loss_broadcast(subject: Subject) -> Iterator[Finding]:
 
 
 def swapped_sizes(subject: Subject) -> Iterator[Finding]:
-    """Two sizes of one input are declared apart, and only equal ones get through."""
+    """Yields findings for two sizes of one input that have different names, although only equal ones are
+    accepted.
+    """
     report = subject.report
     for given in subject.path.program.inputs:
         if given.parameter or not isinstance(given.type, Tensor):

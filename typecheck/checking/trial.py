@@ -72,14 +72,16 @@ class Trial:
         return self.outcomes[key]
 
     def claimed(self, values: Mapping[str, int], accepted: bool) -> bool:
-        """Whether the decision is certain that the program runs there, or that it does not."""
+        """Returns whether the decision claims with certainty that the program runs at these sizes, or that it
+        does not.
+        """
         if accepted:
             return satisfies((self.decision.certain,), values)
         return not satisfies((self.decision.possible,), values)
 
     def confirms(self, values: Mapping[str, int], accepted: bool) -> bool:
-        """Whether the program does there what was expected. If not, it is reported why; and where it was
-        claimed, the claim is wrong.
+        """Returns whether the program does what is expected at these sizes. If not, the reason is recorded;
+        and if the expectation was claimed with certainty, the claim is wrong.
         """
         outcome = self.run(values, accepted)
         expected = f"{show(values)} should {_claim(accepted)}"
@@ -110,7 +112,7 @@ class Trial:
         return False
 
     def _by_data(self, outcome: Refused) -> bool:
-        """Whether it is refused at a line that some data are refused at."""
+        """Returns whether the program is refused at a line that also refuses some data."""
         line = outcome.origin.file, outcome.origin.line
         return any((one.origin.file, one.origin.line) == line for one in self.decision.on_data)
 
@@ -157,7 +159,7 @@ class Trial:
                     return
 
     def _tried(self, values: Mapping[str, int], accepted: bool) -> bool:
-        """Whether the program could be tried there, and does what was expected."""
+        """Returns whether the program could be run at these sizes, and did what is expected."""
         return self.confirms(values, accepted) and not isinstance(self.run(values, accepted), Failed)
 
     def _distinct(

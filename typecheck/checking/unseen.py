@@ -145,8 +145,8 @@ def _indexed(node: Node, values: Mapping[int, Value]) -> tuple[Dim, ...]:
 
 
 def made(system: System, sizes: Mapping[str, int]) -> int:
-    """How many elements the tensors have that a run makes at these sizes, as far as these say so. A size that
-    nothing is known of is 2.
+    """Returns the number of elements of all tensors that a run makes at these sizes, as far as the sizes
+    determine it. A size about which nothing is known counts as 2.
     """
     for path in system.paths:
         try:
