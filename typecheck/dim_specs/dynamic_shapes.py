@@ -150,8 +150,10 @@ class _Chooser:
         )
 
     def _worth(self, box: Box) -> tuple[object, ...]:
-        """Returns the rank of the path that the sizes of a box take. Preferred are small inputs, and usual
-        sizes; unbounded roots; sizes that are multiples where they go in steps; then a large box.
+        """Returns a sort key for the path that the sizes of a box take: the greatest is the best.
+
+        Preferred are, in this order, small inputs, usual sizes, unbounded roots, sizes that are multiples
+        where they go in steps, and a large box.
         """
         least = box.at({root.name: root.low for root in box.roots})
         usual = all(size <= HORIZON for size in least.values())
@@ -165,7 +167,9 @@ class _Chooser:
         return sum(prod(evaluate(dim, values) for dim in shape) for shape in shapes)
 
     def _box(self, way: Formula) -> Box | None:
-        """The largest box found on one way through the program."""
+        """Returns the largest box found on one path of the program; None where no accepted size takes that
+        path.
+        """
         accepted = [*self.accepted, *self.given, *conjuncts(way)]
         if self.judge.satisfiable(accepted, self.names) != "sat":
             return None
@@ -205,7 +209,9 @@ class _Chooser:
         return self.judge.ask(formula, given) is Answer.ALWAYS
 
     def _other_ways(self, way: Formula, box: Box) -> GivenUp:
-        """Where the program branches, and which way the spec goes."""
+        """Returns the note that sizes on other paths are given up, with the path that the spec takes and the
+        lines at which the program branches.
+        """
         lines = []
         for branch in self.report.branches:
             if branch.outcome == "explored" and branch.condition:
