@@ -9,7 +9,7 @@ from typing import Final
 
 
 class Severity(StrEnum):
-    """How much a finding weighs."""
+    """The severity of a finding."""
 
     ERROR = "error"
     """The program does not run as declared, or this checker failed."""

@@ -163,7 +163,7 @@ def parts(system: System, found: Iterable[Imposed]) -> tuple[Part, ...]:
 
 
 def _open(system: System, reason: Open) -> Finding:
-    """Why the verdict is unknown."""
+    """Returns the finding that says why the verdict is unknown."""
     if reason.reason.startswith(DEFECT):
         return make(Code.INTERNAL_ERROR, f"{reason.reason}; please report it", reason.origin)
     if reason.reason.startswith(RULE_DEFECT):
@@ -260,9 +260,11 @@ class _Explained:
 
 
 def ways(system: System, usual: Mapping[str, int] | None = None) -> tuple[Formula, ...]:
-    """The sizes that take each way through the program that returns, where there are several; not all of them
-    if there are very many: that of the usual sizes is first, then those on which the least is called. Paths
-    on which the same calls are made are one way. Where the data decide as well, sizes may take several.
+    """Returns, for each path that returns, the sizes that take it, where there are several paths.
+
+    If there are very many, only some are returned: the path of the usual sizes is first, then those with the
+    fewest calls. Paths that make the same calls count as one. Where data decide as well, the same sizes may
+    take several paths.
     """
     names = {*system.domain.symbols}
 
