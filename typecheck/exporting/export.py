@@ -376,9 +376,11 @@ class _Exporting:
     def _widest(
         self, trace: Trace, sizes: Sizes, second: SecondTraces, others: bool
     ) -> tuple[Trace, Sizes]:
-        """The trace, or one at other sizes that holds where it does, and on other ways through the model: one
-        that pads does, where it may pad by nothing. Ways for which it holds are no other ways. `others`: may
-        it be another?
+        """Returns the trace, or one at other sizes that holds where this one does and on other paths of the
+        model as well.
+
+        A trace with a padding does, for example, where the padding may be 0. The paths that such a trace
+        covers count as one path. `others`: whether another trace may be returned.
         """
         started, known = time.monotonic(), (*self.wanted.domain, *self.wanted.accepted)
         covered = [self.wanted.recorded]
@@ -403,8 +405,8 @@ class _Exporting:
         return trace, sizes
 
     def _few_more(self, trace: Trace, second: SecondTraces, fill: str, straight: bool) -> None:
-        """Where the model branches for a few values of a size alone, such as `t == 1`, the program is run for
-        all of them. If it does what the model does, the way through the model is no longer asked for.
+        """Runs the program for the few values of a size for which the model branches, such as `t == 1`. If it
+        does the same as the model for all of them, the path's condition on that size is dropped.
         """
         few = {formula: values for formula in self.wanted.way if (values := self.wanted.exceptions(formula))}
         if not few:

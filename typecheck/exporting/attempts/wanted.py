@@ -36,7 +36,7 @@ FEW: Final = 8
 
 
 class Wanted:
-    """Sizes that the model accepts, and that go the way through it that is traced."""
+    """The sizes that the model accepts, and that take the traced path."""
 
     def __init__(self, spec: Spec, judge: Judge, accepted: Formula, way: Formula) -> None:
         self.spec, self.judge = spec, judge
@@ -68,7 +68,9 @@ class Wanted:
     # ---- what is so of all of them
 
     def either(self, one: str, other: str) -> bool:
-        """Of two sizes of at least 1 that the model broadcasts: may they differ, one of them being 1?"""
+        """Returns whether two sizes of at least 1, which the model broadcasts, may differ while one of them
+        is 1.
+        """
         if (one, other) not in self._broadcasts:
             given = (*self.domain, *self.all)
             told = [f"{one} == {other}", f"{one} == 1", f"{other} == 1", f"{one} >= 1", f"{other} >= 1"]
@@ -135,8 +137,8 @@ class Wanted:
         return found or [*mixed_sizes(self.spec.domain.symbols, (*self.domain, *self.all))]
 
     def ordinary(self, *given: Formula) -> Iterator[dict[str, int]]:
-        """Sizes, within the box or not, for which none inside the program is 0 or 1, but where what is given
-        speaks of its symbols, or leaves no other.
+        """Yields sizes, within the box or not, at which no size inside the program is 0 or 1. Sizes whose
+        symbols the given formulas mention, or for which they leave no other value, are exempt.
         """
         names = frozenset().union(*map(free_symbols, given))
         usual: dict[frozenset[str], list[Formula]] = {}

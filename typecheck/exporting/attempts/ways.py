@@ -43,7 +43,9 @@ def ways_apart(
 def _way_of(
     model: Callable[..., Any], wanted: Wanted, rules: Rules, sizes: Mapping[str, int]
 ) -> Formula | None:
-    """The sizes that take the way through the model that these sizes take."""
+    """Returns the condition of all sizes that take the same path of the model as these; None where it does
+    not return.
+    """
     spec = wanted.spec
     oracle = Oracle(spec.domain, Budget(SECONDS))
     system, _ = record(model, spec, rules, oracle, budget_s=SECONDS, along=sizes)

@@ -38,7 +38,7 @@ def run(target: Callable[..., Any], given: Arguments, model: Any = None) -> Any:
 
 
 def elements(spec: Spec, sizes: Mapping[str, int]) -> int:
-    """How many elements all input tensors have together."""
+    """Returns the number of elements of all input tensors together."""
     shapes = [d.type.shape for d in spec.inputs if isinstance(d.type, Tensor)]
     return sum(prod(evaluate(dim, sizes) for dim in shape) for shape in shapes)
 

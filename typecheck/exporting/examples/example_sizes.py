@@ -111,8 +111,8 @@ def _assignments(pools: Mapping[str, Sequence[int]]) -> Iterator[dict[str, int]]
 
 
 def _special(terms: Sequence[Term], constants: set[int], values: Mapping[str, int]) -> int:
-    """How much of an accident the sizes inside the program are: those of 0 and 1 count most, then those that
-    are equal to one another or to a constant of the program.
+    """Returns a score of how special the sizes inside the program are: those of 0 and 1 count most, then
+    those that are equal to one another or to a constant of the program.
     """
     try:
         found = [evaluate(term, values) for term in terms]

@@ -183,7 +183,7 @@ class _Writer:
         return self._as_function(loop, sorted(names), read)
 
     def _names(self, loop: ast.For) -> frozenset[str] | None:
-        """The local names that the loop speaks of; None where its body cannot be a function."""
+        """Returns the local names that the loop uses; None where its body cannot be a function."""
         nodes = [node for part in (loop.target, *loop.body) for node in ast.walk(part)]
         said = [node for node in nodes if isinstance(node, ast.Name)]
         local = {*self.code.co_varnames, *self.code.co_cellvars}
