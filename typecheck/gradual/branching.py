@@ -349,7 +349,7 @@ class _Branches:
 
 
 def _place_of(origin: Origin, formula: str) -> Place:
-    """Where a condition stands: its place in the user's file, or in the graph."""
+    """Returns the place of a condition in the user's file, or in the graph."""
     if origin.file.startswith("<eval_with_key>") and (found := _LINE.match(f"    {origin.code}")):
         return _node(found[1], {found[1]: found[2]})
     return replace(origin, module=""), origin.code[origin.start : origin.stop] or formula

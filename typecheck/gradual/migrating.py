@@ -110,7 +110,8 @@ class Migrations:
                 yield migration(system, sizes)
 
     def count(self, limit: int = MANY) -> Count:
-        """How many maximal migrations there are; those that have to be counted one by one, up to a limit."""
+        """Returns the number of maximal migrations; those that have to be counted one by one, up to a limit.
+        """
         domain = self._asked.system.domain
         if self.static is None:
             return Count(0, self.is_decided)
@@ -236,10 +237,11 @@ def migration(system: System, sizes: Mapping[str, int]) -> Migration:
 
 
 def _by_rank(found: Migrations) -> Iterator[Migration]:
-    """The migrations of a program with inputs of any rank, by the sum of their ranks and sizes.
+    """Yields the migrations of a program with inputs of any rank, ordered by the sum of their ranks and
+    sizes.
 
     Sizes are at least 1, so migrations of ranks with the sum r have a sum of at least 2r: those of greater
-    ranks are not looked at before their turn.
+    ranks are not searched earlier than that.
     """
     asked = found._asked
     judge, rows = asked.judge(), asked.system.domain.rows
