@@ -105,7 +105,7 @@ class Changes:
         return path if name and module_at(self.target, path) is not None else ""
 
     def _path(self, name: str) -> str:
-        """Where `self.name` is, seen from the target."""
+        """Returns the path of `self.name` from the target."""
         return ".".join(filter(None, (self.owner_path, name)))
 
     def candidates(self) -> Iterator[Candidate]:

@@ -1,4 +1,4 @@
-"""Where in the user's source a module or a parameter was made, and of what numbers."""
+"""Finds the place in the user's source where a module or a parameter is made, and the numbers given there."""
 
 from __future__ import annotations
 

@@ -106,7 +106,9 @@ def operands(node: ast.expr) -> Iterator[ast.expr]:
 
 
 def _is_plain(node: ast.expr) -> bool:
-    """Is it `self`, a module's path (`self.attn`), or the name of a Python module?"""
+    """Returns whether the expression is `self`, a module's path (`self.attn`), or the name of a Python
+    module.
+    """
     while isinstance(node, ast.Attribute):
         node = node.value
     return isinstance(node, ast.Name) and (node.id in ("self", "torch", "nn", "F", "einops"))

@@ -1,4 +1,4 @@
-"""Where the repair of a finding is looked for: the call that is refused, and those that led there."""
+"""Finds the calls at which a finding may be repaired: the call that is refused, and those that led to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a finding is gone with a change, and nothing else has come instead: proved, and run at examples."""
+"""Checks whether a change removes a finding and causes no other, by proof and by runs at examples."""
 
 from __future__ import annotations
 
