@@ -112,9 +112,10 @@ def _fails_nearby(formula: Formula, given: Iterable[Formula], hints: dict[str, i
 
 
 def _near(formulas: Iterable[Formula], names: frozenset[str]) -> tuple[Formula, ...]:
-    """Those that speak of the names, then those that share symbols with these, and so on, up to MOST.
+    """Returns the formulas that mention the names, then those that share symbols with these, and so on, up to
+    MOST.
 
-    To know less than there is gives fewer answers, and no wrong ones.
+    Fewer known formulas give fewer answers, and no wrong ones.
     """
     left = sorted(formulas, key=lambda formula: len(names_of(formula)))
     found: list[Formula] = []
