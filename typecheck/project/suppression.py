@@ -103,7 +103,7 @@ class Comment:
 
 
 class _Sources:
-    """The comments of the files that reports speak of, and which of them were of use."""
+    """The comments of the files that occur in reports, and those among them that were used."""
 
     def __init__(self) -> None:
         self._files: dict[str, _Source | None] = {}
@@ -126,7 +126,7 @@ class _Sources:
         return False
 
     def idle(self, reports: Iterable[Report]) -> Iterator[Finding]:
-        """Comments in functions that were looked at, to no avail.
+        """Yields findings for the unused comments in functions that were checked.
 
         A report that ends in `unknown` may have missed the finding, so the files of its program are left out.
         """
