@@ -86,7 +86,7 @@ def _examples(report: ReportData) -> list[str]:
 
 
 def _line(origin: Origin, op: str) -> tuple[Any, ...]:
-    """Where it is, the text of the line, and which part of that is the call."""
+    """Returns the place, the function and text of a line, and the part of the text that is the call."""
     return (place(origin), origin.function, origin.code, *(span(origin, op) if origin.code else (0, 0)))
 
 

@@ -271,7 +271,8 @@ def _findings(count: int) -> str:
 
 
 def _steps(page: _Page, chain: Sequence[Link]) -> Iterator[str]:
-    """Where the sizes in question come from: operator, shape, place and code, in columns that fit."""
+    """Yields the calls that made the sizes in question: operator, shape, place and code, in columns that fit.
+    """
     links = [link for link in chain if page.full or not link.passed]
     if not links:
         return
@@ -370,7 +371,8 @@ def span(origin: Origin, op: str) -> tuple[int, int]:
 
 
 def marked(code: str, op: str) -> tuple[int, int]:
-    """Where in a line the operator is called, by the looks of it: start and length; else the whole line."""
+    """Returns the start and length of an operator's call in a line, found by its text; else the whole line.
+    """
     name = op.strip("_")
     call = re.search(rf"(?:[A-Za-z_][\w.]*\.)?\b{re.escape(name)}_?(?=\()", code) if name else None
     if call:
@@ -408,7 +410,7 @@ def _outputs(page: _Page, report: ReportData) -> Iterator[str]:
 
 
 def _branches(page: _Page, report: ReportData, every: bool) -> Iterator[str]:
-    """Where the program looks at sizes or data and goes both ways; on demand also where it goes but one."""
+    """Yields the branches on sizes or data that go both ways; on demand also those that go only one way."""
     found = [b for b in report.branches if every or b.outcome == "explored"]
     if not found:
         return
