@@ -318,7 +318,7 @@ class Client:
         return found
 
     def compare(self, first: str, second: str) -> dict[str, Any]:
-        """How what two checks accept lies to each other, once both have ended."""
+        """Returns the relation between the sets that two checks accept, once both have ended."""
         return self._run(_compared(first, second))
 
     def checks(self, **filters: Any) -> list[Submitted]:

@@ -48,7 +48,9 @@ class Package:
     kept: Kept | None = None
 
     def repaired(self, report: Report) -> Report:
-        """The report of a service with repairs, which are looked for where the program is."""
+        """Returns the report of a service with repairs, which are searched on the machine that has the
+        program.
+        """
         if self.kept is None:
             return report
         from ..repairs import repaired
