@@ -94,7 +94,7 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 def executor_of(settings: Settings) -> type[Executor]:
-    """Where checks run. Raises ConfigError where the cluster cannot be joined."""
+    """Returns the executor that runs checks. Raises ConfigError where the cluster cannot be joined."""
     if settings.executor == "local":
         return Worker
     try:

@@ -136,7 +136,7 @@ class Tokens:
 
 
 class Rates:
-    """How many requests each token has left: a bucket that fills by the minute and holds ten seconds' worth.
+    """The requests that each token has left: a bucket that fills by the minute and holds ten seconds' worth.
     """
 
     def __init__(self) -> None:

@@ -48,7 +48,7 @@ _ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 
 class Refusal(Exception):
-    """Why a request is answered no further."""
+    """Raised where a request is refused, with the answer to it."""
 
     def __init__(self, status: int, problem: str, **headers: str) -> None:
         self.status, self.problem, self.headers = status, problem, headers

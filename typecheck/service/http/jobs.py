@@ -74,7 +74,7 @@ def question(
 
 
 def _lines(texts: Sequence[str]) -> tuple[str, ...]:
-    """Line by line, for a form may have several in one field."""
+    """Returns all lines of the texts that are not empty, since a form may have several in one field."""
     return tuple(line.strip() for text in texts for line in text.splitlines() if line.strip())
 
 

@@ -1,4 +1,4 @@
-"""How Alembic reaches the database: by the connection and the tables that the service hands it."""
+"""Connects Alembic to the database: by the connection and the tables that the service hands it."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ CHUNK: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a work stands."""
+    """The state of a work, its current step, and its verdict."""
 
     state: State
     step: str = ""

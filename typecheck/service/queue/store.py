@@ -198,7 +198,7 @@ class Store:
             return [Entry(*row) for row in session.execute(asked)]
 
     def position(self, work: Work) -> int:
-        """How many works come before one that waits."""
+        """Returns the number of works that come before one that waits."""
         earlier = sa.or_(
             Work.priority > work.priority, sa.and_(Work.priority == work.priority, Work.tag < work.tag)
         )
@@ -220,7 +220,7 @@ class Store:
             return {} if work is None or work.answer is None else answer_of(work)
 
     def counts(self) -> dict[str, int]:
-        """How many works there are in each state."""
+        """Returns the number of works in each state."""
         with self.database.read() as session:
             rows = session.execute(sa.select(Work.state, sa.func.count()).group_by(Work.state))
             return {state: int(count) for state, count in rows}

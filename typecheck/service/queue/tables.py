@@ -99,7 +99,7 @@ class Job(Base):
 
 
 class Token(Base):
-    """Who may ask. The token itself is not kept."""
+    """A token: the right to send requests. Its secret is not kept."""
 
     __tablename__ = "tokens"
     id: Mapped[str] = mapped_column(String(32), primary_key=True)

@@ -41,7 +41,7 @@ class Pair:
 
 
 def compare(pair: Pair, budget_s: float) -> dict[str, Any]:
-    """How the two accepted sets lie to each other, and sizes that show it.
+    """Returns the relation between the two accepted sets, and sizes that show it.
 
     `same`, `narrower` (the first lies within the second), `wider`, `disjoint`, `overlapping`, or `unknown`.
     """

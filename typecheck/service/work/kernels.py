@@ -52,7 +52,7 @@ class Graph(Protocol):
         """See `Source`."""
 
     def at(self, values: Mapping[str, int]) -> Path | Failed:
-        """The way through the program at these sizes, with what the rules say there."""
+        """Returns the path of the program at these sizes, with the results of the rules on it."""
 
 
 class OnKernels:
@@ -89,7 +89,7 @@ class OnKernels:
 
 
 class NotTried(Exception):
-    """Why there is no kernel to be called."""
+    """Raised with the reason why no kernel can be called."""
 
 
 def by_kernels(path: Path, sizes: Mapping[str, int]) -> Outcome:
@@ -278,7 +278,7 @@ def _made(value: Any) -> Any:
 
 
 def _argument(argument: Any, values: Mapping[int, Any], sizes: Mapping[str, int]) -> Any:
-    """An argument with the values that it speaks of. Raises NotTried."""
+    """Returns an argument with its references and sizes replaced by their values. Raises NotTried."""
     match argument:
         case Ref(id):
             return values[id]

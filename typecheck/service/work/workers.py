@@ -55,7 +55,7 @@ Watch: TypeAlias = Callable[[str], bool]
 
 
 class Executor(Protocol):
-    """Where one check at a time runs."""
+    """Runs one check at a time."""
 
     def ask(
         self, form: str, content: bytes, question: Mapping[str, Any], limits: Limits, watch: Watch
