@@ -32,7 +32,7 @@ def add(commands: Commands) -> None:
 
 
 def add_store(parser: argparse.ArgumentParser) -> None:
-    """Where the settings and the database are."""
+    """Adds the options for the settings and the database."""
     parser.add_argument("--config", metavar="FILE", type=Path, help="settings as TOML")
     parser.add_argument("--data", metavar="FOLDER", type=Path, help="of the database (anyshape-service)")
     parser.add_argument("--database", metavar="URL", help="PostgreSQL instead: postgresql+psycopg://…")
