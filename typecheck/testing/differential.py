@@ -264,8 +264,9 @@ def assignments(case: Case, count: int, seed: int = 0) -> Iterator[dict[str, int
 
 
 def check_case(case: Case, rules: Rules, count: int = 40) -> tuple[int, int]:
-    """How many assignments torch accepted and refused. Raises Disagreement at the first on which the rule
-    does not say what torch does.
+    """Returns the number of assignments that torch accepted and that of those it refused.
+
+    Raises Disagreement at the first assignment at which the rule differs from torch.
     """
     names = case.symbols()
     domain = Domain(tuple(names), tuple(ge(sym(n), 1 if n in case.where.split() else 0) for n in names))
