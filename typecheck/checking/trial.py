@@ -81,7 +81,7 @@ class Trial:
 
     def confirms(self, values: Mapping[str, int], accepted: bool) -> bool:
         """Returns whether the program does what is expected at these sizes. If not, the reason is recorded;
-        and if the expectation was claimed with certainty, the claim is wrong.
+        and if the expectation was claimed with certainty, the claim is wrong, or data decide.
         """
         outcome = self.run(values, accepted)
         expected = f"{show(values)} should {_claim(accepted)}"

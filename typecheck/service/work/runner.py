@@ -207,7 +207,7 @@ class _Watch:
 
 
 def _read(outcome: Outcome) -> tuple[str, str, Mapping[str, Any]]:
-    """Returns the kind and the text of an error, both empty where there is none, and the answer."""
+    """Returns the kind and the text of an error, both empty without an error, and the answer."""
     if isinstance(outcome, Broke):
         return outcome.kind, outcome.reason, {}
     assert isinstance(outcome, Answered)
