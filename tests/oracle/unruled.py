@@ -20,7 +20,7 @@ from torch.overrides import get_overridable_functions
 
 from anyshape.constraints.ir.opnames import canonical
 from anyshape.constraints.rules import default_rules
-from anyshape.tracer.values.symbolic import QUESTIONS
+from anyshape.tracer.values import listed, symbolic
 
 SPACES: Final = {
     "torch": torch,
@@ -78,6 +78,8 @@ REASONS: Final[dict[str, str]] = {
     "for torch's own tests": "_test_* _foobar",
 }
 """By the reason, the names or patterns of them."""
+
+QUESTIONS = {**symbolic.QUESTIONS, **listed.QUESTIONS}
 
 
 _COMPILERS = "made by compilers, not called by programs"

@@ -1150,7 +1150,8 @@ class Recording(Recorder):
                     known = value_of(tensor)
             name = self.subject.parameters.get(id(tensor))
             if name is None:
-                name, known = f"constant_{len(self.real)}", with_numbers(known, tensor)
+                kind = "meta" if tensor.is_meta else "constant"  # a meta tensor holds data that are not there
+                name, known = f"{kind}_{len(self.real)}", with_numbers(known, tensor)
             found = self.real[id(tensor)] = tensor, known, self.new_input(name, known, parameter=True)
         return found
 
