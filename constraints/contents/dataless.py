@@ -11,8 +11,8 @@ from typing import Final
 
 from ..ir.language import Tensor, Value
 from ..ir.program import Argument, Input, Node, Ref, refs
-from ..terms.dims import Dim, Term, symbols
-from ..terms.formula import Formula, Or, all_of, any_of, eq
+from ..terms.dims import Dim, Term, substitute, sym, symbols
+from ..terms.formula import Compare, Formula, Or, all_of, any_of, eq
 
 TEMPLATES: Final[Mapping[str, str]] = {
     **dict.fromkeys("zeros_like ones_like full_like zero fill copy".split(), "input"),
@@ -96,9 +96,11 @@ class Dataless:
         return self._regions[ref]
 
     def of_elements(self, ref: int) -> Formula:
-        """The sizes at which the value has elements, none of which depends on data."""
-        region, empty = self.region(ref), self._empty(self._values.get(ref))
-        return any_of(part for part in _parts(region) if part not in _parts(empty))
+        """Returns the sizes at which the value has elements, none of which depends on data."""
+        value = self._values.get(ref)
+        region, empty = self.region(ref), self._empty(value)
+        parts = (part for part in _parts(region) if part not in _parts(empty))
+        return any_of(part for part in parts if not _leaves_nothing(part, value))
 
     def _made_of(self, ref: int) -> tuple[int, ...] | None:
         if ref not in self._sources:
@@ -139,6 +141,23 @@ class Dataless:
             of_data = isinstance(dim, Term) and any(name in self._data for name in symbols(dim))
             found = self._zero[dim] = False if of_data or self._at_least(dim, 1) else eq(dim, 0)
         return found
+
+
+def _leaves_nothing(condition: Formula, value: Value | None) -> bool:
+    """Returns whether a tensor has no element wherever an equation `k*n + c == 0` holds, as one of `c*s - c`
+    elements where `s == 1`. False also where this is not found out.
+    """
+    if not (isinstance(value, Tensor) and isinstance(condition, Compare) and condition.op == "=="):
+        return False
+    term, names = condition.term, symbols(condition.term)
+    if len(names) != 1:
+        return False
+    (name,) = names
+    c = substitute(term, {name: 0})
+    k = substitute(term, {name: 1}) - c
+    if not (isinstance(c, int) and isinstance(k, int) and k and c % k == 0 and k * sym(name) + c == term):
+        return False
+    return any(substitute(dim, {name: -c // k}) == 0 for dim in value.shape)
 
 
 def _parts(formula: Formula) -> tuple[Formula, ...]:

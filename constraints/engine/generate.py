@@ -81,7 +81,9 @@ from .unit_sizes import Made, cases_of, remade
 RuleFunction: TypeAlias = Callable[..., Any]
 """`rule(context, *arguments) -> Value`; the names of its parameters are those of torch's Python API."""
 
-PINNED: Final = frozenset("unique unique_dim unique_consecutive unique2 _unique2 nonzero argwhere".split())
+PINNED: Final = frozenset(
+    "unique unique_dim unique_consecutive unique2 _unique2 nonzero argwhere masked_select".split()
+)
 """Operators of which the data decide how many results there are: none, if they are given no element."""
 RESHAPING = frozenset(
     "as_strided_ resize_ resize_as_ set_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_".split()

@@ -58,6 +58,7 @@ RETURNS_NOTHING = "the overload that writes into its lists has no result; the fu
 ONE_ELEMENT = "a tensor of one element counts as a number when an overload is chosen"
 CROPPED = "the memory layout decides whether parts of a cropped circle overlap"
 MASKS = "its sizes decide whether a mask that is reshaped for each head is a view or a copy"
+NO_DATA = "at sizes without elements the sizes decide what data decide elsewhere"
 
 EXEMPTIONS = (
     Exemption("_foreach_copy", "shape", RETURNS_NOTHING, r"_foreach_copy_\.default"),
@@ -67,6 +68,7 @@ EXEMPTIONS = (
     Exemption("arange", "approximate", "an end that is no float is used as it is written", "3.1"),
     Exemption("as_strided*", "approximate", STORAGE),
     Exemption("core ATen", "approximate", STORAGE, "sym_storage_offset"),
+    Exemption("bincount", "approximate", NO_DATA, "where there are none"),
     Exemption("diff", "accepts", "without elements torch cannot write the differences into `out=`", "out="),
     Exemption("fft_ihfftn", "shape", NOT_WRITTEN, "out="),
     Exemption("kron", "approximate", "the memory layout of a product of permuted tensors is not tracked"),
@@ -75,10 +77,16 @@ EXEMPTIONS = (
     Exemption("max_reduction_no_dim", "refuses", NOTHING, "out="),
     Exemption("min_reduction_no_dim", "refuses", NOTHING, "out="),
     Exemption("nn_functional_conv_transpose*", "approximate", THREADS, "number of threads"),
+    Exemption("nn_functional_gaussian_nll_loss", "approximate", NO_DATA, "where there are none"),
+    Exemption("nn_functional_one_hot", "approximate", NO_DATA, "where there are none"),
     Exemption("nn_functional_pad_circular", "approximate", CROPPED, "a circle that is cropped"),
+    Exemption("nn.GaussianNLLLoss", "approximate", NO_DATA, "where there are none"),
     Exemption("nn.Transformer*", "approximate", MASKS, "be viewed as"),
+    Exemption("pca_lowrank", "approximate", NO_DATA, "where there are none"),
     Exemption("prims", "approximate", STORAGE, "as_strided"),
     Exemption("stft", "approximate", STORAGE, "as_strided"),
+    Exemption("svd_lowrank", "approximate", NO_DATA, "where there are none"),
+    Exemption("tensor_split", "approximate", NO_DATA, "where there are none"),
     Exemption("tensor_split", "gave-up", "the data decide how many pieces; some numbers are tried", "numb"),
     Exemption("tensor_split", "shape", ONE_ELEMENT, "aten.tensor_split"),
 )
