@@ -339,7 +339,7 @@ CHANGES: Final[dict[str, Callable[[Any], object]]] = {
     "recursion limit": lambda m: sys.setrecursionlimit(sys.getrecursionlimit() + 1),
     "environment": lambda m: os.environ.update(LEFT_BEHIND="1"),
     "garbage collection": lambda m: gc.disable(),
-    "logging": lambda m: logging.disable(logging.CRITICAL),
+    "logging": lambda m: logging.disable(logging.root.manager.disable + 1),
     "hook of a gradient": lambda m: m.p.bias.register_post_accumulate_grad_hook(print),
     "hook of a gradient's function": lambda m: m.p.register_full_backward_hook(print),
     "fast path": lambda m: torch.backends.mha.set_fastpath_enabled(False),
