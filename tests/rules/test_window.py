@@ -180,6 +180,19 @@ def test_aten_convolution_with_switches() -> None:
     assert accepted and refused
 
 
+@pytest.mark.parametrize(
+    "pooled, accepts",
+    [
+        (pool("fractional_max_pool2d", "b c h w", 2, output_ratio=0.5), False),
+        (pool("fractional_max_pool3d", "b c d h w", 2, output_ratio=0.5), True),
+    ],
+)
+def test_one_ratio_is_for_three_axes_alone(pooled: Case, accepts: bool) -> None:
+    """torch repeats a single ratio for each of three axes, but refuses it for two."""
+    accepted, refused = check_case(pooled, RULES)
+    assert refused and bool(accepted) is accepts
+
+
 def test_windows_of_a_deep_network_stay_simple() -> None:
     """Five convolutions of stride 2 divide once by 32."""
     n: Dim = sym("n")
