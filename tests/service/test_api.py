@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,16 @@ def submit(client: TestClient, path: Path = BERT, status: int = 202, **fields: A
     return answer.json()
 
 
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TestClient, str]]:
+    """A client of a service with a check that is done. Tests that share it add checks and remove none."""
+    folder = tmp_path_factory.mktemp("done")
+    with in_process(Settings(data=folder, workers=1, drain_s=5.0, log_level="error")) as client:
+        id = submit(client)["id"]
+        ended(client, id)
+        yield client, id
+
+
 def test_a_check_from_submission_to_report(client: TestClient) -> None:
     asked = submit(client, assume="s31 <= 64")
     assert asked["state"] in ("queued", "running")
@@ -44,9 +55,8 @@ def test_a_check_from_submission_to_report(client: TestClient) -> None:
     [("text", "refined: bert.pt2"), ("html", "<html"), ("sarif", "2.1.0"), ("junit", "<testsuite"),
      ("github", "::warning"), ("dot", "digraph")],
 )  # fmt: skip
-def test_reports_leave_in_every_form(client: TestClient, form: str, told: str) -> None:
-    id = submit(client)["id"]
-    ended(client, id)
+def test_reports_leave_in_every_form(done: tuple[TestClient, str], form: str, told: str) -> None:
+    client, id = done
     answer = client.get(f"/v1/checks/{id}/report", params={"format": form})
     assert answer.status_code == 200
     assert told in answer.text
@@ -79,16 +89,15 @@ def test_weights_are_not_kept(client: TestClient, tmp_path: Path) -> None:
     assert first["id"] == second["id"]  # what is kept and known again is the program
 
 
-def test_a_spec_is_fetched(client: TestClient) -> None:
-    id = submit(client)["id"]
-    ended(client, id)
+def test_a_spec_is_fetched(done: tuple[TestClient, str]) -> None:
+    client, id = done
     spec = client.get(f"/v1/checks/{id}/spec").json()
     assert spec["json"]["dims"]["s64"]["max"] == 32
     assert 'Dim("s64"' in spec["python"]
 
 
-def test_refine_bounds_what_is_unbounded(client: TestClient) -> None:
-    id = submit(client)["id"]
+def test_refine_bounds_what_is_unbounded(done: tuple[TestClient, str]) -> None:
+    client, id = done
     answer = client.post(f"/v1/checks/{id}/variants", json={"kind": "refine", "finite": 16})
     assert answer.status_code == 202
     refined = answer.json()
@@ -98,13 +107,13 @@ def test_refine_bounds_what_is_unbounded(client: TestClient) -> None:
     assert spec["inner_sizes"]
 
 
-def test_a_variant_asks_about_the_same_program(client: TestClient) -> None:
-    first = submit(client)
-    narrowed = client.post(f"/v1/checks/{first['id']}/variants", json={"assume": ["s64 <= 32"]}).json()
-    assert narrowed["model"] == first["model"]
+def test_a_variant_asks_about_the_same_program(done: tuple[TestClient, str]) -> None:
+    client, id = done
+    narrowed = client.post(f"/v1/checks/{id}/variants", json={"assume": ["s64 <= 32"]}).json()
+    assert narrowed["model"] == client.get(f"/v1/checks/{id}").json()["model"]
     assert ended(client, narrowed["id"])["verdict"] == "proved"
     retyped = client.post(
-        f"/v1/checks/{first['id']}/variants",
+        f"/v1/checks/{id}/variants",
         json={"inputs": ["input_ids: int64[b, 32]", "mask: int64[b, 32]"], "assume": []},
     ).json()
     assert ended(client, retyped["id"])["verdict"] == "proved"
@@ -136,9 +145,8 @@ def test_two_checks_are_compared(client: TestClient) -> None:
     assert relation("many", "other") == "overlapping"
 
 
-def test_a_comparison_has_no_report(client: TestClient) -> None:
-    id = submit(client)["id"]
-    ended(client, id)
+def test_a_comparison_has_no_report(done: tuple[TestClient, str]) -> None:
+    client, id = done
     compared = client.post("/v1/comparisons", json={"first": id, "second": id}).json()["id"]
     ended(client, compared)
     assert client.get(f"/v1/checks/{compared}/report").status_code == 409
@@ -146,9 +154,8 @@ def test_a_comparison_has_no_report(client: TestClient) -> None:
     assert client.post("/v1/comparisons", json={"first": id, "second": "0" * 20}).status_code == 404
 
 
-def test_branches_are_listed(client: TestClient) -> None:
-    id = submit(client)["id"]
-    ended(client, id)
+def test_branches_are_listed(done: tuple[TestClient, str]) -> None:
+    client, id = done
     assert isinstance(client.get(f"/v1/checks/{id}/branches").json(), list)
 
 
