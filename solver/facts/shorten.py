@@ -75,7 +75,8 @@ def _shortened(
     known = judge.known(domain.assumptions)
     alone: dict[str, list[Formula]] = {}
     related: list[Formula] = []
-    for part in conjuncts(all_of(known.shorten(r) for r in requirements)):
+    parts = (_described_alone(domain, part) for part in conjuncts(all_of(requirements)))
+    for part in conjuncts(all_of(map(known.shorten, parts))):
         names = free_symbols(part)
         if len(names) == 1:
             alone.setdefault(min(names), []).append(part)
@@ -215,6 +216,14 @@ def _case(judge: Judge, given: tuple[Formula, ...], case: Formula) -> Formula:
 
 
 # --- one symbol --------------------------------------------------------------------------------------------
+
+
+def _described_alone(domain: Domain, part: Formula) -> Formula:
+    """Returns a part about one symbol as the values that it selects: to split each min and max in it into cases
+    would take time exponential in their number.
+    """
+    names = free_symbols(part)
+    return _restated(min(names), domain, part) if len(names) == 1 else part
 
 
 def _restated(name: str, domain: Domain, formula: Formula) -> Formula:
