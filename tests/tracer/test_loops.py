@@ -772,7 +772,7 @@ RANGES = [
     )),
     *(Case(f, SHORT, ("1 <= n",)) for f in (shortened, counted_up)),
     Case(counted_down, SHORT, ("1 <= n",), refuses=True),
-    Case(left_early, SHORT, ("1 <= n",), summarised=False, upto=6),
+    Case(left_early, SHORT, ("1 <= n <= 30",), summarised=False, upto=6),
     Case(from_one, refuses=True),
     Case(every_second, refuses=True),
     Case(every_second_pair, refuses=True),
