@@ -1,4 +1,4 @@
-"""`anyshape branches TARGET`: which way does each condition on shapes go?"""
+"""`anyshape branches TARGET`: find conditions on shapes that have one outcome for every input"""
 
 from __future__ import annotations
 
@@ -14,17 +14,21 @@ if TYPE_CHECKING:
 
 _EPILOG: Final = f"""\
 {TARGETS}
-Conditions are those of if, assert, while, and, or that sizes decide or that speak of shapes; in a
-torch.fx.GraphModule the nodes that are truths.
+The conditions are those of `if`, `assert`, `while`, `and` and `or` that depend on shapes, and in a
+torch.fx.GraphModule the nodes whose value is a bool.
 
-Exit codes: 0 all are decided, 1 some go either way, 2 bad usage or input, 130 interrupted.
+Exit codes: 0 each condition has one outcome, 1 some have two, 2 bad usage or input, 130 interrupted.
 """
 
 
 def add(commands: Commands) -> None:
-    parser = command(commands, "branches", "which way does each condition on shapes go?", _EPILOG)
+    parser = command(
+        commands, "branches", "find conditions on shapes that have one outcome for every input", _EPILOG
+    )
     add_target(parser)
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="of the answer (text)")
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="form of the answer (text)"
+    )
     parser.set_defaults(run=run)
 
 

@@ -46,7 +46,7 @@ Exit codes: 0 proved, or nothing but what is suppressed; 1 refined or refuted; 2
 
 
 def add(commands: Commands) -> None:
-    parser = command(commands, "check", "for which of the declared inputs does a program run?", _EPILOG)
+    parser = command(commands, "check", "find out for which of the declared inputs a program runs", _EPILOG)
     add_options(parser)
     parser.set_defaults(run=run)
 
@@ -54,29 +54,35 @@ def add(commands: Commands) -> None:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options for the target of the check and the form of the report."""
     add_target(parser, optional=True)
-    parser.add_argument("--format", choices=FORMATS, default="text", help="of the report (text)")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="form of the report (text)")
     parser.add_argument("--output", "-o", metavar="FILE", type=Path, help="write the report into a file")
     parser.add_argument("--shapes", action="store_true", help="show the shape of every intermediate value")
     parser.add_argument(
         "--explain",
         choices=("short", "full"),
         default="short",
-        help="the steps to a finding that change sizes, or all (short)",
+        help="list the steps to a finding that change sizes, or all steps (short)",
     )
     names = [*(code.value for code in SUSPICIONS), "all"]
-    help = f"look for what runs and is not meant: {', '.join(names)}"
+    help = f"also look for likely mistakes in programs that run: {', '.join(names)}"
     parser.add_argument(
         "--suspect", action="append", choices=names, metavar="CODE", default=[], help=help
     )
     parser.add_argument(
-        "--second-solver", choices=("cvc5",), help="ask another solver, too, and tell whether it agrees"
+        "--second-solver", choices=("cvc5",), help="put the deciding questions to a second solver, too"
     )
     forms = ("constraints", "smt2")
-    parser.add_argument("--dump", choices=forms, help="print the constraint system, and decide nothing")
-    parser.add_argument("--no-run", action="store_true", help="try no examples or repairs on the program")
-    parser.add_argument("--no-cache", action="store_true", help="neither use nor keep results on disk")
-    parser.add_argument("--baseline", metavar="FILE", type=Path, help="findings that are known already")
-    parser.add_argument("--write-baseline", action="store_true", help="note all findings as known")
+    parser.add_argument("--dump", choices=forms, help="print the constraint system instead of deciding it")
+    parser.add_argument(
+        "--no-run", action="store_true", help="never run the program, neither on examples nor to try repairs"
+    )
+    parser.add_argument("--no-cache", action="store_true", help="neither read nor write the cache of results")
+    parser.add_argument(
+        "--baseline", metavar="FILE", type=Path, help="file of known findings, which do not count"
+    )
+    parser.add_argument(
+        "--write-baseline", action="store_true", help="write all findings into the file of known findings"
+    )
     add_server(parser)
     parser.set_defaults(budget=None)
 

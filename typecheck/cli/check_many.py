@@ -36,16 +36,29 @@ _SEVERITY: Final = (0, 3, 1, BAD_INPUT)
 
 
 def add(commands: Commands) -> None:
-    parser = command(commands, "check-many", "check a whole list of programs", _EPILOG)
+    parser = command(commands, "check-many", "check a list of programs, several at a time", _EPILOG)
     parser.add_argument("list", metavar="LIST", type=Path, help="a file of targets")
-    parser.add_argument("--jobs", "-j", type=int, metavar="N", default=os.cpu_count() or 2, help="at a time")
-    parser.add_argument("--executor", choices=("local", "ray"), default="local", help="where (local)")
-    parser.add_argument("--ray-address", metavar="ADDRESS", default="", help="of a cluster that is there")
-    parser.add_argument("--budget", type=seconds, metavar="S", help="seconds for each (30)")
-    parser.add_argument("--memory-mb", type=int, metavar="MB", default=8192, help="for each (8192)")
-    parser.add_argument("--grace", type=seconds, metavar="S", default=60.0, help="for loading each (60)")
-    parser.add_argument("--no-cache", action="store_true", help="neither use nor keep results on disk")
-    parser.add_argument("--format", choices=FORMATS, default="text", help="of the reports (text)")
+    parser.add_argument(
+        "--jobs",
+        "-j",
+        type=int,
+        metavar="N",
+        default=os.cpu_count() or 2,
+        help="programs checked at a time (processors)",
+    )
+    parser.add_argument(
+        "--executor", choices=("local", "ray"), default="local", help="where the checks run (local)"
+    )
+    parser.add_argument("--ray-address", metavar="ADDRESS", default="", help="address of a running cluster")
+    parser.add_argument("--budget", type=seconds, metavar="S", help="seconds for each program (30)")
+    parser.add_argument(
+        "--memory-mb", type=int, metavar="MB", default=8192, help="memory for each program (8192)"
+    )
+    parser.add_argument(
+        "--grace", type=seconds, metavar="S", default=60.0, help="further seconds to load each program (60)"
+    )
+    parser.add_argument("--no-cache", action="store_true", help="neither read nor write the cache of results")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="form of the reports (text)")
     parser.add_argument("--output", "-o", metavar="FILE", type=Path, help="write the reports into a file")
     parser.set_defaults(run=run)
 

@@ -32,19 +32,19 @@ TARGETS: Final = """\
 TARGET is file.py:Name, package.module:Name or a saved .pt2. Name is a class that is built without arguments,
 a model, a function, or a function without arguments that makes one of these.
 
-A spec names an input, its dtype and its sizes, which may be terms; float32 is meant if the dtype is left out:
+A spec names an input, its dtype and its sizes, which may be terms; an input without a dtype is float32:
   --input "x: float32[b, 3, 4*h, w]" --input "n: int" --input "flag=True"
 An assumption narrows the inputs: --assume "h % 32 == 0" --assume "2 <= b <= 64"
 """
 """The part of a help text that says what to write for a target and its inputs."""
 
 
-def command(commands: Commands, name: str, question: str, epilog: str) -> argparse.ArgumentParser:
+def command(commands: Commands, name: str, purpose: str, epilog: str) -> argparse.ArgumentParser:
     """The parser of a new subcommand, with the options that each of them has."""
     parser = commands.add_parser(
         name,
-        help=question,
-        description=f"{question[0].upper()}{question[1:]}",
+        help=purpose,
+        description=f"{purpose[0].upper()}{purpose[1:]}.",
         epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -54,13 +54,22 @@ def command(commands: Commands, name: str, question: str, epilog: str) -> argpar
 
 def add_target(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """TARGET, its inputs and assumptions, and the seconds that the answer may take."""
-    help = "file.py:Name, package.module:Name or FILE.pt2"
+    help = "the program: file.py:Name, package.module:Name or FILE.pt2"
     parser.add_argument("target", metavar="TARGET", nargs="?" if optional else None, help=help)
     parser.add_argument(
-        "--input", "-i", action="append", metavar="SPEC", dest="inputs", help='"x: float32[b, 3, h, w]"'
+        "--input",
+        "-i",
+        action="append",
+        metavar="SPEC",
+        dest="inputs",
+        help='an input: "x: float32[b, 3, h, w]"',
     )
-    parser.add_argument("--assume", "-a", action="append", metavar="TEXT", default=[], help='"h %% 32 == 0"')
-    parser.add_argument("--budget", type=seconds, default=30.0, metavar="S", help="seconds (30)")
+    parser.add_argument(
+        "--assume", "-a", action="append", metavar="TEXT", default=[], help='an assumption: "h %% 32 == 0"'
+    )
+    parser.add_argument(
+        "--budget", type=seconds, default=30.0, metavar="S", help="seconds until the answer is unknown (30)"
+    )
 
 
 def seconds(text: str) -> float:

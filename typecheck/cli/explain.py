@@ -19,8 +19,10 @@ _HEADING: Final = re.compile(r"^## (\S+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.D
 
 
 def add(commands: Commands) -> None:
-    parser = command(commands, "explain", "what does a code of a finding mean?", _EPILOG)
-    parser.add_argument("code", metavar="CODE", nargs="?", help="such as shape-mismatch")
+    parser = command(
+        commands, "explain", "explain a code of findings, with an example and its repair", _EPILOG
+    )
+    parser.add_argument("code", metavar="CODE", nargs="?", help="code of a finding, such as shape-mismatch")
     parser.set_defaults(run=run)
 
 

@@ -29,13 +29,23 @@ Exit codes: those of a check of the spec: 0 proved, 1 refined or refuted, 2 bad 
 
 
 def add(commands: Commands) -> None:
-    question = "which sizes vary, by examples, and what does the program need of them?"
-    parser = command(commands, "infer", question, _EPILOG)
-    parser.add_argument("target", metavar="TARGET", help="file.py:Name, package.module:Name or FILE.pt2")
-    parser.add_argument("--examples", "-e", required=True, metavar="FILE", help="two or more example inputs")
-    parser.add_argument("--assume", "-a", action="append", metavar="TEXT", default=[], help='"x_0 <= 64"')
-    parser.add_argument("--budget", type=seconds, default=30.0, metavar="S", help="seconds (30)")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="of the answer (text)")
+    purpose = "find out from examples which sizes vary, and which relations the program needs"
+    parser = command(commands, "infer", purpose, _EPILOG)
+    parser.add_argument(
+        "target", metavar="TARGET", help="the program: file.py:Name, package.module:Name or FILE.pt2"
+    )
+    parser.add_argument(
+        "--examples", "-e", required=True, metavar="FILE", help="file of two or more example inputs"
+    )
+    parser.add_argument(
+        "--assume", "-a", action="append", metavar="TEXT", default=[], help='an assumption: "x_0 <= 64"'
+    )
+    parser.add_argument(
+        "--budget", type=seconds, default=30.0, metavar="S", help="seconds until the answer is unknown (30)"
+    )
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="form of the answer (text)"
+    )
     parser.set_defaults(run=run)
 
 

@@ -1,4 +1,4 @@
-"""`anyshape migrate TARGET`: which types fit a program that has few or none?"""
+"""`anyshape migrate TARGET`: find the types that fit a program with few or no types"""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .common import TARGETS, Commands, add_target, command, running
 
 _EPILOG: Final = f"""\
 {TARGETS}
-A torch.fx.GraphModule is a target, too, with the types that its nodes have (TensorType, Dyn, a text). Where
-no --input is given, annotations serve.
+A torch.fx.GraphModule is a target, too, with the types of its nodes (TensorType, Dyn, a text). Without
+--input, annotations of the program are taken.
 
 Exit codes: 0 there is a static migration, 1 there is none, 2 bad usage or input, 3 it is not known,
 130 interrupted.
@@ -22,11 +22,13 @@ Exit codes: 0 there is a static migration, 1 there is none, 2 bad usage or input
 
 
 def add(commands: Commands) -> None:
-    parser = command(commands, "migrate", "which types fit a program that has few or none?", _EPILOG)
+    parser = command(commands, "migrate", "find the types that fit a program with few or no types", _EPILOG)
     add_target(parser)
     parser.add_argument("--maximal", type=int, metavar="N", default=0, help="list the first N migrations")
     parser.add_argument("--source", action="store_true", help="print the program with all its types")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="of the answer (text)")
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="form of the answer (text)"
+    )
     parser.set_defaults(run=run)
 
 

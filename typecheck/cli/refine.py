@@ -18,8 +18,8 @@ from .common import TARGETS, Commands, add_target, command, running
 
 _EPILOG: Final = f"""\
 {TARGETS}
-Printed is Python to paste: the dims and the argument `dynamic_shapes` of torch.export.export, the largest
-that lies within the sizes that run, and in comments what is given up because torch cannot be told.
+The command prints Python to paste: the dims and the argument `dynamic_shapes` of torch.export.export. They
+describe the largest set of sizes within those that run; comments list the sizes that torch cannot express.
 
 Exit codes: 0 all sizes that run are described, 1 some are given up, or none run, 2 bad usage or input,
 3 it is not known for certain what runs, 130 interrupted.
@@ -28,14 +28,14 @@ SECONDS: Final = 20.0
 
 
 def add(commands: Commands) -> None:
-    parser = command(commands, "refine", "what can torch.export be told of the sizes that run?", _EPILOG)
+    parser = command(commands, "refine", "describe the sizes that run as a spec for torch.export", _EPILOG)
     add_target(parser)
-    parser.add_argument("--json", action="store_true", help="as JSON, with what is known of each symbol")
+    parser.add_argument("--json", action="store_true", help="print JSON, with the facts about each symbol")
     parser.add_argument(
         "--finite",
         type=_bounds,
         metavar="N|b=N,t=N",
-        help="bound symbols that have no upper bound, and tell the bounds of every size inside the program",
+        help="upper bounds for symbols without one; also prints the bounds of every size inside the program",
     )
     parser.set_defaults(run=run)
 

@@ -10,11 +10,11 @@ from ..project.config import ConfigError
 from .common import Commands, command
 
 _EPILOG: Final = """\
-With no options the service listens at http://127.0.0.1:8765/, keeps what it knows in ./anyshape-service and
+With no options the service listens at http://127.0.0.1:8765/, keeps its database in ./anyshape-service and
 asks for no token. Each setting is also an environment variable (ANYSHAPE_SERVICE_PORT=8100) or a line of a
 file in TOML (--config); docs/service.md lists them all.
 
-Exit codes: 0 ended as told, 2 bad usage or settings.
+Exit codes: 0 ended on request, 2 bad usage or settings.
 """
 _EXTRA: Final = "the service needs more packages: pip install 'anyshape[service]'"
 
@@ -26,16 +26,20 @@ def add(commands: Commands) -> None:
     parser.add_argument("--port", type=int, help="port to listen at (8765); 0 for any")
     parser.add_argument("--workers", type=int, metavar="N", help="checks at a time (processors less one)")
     parser.add_argument("--executor", choices=("local", "ray"), help="where checks run (local)")
-    parser.add_argument("--insecure", action="store_true", default=None, help="serve others without tokens")
-    parser.add_argument("--log-format", choices=("json", "text"), help="of the log on stderr (json)")
+    parser.add_argument(
+        "--insecure", action="store_true", default=None, help="serve other machines without tokens"
+    )
+    parser.add_argument("--log-format", choices=("json", "text"), help="form of the log on stderr (json)")
     parser.set_defaults(run=run)
 
 
 def add_store(parser: argparse.ArgumentParser) -> None:
     """Adds the options for the settings and the database."""
-    parser.add_argument("--config", metavar="FILE", type=Path, help="settings as TOML")
-    parser.add_argument("--data", metavar="FOLDER", type=Path, help="of the database (anyshape-service)")
-    parser.add_argument("--database", metavar="URL", help="PostgreSQL instead: postgresql+psycopg://…")
+    parser.add_argument("--config", metavar="FILE", type=Path, help="file of settings, in TOML")
+    parser.add_argument(
+        "--data", metavar="FOLDER", type=Path, help="folder of the database (anyshape-service)"
+    )
+    parser.add_argument("--database", metavar="URL", help="use PostgreSQL instead: postgresql+psycopg://…")
 
 
 def settings_of(options: argparse.Namespace) -> Any:

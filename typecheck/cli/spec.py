@@ -16,14 +16,18 @@ FILE.json is a spec in torch's schema (torch._export.serde.dynamic_shapes) or in
 version and carries what torch's cannot; - is the standard input. Nothing in it is evaluated. What torch's
 schema cannot say is listed on stderr.
 
-Exit codes: 0 all of it is said, 1 something is lost, 2 no spec, 130 interrupted.
+Exit codes: 0 converted in full, 1 some of it is lost, 2 the file is no spec, 130 interrupted.
 """
 
 
 def add(commands: Commands) -> None:
-    parser = command(commands, "spec", "what does a saved spec of dynamic shapes say?", _EPILOG)
+    parser = command(
+        commands, "spec", "convert a saved spec of dynamic shapes to torch's schema or to anyshape's", _EPILOG
+    )
     parser.add_argument("file", metavar="FILE.json", help="a spec as JSON, or - for the standard input")
-    parser.add_argument("--to", choices=("torch", "anyshape"), default="anyshape", help="which (anyshape)")
+    parser.add_argument(
+        "--to", choices=("torch", "anyshape"), default="anyshape", help="schema of the output (anyshape)"
+    )
     parser.set_defaults(run=run)
 
 

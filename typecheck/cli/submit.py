@@ -32,20 +32,24 @@ Exit codes: those of `anyshape check`; 0 with --no-wait, once the service has ac
 
 
 def add(commands: Commands) -> None:
-    parser = command(commands, "submit", "let a service check a program", _EPILOG)
+    parser = command(commands, "submit", "send a program to a service that checks it", _EPILOG)
     add_target(parser)
     add_server(parser)
-    parser.add_argument("--no-wait", action="store_true", help="print the id of the check and go")
-    parser.add_argument("--priority", choices=("low", "normal", "high"), help="(normal)")
-    parser.add_argument("--format", choices=FORMATS, default="text", help="of the report (text)")
+    parser.add_argument(
+        "--no-wait", action="store_true", help="print the id of the check and do not wait for it"
+    )
+    parser.add_argument(
+        "--priority", choices=("low", "normal", "high"), help="priority of the check (normal)"
+    )
+    parser.add_argument("--format", choices=FORMATS, default="text", help="form of the report (text)")
     parser.set_defaults(run=run)
 
 
 def add_server(parser: argparse.ArgumentParser) -> None:
     """Which service, who asks, and what it gets to see."""
     parser.add_argument("--server", metavar="URL", help="address of the service")
-    parser.add_argument("--token-file", metavar="FILE", type=Path, help="a file with the token in it")
-    parser.add_argument("--no-source", action="store_true", help="send no text of any line")
+    parser.add_argument("--token-file", metavar="FILE", type=Path, help="file that holds the token")
+    parser.add_argument("--no-source", action="store_true", help="send no text of source lines")
 
 
 def client_of(options: argparse.Namespace) -> Client:

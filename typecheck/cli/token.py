@@ -19,16 +19,21 @@ needs one. Tokens of one tenant see the same checks, and tenants see nothing of 
 
 
 def add(commands: Commands) -> None:
-    parser = command(commands, "token", "who may ask the service?", _EPILOG)
+    parser = command(commands, "token", "create, list and revoke the tokens of a service", _EPILOG)
     actions = parser.add_subparsers(metavar="ACTION", required=True)
-    create = actions.add_parser("create", help="make a token, and print it")
+    create = actions.add_parser("create", help="create a token and print it")
     create.add_argument("name", metavar="NAME")
-    create.add_argument("--tenant", default="", help="whose checks it sees (NAME)")
-    create.add_argument("--priority", choices=("low", "normal", "high"), default="normal", help="at most")
-    create.add_argument("--per-minute", type=int, metavar="N", help="requests")
-    create.add_argument("--upload-mb", type=float, metavar="MB", help="of a request")
+    create.add_argument("--tenant", default="", help="tenant whose checks it sees (NAME)")
+    create.add_argument(
+        "--priority",
+        choices=("low", "normal", "high"),
+        default="normal",
+        help="highest priority of its checks (normal)",
+    )
+    create.add_argument("--per-minute", type=int, metavar="N", help="requests per minute, at most")
+    create.add_argument("--upload-mb", type=float, metavar="MB", help="size of an upload, at most")
     listing = actions.add_parser("list", help="show all tokens")
-    revoke = actions.add_parser("revoke", help="end a token")
+    revoke = actions.add_parser("revoke", help="revoke a token")
     revoke.add_argument("name", metavar="NAME")
     for action, run in ((create, _create), (listing, _list), (revoke, _revoke)):
         add_store(action)

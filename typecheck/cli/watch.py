@@ -31,7 +31,7 @@ _IMPORTED: Final = ["torch", "z3", "anyshape.typecheck.checking.api", "anyshape.
 
 
 def add(commands: Commands) -> None:
-    parser = command(commands, "watch", "check again whenever the program is saved", _EPILOG)
+    parser = command(commands, "watch", "check again whenever a file of the program is saved", _EPILOG)
     check.add_options(parser)
     parser.set_defaults(run=run)
 
