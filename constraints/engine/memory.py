@@ -52,13 +52,35 @@ def strides_of(tensor: Tensor) -> Shape | None:
     return contiguous_strides(tensor.shape) if tensor.layout is Layout.CONTIGUOUS else None
 
 
+def is_row_major(shape: Shape, strides: Shape) -> bool:
+    """Returns whether the tensor is contiguous for all values of the symbols.
+
+    The stride along a dim of size 1 is never used.
+    """
+    step: Dim = 1
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size == 1:
+            continue
+        if stride != step:
+            return False
+        step = step * size
+    return True
+
+
+def is_contiguous(tensor: Tensor) -> bool:
+    """Returns whether torch finds the tensor contiguous, for all values of the symbols."""
+    if isinstance(tensor.layout, tuple):
+        return is_row_major(tensor.shape, tensor.layout)
+    return tensor.layout is Layout.CONTIGUOUS
+
+
 def dense(tensor: Tensor) -> Formula | None:
     """Returns the condition that, in some order of the dims, each stride is the product of the sizes before
     it.
 
     A dim of size 1 may have any stride. None where the strides are not known.
     """
-    if tensor.layout is Layout.CONTIGUOUS:
+    if is_contiguous(tensor):
         return True
     strides = strides_of(tensor)
     if strides is None or len(strides) > 4:

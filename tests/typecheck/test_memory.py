@@ -185,8 +185,31 @@ def correlated(x: Tensor) -> Tensor:
     return sums
 
 
+def strides_of_one_row(x: Tensor) -> Tensor:
+    y = x.contiguous(memory_format=torch.channels_last)[:, :, :1] + torch.ones(2, 1)
+    return y.view(y.shape[0], -1)
+
+
+def strides_of_half_the_rows(x: Tensor) -> Tensor:
+    y = x.contiguous(memory_format=torch.channels_last)[:, :, : x.shape[2] // 2] + torch.ones(2, 1)
+    return y.view(y.shape[0], -1)
+
+
+def strides_along_single_columns(x: Tensor) -> Tensor:
+    return x.transpose(1, 2).clamp(0, 1).roll(1, 2).permute(0, 2, 3, 1).view(-1)
+
+
 @pytest.mark.parametrize(
-    "target", [positions_added, a_product_that_is_known, a_classifier_behind, correlated]
+    "target",
+    [
+        positions_added,
+        a_product_that_is_known,
+        a_classifier_behind,
+        correlated,
+        strides_of_one_row,
+        strides_of_half_the_rows,
+        strides_along_single_columns,
+    ],
 )
 def test_views_of_strides_that_depend_on_sizes_are_exact(target: Any) -> None:
     report = check(target, "x: [b, 3, h, w]")
