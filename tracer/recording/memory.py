@@ -113,6 +113,14 @@ class View(Memory):
         """Whether several of its elements may lie at one place, as far as operators tell."""
         return self.node.op in _SPREADING or (isinstance(self.source, View) and self.source.may_overlap)
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether it is a part of a tensor of which several elements may lie at one place."""
+        if not isinstance(self.source, View):
+            return False
+        cutting = self.node.op in _PARTS or self.node.op in _WITHIN
+        return self.source.is_cut or (cutting and self.source.may_overlap)
+
     def _within(self, result: Tensor) -> Dim | None:
         """Returns the offset of the result in the tensor."""
         op, input, strides = self.node.op, self.input, strides_of(self.input)
