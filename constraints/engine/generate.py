@@ -76,7 +76,13 @@ from .lifting import (
     shaped,
 )
 from .memory import require_apart
-from .unit_sizes import Made, cases_of, remade
+from .unit_sizes import cases_of, remade
+
+
+def nowhere(target: Tensor) -> Formula:
+    """Returns that nothing lies where a copy is to go."""
+    return False
+
 
 RuleFunction: TypeAlias = Callable[..., Any]
 """`rule(context, *arguments) -> Value`; the names of its parameters are those of torch's Python API."""
@@ -277,14 +283,13 @@ class Generator:
     _learnt: list[Formula] = field(default_factory=list)
     contents: Contents = field(init=False)
     """Facts about the tensors of the program besides their elements, by reference."""
-    _made: dict[int, tuple[Tensor, Made]] = field(default_factory=dict)
-    """Tensors whose layout is not known for all sizes at once, by identity, with the calls that made them."""
     _fresh: int = 0
     """The number of sizes that data have decided, including those taken back: no name is used twice."""
     _indexed: tuple[str, Mapping[str, Any]] = "", MappingProxyType({})
     """The last call, with its arguments by name."""
     _dataless: Dataless | None = None
     storage: tuple[Dim, Dim] | None = None
+    lying: Callable[[Tensor], Formula | None] = nowhere
     """The answer of `memory_of` for the tensor of the next call."""
     on_cpu: bool = False
     """Whether the CPU's kernels run the program; they do not support all dtypes."""
@@ -420,11 +425,15 @@ class Generator:
 
     def layouts(self, tensor: Tensor) -> Sequence[tuple[Situation, Tensor]] | None:
         self._asked = True
-        return cases_of(tensor, self._made, self.bounds)
+        return cases_of(tensor, self.known, self.bounds, self.equations)
 
     def memory_of(self, tensor: Tensor) -> tuple[Dim, Dim] | None:
         self._asked = True
         return self.storage
+
+    def at_rest(self, target: Tensor) -> Formula | None:
+        self._asked = True
+        return self.lying(target)
 
     def is_data(self, dim: Dim) -> bool:
         return not symbols(dim).isdisjoint(self.said.unbacked)
@@ -628,16 +637,16 @@ class Generator:
             there = True
             if inplace:
                 target = next(iter(named.values()))
-                made = self._made[id(target)][1] if id(target) in self._made else made
-            self._made[id(tensor)] = tensor, made
+                made = self.known.made[id(target)][1] if id(target) in self.known.made else made
+            self.known.made[id(tensor)] = tensor, made
         return there
 
     def again(self, value: Value) -> Value:
         """Returns an equal value of its own identity, made by the same call."""
         copies = anew(value)
         for tensor, copy in zip(tensors(value), tensors(copies), strict=True):
-            if id(tensor) in self._made:
-                self._made[id(copy)] = copy, self._made[id(tensor)][1]
+            if id(tensor) in self.known.made:
+                self.known.made[id(copy)] = copy, self.known.made[id(tensor)][1]
         return copies
 
     def _applied(self, rule: Rule, op: str, named: dict[str, Any]) -> Value:

@@ -6,32 +6,64 @@ the same calls: a transformer in each of its layers, a recorder on each path up 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from ..ir.language import Refused, Slice, Tensor, Value
+from ..ir.language import Context, Refused, Slice, Tensor, Value
 from ..ir.program import parts_of
+
+Rule = Callable[[Context, dict[str, Any]], Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The call that made a tensor whose layout its rule could not determine: the rule, its arguments, and the
+    index of the tensor among several results.
+    """
+
+    rule: Rule
+    named: Mapping[str, Any]
+    place: int | None
 
 
 class Known:
     """A state of knowledge: the facts learnt, in order. Runs that learn the same facts share the state."""
 
-    __slots__ = ("_after", "answered", "fitting", "repeated")
+    __slots__ = ("_after", "_before", "_in_cases", "answered", "fitting", "made", "repeated")
 
-    def __init__(self) -> None:
+    def __init__(self, before: Known | None = None) -> None:
         self.answered: dict[tuple[object, ...], Value] = {}
         """Results of calls whose rules stated nothing else."""
         self.repeated: dict[tuple[object, ...], Any] = {}
         """The recorder's data for such a call, used when the program repeats it."""
         self.fitting: dict[tuple[object, ...], dict[int, Refused | None]] = {}
         """Ranks of rows, each with the refusal of the rule if it refuses the rank at once (lifting.py)."""
+        self.made: dict[int, tuple[Tensor, Made]] = {} if before is None else before.made
+        """Tensors of a layout that is not known for all sizes at once, by identity, with the calls that made
+        them. All states share them, as an answer that is repeated is made by the call of another run.
+        """
+        self._in_cases: dict[object, dict[int, Tensor]] = {}
+        self._before = before
         self._after: dict[object, Known] = {}
 
     def after(self, learnt: object) -> Known:
         """Returns the state after one more fact is learnt: a formula, or a domain."""
         found = self._after.get(learnt)
         if found is None:
-            found = self._after[learnt] = Known()
+            found = self._after[learnt] = Known(self)
         return found
+
+    def in_case(self, case: object) -> dict[int, Tensor]:
+        """Returns the tensors whose layout is known in a case of sizes (unit_sizes.py), by the identity of
+        the tensor that stands for all sizes. What fewer facts have told remains true.
+        """
+        if case not in self._in_cases:
+            state = self._before
+            while state is not None and case not in state._in_cases:
+                state = state._before
+            self._in_cases[case] = {} if state is None else state._in_cases[case].copy()
+        return self._in_cases[case]
 
 
 def exactly(value: Value) -> object:

@@ -774,6 +774,9 @@ class _Scout(Context):
     def memory_of(self, tensor: Tensor) -> tuple[Dim, Dim] | None:
         raise _Undecided
 
+    def at_rest(self, target: Tensor) -> Formula:
+        raise _Undecided
+
     def layouts(self, tensor: Tensor) -> None:
         raise _Undecided
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import permutations
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ..ir.language import Context, Layout, Shape, Tensor
 from ..terms.dims import Dim
@@ -21,7 +21,8 @@ from .overlap import Named, writes_anywhere
 
 def require_apart(c: Context, op: str, target: Tensor, named: Named) -> None:
     """Requires that no two elements of the tensor that `op` writes into have one memory location: along a dim
-    of stride 0 there is at most one element, if there are any at all.
+    of stride 0 there is at most one element, if there are any at all. A copy of what lies there already is
+    no write.
     """
     if isinstance(target.layout, tuple) and not writes_anywhere(op, named):
         along = [*zip(target.shape, target.layout, strict=True)]
@@ -32,7 +33,16 @@ def require_apart(c: Context, op: str, target: Tensor, named: Named) -> None:
             return
         single = (any_of((ne(step, 0), le(n, 1))) for n, step in along)
         apart = any_of((*(eq(n, 0) for n in target.shape if row_of(n) is None), all_of(single)))
+        if op in COPYING and apart is not True:
+            resting = c.at_rest(target)
+            if resting is None:
+                reason = f"whether {op} copies what lies there already is not known"
+                c.approximate(reason, "refuse", negate(apart))
+            apart = any_of((apart, resting or False))
         c.require(apart, f"{op} writes into a tensor of which several elements lie at one place: {target}")
+
+
+COPYING: Final = frozenset({"copy_", "setitem"})
 
 
 def contiguous_strides(shape: Shape) -> Shape:
@@ -52,13 +62,35 @@ def strides_of(tensor: Tensor) -> Shape | None:
     return contiguous_strides(tensor.shape) if tensor.layout is Layout.CONTIGUOUS else None
 
 
+def is_row_major(shape: Shape, strides: Shape) -> bool:
+    """Returns whether the tensor is contiguous for all values of the symbols.
+
+    The stride along a dim of size 1 is never used.
+    """
+    step: Dim = 1
+    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if size == 1:
+            continue
+        if stride != step:
+            return False
+        step = step * size
+    return True
+
+
+def is_contiguous(tensor: Tensor) -> bool:
+    """Returns whether torch finds the tensor contiguous, for all values of the symbols."""
+    if isinstance(tensor.layout, tuple):
+        return is_row_major(tensor.shape, tensor.layout)
+    return tensor.layout is Layout.CONTIGUOUS
+
+
 def dense(tensor: Tensor) -> Formula | None:
     """Returns the condition that, in some order of the dims, each stride is the product of the sizes before
     it.
 
     A dim of size 1 may have any stride. None where the strides are not known.
     """
-    if tensor.layout is Layout.CONTIGUOUS:
+    if is_contiguous(tensor):
         return True
     strides = strides_of(tensor)
     if strides is None or len(strides) > 4:
@@ -82,10 +114,21 @@ def extent(tensor: Tensor) -> Dim | None:
 
 
 class Region(NamedTuple):
-    """A tensor and its offset in a memory, in elements; None where that is not known."""
+    """A tensor and its offset in a memory, in elements; None where that is not known.
+
+    It may be cut from a tensor that has been expanded.
+    """
 
     tensor: Tensor
     start: Dim | None
+    is_cut: bool = False
+
+    def has_vague_strides(self) -> bool:
+        """Returns whether a dim that may be of size 1 either has been expanded to its size, and keeps its own
+        stride, or was cut to it from a greater one, and has the stride 0.
+        """
+        along = zip(self.tensor.shape, strides_of(self.tensor) or (), strict=False)
+        return self.is_cut and any(step == 0 and not isinstance(n, int) for n, step in along)
 
 
 def meets(written: Region, read: Region) -> Formula | None:
@@ -130,8 +173,9 @@ def clash(written: Region, read: Region, seated: bool = False) -> Formula | None
         meeting = all_of((meeting, one))  # what has been expanded is not looked at
     alike: Formula = False
     if len(mine) == len(theirs):
-        alike = all_of(map(_same_stride, written.tensor.shape, mine, theirs))
-        if mine != theirs and _has_loose_strides(written.tensor, read.tensor):
+        alike = all_of(map(_same_stride, written.tensor.shape, mine, read.tensor.shape, theirs))
+        loose = _has_loose_strides(written.tensor, read.tensor)
+        if mine != theirs and (loose or written.has_vague_strides() or read.has_vague_strides()):
             return None
     elif seated:
         alike = any_of(_alike_in_its_seat(written.tensor, mine, read.tensor, theirs))
@@ -143,29 +187,54 @@ def _has_loose_strides(*tensors: Tensor) -> bool:
     return any(t.layout is Layout.CONTIGUOUS and 1 in t.shape for t in tensors)
 
 
-def _same_stride(size: Dim, mine: Dim, theirs: Dim) -> Formula:
-    """Returns the condition that the strides agree.
+def lies_there(target: Region, value: Region, seated: bool = False) -> Formula | None:
+    """Returns the condition that the value, which is in the memory of the target, lies at its very place.
 
-    A stride of 0 is that of an expanded dim; a dim expanded to a size of 1 keeps its own.
+    With `seated`, it is first expanded to the target. None where the condition is not known.
     """
-    return any_of((eq(mine, theirs), eq(size, 1) if 0 in (mine, theirs) else False))
+    mine, theirs = strides_of(target.tensor), strides_of(value.tensor)
+    if target.tensor.dtype != value.tensor.dtype:
+        return False
+    if mine is None or theirs is None or target.start is None or value.start is None:
+        return None
+    alike: Formula = False
+    one_shape: Formula = False
+    if target.tensor.rank == value.tensor.rank:
+        one_shape = all_of(map(eq, target.tensor.shape, value.tensor.shape))
+        alike = all_of((one_shape, *map(eq, mine, theirs)))
+    if seated and value.tensor.rank:  # a scalar is filled in
+        expanded = any_of(_alike_in_its_seat(target.tensor, mine, value.tensor, theirs))
+        alike = any_of((alike, all_of((negate(one_shape), expanded))))
+    return all_of((eq(target.start, value.start), alike))
+
+
+def _same_stride(size: Dim, mine: Dim, other: Dim, theirs: Dim) -> Formula:
+    """Returns the condition that the strides along dims of two sizes agree.
+
+    A stride of 0 is that of an expanded dim; a dim expanded to a size that is 1 keeps its own.
+    """
+    kept = (eq(n, 1) for n, step in ((size, mine), (other, theirs)) if step == 0 and not isinstance(n, int))
+    return any_of((eq(mine, theirs), *kept))
 
 
 def _alike_in_its_seat(target: Tensor, mine: Shape, value: Tensor, theirs: Shape) -> Iterator[Formula]:
-    """Yields the conditions under which a value of another rank, and as many elements, gets the strides of
-    its target.
+    """Yields the conditions under which a value of another shape gets the strides of its target.
 
-    torch drops the leading dims of size 1 of the value and expands the rest: a dim that is missing then has
-    the stride of a contiguous tensor around the next one, and with no dims left all strides are 0.
+    torch drops the leading dims of size 1 of the value and expands the rest. A dim that is expanded has the
+    stride 0; one that is missing, and not expanded, has that of a contiguous tensor around the next one. With
+    no dims left all strides are 0.
     """
-    more = value.rank - target.rank
-    for first in range(target.rank):
-        at = first + more  # the first dim of the value that is not of size 1
-        if at < 0:
-            continue
-        strides = [*theirs[at:]]
-        for size in reversed(target.shape[1 : first + 1]):
-            strides.insert(0, size * strides[0])
-        alone = all_of((*(eq(n, 1) for n in value.shape[:at]), ne(value.shape[at], 1)))
-        yield all_of((alone, *map(eq, mine, strides)))
+    for first in range(max(value.rank - target.rank, 0), value.rank):
+        missing = target.rank - (value.rank - first)
+        parts = [eq(n, 1) for n in value.shape[:first]] + [ne(value.shape[first], 1)]
+        for i, (n, step) in enumerate(zip(target.shape, mine, strict=True)):
+            expanded = all_of((ne(n, 1), eq(step, 0)))
+            if i < missing:
+                as_it_is = all_of((eq(n, 1), eq(step, target.shape[i + 1] * mine[i + 1])))
+            else:
+                at = first + i - missing
+                expanded = all_of((expanded, eq(value.shape[at], 1)))
+                as_it_is = all_of((eq(value.shape[at], n), eq(theirs[at], step)))
+            parts.append(any_of((expanded, as_it_is)))
+        yield all_of(parts)
     yield all_of((*(eq(n, 1) for n in value.shape), *(eq(step, 0) for step in mine)))

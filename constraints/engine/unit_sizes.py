@@ -9,36 +9,26 @@ unknown layout. Applied again with 1 in place of `h`, or with `h` known to be at
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NoReturn
 
 from msgspec import structs
 
-from ..ir.language import Context, Direction, Layout, Refused, Situation, Slice, Tensor, Value, tensors
+from ..ir.language import Direction, Layout, Refused, Situation, Slice, Tensor, Value, tensors
 from ..terms.dims import Apply, Atom, Dim, Term, coefficients, lone, mapped, substitute
+from ..terms.equations import Equations
 from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, compare, eq, ge, negate
 from ..terms.intervals import Bounds
+from .known import Known, Made, Rule
 
-Rule = Callable[[Context, dict[str, Any]], Value]
-
-MOST_CASES: Final = 100
+MOST_CASES: Final = 400
 """At most this many cases are examined for one tensor."""
-LONGEST: Final = 48
+LONGEST: Final = 64
 """At most this many calls are repeated for one tensor and one case."""
 _TO_TWO: Final = 1
 _TO_THREE: Final = 2
 """Sizes up to this have a case each; one more case covers all greater ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """The call that made a tensor whose layout its rule could not determine: the rule, its arguments, and the
-    index of the tensor among several results.
-    """
-
-    rule: Rule
-    named: Mapping[str, Any]
-    place: int | None
 
 
 class Undecided(Exception):
@@ -56,7 +46,8 @@ class Case(Situation):
     least: Mapping[Atom, int]
     made: Mapping[int, tuple[Tensor, Made]]
     bounds: Bounds
-    _found: dict[int, Tensor] = field(default_factory=dict)
+    equations: Equations
+    found: dict[int, Tensor]
     _asked: int = 0
 
     @property
@@ -85,9 +76,11 @@ class Case(Situation):
         return value
 
     def _number(self, dim: Dim) -> Dim:
-        """Returns the dim with atoms that have a single value here replaced by it, as `min(h, 1)` has."""
+        """Returns the dim as the equations rewrite it, with atoms that have a single value here replaced by
+        it, as `min(h, 1)` has.
+        """
         numbers = {atom.text: n for atom, n in self.numbers.items()}
-        return mapped(substitute(dim, numbers), self._value)
+        return mapped(substitute(self.equations.simplify(dim), numbers), self._value)
 
     def _value(self, atom: Apply) -> Dim:
         itself = lone(atom)
@@ -102,7 +95,7 @@ class Case(Situation):
         if tensor.layout is not Layout.UNKNOWN:
             layout = self.here(tensor.layout) if isinstance(tensor.layout, tuple) else tensor.layout
             return structs.replace(tensor, shape=shape, layout=layout, elements=None)
-        found = self._found.get(id(tensor))
+        found = self.found.get(id(tensor))
         if found is None:
             self._asked += 1
             _, made = self.made.get(id(tensor), (None, None))
@@ -112,7 +105,9 @@ class Case(Situation):
             part = result if made.place is None else result[made.place] if isinstance(result, tuple) else None
             if not isinstance(part, Tensor) or part.layout is Layout.UNKNOWN:
                 raise Undecided
-            found = self._found[id(tensor)] = structs.replace(part, shape=shape, elements=None)
+            layout = self.here(part.layout)
+            found = structs.replace(part, shape=shape, layout=layout, elements=None)
+            self.found[id(tensor)] = found
         return found
 
     def _named(self, made: Made) -> dict[str, Any]:
@@ -161,6 +156,9 @@ class Case(Situation):
     def memory_of(self, tensor: Tensor) -> tuple[Dim, Dim] | None:
         return None
 
+    def at_rest(self, target: Tensor) -> Formula:
+        raise Undecided
+
     def unchecked(self, formula: Formula) -> None:
         """Ignores the condition, which is recorded for all sizes already."""
 
@@ -186,24 +184,21 @@ class Case(Situation):
 
 
 def cases_of(
-    tensor: Tensor, made: Mapping[int, tuple[Tensor, Made]], bounds: Bounds
+    tensor: Tensor, known: Known, bounds: Bounds, equations: Equations
 ) -> list[tuple[Case, Tensor]] | None:
     """Returns the tensor in cases, with its layout in each; None where they cannot be found. One of the cases
     holds whatever the sizes are.
 
     Cases in which it has no elements, or the calls that make it never run, are left out.
     """
-    atoms = _varying(tensor, made, bounds)
-    found = _found(atoms, _TO_TWO, tensor, made, bounds)
-    return found if found is not None else _found(atoms, _TO_THREE, tensor, made, bounds)
+    atoms = _varying(tensor, known.made, bounds)
+    case = partial(_case, known=known, bounds=bounds, equations=equations)
+    found = _found(atoms, _TO_TWO, tensor, case)
+    return found if found is not None else _found(atoms, _TO_THREE, tensor, case)
 
 
 def _found(
-    atoms: list[Atom],
-    most: int,
-    tensor: Tensor,
-    made: Mapping[int, tuple[Tensor, Made]],
-    bounds: Bounds,
+    atoms: list[Atom], most: int, tensor: Tensor, case_of: Callable[[Mapping[Atom, int], int], Case]
 ) -> list[tuple[Case, Tensor]] | None:
     """A case that does not say enough is cut by the next of the atoms."""
     found: list[tuple[Case, Tensor]] = []
@@ -212,7 +207,7 @@ def _found(
         if not waiting:
             return found
         sizes = waiting.pop()
-        case = _case(sizes, most, made, bounds)
+        case = case_of(sizes, most)
         if case.bounds.contradict() or any(case.here(n) == 0 for n in tensor.shape):
             continue
         try:
@@ -229,15 +224,17 @@ def _found(
 
 
 def _case(
-    sizes: Mapping[Atom, int], most: int, made: Mapping[int, tuple[Tensor, Made]], bounds: Bounds
+    sizes: Mapping[Atom, int], most: int, *, known: Known, bounds: Bounds, equations: Equations
 ) -> Case:
-    known = bounds.copy()
+    here = bounds.copy()
     for atom, n in sizes.items():
-        known.learn(eq(lone(atom), n) if n <= most else ge(lone(atom), n))
+        here.learn(eq(lone(atom), n) if n <= most else ge(lone(atom), n))
     numbers = {atom: n for atom, n in sizes.items() if n <= most}
-    case = Case(numbers, {atom: n for atom, n in sizes.items() if n > most}, made, known)
+    least = {atom: n for atom, n in sizes.items() if n > most}
+    found = known.in_case((most, frozenset(sizes.items())))
+    case = Case(numbers, least, known.made, here, equations, found)
     for formula in [*bounds.sums()] if numbers else ():
-        known.learn(case.here(formula))
+        here.learn(case.here(formula))
     return case
 
 

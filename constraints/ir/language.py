@@ -365,6 +365,11 @@ class Context(Protocol):
         None where that is not known.
         """
 
+    def at_rest(self, target: Tensor) -> Formula | None:
+        """Returns the condition under which the value that the call copies into the tensor lies there
+        already, so that torch copies nothing; None where it is not known.
+        """
+
     def dataless(self, tensor: Tensor) -> Formula:
         """The sizes at which a tensor that the call is given has elements, none of which depends on data.
         What data decide elsewhere the sizes decide there.

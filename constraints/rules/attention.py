@@ -12,6 +12,7 @@ from itertools import pairwise, permutations
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
+from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Shape, Tensor
 from ..terms.dims import Dim, maximum
 from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, ne, negate
@@ -141,7 +142,7 @@ def _attention_layout(c: Context, query: Tensor, shape: Shape, flash: Formula | 
     gradient.
     """
     strides = strides_of(query)
-    if flash is False or query.layout is Layout.CONTIGUOUS:
+    if flash is False or is_contiguous(query):
         return Layout.CONTIGUOUS
     if flash is not True or strides is None:
         return Layout.UNKNOWN

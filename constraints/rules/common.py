@@ -7,6 +7,7 @@ from typing import Any
 from ..engine.broadcasting import broadcast as broadcast
 from ..engine.broadcasting import broadcast_dim as broadcast_dim
 from ..engine.memory import contiguous_strides as contiguous_strides
+from ..engine.memory import is_contiguous
 from ..engine.memory import strides_of as strides_of
 from ..ir.dtypes import CATEGORY as CATEGORY
 from ..ir.dtypes import category as category
@@ -134,6 +135,8 @@ def like_input(c: Context, input: Tensor, shape: Shape, batched: bool = True) ->
     channels innermost if the input, which has a batch then, has them there; else contiguous.
     """
     if input.layout is Layout.CONTIGUOUS or strides_of(input) == contiguous_strides(input.shape):
+        return Layout.CONTIGUOUS
+    if input.rank not in (4, 5) and is_contiguous(input):
         return Layout.CONTIGUOUS
     if not batched or len(shape) not in (4, 5) or input.rank != len(shape):
         return Layout.UNKNOWN

@@ -87,52 +87,67 @@ def dense(shape: Shape, order: Sequence[int]) -> Strides:
 def pointwise_layout(c: Context, operands: Iterable[Value], shape: Shape) -> Layout | Strides:
     """The strides that TensorIterator gives a new result of this shape: no gaps, axes ordered by stride.
 
-    It starts from row-major order and sorts by insertion. Of two axes the first operand with an opinion says
-    which is faster: one whose strides along both are not 0 (as they are where it is broadcast) and differ.
-    Axes without an opinion are skipped, and a decided order ends the insertion, so that the order is hard to
+    Operands of one shape that share a format pass it on (`_shared_format`). Otherwise it starts from
+    row-major order and sorts by insertion. Of two axes the first operand with an opinion says which is
+    faster: one whose strides along both are not 0 (as they are where it is broadcast) and differ. Axes
+    without an opinion are skipped, and a decided order ends the insertion, so that the order is hard to
     predict where several operands decide. But:
 
     1. If no operand asks for a change on any pair of axes, the result is contiguous.
-    2. If the first operand that may have an opinion has one on every pair, its order is that of the result.
+    2. If all operands have an opinion on every pair, and the same, their order is that of the result.
     3. If all comparisons of strides are decided, the insertion can be followed (`by_stride`).
 
     All need proof that one stride is at least another for all sizes; without it the layout is unknown. Sizes
-    are taken to be at least 1, as an empty tensor has no layout worth the name. The stride along an axis of
-    size 1 of the result may be wrong, as it reaches no element; yet such an axis of an operand has an
-    opinion.
+    are taken to be at least 1, as an empty tensor has no layout worth the name.
     """
+    operands = tuple(operands)
     vocal = [o for o in operands if isinstance(o, Tensor) and not _is_silent(c, o, shape)]
     if all(_is_row_major(c, t) for t in vocal):
         return Layout.CONTIGUOUS
-    if (shared := _shared_format(c, operands, shape)) is not None:
+    shared = _shared_format(c, operands, shape)
+    if shared not in (None, Layout.UNKNOWN):
         return shared
-    first = vocal[0]
-    known = first.layout is not Layout.UNKNOWN and first.shape == shape
-    order = axes_by_stride(c, first) if known else None
+    tensors = [o for o in operands if isinstance(o, Tensor) and o.shape]
+    orders = {axes_by_stride(c, t) if t.shape == shape else None for t in tensors}
+    order = orders.pop() if len(orders) == 1 else None
     if order is None:
-        seen = [_seen(c, o, shape) for o in operands if isinstance(o, Tensor) and o.shape]
-        order = None if None in seen else by_stride(c, shape, [s for s in seen if s is not None])
-    return Layout.UNKNOWN if order is None else laid_out(shape, dense(shape, order))
+        order = by_stride(c, shape, [_seen(c, t, shape) for t in tensors])
+    # Operands in row-major order share no other format; one that is shared decides sizes of 1 elsewhere.
+    if order is None or (shared is Layout.UNKNOWN and order != tuple(range(len(shape)))):
+        return Layout.UNKNOWN
+    return laid_out(shape, dense(shape, order))
 
 
-def _shared_format(c: Context, operands: Iterable[Value], shape: Shape) -> Layout | Strides | None:
+def _shared_format(c: Context, operands: Sequence[Value], shape: Shape) -> Layout | Strides | None:
     """The layout that TensorIterator takes over at once from operands that all have the result's shape:
     row-major or with the channels innermost, sizes of 1 aside, or the very same strides without gaps. This
-    gives axes of size 1 their strides, too. None where the operands share no such format.
+    gives axes of size 1 their strides, too. A number among tensors is an operand without axes.
+
+    None where the operands share no such format, UNKNOWN where sizes decide whether they do.
     """
-    tensors = [o for o in operands if isinstance(o, Tensor) and o.shape]
-    strides = [s for s in map(strides_of, tensors) if s is not None]
-    if len(strides) < len(tensors) or any(t.shape != shape for t in tensors):
+    tensors = [o for o in operands if isinstance(o, Tensor)]
+    if len(tensors) < len(operands) or any(_differ(c, t.shape, shape) for t in tensors):
         return None
-    formats = [contiguous_strides(shape), *([channels_last(shape)] if len(shape) in (4, 5) else [])]
+    strides = [s for s in map(strides_of, tensors) if s is not None]
+    if len(strides) < len(tensors):
+        return Layout.UNKNOWN
+    alike = all_of(all_of(map(eq, t.shape, shape)) for t in tensors)
+    formats = [contiguous_strides(shape), *([channels_last(shape)] if len(shape) == 4 else [])]
     for wanted in formats:
-        fit = [lies_so(shape, s, wanted) for s in strides]
-        if all(formula is True for formula in fit):
-            return laid_out(shape, wanted) if wanted is formats[0] else wanted
-        if not any(is_refuted(c, formula) for formula in fit):
-            return None
-    same = len(set(strides)) == 1 and lies_dense(tensors[0]) is True
-    return strides[0] if same else None
+        fit = all_of((alike, *(lies_so(shape, s, wanted) for s in strides)))
+        if not is_refuted(c, fit):
+            return laid_out(shape, wanted) if fit is True else Layout.UNKNOWN
+    first, *others = strides
+    gapless = lies_dense(tensors[0])
+    if gapless is None:
+        return Layout.UNKNOWN
+    fit = all_of((alike, gapless, *(all_of(map(eq, first, s)) for s in others)))
+    return None if is_refuted(c, fit) else laid_out(shape, first) if fit is True else Layout.UNKNOWN
+
+
+def _differ(c: Context, shape: Shape, other: Shape) -> bool:
+    """Returns whether the shapes certainly differ."""
+    return len(shape) != len(other) or is_refuted(c, all_of(map(eq, shape, other)))
 
 
 def _seen(c: Context, operand: Tensor, shape: Shape) -> Strides | None:
@@ -179,20 +194,19 @@ def axes_by_stride(c: Context, tensor: Tensor) -> tuple[int, ...] | None:
         return tuple(range(tensor.rank)) if tensor.layout is Layout.CONTIGUOUS else None
     if 0 in tensor.layout:
         return None
-    ones = [i for i, n in enumerate(tensor.shape) if n == 1]
-    rest: list[int] = [i for i, n in enumerate(tensor.shape) if n != 1]
+    if 1 in tensor.shape:
+        return by_stride(c, tensor.shape, (tensor.layout,))  # the strides along such axes have a say, too
+    order = [*range(tensor.rank)]
 
     def compare(i: int, j: int) -> int:
         return -1 if _slower(c, tensor, i, j) else 1
 
-    rest.sort(key=cmp_to_key(compare))
+    order.sort(key=cmp_to_key(compare))
     # What has been sorted by an order that is not known on all pairs needs a proof: slower-than is
     # transitive.
-    if not all(_slower(c, tensor, i, j) for i, j in pairwise(rest)):
+    if not all(_slower(c, tensor, i, j) for i, j in pairwise(order)):
         return None
-    for i in ones:  # they may stand anywhere; here the order of a row-major tensor is the identity
-        rest.insert(i, i)
-    return tuple(rest)
+    return tuple(order)
 
 
 def _slower(c: Context, tensor: Tensor, i: int, j: int) -> bool:
@@ -218,12 +232,16 @@ def _slower(c: Context, tensor: Tensor, i: int, j: int) -> bool:
 
 # The one law of shapes.
 
+PARAMETRIC: Final = frozenset("clamp clamp_max clamp_min float_power lerp pow".split())
+"""Operators whose numbers are parameters of the kernel; for others a number is an operand."""
+
 
 def pointwise(c: Context, law: str, *operands: Value, operation: str = "the operator") -> Tensor:
     """[*a], [*b], … -> [*broadcast(a, b, …)]"""
     shape = broadcast(c, *(o.shape for o in operands if isinstance(o, Tensor)))
     dtype = apply_law(c, law, promote(operands), operation)
-    return Tensor(shape, dtype, pointwise_layout(c, operands, shape))
+    seen = [o for o in operands if isinstance(o, Tensor)] if operation in PARAMETRIC else operands
+    return Tensor(shape, dtype, pointwise_layout(c, seen, shape))
 
 
 def same_dtype(c: Context, operation: str, *operands: Value) -> None:

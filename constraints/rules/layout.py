@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, Final
 
+from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Shape, Tensor, product, tensors
 from ..terms.dims import Dim, sym, symbols, total
 from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, divides, eq, ge, ne, negate
@@ -394,9 +395,9 @@ def contiguous(c: Context, input: Tensor, memory_format: str = "contiguous_forma
                 return input
             nowhere = already is not None and is_refuted(c, already)
             return Tensor(input.shape, input.dtype, wanted if nowhere else Layout.UNKNOWN)
-        case "preserve_format" if input.layout is not Layout.CONTIGUOUS:
+        case "preserve_format" if not is_contiguous(input):
             c.refuse("contiguous takes no preserve_format")
-    return Tensor(input.shape, input.dtype)
+    return input if is_contiguous(input) else Tensor(input.shape, input.dtype)
 
 
 def as_strided(
@@ -418,7 +419,7 @@ def as_strided(
     first = start if storage_offset is None else storage_offset
     nonnegative(c, first, "the offset into the storage")
     last = first + total((n - 1) * s for n, s in zip(size, stride, strict=True))
-    if known is None and input.layout is not Layout.CONTIGUOUS:
+    if known is None and not is_contiguous(input):
         c.approximate("the storage behind a view is not known", "accept")
     else:
         fits = any_of((empty(c, size), ge(room, last + 1)))

@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Shape, Tensor
 from ..terms.dims import Dim, ceildiv, maximum, minimum
 from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, ne, negate
@@ -163,7 +164,7 @@ def _linear_bias(c: Context, input: Tensor, weight: Tensor, bias: Tensor, shape:
     """`addmm` takes matrices and contiguous inputs, with a bias of one dtype; elsewhere the bias is added in
     place.
     """
-    fused = input.rank == 2 or (input.layout is Layout.CONTIGUOUS and bias.rank == 1)
+    fused = input.rank == 2 or (is_contiguous(input) and bias.rank == 1)
     if weight.rank == 1 and fused:
         c.refuse("a weight of rank 1 takes no bias of rank 1 here: torch fuses the two and wants a matrix")
     if bias.rank > 1 and input.rank != 2:
@@ -288,7 +289,7 @@ def outer(c: Context, input: Tensor, vec2: Tensor) -> Tensor:
 def inner(c: Context, input: Tensor, other: Tensor) -> Tensor:
     """[*a, k], [*b, k] -> [*a, *b]; with a scalar on either side it is the pointwise product"""
     if not input.shape or not other.shape:
-        layout = Layout.CONTIGUOUS if input.layout is other.layout is Layout.CONTIGUOUS else Layout.UNKNOWN
+        layout = Layout.CONTIGUOUS if is_contiguous(input) and is_contiguous(other) else Layout.UNKNOWN
         return Tensor(input.shape or other.shape, promote((input, other)), layout)
     k, k2 = input.shape[-1], other.shape[-1]
     c.require(eq(k, k2), f"the last sizes must agree: {k} and {k2}")

@@ -10,6 +10,7 @@ from math import inf
 from typing import Any, Final
 
 from ..engine.generate import RuleFunction
+from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Shape, Tensor, Value
 from ..terms.dims import Dim, maximum, total
 from ..terms.formula import Formula, all_of, any_of, eq, ge, le, ne
@@ -67,7 +68,7 @@ def fits_into(c: Context, part: Tensor, whole: Shape, reason: str) -> None:
 def _laid_out(operands: Iterable[Value]) -> Layout:
     """Returns the layout of a result: contiguous where the operands are, else unknown."""
     tensors = [o for o in operands if isinstance(o, Tensor)]
-    return Layout.CONTIGUOUS if all(t.layout is Layout.CONTIGUOUS for t in tensors) else Layout.UNKNOWN
+    return Layout.CONTIGUOUS if all(is_contiguous(t) for t in tensors) else Layout.UNKNOWN
 
 
 # A loss for each element.

@@ -13,7 +13,7 @@ from ..terms.dims import Dim
 from ..terms.formula import Formula, all_of, any_of, divides, eq, ge, ne
 from .common import axis, channels_last, contiguous_strides, like_input
 from .elementwise import apply_law, pointwise, pointwise_layout, same_dtype
-from .strides import Strides, is_refuted, lies_so, strides_of, view_of
+from .strides import Strides, is_refuted, lies_so, preserved, strides_of, view_of
 
 Vector = Tensor | None
 
@@ -399,9 +399,9 @@ def local_response_norm(
         c.refuse(f"local_response_norm takes a tensor of rank 3 or more, not {input.rank}")
     empty = is_empty(c, input.shape)
     c.require(any_of((ge(size, 1), empty)), f"local_response_norm takes one channel or more, not {size}")
-    square = Tensor(input.shape, input.dtype, pointwise_layout(c, (input,), input.shape))
-    if input.rank > 4 and square.layout is not Layout.CONTIGUOUS:
-        strides = strides_of(square)
+    square = preserved(c, input.shape, input.layout)  # but for axes of size 1, which no view minds
+    if input.rank > 4 and square is not Layout.CONTIGUOUS:
+        strides = square if isinstance(square, tuple) else None
         if strides is None:
             reason = "local_response_norm sees the last axes as one, which depends on strides not known here"
             c.approximate(reason, "accept")

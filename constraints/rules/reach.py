@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from ..engine.lifting import Named, Reach, as_shape, into_first
+from ..engine.memory import is_contiguous
 from ..ir.language import Dots, Layout, Slice, Tensor, Value, tensors
 from ..terms.dims import Term
 from ..terms.rows import place_of
@@ -168,7 +169,7 @@ def listed(named: Named) -> Reach | None:
 
 def retyped(named: Named) -> Reach | None:
     """Returns the reach of `view(dtype)`: another dtype changes the last size."""
-    return Reach(trailing=1) if named["input"].layout is Layout.CONTIGUOUS else None
+    return Reach(trailing=1) if is_contiguous(named["input"]) else None
 
 
 def averaged(named: Named) -> Reach | None:
@@ -370,7 +371,7 @@ def placed(named: Named) -> Reach | None:
 
 def kept(named: Named) -> Reach | None:
     """Returns a reach of three dims, if the others may be merged into one."""
-    return Reach(leading=3) if named["input"].layout is Layout.CONTIGUOUS else None
+    return Reach(leading=3) if is_contiguous(named["input"]) else None
 
 
 def tolerant(named: Named) -> Reach | None:
@@ -433,7 +434,7 @@ def reshaped(named: Named) -> Reach | None:
     target = _with_row(named, "other", "size", "shape")
     if not target:
         return Reach(melts=True)
-    return Reach(melts=True, into=target) if named["input"].layout is Layout.CONTIGUOUS else None
+    return Reach(melts=True, into=target) if is_contiguous(named["input"]) else None
 
 
 def expanding(named: Named) -> Reach | None:

@@ -9,6 +9,7 @@ from math import inf
 from typing import Any, Final
 
 from ..engine.generate import Rule, RuleFunction
+from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Shape, Tensor, Value
 from ..terms.dims import Dim, maximum
 from ..terms.formula import all_of, any_of, eq, ge, le, ne
@@ -441,7 +442,7 @@ def diff(
         return clone(c, input)
     length = sum((p.shape[at] for p in parts), start=0)
     shape = (*input.shape[:at], maximum(length - n, 0), *input.shape[at + 1 :])
-    layout = Layout.CONTIGUOUS if all(p.layout is Layout.CONTIGUOUS for p in parts) else Layout.UNKNOWN
+    layout = Layout.CONTIGUOUS if all(is_contiguous(p) for p in parts) else Layout.UNKNOWN
     return Tensor(shape, promote(parts), layout)
 
 
@@ -491,7 +492,7 @@ def gradient(
             ge(input.shape[i], least), f"gradient takes {least} elements or more along axis {i}, not {input}"
         )
     dtype = apply_law(c, "xf==", input.dtype, "gradient")
-    layout = Layout.CONTIGUOUS if input.layout is Layout.CONTIGUOUS else Layout.UNKNOWN
+    layout = Layout.CONTIGUOUS if is_contiguous(input) else Layout.UNKNOWN
     points = spacing if isinstance(spacing, tuple) else (None,) * len(at)
     shapes = (_along(c, input.shape, i, given, edge_order) for i, given in zip(at, points, strict=True))
     return tuple(Tensor(shape, dtype, layout) for shape in shapes)
@@ -528,7 +529,7 @@ def sum_to_size(c: Context, input: Tensor, *size: Dim) -> Tensor:
     if dtype != input.dtype and size and len(size) == input.rank:
         summed = any_of(ne(have, want) for have, want in zip(kept, size, strict=True))
         dtype = dtype if c.choose(summed, "whether there is a sum") else input.dtype
-    layout = Layout.CONTIGUOUS if input.layout is Layout.CONTIGUOUS else Layout.UNKNOWN
+    layout = Layout.CONTIGUOUS if is_contiguous(input) else Layout.UNKNOWN
     return Tensor(size, dtype, layout)
 
 

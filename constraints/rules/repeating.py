@@ -43,20 +43,24 @@ def expand(c: Context, input: Tensor, *size: Dim, implicit: bool = False) -> Ten
 
 def expanded(c: Context, input: Tensor, shape: Shape) -> Tensor:
     """The view of the tensor in a shape that it broadcasts to: stride 0 along a dim that is new, or was 1
-    and is more. (Of a dim of one element the stride does not matter.)
+    and is more. A dim that stays as it is keeps its stride, and a new one of size 1 has that of a contiguous
+    tensor around the next one.
     """
     strides = strides_of(input)
     if strides is None:
         return Tensor(shape, input.dtype, Layout.UNKNOWN)
-    steps: list[Dim] = [0] * (len(shape) - input.rank)
-    for old, new, stride in zip(input.shape, shape[len(steps) :], strides, strict=True):
+    missing = len(shape) - input.rank
+    steps: list[Dim] = []
+    for old, new, stride in zip(input.shape, shape[missing:], strides, strict=True):
         if old == 1:
-            steps.append(0)
+            steps.append(stride if new == 1 else 0)
         elif old == new or c.at_least(old, 2) or eq(old, 1) is False:
             steps.append(stride)
         else:
             several = minimum(old - 1 if c.at_least(old, 1) else maximum(old - 1, 0), 1)
             steps.append(stride * several)
+    for at in reversed(range(missing)):
+        steps.insert(0, shape[at + 1] * steps[0] if shape[at] == 1 and steps else 0)
     return Tensor(shape, input.dtype, laid_out(shape, tuple(steps)))
 
 

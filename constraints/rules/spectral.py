@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..engine.generate import RuleFunction
+from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Shape, Tensor
 from ..terms.dims import Dim, minimum
 from ..terms.formula import all_of, any_of, eq, ge, le
@@ -83,7 +84,7 @@ def _resized(c: Context, input: Tensor, along: int, points: Dim) -> Tensor:
     """What is transformed, as far as strides go: the input cut to so many points along an axis, or padded
     with zeros; of a contiguous input both have their axes in its order.
     """
-    if input.layout is Layout.CONTIGUOUS or c.at_least(input.shape[along] - points, 0):
+    if is_contiguous(input) or c.at_least(input.shape[along] - points, 0):
         return input
     if c.at_least(points - input.shape[along], 1):
         sides = (*(0, 0) * (input.rank - 1 - along), 0, points - input.shape[along])
@@ -96,7 +97,7 @@ def _layout(c: Context, input: Tensor, shape: Shape, dims: tuple[int, ...], orde
     transformed innermost, and keeps the order of the others; of several, the library decides.
     """
     trailing = dims == tuple(range(input.rank - len(dims), input.rank))
-    if input.layout is Layout.CONTIGUOUS and trailing and ordered:
+    if is_contiguous(input) and trailing and ordered:
         return Layout.CONTIGUOUS
     strides = strides_of(input)
     if len(dims) != 1 or strides is None:
@@ -345,7 +346,7 @@ def view_as_real(c: Context, input: Tensor) -> Tensor:
     strides = strides_of(input)
     layout = Layout.UNKNOWN if strides is None else (*(2 * s for s in strides), 1)
     shape: Shape = (*input.shape, 2)
-    contiguous = input.layout is Layout.CONTIGUOUS
+    contiguous = is_contiguous(input)
     return Tensor(shape, to_real(input.dtype), Layout.CONTIGUOUS if contiguous else layout)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ..engine.generate import RuleFunction
+from ..engine.memory import is_contiguous
 from ..ir.language import Context, Layout, Shape, Tensor, Value
 from ..terms.dims import Term
 from ..terms.formula import all_of, eq
@@ -23,7 +24,7 @@ def _resized(c: Context, input: Tensor, shape: Shape, memory_format: str | None)
     same = len(shape) == input.rank and all_of(map(eq, shape, input.shape))
     if same is True:
         return input
-    known = same is False or input.layout is Layout.CONTIGUOUS
+    known = same is False or is_contiguous(input)
     return Tensor(shape, input.dtype, Layout.CONTIGUOUS if known else Layout.UNKNOWN)
 
 
@@ -73,7 +74,7 @@ def fill_diagonal(c: Context, input: Tensor, fill_value: Value, wrap: Value = Fa
     """`[n, m] -> [n, m]`, `[n, n, n, …] -> [n, n, n, …]`"""
     if input.rank < 2:
         c.refuse(f"fill_diagonal_ takes a tensor of rank 2 or more, not {input.rank}")
-    if wrap and input.layout is not Layout.CONTIGUOUS:
+    if wrap and not is_contiguous(input):
         reason = "a wrapped diagonal of a matrix with gaps may leave its memory, which is not looked at"
         c.approximate(reason, "accept")
     if input.rank > 2:

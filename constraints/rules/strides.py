@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
+from ..engine.memory import is_row_major
 from ..ir.language import Context, Layout, Shape, product
 from ..terms.dims import Apply, Dim, Term, divide, lone
 from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, eq, ne
@@ -18,21 +19,6 @@ from .common import strides_of as strides_of
 
 Strides: TypeAlias = tuple[Dim, ...]
 UNDECIDED: Final = "undecided"
-
-
-def is_row_major(shape: Shape, strides: Strides) -> bool:
-    """Returns whether the tensor is contiguous for all values of the symbols.
-
-    The stride along a dim of size 1 is never used.
-    """
-    step: Dim = 1
-    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if size == 1:
-            continue
-        if stride != step:
-            return False
-        step = step * size
-    return True
 
 
 def lies_so(shape: Shape, strides: Strides, expected: Strides) -> Formula:
@@ -44,7 +30,7 @@ def lies_so(shape: Shape, strides: Strides, expected: Strides) -> Formula:
 
 
 def is_refuted(c: Context, formula: Formula) -> bool:
-    """Returns whether intervals alone disprove the formula, which consists of equations."""
+    """Returns whether intervals alone disprove the formula."""
     match formula:
         case And(parts):
             return any(is_refuted(c, part) for part in parts)
@@ -56,14 +42,20 @@ def is_refuted(c: Context, formula: Formula) -> bool:
                 without = quotient(rest, lone(atom))
                 rest = without if without is not None and c.at_least(lone(atom), 1) else rest
             return c.at_least(rest, 1) or c.at_least(-rest, 1)
+        case Compare(">=", term):
+            return c.at_least(-term, 1)
     return formula is False
 
 
 def laid_out(shape: Shape, strides: Strides | None) -> Layout | Strides:
-    """The layout with these strides, by its short name where it has one."""
+    """Returns the layout with these strides, by its short name where it has one.
+
+    A tensor of size 1 along an axis may be contiguous although it has another stride there. That stride is
+    kept, since kernels look at it.
+    """
     if strides is None:
         return Layout.UNKNOWN
-    return Layout.CONTIGUOUS if is_row_major(shape, strides) else strides
+    return Layout.CONTIGUOUS if strides == contiguous_strides(shape) else strides
 
 
 # --- cancelling ------------------------------------------------------------------------------------------
@@ -216,6 +208,7 @@ def view_of(c: Context, shape: Shape, strides: Strides, new: Shape, inferred: in
     if 0 in shape:
         return View(True, Layout.CONTIGUOUS)
     parts = blocks(shape, strides)
+    last = strides[-1] if shape and shape[-1] == 1 else None
     nonzero = [*factors(shape), *factors(new)]
     conditions: list[Formula] = []
     ends: list[int | None] = []
@@ -226,7 +219,8 @@ def view_of(c: Context, shape: Shape, strides: Strides, new: Shape, inferred: in
             conditions.append(either(_no_break(c, parts, at, nonzero), split))
     possible = all_of(conditions)
     if None not in ends:
-        return View(possible, laid_out(new, _new_strides(parts, [j for j in ends if j is not None], new)))
+        steps = _new_strides(parts, [j for j in ends if j is not None], new, last)
+        return View(possible, laid_out(new, steps))
     if contiguous_under(possible, shape, strides):
         return View(possible, Layout.CONTIGUOUS)
     return View(possible, Layout.UNKNOWN)
@@ -277,12 +271,18 @@ def _splits(
     return any_of(candidates), None
 
 
-def _new_strides(parts: list[Block], ends: list[int], new: Shape) -> Strides:
-    """The block m holds the new dims from ends[m-1] to ends[m], row-major, on its own stride."""
+def _new_strides(parts: list[Block], ends: list[int], new: Shape, last: Dim | None) -> Strides:
+    """Returns the strides of the new dims. The block m holds those from ends[m-1] to ends[m], row-major, on
+    its own stride; trailing dims of size 1 take over the stride `last` of an old one.
+    """
     bounds = [0, *ends, len(new)]
     strides: list[Dim] = []
     for m, block in enumerate(parts or [Block(1, 1)]):
         strides += (step * block.stride for step in contiguous_strides(new[bounds[m] : bounds[m + 1]]))
+    for i in reversed(range(len(new))):
+        if last is None or new[i] != 1:
+            break
+        strides[i] = last
     return tuple(strides)
 
 
@@ -326,7 +326,7 @@ def preserved(c: Context, shape: Shape, layout: Layout | Strides) -> Layout | St
     may know it.
     """
     if not isinstance(layout, tuple) or is_row_major(shape, layout):
-        return laid_out(shape, layout) if isinstance(layout, tuple) else layout
+        return layout
     order: list[int] = []
     lone = [i for i, size in enumerate(shape) if size == 1]
     for i, stride in enumerate(layout):
@@ -340,7 +340,11 @@ def preserved(c: Context, shape: Shape, layout: Layout | Strides) -> Layout | St
     if not decided or any(layout[i] == 0 for i in order):
         axes = by_stride(c, shape, (layout,))
         return Layout.UNKNOWN if axes is None else laid_out(shape, dense_in(shape, axes))
-    return laid_out(shape, dense_in(shape, (*order, *lone)))
+    found = dense_in(shape, (*order, *lone))
+    if all(found[i] == layout[i] for i in order):
+        return layout  # without gaps already: all strides are kept
+    axes = by_stride(c, shape, (layout,)) if lone else (*order,)
+    return Layout.UNKNOWN if axes is None else laid_out(shape, dense_in(shape, axes))
 
 
 def _outer(outer: Dim, inner: Dim) -> bool:
@@ -348,9 +352,12 @@ def _outer(outer: Dim, inner: Dim) -> bool:
     return quotient(outer, inner) is not None
 
 
-def by_stride(c: Context, shape: Shape, operands: Iterable[Sequence[Dim]]) -> tuple[int, ...] | None:
+def by_stride(
+    c: Context, shape: Shape, operands: Iterable[Sequence[Dim] | None]
+) -> tuple[int, ...] | None:
     """The axes, slowest first, in the order of a new result of TensorIterator, or of `infer_dense_strides`,
-    for operands with these strides along the axes of the shape. None where it depends on sizes.
+    for operands with these strides along the axes of the shape, None for one whose strides are not known.
+    None where it depends on sizes.
 
     torch sorts by insertion, from the last axis to the first. The first operand whose strides along two axes
     are not 0 says which of these is slower: that with the greater stride or, of equal strides, with more
@@ -372,12 +379,14 @@ def by_stride(c: Context, shape: Shape, operands: Iterable[Sequence[Dim]]) -> tu
     return tuple(reversed(order))
 
 def _is_slower(
-    c: Context, shape: Shape, operands: Sequence[Sequence[Dim]], axis: int, other: int
+    c: Context, shape: Shape, operands: Sequence[Sequence[Dim] | None], axis: int, other: int
 ) -> bool | str | None:
     """Returns whether the axis is slower than the other: True, False, `UNDECIDED` where sizes decide, or None
     where no operand decides.
     """
     for strides in operands:
+        if strides is None:
+            return UNDECIDED
         one, two = strides[axis], strides[other]
         if one == 0 or two == 0:
             continue

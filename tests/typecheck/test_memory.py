@@ -106,6 +106,66 @@ def from_an_offset(z: Tensor) -> Tensor:
     return z[1:].as_strided((2, 2), (1, 1), z.shape[1])
 
 
+def cut_from_an_expanded_tensor(z: Tensor) -> None:
+    z = z.clone()
+    z[:-1].add_(z[:1].expand(2, -1)[1:])
+
+
+def cut_to_its_first_row(z: Tensor) -> None:
+    z = z.clone()
+    z[:1].add_(z[:1].expand(2, -1)[:1])
+
+
+def expanded(z: Tensor, columns: int = 4) -> Tensor:
+    return torch.zeros(1, columns).expand(z.shape[0], columns)
+
+
+def copied_onto_itself(z: Tensor) -> None:
+    t = expanded(z)
+    t[:] = t
+
+
+def copied_onto_itself_transposed(z: Tensor) -> None:
+    t = expanded(z)
+    u = t.T
+    t.swapaxes_(0, 1)
+    t.copy_(u)
+
+
+def copied_onto_the_same_rows(z: Tensor) -> None:
+    t = expanded(z)
+    t[1:] = t[:-1]
+
+
+def copied_from_one_row(z: Tensor) -> None:
+    t = expanded(z)
+    t[1:] = t[0]
+
+
+def copied_from_a_row_of_its_own(z: Tensor) -> None:
+    t = z[:1].expand(3, z.shape[1])
+    t[:] = t[1:2]
+
+
+def copied_from_fewer_rows(z: Tensor) -> None:
+    t = expanded(z)
+    t.copy_(t[:1])
+
+
+def copied_from_other_columns(z: Tensor) -> None:
+    t = expanded(z)
+    t[:, 1:] = t[:, :-1]
+
+
+def copied_from_a_scalar_of_its_own(z: Tensor) -> None:
+    t = expanded(z, columns=1)
+    t[...] = t[0, 0]
+
+
+def a_chunk_of_an_expanded_tensor(z: Tensor) -> None:
+    expanded(z).chunk(3)[-1].div_(2)
+
+
 def expanded_out(z: Tensor) -> Tensor:
     z = z.clone()
     return torch.add(z, 1, out=z[:, :1].expand(-1, z.shape[1]))
@@ -142,6 +202,17 @@ def rolled(z: Tensor) -> Tensor:
         transposed_in_place,
         behind_a_slice,
         from_an_offset,
+        cut_from_an_expanded_tensor,
+        cut_to_its_first_row,
+        copied_onto_itself,
+        copied_onto_itself_transposed,
+        copied_onto_the_same_rows,
+        copied_from_one_row,
+        copied_from_a_row_of_its_own,
+        copied_from_fewer_rows,
+        copied_from_other_columns,
+        copied_from_a_scalar_of_its_own,
+        a_chunk_of_an_expanded_tensor,
         expanded_out,
         written_over,
         copied_from_itself,
@@ -185,8 +256,31 @@ def correlated(x: Tensor) -> Tensor:
     return sums
 
 
+def strides_of_one_row(x: Tensor) -> Tensor:
+    y = x.contiguous(memory_format=torch.channels_last)[:, :, :1] + torch.ones(2, 1)
+    return y.view(y.shape[0], -1)
+
+
+def strides_of_half_the_rows(x: Tensor) -> Tensor:
+    y = x.contiguous(memory_format=torch.channels_last)[:, :, : x.shape[2] // 2] + torch.ones(2, 1)
+    return y.view(y.shape[0], -1)
+
+
+def strides_along_single_columns(x: Tensor) -> Tensor:
+    return x.transpose(1, 2).clamp(0, 1).roll(1, 2).permute(0, 2, 3, 1).view(-1)
+
+
 @pytest.mark.parametrize(
-    "target", [positions_added, a_product_that_is_known, a_classifier_behind, correlated]
+    "target",
+    [
+        positions_added,
+        a_product_that_is_known,
+        a_classifier_behind,
+        correlated,
+        strides_of_one_row,
+        strides_of_half_the_rows,
+        strides_along_single_columns,
+    ],
 )
 def test_views_of_strides_that_depend_on_sizes_are_exact(target: Any) -> None:
     report = check(target, "x: [b, 3, h, w]")

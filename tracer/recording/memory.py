@@ -14,8 +14,8 @@ from msgspec import structs
 
 from ...constraints.contents.following import with_elements
 from ...constraints.contents.writing import written_through
-from ...constraints.engine.memory import strides_of
-from ...constraints.ir.language import UNTRACKED, Affine, Elements, Ellipses, Layout, Slice, Tensor, Value
+from ...constraints.engine.memory import is_contiguous, strides_of
+from ...constraints.ir.language import UNTRACKED, Affine, Elements, Ellipses, Slice, Tensor, Value
 from ...constraints.ir.program import Node
 from ...constraints.rules.elementwise import CONVERSIONS
 from ...constraints.rules.reach import POINTWISE
@@ -113,6 +113,14 @@ class View(Memory):
         """Whether several of its elements may lie at one place, as far as operators tell."""
         return self.node.op in _SPREADING or (isinstance(self.source, View) and self.source.may_overlap)
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether it is a part of a tensor of which several elements may lie at one place."""
+        if not isinstance(self.source, View):
+            return False
+        cutting = self.node.op in _PARTS or self.node.op in _WITHIN
+        return self.source.is_cut or (cutting and self.source.may_overlap)
+
     def _within(self, result: Tensor) -> Dim | None:
         """Returns the offset of the result in the tensor."""
         op, input, strides = self.node.op, self.input, strides_of(self.input)
@@ -161,7 +169,7 @@ def _gives_back(op: str, named: Mapping[str, Any], result: Tensor) -> bool | Non
         if "memory_format" in named:
             return None
         # What is no view is a contiguous copy; of what is contiguous there is a view.
-        return True if input.layout is Layout.CONTIGUOUS or isinstance(result.layout, tuple) else None
+        return True if is_contiguous(input) or isinstance(result.layout, tuple) else None
     if op in _CONVERTING:
         if None in (input.dtype, result.dtype):
             return None

@@ -4,15 +4,14 @@ writes (`x[1:] += x[:-1]`), or several written elements have one memory location
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...constraints.engine.generate import Generator
-from ...constraints.engine.memory import Region, clash, meets, require_apart
+from ...constraints.engine.generate import Generator, nowhere
+from ...constraints.engine.memory import COPYING, Region, clash, lies_there, meets, require_apart
 from ...constraints.engine.overlap import ITERATED, OUT, Overlap, refused
 from ...constraints.ir.language import Layout, Slice, Tensor, Value, tensors
 from ...constraints.ir.program import Node, Origin
-from ...constraints.terms.dims import Dim
 from ...constraints.terms.formula import Formula, all_of, any_of, eq, ne, negate
 from ..values.symbolic import Memory, SymbolicTensor
 from .fallback import leaves
@@ -46,19 +45,19 @@ def require_no_overlap(
         generator.approximate(
             f"{op} writes into a view of which several elements may lie at one place", "accept"
         )
-    owner, start = written.memory.begin()
+    owner = written.memory.whole()
     read = [leaf for leaf in leaves(given) if isinstance(leaf, SymbolicTensor)]
     del read[next(place for place, tensor in enumerate(read) if tensor is written)]
     for tensor in read:
-        if tensor.memory.begin()[0] is not owner or not isinstance(tensor.value, Tensor):
+        if tensor.memory.whole() is not owner or not isinstance(tensor.value, Tensor):
             continue
-        place = Region(tensor.value, tensor.memory.begin()[1])
+        place = _region(tensor.memory, tensor.value)
         if op == "setitem":
             overlapping = _assigned(generator, written, tensor, place, arguments)
         else:
             names = _parameters(arguments, tensor.value, tensor is written or out)
             checked = _strictest([refused(op, name, out) for name in names])
-            region = Region(written.value, start)
+            region = _region(written.memory, written.value)
             if _itself(tensor.memory) is _itself(written.memory):
                 overlapping = {Overlap.PART: False, Overlap.ANY: True}.get(checked)
                 if op == "cat" and tensor.value.rank == 1:  # vectors without elements are skipped
@@ -80,6 +79,35 @@ def require_no_overlap(
                 generator.require(_of_one_shape(into, written.value), reason)
             else:  # resized before it is read: that may leave its elements where they are
                 generator.approximate(reason)
+
+
+def lying(op: str, given: tuple[Any, ...], values: tuple[Value, ...]) -> Callable[[Tensor], Formula | None]:
+    """Returns the condition under which what a call copies lies there already, as a function of the tensor
+    that it is copied into, `given[0]` or a part of it.
+    """
+    if op not in COPYING or len(given) < 2:
+        return nowhere
+    written, value = given[0], given[-1] if op == "setitem" else given[1]
+    if not isinstance(written, SymbolicTensor) or not isinstance(value, SymbolicTensor):
+        return nowhere
+    if value.memory.whole() is not written.memory.whole():
+        return nowhere
+
+    def place(target: Tensor) -> Formula | None:
+        memory: Memory = written.memory
+        if not isinstance(written.value, Tensor) or not isinstance(value.value, Tensor):
+            return None
+        if op == "setitem":
+            node = Node("getitem", (("index", values[1]),), (), Origin())
+            memory = View(memory, written.value, node, 0, (target,))
+        return lies_there(_region(memory, target), _region(value.memory, value.value), op == "setitem")
+
+    return place
+
+
+def _region(memory: Memory, value: Tensor) -> Region:
+    """Returns the place of a tensor in its memory."""
+    return Region(value, memory.begin()[1], isinstance(memory, View) and memory.is_cut)
 
 
 def _itself(memory: Memory) -> Memory:
@@ -128,22 +156,20 @@ def _assigned(
     """Returns the condition that `written[index] = value` is refused because of a tensor that it reads, the
     value or a tensor of the index.
     """
-    target, begin = _part(generator, written, arguments["index"])
-    if not isinstance(target, Tensor):
+    part = _part(generator, written, arguments["index"])
+    if part is None:
         return None
     is_value = arguments["value"] is read.value
     if is_value and _is_that_part(read.memory, written.memory, arguments["index"]):
         return False
     if is_view("getitem", arguments):
-        if isinstance(target.layout, tuple) and 0 in target.layout:
-            return None  # what is written where it lies already is not looked at
-        return _overlapping(Overlap.PART, Region(target, begin), place, seated=True)
-    overlapping = _overlapping(_of_index(arguments["index"], is_value), Region(target, begin), place)
+        return _overlapping(Overlap.PART, part, place, seated=True)
+    overlapping = _overlapping(_of_index(arguments["index"], is_value), part, place)
     same = _itself(read.memory) is _itself(written.memory)
-    if overlapping is None or not same or target.shape != place.tensor.shape:
+    if overlapping is None or not same or part.tensor.shape != place.tensor.shape:
         return overlapping
     # It is the same tensor, also without elements, unless leading dims of 1 are dropped.
-    return any_of((overlapping, *(ne(n, 1) for n in target.shape[:1])))
+    return any_of((overlapping, *(ne(n, 1) for n in part.tensor.shape[:1])))
 
 
 def _is_that_part(memory: Memory, whole: Memory, index: Value) -> bool:
@@ -186,8 +212,8 @@ def _of_index(index: Value, is_value: bool) -> Overlap:
     return Overlap.UNKNOWN if masks or not (is_value or isinstance(index, tuple | Tensor)) else Overlap.ANY
 
 
-def _part(generator: Generator, tensor: SymbolicTensor, index: Value) -> tuple[Any, Dim | None]:
-    """Returns the part of a tensor that `tensor[index] = …` writes into, and its offset in the memory.
+def _part(generator: Generator, tensor: SymbolicTensor, index: Value) -> Region | None:
+    """Returns the part of a tensor that `tensor[index] = …` writes into; None where that is not known.
 
     Index tensors may pick any elements along their dims.
     """
@@ -196,4 +222,5 @@ def _part(generator: Generator, tensor: SymbolicTensor, index: Value) -> tuple[A
     bare = tuple(item if is_plain(item) else Slice() for item in items)
     _, part = generator.call("getitem", (tensor.value, bare), {})
     node = Node("getitem", (("index", bare),), (), Origin())
-    return part, View(tensor.memory, tensor.value, node, 0, (part,)).begin()[1]
+    view = View(tensor.memory, tensor.value, node, 0, (part,))
+    return _region(view, part) if isinstance(part, Tensor) else None

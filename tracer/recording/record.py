@@ -132,7 +132,7 @@ from .fallback import estimated
 from .guesses import without_idle
 from .held import Held
 from .memory import OWNING, STRIDING, is_view, remember, storage
-from .overlaps import require_no_overlap
+from .overlaps import lying, require_no_overlap
 from .repeats import PLAIN_TENSORS, Answered, Call, Slot
 from .writes import LENDING, RESHAPING, Writes, is_assigned
 
@@ -922,6 +922,7 @@ class Recording(Recorder):
         before = len(generator.said.constraints)
         before_call = values[0] if values else None
         generator.storage = storage(args[0]) if op in STRIDING and args else None
+        generator.lying = lying(op, args, values)
         arguments, result = self._ask(op, values, named)
         if not self.loops.watches:
             generator.take_for_valid()

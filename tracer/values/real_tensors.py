@@ -10,6 +10,7 @@ from msgspec import structs
 
 from ...constraints.contents.laws.calls import of_number
 from ...constraints.contents.values import stored
+from ...constraints.engine.memory import contiguous_strides
 from ...constraints.ir.language import UNTRACKED, Affine, Elements, Layout, Span, Tensor
 from ..host.tensors import FakeTensor, overrides_off
 
@@ -29,7 +30,8 @@ def value_of(tensor: torch.Tensor) -> Tensor:
     strided = tensor.layout is _STRIDED
     layout: Layout | tuple[int, ...]
     if strided:
-        layout = Layout.CONTIGUOUS if tensor.is_contiguous() else tuple(tensor.stride())
+        row_major = tensor.numel() == 0 or tensor.stride() == contiguous_strides(tuple(tensor.shape))
+        layout = Layout.CONTIGUOUS if row_major else tuple(tensor.stride())
     else:
         coalesced = tensor.layout is torch.sparse_coo and tensor.is_coalesced()
         layout = Layout.COALESCED if coalesced else SPARSE.get(tensor.layout, Layout.UNKNOWN)
