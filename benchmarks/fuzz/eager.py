@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -61,12 +62,28 @@ FILLS: dict[str, Fill] = {
     "ones": lambda sizes: torch.ones(tuple(sizes)),
 }
 FIRST = ("low", "high", "random")
-ALL = (*FILLS, *("random",) * 12)
+TURNS = tuple(f"turn {places}" for places in (*range(-8, 9), *range(11, 300, 3)))
+"""What data choose among n, they choose so many places on from the first: each of few is chosen once, and
+those near either end.
+"""
+ALL = (*FILLS, *("random",) * 12, *TURNS)
 """The fills of a second look, where the first disagrees with the checker."""
 
 
+def _filled(name: str, sizes: Sequence[int]) -> torch.Tensor:
+    if name in TURNS:
+        return _ascending(sizes).flatten().roll(_places(name)).reshape(tuple(sizes))
+    return FILLS[name](sizes)
+
+
+def _places(turn: str) -> int:
+    return int(turn.removeprefix("turn "))
+
+
 class Drawn(TorchFunctionMode):
-    """What torch draws at random, at an end of its range: the least (`low`) or the greatest (`high`)."""
+    """What torch draws at random, at an end of its range: the least (`low`) or the greatest (`high`); or all
+    in turn, from a number of places on.
+    """
 
     def __init__(self, end: str) -> None:
         super().__init__()
@@ -75,22 +92,48 @@ class Drawn(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)  # torch refuses what it refuses
-        if self.end not in ("low", "high") or not isinstance(result, torch.Tensor):
+        if not isinstance(result, torch.Tensor):
             return result
         with torch._C.DisableTorchFunctionSubclass():
-            return self._moved(getattr(func, "__name__", ""), args, kwargs, result)
+            name = getattr(func, "__name__", "")
+            if self.end in TURNS:
+                return _in_turn(name, args, kwargs, result, _places(self.end))
+            return self._moved(name, args, kwargs, result) if self.end in ("low", "high") else result
 
     def _moved(self, name: str, args: Any, kwargs: Any, result: torch.Tensor) -> torch.Tensor:
         high = self.end == "high"
         if name == "randint":
-            ends = [a for a in args[:2] if isinstance(a, int)]
-            low, top = (0, *ends) if len(ends) == 1 else (ends or (kwargs.get("low", 0), kwargs["high"]))
+            low, top = _range(args, kwargs)
             return result.fill_(top - 1 if high else low)
         if name == "rand":
             return result.fill_(1 - 2**-24 if high else 0)
         if name == "randperm":
             return result.copy_(result.sort(descending=high).values)
         return result
+
+
+def _range(args: Any, kwargs: Any) -> tuple[int, int]:
+    """The least number that `randint` draws, and the first that it does not."""
+    ends = [a for a in args[:2] if isinstance(a, int)]
+    low, top = (0, *ends) if len(ends) == 1 else (ends or (kwargs.get("low", 0), kwargs["high"]))
+    return low, top
+
+
+def _in_turn(name: str, args: Any, kwargs: Any, result: torch.Tensor, places: int) -> torch.Tensor:
+    """The numbers that are drawn, in their order, from one on; those that are drawn by chances that differ
+    are torch's own.
+    """
+    count = torch.arange(result.numel()) + places
+    if name == "randint":
+        low, top = _range(args, kwargs)
+        return result.copy_(low + (count % (top - low)).reshape(result.shape))
+    if name == "rand":
+        return result.copy_((count * 0.6180339887 % 1).clamp(max=1 - 2**-24).reshape(result.shape))
+    if name == "randperm":
+        return result.copy_(result.sort().values.roll(places))
+    if name == "multinomial" and bool((args[0] == args[0].flatten()[0]).all()):
+        return result.copy_((count % args[0].shape[-1]).reshape(result.shape))
+    return result
 
 
 class Judge:
@@ -130,7 +173,7 @@ class Judge:
     def _run(self, sizes: Sizes, fill: str, number: int) -> tuple[Result, ...]:
         torch.manual_seed(number)
         model = self.make()
-        arguments = [_argument(line, sizes, FILLS[fill]) for line in self.inputs]
+        arguments = [_argument(line, sizes, partial(_filled, fill)) for line in self.inputs]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with Drawn(fill):

@@ -41,6 +41,7 @@ def modulo(piece: Piece, least: int, count: Dim, at_least: AtLeast) -> list[Piec
     low, high = minimum(*ends[0]), maximum(*ends[1])
     one = high if isinstance(high, int) and not isinstance(low, int) else low
     cycle = (one - least) // count * count
+    """Where the cycle begins that the end `one` lies in, less `least`."""
     last = least + count - 1
     bounds = ((low - cycle, least, ge), (last, high - cycle, ge))
     same = all_of(law(a, b) for a, b, law in bounds if not at_least(a - b, 0))
@@ -51,7 +52,7 @@ def modulo(piece: Piece, least: int, count: Dim, at_least: AtLeast) -> list[Piec
     doubtful = replace(piece, given=all_of((piece.given, doubt)), doubt=False, least=0)
     found = (
         within,
-        *_around(beyond, low, high, least, count),
+        *_around(beyond, low, high, cycle, least, count),
         *_rounded(doubtful, low, high, piece.least, least, count),
     )
     return [p for p in found if p.given is not False]
@@ -71,11 +72,18 @@ def _rounded(piece: Piece, low: Dim, high: Dim, held: int, least: int, count: Di
     yield replace(piece, term=least + symbol_of(index), indices=(index,), attained=whole)
 
 
-def _around(piece: Piece, low: Dim, high: Dim, least: int, count: Dim) -> Iterator[Piece]:
-    """Yields the pieces of numbers that lie in two cycles or more."""
+def _around(piece: Piece, low: Dim, high: Dim, cycle: Dim, least: int, count: Dim) -> Iterator[Piece]:
+    """Yields the pieces of numbers that lie in two cycles or more.
+
+    If fewer than `count` numbers do, it is two, and the cycle of one end, a number, is next to the other's.
+    """
     if is_run(piece):
         whole, last = ge(high - low, count - 1), least + count - 1
         first, end = (low - least) % count + least, (high - least) % count + least
+        if isinstance(low, int):
+            end = high - cycle - count
+        elif isinstance(high, int):
+            first = low - cycle + count
         if first == least:  # two cycles have all of the first
             yield _run(piece, least, last, True)
             return

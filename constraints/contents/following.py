@@ -97,7 +97,7 @@ def _by_law(call: Call, sources: list[Tensor]) -> Elements:
             return None
         return ANY_CHOICE if by_data else UNTRACKED
     own = call.op in OF_DATA or call.op == "clamp"
-    if not own and any(t.elements is UNTRACKED for t in _kept_from(call, sources)):
+    if not own and any(of(t) is UNTRACKED for t in _kept_from(call, sources)):
         return UNTRACKED
     image = stepped(call)
     found = followed(call, law(call) if image is None else image, call.result)

@@ -28,7 +28,7 @@ from ..terms.dims import (
     substitute,
     symbols,
 )
-from ..terms.formula import And, Formula, Or, all_of, any_of, negate
+from ..terms.formula import And, Compare, Formula, Or, all_of, any_of, ge, negate
 
 AtLeast: TypeAlias = Callable[[Dim, int], bool]
 """Returns whether a dim is certainly at least a number."""
@@ -283,11 +283,41 @@ def _within_reach(pieces: Pieces, others: Pieces, reach: Reach) -> Pieces:
 def gathered(
     pieces: Sequence[Piece], unknown: Formula, by_data: bool, roundings: int, slack: bool
 ) -> Pieces | None:
-    """Returns the pieces, with an unknown piece at the sizes in `unknown`; None where they are too many."""
+    """Returns the pieces of which there are elements at some sizes, with an unknown piece at the sizes in
+    `unknown`; None where they are too many.
+    """
+    pieces = [replace(p, given=given) for p in pieces if (given := tightest(p.given)) is not False]
     if len(pieces) > MOST_PIECES:
         return None
+    unknown = any_of(map(tightest, alternatives_of(unknown)))
     more = () if unknown is False else (Piece(None, given=unknown),)
     return Pieces((*dict.fromkeys(map(renamed, pieces)), *more), by_data, roundings, slack)
+
+
+def tightest(formula: Formula) -> Formula:
+    """Returns the formula with only the tightest of several bounds of a term, in the order of its parts, and
+    False where two bounds exclude each other, as `n <= 4` and `n >= 6` do: with v >= a and -v >= b it holds
+    that a + b <= 0.
+    """
+    if not isinstance(formula, And):
+        return formula
+    bounds: dict[Dim, int] = {}
+    kept: dict[Dim | Formula, Formula] = {}
+    for part in formula.parts:
+        if not isinstance(part, Compare) or part.op != ">=":
+            kept[part] = part
+            continue
+        least = -_constant_of(part.term)
+        varying = part.term + least
+        bounds[varying] = max(bounds.get(varying, least), least)
+        kept[varying] = ge(varying, bounds[varying])
+    if any(least + bounds.get(-1 * term, -least) > 0 for term, least in bounds.items()):
+        return False
+    return all_of(kept.values())
+
+
+def _constant_of(term: Term) -> int:
+    return next((factor for mono, factor in term.terms if not mono), 0)
 
 
 def _used(term: Dim, *groups: tuple[Index, ...]) -> tuple[Index, ...]:
@@ -320,7 +350,10 @@ def are_exclusive(pieces: Pieces) -> bool:
 
 def _exclude(f: Formula, g: Formula) -> bool:
     """Returns whether a part of the first formula contradicts a part of the second."""
-    return any(all(negate(part) in parts_of(g) for part in alternatives_of(one)) for one in parts_of(f))
+    parts = parts_of(g)
+    return tightest(all_of((f, g))) is False or any(
+        all(negate(part) in parts for part in alternatives_of(one)) for one in parts_of(f)
+    )
 
 
 def parts_of(formula: Formula) -> tuple[Formula, ...]:

@@ -302,13 +302,26 @@ def _step(
             if len(here) > 1 or not here[0].ordered:
                 return [_loosened(piece, here)]
             value = shape[old] + item if _from_the_end(item) else item
-            return [(without(piece, {here[0].name: value}), (), {})]
+            return [(_surely(without(piece, {here[0].name: value}), at_least), (), {})]
         case Tensor():
             axes = range(old, old + _spoken(item))
             if item.dtype != "bool" and (picked := _picked(piece, here, item, new, at_least)) is not None:
                 return picked
             return [_scattered(piece, axes, is_any(item))]
     return None
+
+
+def _surely(piece: Piece, at_least: AtLeast) -> Piece:
+    """Returns the piece without doubt where its numbers are smaller than any that was rounded."""
+    if piece.doubt is False:
+        return piece
+    ends = corners(number(piece), piece.indices, at_least)
+    small = ends is not None and all(
+        at_least(piece.least * piece.over - 1 - sign * end, 0)
+        for sign, side in zip((-1, 1), ends, strict=True)
+        for end in side
+    )
+    return replace(piece, doubt=False, least=0) if small else piece
 
 
 def _scattered(piece: Piece, axes: range, any_of_them: bool) -> Step:

@@ -48,6 +48,19 @@ def test_the_fills_of_a_second_look_find_what_the_first_missed() -> None:
     assert verdicts(line, 3) == ["ran"] and verdicts(line, 3, fills=ALL) == ["data"]
 
 
+@pytest.mark.parametrize(
+    "line, size",
+    [
+        ("return torch.ones(len(x) - 1)[x.kthvalue(3).indices]", 511),
+        ("i = torch.randint(0, len(x), (1,))\n    return torch.ones(9)[(i == 101) * 9]", 256),
+        ("i = torch.multinomial(torch.ones(len(x)), 2)\n    return torch.ones(9)[(i == 101) * 9]", 256),
+        ("i = torch.randperm(len(x))[0]\n    return torch.ones(9)[(i == 101) * 9]", 256),
+    ],
+)  # fmt: skip
+def test_a_second_look_draws_each_choice(line: str, size: int) -> None:
+    assert verdicts(line, size) == ["ran"] and verdicts(line, size, fills=ALL) == ["data"]
+
+
 def test_a_module_is_fresh_at_each_point() -> None:
     text = (
         "class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.seen = 0\n\n"

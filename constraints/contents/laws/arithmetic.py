@@ -118,16 +118,24 @@ def times(call: Call) -> Elements | Pieces:
     if a is None or b is None or a.slack or b.slack:
         return UNTRACKED
 
-    def by(least: int, factor: Piece) -> int:
-        most = least * abs(_one_number(factor) or 0)
-        return most if most < FAR else 0
-
-    found = combined(a, b, lambda p, q: (number(p) * number(q), p.over * q.over), by)
+    found = combined(a, b, lambda p, q: (number(p) * number(q), p.over * q.over), _multiplied_by)
     if found is None:
         return UNTRACKED
     negation = any(side in (constant(1), constant(-1)) for side in (a, b))
     rounded = bool(a.roundings or b.roundings)
     return found if negation else replace(_rounded(found), slack=found.slack or rounded)
+
+
+def _multiplied_by(least: int, factor: Piece) -> int:
+    """Returns the reach of a product. That with a fraction p/q is rounded to no less than the integer before
+    `least * p/q`, since the float of the fraction may be less by a part in 2**9.
+    """
+    if (n := _one_number(factor)) is not None:
+        return least * abs(n) if least * abs(n) < FAR else 0
+    match factor:
+        case Piece(int() as over, int() as under, ()) if abs(over) < under:
+            return max(least * abs(over) // under - 1, 0)
+    return 0
 
 
 def _of_decimal(value: Any, dtype: str | None) -> Pieces | None:

@@ -9,7 +9,7 @@ from typing import Any
 from ...ir.language import UNTRACKED, Affine, Elements, Piece, Pieces, Slice, Span, Tensor, product, tensors
 from ...terms.dims import Dim, substitute
 from ...terms.formula import all_of, any_of, ge
-from ..functions import mapped, number, symbol_of
+from ..functions import along, mapped, number, symbol_of
 from ..shaping import indexed, moved, regrouped, shuffled
 from ..values import constant, extremes_of, of, pieces_of
 from .arithmetic import beside_data, is_given, is_rounded, union
@@ -148,8 +148,25 @@ def tiled(call: Call) -> Elements | Pieces:
 
 
 def repeated_each(call: Call) -> Elements | Pieces:
-    """Returns the elements of `repeat_interleave`: all, if repeated by a number; some, if by a tensor."""
-    return some_of_them(call) if isinstance(call.named.get("repeats"), Tensor) else all_of_them(call)
+    """Returns the elements of `repeat_interleave`: all, if repeated by a number; some, if by a tensor.
+
+    With k times each, element i of a vector is element i // k of the input.
+    """
+    repeats, pieces, shape = call.named.get("repeats"), call.pieces, call.input.shape
+    if isinstance(repeats, Tensor):
+        return some_of_them(call)
+    if pieces is None or len(shape) != 1 or not isinstance(repeats, int) or repeats < 1:
+        return all_of_them(call)
+    longer = along(-1, shape[0] * repeats)
+
+    def each(piece: Piece) -> Piece | None:
+        if piece.fixed or [(i.axis, i.ordered, i.size) for i in piece.indices] != [(-1, True, shape[0])]:
+            return None
+        (index,) = piece.indices
+        term = substitute(number(piece), {index.name: symbol_of(longer) // repeats})
+        return replace(piece, term=term, indices=(longer,))
+
+    return mapped(pieces, each, keeping=True) or all_of_them(call)
 
 
 def side_by_side(call: Call) -> Elements | Pieces:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from itertools import accumulate, pairwise, takewhile
-from itertools import product as product_of_each
+from itertools import accumulate, chain, combinations, pairwise, takewhile
 from operator import mul
 from typing import Final
 
 from ...ir.language import UNTRACKED, Affine, Elements, Piece, Pieces, Span, Tensor, product
 from ...terms.dims import Dim, maximum, minimum, substitute, total
-from ...terms.formula import all_of, le, negate
+from ...terms.formula import Formula, all_of, le, negate
 from ..cycles import two_ends
 from ..functions import (
     UNKNOWN,
@@ -23,7 +22,9 @@ from ..functions import (
     is_partition,
     mapped,
     number,
+    parts_of,
     symbol_of,
+    tightest,
 )
 from ..shaping import moved
 from ..values import extremes, extremes_of, of
@@ -265,27 +266,35 @@ def extreme_of(greatest: bool) -> Law:
 
 
 def _of_those_there(pieces: Pieces, greatest: bool, at_least: AtLeast) -> Pieces | None:
-    """The extreme of several pieces is that of those of which there are elements: which, the sizes say."""
+    """The extreme of several pieces is that of those of which there are elements: which, the sizes say.
+
+    Of pieces that occur at the same sizes it is the extreme of their ends.
+    """
     several = pieces.pieces
-    if pieces.by_data or pieces.and_data or not 1 < len(several) <= MOST_TOGETHER:
+    if pieces.by_data or pieces.and_data or len(several) < 2:
         return None
     if any(p.term is None or not p.attained or p.doubt is not False for p in several):
         return None
     if len({p.over for p in several}) > 1:
         return None
-    ends = [corners(number(p), p.indices, at_least) for p in several]
+    ends: dict[frozenset[Formula], list[Dim]] = {}
+    for piece in several:
+        if (end := corners(number(piece), piece.indices, at_least)) is None:
+            return None
+        ends.setdefault(frozenset(parts_of(piece.given)), []).extend(end[1] if greatest else end[0])
+    occur = {parts: tightest(all_of(parts)) for parts in ends}
+    apart = all(tightest(all_of(pair)) is False for pair in combinations(occur.values(), 2))
+    if not apart and len(ends) > MOST_TOGETHER:
+        return None
+    law = maximum if greatest else minimum
     found: list[Piece] = []
-    for there in product_of_each((True, False), repeat=len(several)):
-        pairs = zip(several, there, strict=True)
-        given = all_of(p.given if is_there else negate(p.given) for p, is_there in pairs)
-        if given is False or not any(there):
-            continue
-        beside: list[Dim] = []
-        for end, is_there in zip(ends, there, strict=True):
-            if end is None:
-                return None
-            beside += (end[1] if greatest else end[0]) if is_there else ()
-        found.append(Piece((maximum if greatest else minimum)(*beside), several[0].over, given=given))
+    together = (1,) if apart else range(1, len(ends) + 1)
+    for case in chain.from_iterable(combinations(ends, k) for k in together):
+        others = () if apart else (negate(occur[p]) for p in ends if p not in case)
+        given = tightest(all_of((*(occur[p] for p in case), *others)))
+        if given is not False:
+            term = law(*(end for p in case for end in ends[p]))
+            found.append(Piece(term, several[0].over, given=given))
     return replace(pieces, pieces=tuple(found))
 
 
