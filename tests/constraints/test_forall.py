@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anyshape.constraints.terms.dims import Dim, minimum, sym
+from anyshape.constraints.terms.dims import Dim, maximum, minimum, sym
 from anyshape.constraints.terms.forall import for_all
 from anyshape.constraints.terms.formula import (
     Formula,
@@ -25,7 +25,11 @@ BOX = [{"m": m, "n": n} for m in range(-2, 4) for n in range(-2, 4)]
 small = st.integers(-4, 4)
 free = st.builds(lambda a, b, c: a * M + b * N + c, small, small, small)
 affine = st.builds(lambda a, c: a * K + c, st.one_of(small, free), free)
-atoms = st.builds(compare, st.sampled_from(["==", "!=", ">="]), affine)
+bent = st.builds(
+    lambda a, b, kind, c: {"min": minimum(a, b), "max": maximum(a, b), "//": (a + b) // 2, "+": a}[kind] + c,
+    affine, affine, st.sampled_from(["min", "max", "//", "+"]), st.one_of(small, affine),
+)
+atoms = st.builds(compare, st.sampled_from(["==", "!=", ">="]), st.one_of(affine, bent))
 formulas = st.recursive(
     atoms,
     lambda inner: st.builds(lambda join, parts: join(parts), st.sampled_from([all_of, any_of]),
@@ -54,8 +58,8 @@ def test_against_every_value(formula: Formula, low: int, high: Dim) -> None:
 
 def test_what_cannot_be_eliminated() -> None:
     for formula in (
-        eq(K % 2, 0), ge(K // 2, M), ge(K * K, M), ge(minimum(K, M), N), ne(M * K, N),
-        any_of((ge(K, M), ge(N, K))),
+        eq(K % 2, 0), ge(M // K, 2), ge(K * K, M), ge(minimum(K, M - K), N), ge(M * K + minimum(K, N), 0),
+        ge(K - K // 2, M), ne(M * K, N), ne(minimum(K, M), N), any_of((ge(K, M), ge(N, K))),
     ):
         assert for_all(formula, "i", 0, N) is None, str(formula)
 

@@ -916,6 +916,68 @@ def test_pieces_that_add_up_to_something_else_are_seen(monkeypatch: pytest.Monke
     assert disagreements(Case(pieces, assume=("1 <= n",)))
 
 
+# --- lists of slices, which have to agree in their sizes -------------------------------------------------
+
+
+def windows_of(x: Tensor, n: int) -> Tensor:
+    return torch.stack([x[i : i + 3] for i in range(n)])
+
+
+def every_other_tail(x: Tensor, n: int) -> Tensor:
+    parts = []
+    for i in range(n - 1, -1, -1):
+        parts.append(x[i:])
+    return torch.stack(parts[::2], dim=1)
+
+
+def tails_side_by_side(x: Tensor, n: int) -> Tensor:
+    return torch.cat([x[i:] for i in range(n)], -1)
+
+
+def heads_padded(x: Tensor, n: int) -> Tensor:
+    return pad_sequence([x[:i] for i in range(n)][::-1])
+
+
+def heads_at_no_place(x: Tensor, n: int) -> Tensor:
+    return torch.stack([x[:i] for i in range(n)], 7)
+
+
+def tails_at_even_places(x: Tensor, n: int) -> Tensor:
+    return torch.cat([x[i:] for i in range(n) if i % 2 == 0], 1)
+
+
+def shorter_and_longer(x: Tensor, n: int) -> Tensor:
+    return torch.cat([torch.zeros(n - i, i) for i in range(n)], -1)
+
+
+def tails_or_the_whole(x: Tensor, n: int) -> Tensor:
+    try:
+        return torch.stack([x[i:] for i in range(n)])
+    except RuntimeError:
+        return x
+
+
+@pytest.mark.parametrize("case", [
+    *(Case(f, "x: [a, c]; n: int", refuses=True) for f in (
+        windows_of, every_other_tail, tails_side_by_side, heads_padded, tails_at_even_places,
+        shorter_and_longer)),
+    Case(heads_at_no_place, "x: [a, c]; n: int", refuses=True),
+    Case(tails_or_the_whole, "x: [a, c]; n: int"),
+], ids=lambda c: c.name)
+def test_slices_that_are_joined(case: Case) -> None:
+    assert disagreements(case) == []
+
+
+@pytest.mark.parametrize("target, condition", [
+    (lambda x: torch.stack(x.split(3)), "a == 1 or a == 2 or a % 3 == 0"),
+    (lambda x: torch.cat(x.split(3), 1), "a == 1 or a == 2 or a % 3 == 0"),
+    (lambda x: torch.stack(x.split(2)[1:]), "a == 3 or (a % 2 == 0 and a != 2)"),
+], ids=["stacked", "side by side", "from one"])  # fmt: skip
+def test_pieces_that_have_to_be_whole(target: Any, condition: str) -> None:
+    report = check(target, "x: [a, c]")
+    assert (report.verdict, str(report.accepts)) == ("refined", condition)
+
+
 # --- lists of places, in slices --------------------------------------------------------------------------
 
 

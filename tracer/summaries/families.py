@@ -33,6 +33,7 @@ from ...constraints.terms.dims import (
 )
 from ...constraints.terms.formula import Formula, all_of, any_of, conjuncts, eq, free_symbols, ge, le, rewrite
 from ...constraints.terms.projection import forgetting
+from ...constraints.terms.rows import place_of
 from ..bytecode.origins import here
 from ..recorder import Recorder
 from ..values.numbers import size
@@ -154,16 +155,13 @@ class Families:
         return Repeated.of(
             self.run, body.n, at, most=lambda: self._most(body, data, one),
             total=lambda axis: None if data else self._total(body, one, axis),
+            shape_at=lambda k: None if data else _shape_at(body, one, k),
         )  # fmt: skip
 
     def _total(self, body: Body, one: Cell, axis: int) -> Dim | None:
-        """Returns the sum of the tensors' sizes along an axis, if all other sizes agree; else None."""
+        """Returns the sum of the tensors' sizes along an axis; None where it is not known."""
         value = None if one.ref is None else one.value.value
-        if not isinstance(value, Tensor) or any(
-            body.k in symbols(d) for at, d in enumerate(value.shape) if at != axis
-        ):
-            return None
-        parts = linear_parts(value.shape[axis])
+        parts = linear_parts(value.shape[axis]) if isinstance(value, Tensor) else None
         if parts is None:
             return None
         found: Dim = body.n * parts[1]
@@ -318,6 +316,16 @@ class Families:
             found = self._greatest[family] = _alone(greatest)
             self._members = {key: of for key, of in self._members.items() if key[0] != family}
         return sym(found)
+
+
+def _shape_at(body: Body, one: Cell, k: Dim) -> tuple[Dim, ...] | None:
+    """Returns the shape of the tensor of iteration k, where `one` is what the body makes; None where it is
+    not known.
+    """
+    value = None if one.ref is None else one.value.value
+    if not isinstance(value, Tensor) or place_of(value.shape) is not None:
+        return None
+    return tuple(substitute(dim, {body.k: k}) for dim in value.shape)
 
 
 def _holding(one: Cell, parts: Sequence[Any]) -> Any:

@@ -531,7 +531,7 @@ class Loop:
             if whole.alike:
                 yield Repeated.each(run, count, whole.one)
             elif (at := found.at) is not None:
-                yield Repeated.of(run, count, lambda j, of=whole.at, at=at: of(at(j)))  # type: ignore[misc]
+                yield whole.moved(count, at)
             else:
                 self.fail("no size says which iterations give an element")
 

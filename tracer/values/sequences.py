@@ -30,7 +30,8 @@ from ...constraints.engine.generate import anew
 from ...constraints.engine.lifting import reached
 from ...constraints.ir.language import UNTRACKED, Layout, Tensor
 from ...constraints.ir.program import Node
-from ...constraints.terms.dims import Dim, Term, ceildiv, maximum, minimum, total
+from ...constraints.terms.dims import Dim, Term, ceildiv, maximum, minimum, sym, total
+from ...constraints.terms.forall import affine, for_all, slope
 from ...constraints.terms.formula import Formula, all_of, eq, free_symbols, ge, le, lt
 from ...constraints.terms.rows import place_of
 from ..bytecode.codes import instruction, instructions
@@ -44,6 +45,7 @@ from .symbolic import Sizes, SymbolicTensor
 
 At: TypeAlias = Callable[[Dim], Any]
 """Makes the element at an index, which is 0 for the first."""
+ShapeAt: TypeAlias = Callable[[Dim], tuple[Dim, ...] | None]
 
 
 # --- sequences that are made on demand -------------------------------------------------------------------
@@ -201,7 +203,14 @@ def split(x: SymbolicTensor, split_size_or_sections: Any, dim: Any = 0) -> Repea
     where, width = _axis(x, dim), split_size_or_sections
     if where is None or type(width) is not int or width < 1 or not x.run.truth(ge(where[1], 1)):
         return None
-    return _tuple(_pieces(x, *where, width), lambda axis: where[1] if axis == where[0] else None)
+    at, n = where
+    shape = reached(x.run.generator, x.value, max(at + 1, 0), max(-at, 0)).shape
+
+    def shape_at(k: Dim) -> tuple[Dim, ...] | None:
+        known = place_of(shape) is None
+        return (*shape[:at], minimum(width, n - k * width), *shape[at + 1 :]) if known else None
+
+    return _tuple(_pieces(x, at, n, width), lambda axis: n if axis == at else None, shape_at)
 
 
 def _axis(x: SymbolicTensor, dim: Any) -> tuple[int, Dim] | None:
@@ -219,8 +228,8 @@ def _axis(x: SymbolicTensor, dim: Any) -> tuple[int, Dim] | None:
     return (axis, n) if isinstance(n, Term) else None
 
 
-def _tuple(of: Lazy, total: Callable[[int], Dim | None] = lambda axis: None) -> RepeatingTuple:
-    return RepeatingTuple([Repeated.of(of.run, of.count, of.at, total=total)])
+def _tuple(of: Lazy, total: Callable[[int], Dim | None], shape_at: ShapeAt) -> RepeatingTuple:
+    return RepeatingTuple([Repeated.of(of.run, of.count, of.at, total=total, shape_at=shape_at)])
 
 
 def _by_signature(make: Callable[..., RepeatingTuple | None]) -> Callable[[Any, Any], RepeatingTuple | None]:
@@ -260,7 +269,9 @@ class Repeated(SymbolicTensor):
     known.
     """
     total: Callable[[int], Dim | None]
-    """Returns the sum of the sizes along an axis, where all other sizes agree; None where it is not known."""
+    """Returns the sum of the sizes along an axis; None where it is not known."""
+    shape_at: ShapeAt
+    """Returns the shape of the element at an index; None where it is not known as a function of the index."""
     same: bool = False
     """Whether all elements have one shape, though they are not alike."""
 
@@ -274,10 +285,11 @@ class Repeated(SymbolicTensor):
         one: Any = None,
         most: Callable[[], Any] = lambda: None,
         total: Callable[[int], Dim | None] = lambda axis: None,
+        shape_at: ShapeAt = lambda k: None,
     ) -> Repeated:
         self: Repeated = make_wrapper(cls, [], device=run.device)
         self.run, self.count, self.at, self.alike, self.one = run, count, at, alike, one
-        self.most, self.total = most, total
+        self.most, self.total, self.shape_at = most, total, shape_at
         return self
 
     @classmethod
@@ -306,9 +318,10 @@ class Repeated(SymbolicTensor):
         self.total = self._equal_sizes
         return self
 
-    def moved(self, count: Dim, at: At) -> Repeated:
-        """Returns some of these elements, with other indices."""
-        some = Repeated.of(self.run, count, at, self.alike, self.one)
+    def moved(self, count: Dim, place: Callable[[Dim], Dim]) -> Repeated:
+        """Returns some of these elements, with other indices: `place` gives the one that each has here."""
+        at, shape_at = (lambda k: self.at(place(k))), (lambda k: self.shape_at(place(k)))
+        some = Repeated.of(self.run, count, at, self.alike, self.one, shape_at=shape_at)
         return some.of_one_shape() if self.same else some
 
     def _equal_sizes(self, axis: int) -> Dim | None:
@@ -326,9 +339,9 @@ class Repeated(SymbolicTensor):
                 return None
             return whole - total(part.shape[axis] for part in parts)
 
-        return Repeated.of(
-            self.run, count, lambda k: self.at(k + first), self.alike, self.one, total=without
-        )
+        rest = self.moved(count, lambda k: k + first)
+        rest.total = without
+        return rest
 
     @property
     def value(self) -> NoReturn:  # type: ignore[override]
@@ -483,19 +496,15 @@ def _while(first: int, stop: int, there: Callable[[int], bool]) -> Iterator[int]
 def _every(member: Repeated, step: int) -> Repeated:
     """Returns the elements at 0, s, 2*s, …, ceil(n / s) of them, of a repeated member."""
     count = ceildiv(member.count, step)
-    return member.moved(count, lambda k: member.at(step * k))
+    return member.moved(count, lambda k: step * k)
 
 
 def _backwards(member: Any) -> Any:
     if type(member) is not Repeated or member.alike:
         return member
-    at = functools.partial(_counted_back, member)
-    back = Repeated.of(member.run, member.count, at, most=member.most, total=member.total)
-    return back.of_one_shape() if member.same else back
-
-
-def _counted_back(member: Repeated, k: Dim) -> Any:
-    return member.at(member.count - 1 - k)
+    back = member.moved(member.count, lambda k: member.count - 1 - k)
+    back.most, back.total = member.most, member.total
+    return back
 
 
 def _without(
@@ -514,15 +523,10 @@ def _without(
         elif not run.truth(ge(member.count, 1)):
             del left[0]
         else:
-            at = member.at if member.alike or from_behind else _next(member)
-            left[0] = member.moved(member.count - 1, at)
+            first = 0 if member.alike or from_behind else 1
+            left[0] = member.moved(member.count - 1, functools.partial(operator.add, first))
             n -= 1
     return left
-
-
-def _next(member: Repeated) -> At:
-    """Returns the function that makes the elements after the first."""
-    return lambda k: member.at(k + 1)
 
 
 def settled(several: Any) -> list[Any]:
@@ -651,12 +655,13 @@ def counted(
         return args, kwargs, ()
     counts: tuple[Dim, ...] = ()
     if op in ("cat", "stack") and args and type(args[0]) in SEVERAL:
-        members = physical(args[0])
-        if op == "cat":
-            at = args[1] if builtins.len(args) > 1 else kwargs.get("dim", 0)
-            members = tuple(_side_by_side(m, at) for m in members)
-        else:
-            members = tuple(map(_one_for_all, members))
+        at = args[1] if builtins.len(args) > 1 else kwargs.get("dim", 0)
+        join = functools.partial(_side_by_side, dim=at) if op == "cat" else _one_for_all
+        try:
+            members = tuple(map(join, physical(args[0])))
+        except _Differing as found:
+            run.operator(op, ([found.one], *args[1:]), kwargs)  # it may refuse one alone
+            raise RuntimeError(f"{op} takes tensors of equal sizes") from None
         of = [m.one if type(m) is Repeated else m for m in members]
         if all(isinstance(one, torch.Tensor) and (op == "stack" or not _has_row(one)) for one in of):
             members = tuple(m for m in members if type(m) is not Repeated or run.truth(ge(m.count, 1)))
@@ -691,7 +696,7 @@ def _padded(value: Any) -> tuple[list[Any], tuple[Dim, ...]] | None:
     if builtins.len(members) != 1 or type(members[0]) is not Repeated:
         return None
     (member,) = members
-    longest = member.most() if member.run.truth(ge(member.count, 1)) else None
+    longest = _longest(member) if member.run.truth(ge(member.count, 1)) else None
     if type(longest) is not SymbolicTensor or not isinstance(longest.value, Tensor) or _has_row(longest):
         return None
     first = member.at(0).value
@@ -699,14 +704,65 @@ def _padded(value: Any) -> tuple[list[Any], tuple[Dim, ...]] | None:
     return ([longest], (member.count,)) if alike and first.shape[1:] == longest.value.shape[1:] else None
 
 
+def _longest(member: Repeated) -> Any:
+    """Returns a tensor with the greatest sizes that occur among the elements; None where that is not known.
+
+    A length that never falls, or never rises, from one to the next is greatest at one of the ends.
+    """
+    if (found := member.most()) is not None:
+        return found
+    k = member.run.index("each")
+    first, shape, last = (member.shape_at(at) for at in (0, sym(k), member.count - 1))
+    if not first or not shape or not last or slope(shape[0], k) is None:
+        return None
+    agree = _agree(member, 0)
+    known = agree is not None and member.run.truth(agree)
+    return _carried(member.at(0), (maximum(first[0], last[0]), *first[1:])) if known else None
+
+
+class _Differing(Exception):
+    """Raised where elements of a list differ in a size in which they have to agree."""
+
+    def __init__(self, one: SymbolicTensor) -> None:
+        super().__init__()
+        self.one = one
+        """The first element."""
+
+
+def _agree(member: Repeated, but: int | None = None) -> Formula | None:
+    """Returns the condition that all elements, one at least, have the sizes of the first, except along the
+    axis `but`; None where it is not known.
+    """
+    if member.same:
+        return True
+    k = member.run.index("each")
+    first, shape = member.shape_at(0), member.shape_at(sym(k))
+    if first is None or shape is None:
+        return None
+    pairs = (eq(a, b) for at, (a, b) in enumerate(zip(first, shape, strict=True)) if at != but)
+    return for_all(all_of(pairs), k, 0, member.count - 1)
+
+
+def _take_equal(member: Repeated, one: SymbolicTensor, but: int | None = None) -> bool:
+    """Returns whether it is known on which condition the elements agree in their sizes, except along the axis
+    `but`.
+
+    The condition holds from here on: raises _Differing on the path where it does not.
+    """
+    agree = _agree(member, but)
+    if agree is not None and not member.run.truth(agree):
+        raise _Differing(one)
+    return agree is not None
+
+
 def _one_for_all(member: Any) -> Any:
     """Returns a `Repeated` like the first tensor in place of tensors of one shape; nothing is known of their
     elements.
     """
-    if type(member) is not Repeated or not member.same or not member.run.truth(ge(member.count, 1)):
+    if type(member) is not Repeated or member.alike or not member.run.truth(ge(member.count, 1)):
         return member
     one = member.at(0)
-    if not isinstance(one.value, Tensor):
+    if type(one) is not SymbolicTensor or not isinstance(one.value, Tensor) or not _take_equal(member, one):
         return member
     return Repeated.times(member.run, member.count, _carried(one, one.value.shape))
 
@@ -738,13 +794,26 @@ def _side_by_side(member: Any, dim: Any) -> Any:
     if type(dim) is not int or not -whole.rank <= dim < whole.rank:
         return member
     at = dim % whole.rank
-    size_there = member.total(at)
+    size_there = _total(member, at) if _take_equal(member, one, at) else None
     if size_there is None:
         both = [(*t.shape[:at], *t.shape[at + 1 :]) for t in (first, whole)]
         if longest is one or both[0] != both[1]:
             return member
         size_there = run.generator.fresh("total", 0, member.count * whole.shape[at])
     return _carried(longest, (*whole.shape[:at], size_there, *whole.shape[at + 1 :]))
+
+
+def _total(member: Repeated, axis: int) -> Dim | None:
+    """Returns the sum of the sizes along an axis; None where it is not known.
+
+    That of a*k + c for 0 <= k < n is a*n*(n - 1)/2 + c*n.
+    """
+    if (found := member.total(axis)) is not None:
+        return found
+    k, n = member.run.index("each"), member.count
+    shape = member.shape_at(sym(k))
+    parts = None if shape is None else affine(shape[axis], k)
+    return None if parts is None else parts[0] * (n * (n - 1) // 2) + parts[1] * n
 
 
 def _has_row(x: torch.Tensor) -> bool:
