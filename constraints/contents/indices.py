@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from ..ir.language import Affine, Context, Direction, Dots, Piece, Pieces, Tensor, product
+from ..ir.language import Affine, Context, Direction, Dots, Piece, Pieces, Shape, Tensor, product
 from ..terms.dims import Apply, Dim, Term, lone_atom
 from ..terms.formula import Formula, all_of, any_of, eq, ge, lt, negate
 from .dtypes import INTEGRAL
@@ -44,11 +44,12 @@ def _renormed(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
 
 
 def _along_dim(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
-    tensor = _tensor(named)
+    """Yields the index along a dim; a tensor without dims is a vector of one element here."""
+    shape = _tensor(named).shape or (1,)
     index = named.get("index", named.get("indices"))
     dim = named.get("dim")
-    if isinstance(index, Tensor) and isinstance(dim, int) and -tensor.rank <= dim < tensor.rank:
-        yield index, tensor.shape[dim], False
+    if isinstance(index, Tensor) and isinstance(dim, int) and -len(shape) <= dim < len(shape):
+        yield index, shape[dim], False
 
 
 def _flat(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
@@ -187,6 +188,25 @@ def require_data(c: Context, op: str, operand: Any, unchecked: Formula = False) 
     if isinstance(operand, Tensor) and is_data(operand) and (dataless := c.dataless(operand)) is not False:
         fine = any_of((negate(dataless), unchecked))
         approximate(c, f"{op}: {NO_DATA}", fine, "both")
+
+
+def doubt_places(c: Context, places: Tensor, sizes: Shape) -> None:
+    """Marks a sparse tensor as approximate, unless the places `[d, s]` of its elements certainly lie within
+    the sizes: torch checks them only in some operators on it, and only some of them.
+    """
+    none = eq(places.shape[-1], 0)
+    reason = f"places of elements beyond the sizes {sizes} of a sparse tensor"
+    if is_data(places):
+        approximate(c, reason, any_of((none, all_of(ge(n, 1) for n in sizes))))
+        return
+    pieces = pieces_of(of(places), places.shape)
+    for piece in pieces.pieces if pieces is not None and not pieces.roundings else (Piece(None),):
+        row = dict(piece.fixed).get(-2)
+        limits = sizes if row is None else sizes[row : row + 1]
+        ends = None if piece.term is None else corners(piece.term, piece.indices, c.at_least)
+        lows, highs = ends if ends is not None and piece.over == 1 and piece.doubt is False else ((-1,), ())
+        inside = all_of((*(ge(low, 0) for low in lows), *(lt(e, n) for e in highs for n in limits)))
+        approximate(c, reason, any_of((none, negate(piece.given), inside)))
 
 
 def _require(

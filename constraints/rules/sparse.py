@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from ..contents.indices import doubt_places
 from ..contents.traits import is_sparse
 from ..engine.generate import BadCall, RuleFunction
 from ..ir.language import Context, Layout, Shape, Tensor, Value
@@ -51,6 +52,7 @@ def sparse_coo_tensor(
     for wanted, found in zip(size[max(rank, 0) :], values.shape[1:], strict=True):
         c.require(eq(wanted, found), f"the last sizes of {size} must be those of the values {values}")
     layout = Layout.COALESCED if is_coalesced else Layout.COO
+    doubt_places(c, indices, size[: max(rank, 0)])
     return Tensor(sizes(c, size), dtype or values.dtype, layout)
 
 

@@ -23,6 +23,26 @@ FOUND: dict[str, tuple[str, str, Sizes]] = {
         "F.conv_transpose1d(x, torch.ones(3, 4, 3), torch.ones(4).long())",
         "x: float32[a, 3, 6]", {"a": 2},
     ),
+    "the stride of a tensor without elements": (
+        "torch.fft.rfft(x) if x.stride(0) == 1 else x", "x: float32[3, a]", {"a": 0},
+    ),
+    "the stride of a view without elements": (
+        "x.view(4, 2) if x.t().stride(1) == 1 else x", "x: float32[3, a]", {"a": 0},
+    ),
+    "an index into a tensor without dims": (
+        "x.sum().index_select(0, torch.tensor([5]))", "x: float32[a]", {"a": 3},
+    ),
+    "a size as an index into a tensor without dims": (
+        "x.sum().gather(0, torch.tensor(len(x)))", "x: float32[a]", {"a": 1},
+    ),
+    "a place beyond a sparse tensor": (
+        "torch.sparse_coo_tensor(torch.zeros(2, 3).long(), torch.ones(3), (3, len(x))).to_dense()",
+        "x: float32[a]", {"a": 0},
+    ),
+    "rising places beyond a sparse tensor": (
+        "torch.sparse_coo_tensor(torch.arange(len(x)).expand(2, -1), x, (2, 9)).to_dense()",
+        "x: float32[a]", {"a": 3},
+    ),
 }  # fmt: skip
 """An expression, its inputs, and the sizes at which it was judged wrongly."""
 

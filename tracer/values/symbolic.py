@@ -26,7 +26,7 @@ from ...constraints.ir.language import UNTRACKED, Dynamic, Elements, Layout, Ten
 from ...constraints.ir.program import Ref
 from ...constraints.rules.common import contiguous_strides
 from ...constraints.rules.sizes import sym_is_contiguous
-from ...constraints.terms.dims import Dim
+from ...constraints.terms.dims import Dim, maximum
 from ...constraints.terms.formula import Formula, all_of, any_of, eq, ge, le, ne
 from ...constraints.terms.rows import place_of, rank_of
 from ..bytecode.spread import Spread, destination, is_written_out
@@ -450,7 +450,12 @@ def stride(run: Recorder, x: SymbolicTensor, dim: int | None = None) -> Any:
         run.give_up("a sparse tensor is asked for strides")
     if value.layout is Layout.UNKNOWN:
         run.generator.approximate("the strides of a value whose layout is not known are taken as contiguous")
-    found = value.layout if isinstance(value.layout, tuple) else contiguous_strides(value.shape)
+    shape, views = value.shape, isinstance(value.layout, tuple) or not x.owns
+    if views and not run.truth(all_of(ge(n, 1) for n in shape)):
+        run.give_up("a view without elements is asked for strides")
+    if not views:  # torch counts a size of 0 as 1 here
+        shape = tuple(n if run.generator.at_least(n, 1) else maximum(n, 1) for n in shape)
+    found = value.layout if isinstance(value.layout, tuple) else contiguous_strides(shape)
     strides = tuple(size(run, s) for s in found)
     return strides if dim is None else strides[dim]
 
