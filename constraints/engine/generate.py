@@ -635,9 +635,10 @@ class Generator:
     def again(self, value: Value) -> Value:
         """Returns an equal value of its own identity, made by the same call."""
         copies = anew(value)
-        for tensor, copy in zip(tensors(value), tensors(copies), strict=True):
-            if id(tensor) in self._made:
-                self._made[id(copy)] = copy, self._made[id(tensor)][1]
+        if self._made:
+            for tensor, copy in zip(tensors(value), tensors(copies), strict=True):
+                if id(tensor) in self._made:
+                    self._made[id(copy)] = copy, self._made[id(tensor)][1]
         return copies
 
     def _applied(self, rule: Rule, op: str, named: dict[str, Any]) -> Value:

@@ -203,22 +203,33 @@ class _Globals(_Container):
                 del scope[name]
 
 
-class _Cell(_Container):
-    """A variable that a function closes over; an empty list where it has no value yet."""
+class _Cells(_Container):
+    """The variables that functions close over; `_MISSING` where one has no value yet."""
 
     __slots__ = ()
 
+    def add(self, cell: CellType) -> Any:
+        """Adds a variable, and returns its content."""
+        self.target.append(cell)
+        self.contents.append(_content(cell))
+        return self.contents[-1]
+
     def read(self) -> list[Any]:
-        try:
-            return [self.target.cell_contents]
-        except ValueError:
-            return []
+        return [*map(_content, self.target)]
 
     def write(self, contents: list[Any]) -> None:
-        if contents:
-            self.target.cell_contents = contents[0]
-        else:
-            del self.target.cell_contents
+        for cell, before in zip(self.target, contents, strict=True):
+            if before is not _MISSING:
+                cell.cell_contents = before
+            elif _content(cell) is not _MISSING:
+                del cell.cell_contents
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _MISSING
 
 
 class _Partial(_Container):
@@ -233,16 +244,22 @@ class _Partial(_Container):
         self.target.__setstate__((*contents, vars(self.target)))
 
 
-class _Kind(_Container):
-    """The class of a module, since a lazy one changes its class when it gets its first input."""
+class _Kinds(_Container):
+    """The classes of modules, since a lazy one changes its class when it gets its first input."""
 
     __slots__ = ()
 
+    def add(self, module: torch.nn.Module) -> None:
+        self.target.append(module)
+        self.contents.append(type(module))
+
     def read(self) -> list[Any]:
-        return [type(self.target)]
+        return [*map(type, self.target)]
 
     def write(self, contents: list[Any]) -> None:
-        (self.target.__class__,) = contents
+        for module, kind in zip(self.target, contents, strict=True):
+            if type(module) is not kind:
+                module.__class__ = kind
 
 
 # ---- the walk
@@ -254,7 +271,8 @@ class Held:
     def __init__(self, target: Any) -> None:
         self.tensors: dict[int, torch.Tensor] = {}
         """Tensors by identity, without those of other libraries that wrap others."""
-        self._containers: list[_Container] = []
+        self._cells, self._kinds = _Cells([]), _Kinds([])
+        self._containers: list[_Container] = [self._cells, self._kinds]
         self._with_tensors: list[_Container] = []
         self._empty: list[Any] = []
         """Empty lists, dicts and sets, the most frequent containers."""
@@ -304,7 +322,7 @@ class Held:
         elif isinstance(value, torch.nn.Module) or _is_programs(kind.__module__, _HOLDING):
             self._visit(kind)
             if isinstance(value, torch.nn.Module):
-                self._add(_Kind(value))
+                self._kinds.add(value)
             if isinstance(attributes := getattr(value, "__dict__", None), dict):
                 self._reach((attributes,))
             if slots := _slots(kind):
@@ -345,6 +363,10 @@ class Held:
             self._add(_Attributes(function, ("__defaults__", "__kwdefaults__")))
         attributes = vars(function)
         (self._waiting if attributes else self._empty).append(attributes)
+
+    def _cell(self, cell: CellType) -> None:
+        if self._reach((self._cells.add(cell),)) and self._cells not in self._with_tensors:
+            self._with_tensors.append(self._cells)
 
     def _look_up(self) -> None:
         """Reaches the globals and the methods that the functions visited meanwhile mention."""
@@ -428,7 +450,7 @@ _VISITS: Final[tuple[tuple[Any, Callable[[Held, Any], None]], ...]] = (
     (_CACHED, lambda held, value: held._waiting.append(value.__wrapped__)),
     (property, lambda held, value: held._reach((value.fget, value.fset))),
     (type, Held._class),
-    (CellType, lambda held, value: held._add(_Cell(value))),
+    (CellType, Held._cell),
     (object, Held._object),
 )
 """The visitors of values: the first entry whose types match applies."""

@@ -356,17 +356,18 @@ class _Flow:
         for given in path.program.inputs:
             if not given.parameter:
                 self._made.setdefault(given.id, (None, given.name))
-        self._texts: dict[Tensor, str] = {}
+        self._texts: dict[tuple[int, str | None], str] = {}
         self._operands: dict[int, Operand] = {}
 
-    def text(self, id: int) -> str:
-        """Returns the text of a value; the layers of a model have many tensors that are equal."""
-        value = self.values[id]
+    def text(self, ref: int) -> str:
+        """Returns the text of a value; repeated calls of a program give results that share their shape."""
+        value = self.values[ref]
         if type(value) is not Tensor:
             return readable(value)
-        text = self._texts.get(value)
+        key = id(value.shape), value.dtype
+        text = self._texts.get(key)
         if text is None:
-            text = self._texts[value] = readable(value)
+            text = self._texts[key] = readable(value)
         return text
 
     def operands(self, argument: Argument) -> tuple[Operand, ...]:
