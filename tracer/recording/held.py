@@ -287,18 +287,20 @@ class Held:
         self._waiting: list[Any] = []
         self._reach([target])
         while self._waiting:
-            while self._waiting:
-                self._visit(self._waiting.pop())
+            self._visit()
             self._look_up()
 
-    def _visit(self, value: Any) -> None:
-        if id(value) in self._seen:
-            return
-        self._seen[id(value)] = value
-        kind: type = type(value)
-        plain = value.__class__ is kind  # which of a wrapper is that of what it wraps
-        visit = _visit_of(kind) if plain else _first(lambda known: isinstance(value, known))
-        visit(self, value)
+    def _visit(self) -> None:
+        waiting, seen = self._waiting, self._seen
+        while waiting:
+            value = waiting.pop()
+            if id(value) in seen:
+                continue
+            seen[id(value)] = value
+            kind: type = type(value)
+            plain = value.__class__ is kind  # which of a wrapper is that of what it wraps
+            visit = _visit_of(kind) if plain else _first(functools.partial(isinstance, value))
+            visit(self, value)
 
     def _collection(self, value: Any) -> None:
         if not value:
@@ -320,7 +322,7 @@ class Held:
         elif _is_array(value):
             self._arrays[id(value)] = value
         elif isinstance(value, torch.nn.Module) or _is_programs(kind.__module__, _HOLDING):
-            self._visit(kind)
+            self._waiting.append(kind)
             if isinstance(value, torch.nn.Module):
                 self._kinds.add(value)
             if isinstance(attributes := getattr(value, "__dict__", None), dict):
@@ -385,16 +387,19 @@ class Held:
 
     def _reach(self, contents: Iterable[Any]) -> bool:
         """Lets these objects be visited; returns whether tensors are among them, or in tuples among them."""
-        found = False
+        found, waiting = False, self._waiting
         for value in contents:
             kind = type(value)
             if kind in _ATOMS:
                 continue
-            if kind in _COLLECTIONS and not value:
-                self._empty.append(value)
+            if kind not in _COLLECTIONS:
+                waiting.append(value)
+                if not found and _may_hold_tensors(kind):
+                    found = _holds_tensors(value)
+            elif value:
+                waiting.append(value)
             else:
-                self._waiting.append(value)
-                found = found or (_may_hold_tensors(kind) and _holds_tensors(value))
+                self._empty.append(value)
         return found
 
     # ---- lending

@@ -293,11 +293,12 @@ class SymbolicTensor(torch.Tensor):
                 left = seen_in(other.value, self.value, self.run.generator.at_least)
                 other.value = structs.replace(other.value, elements=left)
 
-    def has_overwritten(self, by: Iterable[int], whole: Formula) -> None:
+    def has_overwritten(self, by: list[int], whole: Formula) -> None:
         """Values have been written into it, at some sizes over the `whole` of it, and so into what shares its
         memory.
         """
-        self.run.generator.overwritten(self.ref.id, by, whole)
+        if whole is not True or by != [self.ref.id]:  # of the result of a call its node says all
+            self.run.generator.overwritten(self.ref.id, by, whole)
         for found in () if self._memory is None else self._memory.whole().tensors:
             other = found()
             if other is None or other is self:
