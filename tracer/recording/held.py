@@ -83,6 +83,11 @@ class _Mapping(_Container):
 
     def write(self, contents: list[Any]) -> None:
         target, half = self.target, len(contents) // 2
+        if len(target) == half and all(map(is_, target, contents)):
+            for key, value in zip(contents[:half], contents[half:], strict=True):
+                if target[key] is not value:
+                    target[key] = value
+            return
         before = dict(zip(contents[:half], contents[half:], strict=True))
         for key in [key for key in target if key not in before]:
             del target[key]
@@ -321,14 +326,19 @@ class Held:
             self._generators.append(generator)
         elif _is_array(value):
             self._arrays[id(value)] = value
-        elif isinstance(value, torch.nn.Module) or _is_programs(kind.__module__, _HOLDING):
+        elif _is_programs(kind.__module__, _HOLDING):
             self._waiting.append(kind)
-            if isinstance(value, torch.nn.Module):
-                self._kinds.add(value)
             if isinstance(attributes := getattr(value, "__dict__", None), dict):
                 self._reach((attributes,))
             if slots := _slots(kind):
                 self._add(_Attributes(value, slots))
+
+    def _module(self, module: torch.nn.Module) -> None:
+        kind = type(module)
+        self._kinds.add(module)
+        self._waiting += kind, vars(module)
+        if slots := _slots(kind):
+            self._add(_Attributes(module, slots))
 
     def _class(self, kind: type) -> None:
         """Visits a class: its attributes, and of its methods and those of its bases the ones that may be
@@ -455,6 +465,7 @@ _VISITS: Final[tuple[tuple[Any, Callable[[Held, Any], None]], ...]] = (
     (_CACHED, lambda held, value: held._waiting.append(value.__wrapped__)),
     (property, lambda held, value: held._reach((value.fget, value.fset))),
     (type, Held._class),
+    (torch.nn.Module, Held._module),
     (CellType, Held._cell),
     (object, Held._object),
 )
@@ -589,12 +600,14 @@ class _StandIns:
             with torch.enable_grad():
                 made = made.requires_grad_().clone()
         else:
-            if type(tensor) is not torch.Tensor:
-                made = make_subclass(type(tensor), made)
-            made.requires_grad_(tensor.requires_grad)
+            if type(tensor) is torch.Tensor:
+                made.requires_grad_(tensor.requires_grad)
+            else:
+                made = make_subclass(type(tensor), made, tensor.requires_grad)
             if not self._copied:
                 self.aliases.append(made)
-        vars(made).update(vars(tensor))
+        if attributes := vars(tensor):
+            vars(made).update(attributes)
         if tensor.is_leaf and tensor.grad is not None:
             made.grad = self._data(tensor.grad)
             if not self._copied:
