@@ -311,9 +311,16 @@ class Held:
         if not value:
             self._empty.append(value)
         elif isinstance(value, dict):
-            self._add(_Mapping(value))
+            self._mapping(value)
         else:
             self._add(_Set(value) if isinstance(value, set) else _Sequence(value))
+
+    def _mapping(self, value: dict[Any, Any]) -> None:
+        found = _Mapping(value)
+        self._containers.append(found)
+        names = _ATOMS.issuperset(map(type, value))
+        if self._reach(found.contents[len(value) if names else 0 :]):
+            self._with_tensors.append(found)
 
     def _tensor(self, tensor: torch.Tensor) -> None:
         if _can_stand_in(tensor):
