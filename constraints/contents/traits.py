@@ -192,7 +192,7 @@ class Contents:
 
     def name(self, value: Value, ref: int) -> None:
         """Gives the value this reference from here on, with the traits found if the last call made it."""
-        if isinstance(value, Tensor):
+        if type(value) is Tensor:
             key = self._key(value, ref)
             for tensor, traits in self._made:
                 if tensor is value:

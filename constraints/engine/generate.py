@@ -644,9 +644,10 @@ class Generator:
     def again(self, value: Value) -> Value:
         """Returns an equal value of its own identity, made by the same call."""
         copies = anew(value)
-        for tensor, copy in zip(tensors(value), tensors(copies), strict=True):
-            if id(tensor) in self.known.made:
-                self.known.made[id(copy)] = copy, self.known.made[id(tensor)][1]
+        if self.known.made:
+            for tensor, copy in zip(tensors(value), tensors(copies), strict=True):
+                if id(tensor) in self.known.made:
+                    self.known.made[id(copy)] = copy, self.known.made[id(tensor)][1]
         return copies
 
     def _applied(self, rule: Rule, op: str, named: dict[str, Any]) -> Value:

@@ -166,7 +166,10 @@ def refs(argument: Argument) -> Iterator[Ref]:
     if isinstance(argument, Ref):
         yield argument
     for part in parts_of(argument):
-        yield from refs(part)
+        if type(part) is Ref:
+            yield part
+        elif isinstance(part, tuple | Slice):
+            yield from refs(part)
 
 
 _NUMBERS: Final = frozenset({int})

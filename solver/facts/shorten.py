@@ -219,8 +219,8 @@ def _case(judge: Judge, given: tuple[Formula, ...], case: Formula) -> Formula:
 
 
 def _described_alone(domain: Domain, part: Formula) -> Formula:
-    """Returns a part about one symbol as the values that it selects: to split each min and max in it into cases
-    would take time exponential in their number.
+    """Returns a part about one symbol as the values that it selects. To split each min and max in it into
+    cases would take time exponential in their number.
     """
     names = free_symbols(part)
     return _restated(min(names), domain, part) if len(names) == 1 else part

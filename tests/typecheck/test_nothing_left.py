@@ -65,6 +65,7 @@ class Cache(nn.Module):
 
 LATE: list[Any] = [torch.ones(3), {"calls": 0}]
 COUNT = 0
+FRESH: int
 
 
 class Everywhere(nn.Module):
@@ -87,8 +88,9 @@ class Everywhere(nn.Module):
         self.ends = ends
 
     def forward(self, x: Tensor) -> Tensor:
-        global COUNT
+        global COUNT, FRESH
         COUNT += 1
+        FRESH = 1
         LATE[0] += 1
         LATE[1]["calls"] += 1
         type(self).seen.append(x)

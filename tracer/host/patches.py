@@ -13,9 +13,10 @@ import functools
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
 
 Function: TypeAlias = Callable[..., Any]
 Key: TypeAlias = tuple[type, int, Any]
@@ -26,8 +27,7 @@ class PatchRefused(RuntimeError):
     """Raised where another thread has replaced a value that this one wants to replace."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Patch:
+class Patch(Struct, frozen=True, eq=False):
     """A temporary replacement of a function that is an attribute of a class or module."""
 
     owner: Any
@@ -48,8 +48,7 @@ class Patch:
         return _Function(self.owner, self.attribute)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Setting:
+class Setting(Struct, frozen=True, eq=False):
     """A temporary replacement of a value that is an attribute or an item of a dict."""
 
     owner: Any
@@ -112,8 +111,7 @@ class together(AbstractContextManager[None]):
             raise interrupt
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Entered:
+class _Entered(Struct, frozen=True, eq=False):
     """An active patch, and the thread that entered it."""
 
     patch: Any

@@ -12,12 +12,13 @@ Objects that no walk reaches are not covered: the locals of generators, iterator
 from __future__ import annotations
 
 import contextlib
+import dis
 import functools
 import random
 import sys
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from itertools import chain
 from operator import is_
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final, NamedTuple
@@ -36,7 +37,7 @@ _ATOMS: Final = frozenset(
 )
 """Types of objects without contents that a run could change."""
 _COLLECTIONS: Final = frozenset({dict, list, set, OrderedDict, deque})
-_CALLED: Final = (FunctionType, staticmethod, classmethod, property, _CACHED)
+_CALLED: Final = frozenset({FunctionType, staticmethod, classmethod, property, _CACHED})
 _MAKING: Final = frozenset("__init__ __new__ __init_subclass__ __class_getitem__ __del__ __reduce__".split())
 """Methods that are not called on an object that exists already."""
 _FOREIGN: Final = frozenset(
@@ -52,19 +53,41 @@ _HOLDING: Final = (
 # ---- containers: what is in one, and how it is put back
 
 
-@dataclass(frozen=True, slots=True)
 class _Container:
-    """An object whose contents a run may change, with a list of its present contents."""
+    """An object whose contents a run may change, with its contents when this is made."""
 
-    read: Callable[[], list[Any]]
-    write: Callable[[list[Any]], object]
+    __slots__ = ("contents", "target")
+
+    def __init__(self, target: Any) -> None:
+        self.target = target
+        self.contents = self.read()
+
+    def read(self) -> list[Any]:
+        raise NotImplementedError
+
+    def write(self, contents: list[Any]) -> None:
+        raise NotImplementedError
+
+    def is_same(self) -> bool:
+        now = self.read()
+        return len(now) == len(self.contents) and all(map(is_, now, self.contents))
 
 
-def _mapping(target: dict[Any, Any]) -> _Container:
+class _Mapping(_Container):
     """A dict, as its keys followed by its values."""
 
-    def write(contents: list[Any]) -> None:
-        half = len(contents) // 2
+    __slots__ = ()
+
+    def read(self) -> list[Any]:
+        return [*self.target, *self.target.values()]
+
+    def write(self, contents: list[Any]) -> None:
+        target, half = self.target, len(contents) // 2
+        if len(target) == half and all(map(is_, target, contents)):
+            for key, value in zip(contents[:half], contents[half:], strict=True):
+                if target[key] is not value:
+                    target[key] = value
+            return
         before = dict(zip(contents[:half], contents[half:], strict=True))
         for key in [key for key in target if key not in before]:
             del target[key]
@@ -75,82 +98,107 @@ def _mapping(target: dict[Any, Any]) -> _Container:
             target.clear()
             target.update(before)
 
-    return _Container(lambda: [*target, *target.values()], write)
 
-
-def _sequence(target: Any) -> _Container:
+class _Sequence(_Container):
     """A list or a deque."""
 
-    def write(contents: list[Any]) -> None:
-        target.clear()
-        target.extend(contents)
+    __slots__ = ()
 
-    return _Container(lambda: [*target], write)
+    def read(self) -> list[Any]:
+        return [*self.target]
+
+    def write(self, contents: list[Any]) -> None:
+        self.target.clear()
+        self.target.extend(contents)
 
 
-def _set(target: set[Any]) -> _Container:
-    def write(contents: list[Any]) -> None:
-        target.clear()
-        target.update(contents)
+class _Set(_Sequence):
+    __slots__ = ()
 
-    return _Container(lambda: [*target], write)
+    def write(self, contents: list[Any]) -> None:
+        self.target.clear()
+        self.target.update(contents)
 
 
 _MISSING: Final = object()
 
 
-def _attributes(target: Any, names: tuple[str, ...], of: Any = object) -> _Container:
-    """Returns attributes of an object, or of a class if `of` is `type`; missing ones are `_MISSING`."""
+class _Attributes(_Container):
+    """Attributes of an object; missing ones are `_MISSING`."""
 
-    def write(contents: list[Any]) -> None:
-        for name, now, before in zip(names, read(), contents, strict=True):
+    __slots__ = ("names",)
+
+    def __init__(self, target: Any, names: tuple[str, ...]) -> None:
+        self.names = names
+        super().__init__(target)
+
+    def read(self) -> list[Any]:
+        return [getattr(self.target, name, _MISSING) for name in self.names]
+
+    def write(self, contents: list[Any]) -> None:
+        for name, now, before in zip(self.names, self.read(), contents, strict=True):
             if now is before:
                 continue
             if before is _MISSING:
-                of.__delattr__(target, name)
+                object.__delattr__(self.target, name)
             else:
-                of.__setattr__(target, name, before)
-
-    def read() -> list[Any]:
-        if of is type:
-            return [vars(target).get(name, _MISSING) for name in names]
-        return [getattr(target, name, _MISSING) for name in names]
-
-    return _Container(read, write)
+                object.__setattr__(self.target, name, before)
 
 
-def _class(target: type) -> _Container:
-    """Returns the attributes of a class, as their names followed by their values."""
+class _Class(_Container):
+    """The attributes of a class, as their names followed by their values."""
 
-    def write(contents: list[Any]) -> None:
-        half = len(contents) // 2
-        before = dict(zip(contents[:half], contents[half:], strict=True))
-        now = dict(_members(target))
-        for name in now.keys() - before.keys():
-            type.__delattr__(target, name)
-        for name, value in before.items():
-            if now.get(name, _MISSING) is not value:
-                type.__setattr__(target, name, value)
+    __slots__ = ()
 
-    def read() -> list[Any]:
-        members = _members(target)
+    def read(self) -> list[Any]:
+        members = vars(self.target)
         return [*members, *members.values()]
 
-    return _Container(read, write)
+    def write(self, contents: list[Any]) -> None:
+        half = len(contents) // 2
+        before = dict(zip(contents[:half], contents[half:], strict=True))
+        now = dict(vars(self.target))
+        for name in now.keys() - before.keys():
+            type.__delattr__(self.target, name)
+        for name, value in before.items():
+            if now.get(name, _MISSING) is not value:
+                type.__setattr__(self.target, name, value)
 
 
-def _members(kind: type) -> dict[str, Any]:
-    return {name: value for name, value in vars(kind).items() if not name.startswith("__")}
-
-
-def _globals(scope: dict[str, Any], names: tuple[str, ...]) -> _Container:
-    """Returns the globals that a function mentions; missing ones are `_MISSING`.
+class _Globals(_Container):
+    """The globals of a module that functions mention; missing ones are `_MISSING`.
 
     A submodule that is imported meanwhile stays: it is imported once.
     """
 
-    def write(contents: list[Any]) -> None:
-        for name, before in zip(names, contents, strict=True):
+    __slots__ = ("codes", "names")
+
+    def __init__(self, scope: dict[str, Any]) -> None:
+        self.codes: list[CodeType] = []
+        """Codes of functions whose names have not been looked up yet."""
+        self.names: dict[str, None] = {}
+        super().__init__(scope)
+
+    def look_up(self) -> tuple[dict[str, None], list[Any]]:
+        """Returns the names that the codes mention, and the contents of the globals among them that are new.
+        """
+        scope, known, codes = self.target, self.names, self.codes
+        self.codes = []
+        names = dict.fromkeys(chain.from_iterable(map(_names, codes)))
+        fresh = [name for name in names if name in scope and name not in known]
+        fresh += [name for name in chain.from_iterable(map(_assigned, codes)) if name not in scope]
+        fresh = [*dict.fromkeys(fresh)]
+        known.update(dict.fromkeys(fresh))
+        contents = [scope.get(name, _MISSING) for name in fresh]
+        self.contents += contents
+        return names, contents
+
+    def read(self) -> list[Any]:
+        return [self.target.get(name, _MISSING) for name in self.names]
+
+    def write(self, contents: list[Any]) -> None:
+        scope = self.target
+        for name, before in zip(self.names, contents, strict=True):
             now = scope.get(name, _MISSING)
             if now is before:
                 continue
@@ -159,46 +207,64 @@ def _globals(scope: dict[str, Any], names: tuple[str, ...]) -> _Container:
             elif not isinstance(now, ModuleType):
                 del scope[name]
 
-    return _Container(lambda: [scope.get(name, _MISSING) for name in names], write)
+
+class _Cells(_Container):
+    """The variables that functions close over; `_MISSING` where one has no value yet."""
+
+    __slots__ = ()
+
+    def add(self, cell: CellType) -> Any:
+        """Adds a variable, and returns its content."""
+        self.target.append(cell)
+        self.contents.append(_content(cell))
+        return self.contents[-1]
+
+    def read(self) -> list[Any]:
+        return [*map(_content, self.target)]
+
+    def write(self, contents: list[Any]) -> None:
+        for cell, before in zip(self.target, contents, strict=True):
+            if before is not _MISSING:
+                cell.cell_contents = before
+            elif _content(cell) is not _MISSING:
+                del cell.cell_contents
 
 
-def _cell(cell: CellType) -> _Container:
-    """Returns a variable that a function closes over; an empty list where it has no value yet."""
-
-    def read() -> list[Any]:
-        try:
-            return [cell.cell_contents]
-        except ValueError:
-            return []
-
-    def write(contents: list[Any]) -> None:
-        if contents:
-            cell.cell_contents = contents[0]
-        else:
-            del cell.cell_contents
-
-    return _Container(read, write)
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _MISSING
 
 
-def _partial(target: functools.partial[Any]) -> _Container:
-    """Returns a function together with some of its arguments."""
+class _Partial(_Container):
+    """A function together with some of its arguments."""
 
-    def read() -> list[Any]:
-        return [target.func, target.args, target.keywords]
+    __slots__ = ()
 
-    def write(contents: list[Any]) -> None:
-        target.__setstate__((*contents, vars(target)))  # type: ignore[attr-defined]
+    def read(self) -> list[Any]:
+        return [self.target.func, self.target.args, self.target.keywords]
 
-    return _Container(read, write)
+    def write(self, contents: list[Any]) -> None:
+        self.target.__setstate__((*contents, vars(self.target)))
 
 
-def _kind(target: Any) -> _Container:
-    """Returns the class of a module, since a lazy one changes its class when it gets its first input."""
+class _Kinds(_Container):
+    """The classes of modules, since a lazy one changes its class when it gets its first input."""
 
-    def write(contents: list[Any]) -> None:
-        (target.__class__,) = contents
+    __slots__ = ()
 
-    return _Container(lambda: [type(target)], write)
+    def add(self, module: torch.nn.Module) -> None:
+        self.target.append(module)
+        self.contents.append(type(module))
+
+    def read(self) -> list[Any]:
+        return [*map(type, self.target)]
+
+    def write(self, contents: list[Any]) -> None:
+        for module, kind in zip(self.target, contents, strict=True):
+            if type(module) is not kind:
+                module.__class__ = kind
 
 
 # ---- the walk
@@ -210,10 +276,12 @@ class Held:
     def __init__(self, target: Any) -> None:
         self.tensors: dict[int, torch.Tensor] = {}
         """Tensors by identity, without those of other libraries that wrap others."""
-        self._containers: list[tuple[_Container, list[Any]]] = []
-        self._with_tensors: list[tuple[_Container, list[Any]]] = []
+        self._cells, self._kinds = _Cells([]), _Kinds([])
+        self._containers: list[_Container] = [self._cells, self._kinds]
+        self._with_tensors: list[_Container] = []
         self._empty: list[Any] = []
         """Empty lists, dicts and sets, the most frequent containers."""
+        self._globals: dict[int, _Globals] = {}
         self._arrays: dict[int, Any] = {}
         self._generators: list[_Generator] = []
         self._seen: dict[int, Any] = {}
@@ -224,27 +292,35 @@ class Held:
         self._waiting: list[Any] = []
         self._reach([target])
         while self._waiting:
-            self._visit(self._waiting.pop())
+            self._visit()
+            self._look_up()
 
-    def _visit(self, value: Any) -> None:
-        if id(value) in self._seen:
-            return
-        self._seen[id(value)] = value
-        kind: type = type(value)
-        if kind in _COLLECTIONS and not value:
-            self._empty.append(value)
-            return
-        plain = value.__class__ is kind  # which of a wrapper is that of what it wraps
-        visit = _visit_of(kind) if plain else _first(lambda known: isinstance(value, known))
-        visit(self, value)
+    def _visit(self) -> None:
+        waiting, seen = self._waiting, self._seen
+        while waiting:
+            value = waiting.pop()
+            if id(value) in seen:
+                continue
+            seen[id(value)] = value
+            kind: type = type(value)
+            plain = value.__class__ is kind  # which of a wrapper is that of what it wraps
+            visit = _visit_of(kind) if plain else _first(functools.partial(isinstance, value))
+            visit(self, value)
 
     def _collection(self, value: Any) -> None:
         if not value:
             self._empty.append(value)
         elif isinstance(value, dict):
-            self._add(_mapping(value))
+            self._mapping(value)
         else:
-            self._add(_set(value) if isinstance(value, set) else _sequence(value))
+            self._add(_Set(value) if isinstance(value, set) else _Sequence(value))
+
+    def _mapping(self, value: dict[Any, Any]) -> None:
+        found = _Mapping(value)
+        self._containers.append(found)
+        names = _ATOMS.issuperset(map(type, value))
+        if self._reach(found.contents[len(value) if names else 0 :]):
+            self._with_tensors.append(found)
 
     def _tensor(self, tensor: torch.Tensor) -> None:
         if _can_stand_in(tensor):
@@ -257,14 +333,19 @@ class Held:
             self._generators.append(generator)
         elif _is_array(value):
             self._arrays[id(value)] = value
-        elif isinstance(value, torch.nn.Module) or _is_programs(kind.__module__, _HOLDING):
-            self._visit(kind)
-            if isinstance(value, torch.nn.Module):
-                self._add(_kind(value))
+        elif _is_programs(kind.__module__, _HOLDING):
+            self._waiting.append(kind)
             if isinstance(attributes := getattr(value, "__dict__", None), dict):
-                self._visit(attributes)
+                self._reach((attributes,))
             if slots := _slots(kind):
-                self._add(_attributes(value, slots))
+                self._add(_Attributes(value, slots))
+
+    def _module(self, module: torch.nn.Module) -> None:
+        kind = type(module)
+        self._kinds.add(module)
+        self._waiting += kind, vars(module)
+        if slots := _slots(kind):
+            self._add(_Attributes(module, slots))
 
     def _class(self, kind: type) -> None:
         """Visits a class: its attributes, and of its methods and those of its bases the ones that may be
@@ -273,58 +354,76 @@ class Held:
         if not _is_programs(kind.__module__):
             return
         self._waiting += kind.__mro__[1:]
-        self._keep(_class(kind))
+        members = _Class(kind)
+        self._containers.append(members)
+        attributes = []
         for name, member in vars(kind).items():
-            if not isinstance(member, _CALLED):
-                if not name.startswith("__"):
-                    self._reach((member,))
-            elif name in self._mentioned or (name.startswith("__") and name not in _MAKING):
-                self._waiting.append(member)
-            else:
-                self._methods.setdefault(name, []).append(member)
+            if type(member) in _CALLED:
+                if name in self._mentioned or (name[:2] == "__" and name not in _MAKING):
+                    self._waiting.append(member)
+                else:
+                    self._methods.setdefault(name, []).append(member)
+            elif name[:2] != "__":
+                attributes.append(member)
+        if self._reach(attributes):
+            self._with_tensors.append(members)
 
     def _function(self, function: FunctionType) -> None:
-        if not _is_programs(function.__globals__.get("__name__")):
-            # A decorator of a library's closes over the program's own function.
-            self._waiting += function.__closure__ or ()
-            return
-        names = _names(function.__code__)
-        for name in names:
-            if name not in self._mentioned:
-                self._mentioned.add(name)
-                self._waiting += self._methods.pop(name, ())
-        if spoken_of := tuple(name for name in names if name in function.__globals__):
-            self._add(_globals(function.__globals__, spoken_of))
         self._waiting += function.__closure__ or ()
+        scope = function.__globals__
+        if not _is_programs(scope.get("__name__")):
+            return  # but a decorator of a library's closes over the program's own function
+        found = self._globals.get(id(scope))
+        if found is None:
+            found = self._globals[id(scope)] = _Globals(scope)
+            self._containers.append(found)
+        found.codes.append(function.__code__)
         if function.__defaults__ or function.__kwdefaults__:
-            self._add(_attributes(function, ("__defaults__", "__kwdefaults__")))
-        self._visit(vars(function))
+            self._add(_Attributes(function, ("__defaults__", "__kwdefaults__")))
+        attributes = vars(function)
+        (self._waiting if attributes else self._empty).append(attributes)
 
-    def _keep(self, container: _Container) -> list[Any]:
-        contents = container.read()
-        self._containers.append((container, contents))
-        kinds = {*map(type, contents)}
-        if any(map(_may_hold_tensors, kinds - _ATOMS)) and any(map(_holds_tensors, contents)):
-            self._with_tensors.append((container, contents))
-        return contents
+    def _cell(self, cell: CellType) -> None:
+        if self._reach((self._cells.add(cell),)) and self._cells not in self._with_tensors:
+            self._with_tensors.append(self._cells)
+
+    def _look_up(self) -> None:
+        """Reaches the globals and the methods that the functions visited meanwhile mention."""
+        for scope in [scope for scope in self._globals.values() if scope.codes]:
+            names, contents = scope.look_up()
+            self._mentioned.update(names)
+            for name in [name for name in names if name in self._methods]:
+                self._waiting += self._methods.pop(name)
+            if self._reach(contents) and scope not in self._with_tensors:
+                self._with_tensors.append(scope)
 
     def _add(self, container: _Container) -> None:
-        self._reach(self._keep(container))
+        self._containers.append(container)
+        if self._reach(container.contents):
+            self._with_tensors.append(container)
 
-    def _reach(self, contents: Iterable[Any]) -> None:
-        self._waiting += [value for value in contents if type(value) not in _ATOMS]
+    def _reach(self, contents: Iterable[Any]) -> bool:
+        """Lets these objects be visited; returns whether tensors are among them, or in tuples among them."""
+        found, waiting = False, self._waiting
+        for value in contents:
+            kind = type(value)
+            if kind in _ATOMS:
+                continue
+            if kind not in _COLLECTIONS:
+                waiting.append(value)
+                if not found and _may_hold_tensors(kind):
+                    found = _holds_tensors(value)
+            elif value:
+                waiting.append(value)
+            else:
+                self._empty.append(value)
+        return found
 
     # ---- lending
 
     def is_current(self) -> bool:
         """Returns whether all containers still have the contents stored here."""
-        return not any(self._empty) and not any(True for _ in self._changed())
-
-    def _changed(self) -> Iterator[tuple[_Container, list[Any]]]:
-        for container, contents in self._containers:
-            now = container.read()
-            if len(now) != len(contents) or not all(map(is_, now, contents)):
-                yield container, contents
+        return not any(self._empty) and all(container.is_same() for container in self._containers)
 
     @contextlib.contextmanager
     def _kept(self) -> Iterator[None]:
@@ -333,8 +432,9 @@ class Held:
         try:
             yield
         finally:
-            for container, contents in self._changed():
-                container.write(contents)
+            for container in self._containers:
+                if not container.is_same():
+                    container.write(container.contents)
             for empty in filter(None, self._empty):
                 empty.clear()
             for generator, state in states:
@@ -356,8 +456,8 @@ class Held:
             replaced: dict[int, Any] = {key: stand_ins.of(tensor) for key, tensor in lent.items()}
             replaced |= {key: array.copy() for key, array in self._arrays.items()}
         with self._kept():
-            for container, contents in self._with_tensors:
-                container.write([_exchanged(value, replaced) for value in contents])
+            for container in self._with_tensors:
+                container.write([_exchanged(value, replaced) for value in container.contents])
             yield stand_ins.aliases
 
 
@@ -367,12 +467,13 @@ _VISITS: Final[tuple[tuple[Any, Callable[[Held, Any], None]], ...]] = (
     (tuple | frozenset, Held._reach),
     (FunctionType, Held._function),
     (MethodType, lambda held, method: held._waiting.extend((method.__self__, method.__func__))),
-    (functools.partial, lambda held, value: held._add(_partial(value))),
+    (functools.partial, lambda held, value: held._add(_Partial(value))),
     (staticmethod | classmethod, lambda held, value: held._waiting.append(value.__func__)),
     (_CACHED, lambda held, value: held._waiting.append(value.__wrapped__)),
     (property, lambda held, value: held._reach((value.fget, value.fset))),
     (type, Held._class),
-    (CellType, lambda held, value: held._add(_cell(value))),
+    (torch.nn.Module, Held._module),
+    (CellType, Held._cell),
     (object, Held._object),
 )
 """The visitors of values: the first entry whose types match applies."""
@@ -431,6 +532,16 @@ def _names(code: CodeType) -> tuple[str, ...]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             found |= dict.fromkeys(_names(constant))
+    return tuple(found)
+
+
+@per_code
+def _assigned(code: CodeType) -> tuple[str, ...]:
+    """Returns the globals that a function, and those within it, may make."""
+    found = [i.argval for i in dis.get_instructions(code) if i.opname == "STORE_GLOBAL"]
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found += _assigned(constant)
     return tuple(found)
 
 
@@ -496,12 +607,14 @@ class _StandIns:
             with torch.enable_grad():
                 made = made.requires_grad_().clone()
         else:
-            if type(tensor) is not torch.Tensor:
-                made = make_subclass(type(tensor), made)
-            made.requires_grad_(tensor.requires_grad)
+            if type(tensor) is torch.Tensor:
+                made.requires_grad_(tensor.requires_grad)
+            else:
+                made = make_subclass(type(tensor), made, tensor.requires_grad)
             if not self._copied:
                 self.aliases.append(made)
-        vars(made).update(vars(tensor))
+        if attributes := vars(tensor):
+            vars(made).update(attributes)
         if tensor.is_leaf and tensor.grad is not None:
             made.grad = self._data(tensor.grad)
             if not self._copied:

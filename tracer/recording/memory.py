@@ -6,7 +6,7 @@ A view begins where its base does, or at the base's element that is its first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, Final
 
@@ -58,7 +58,7 @@ _SPREADING: Final = _EACH | frozenset(
 """Views of which several elements may lie at one place, though those of the tensor do not."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class View(Memory):
     """The memory of a result of an operator on a tensor of another memory; it notes which of the results it
     is.
@@ -69,9 +69,13 @@ class View(Memory):
     node: Node
     place: int
     results: tuple[Value, ...]
+    root: Memory = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.root = self.source.whole()
 
     def whole(self) -> Memory:
-        return self.source.whole()
+        return self.root
 
     def written(self, other: SymbolicTensor, part: Value) -> Elements:
         if other.memory is not self.source or not isinstance(part, Tensor) or len(self.results) > 1:
@@ -213,7 +217,7 @@ def remember(node: Node, given: Sequence[Any], value: Any, results: Any) -> None
     of `given`, which had this value.
     """
     parts = results if isinstance(results, list | tuple) else (results,)
-    values = tuple(part.value if isinstance(part, SymbolicTensor) else None for part in parts)
+    values = tuple([part.value if isinstance(part, SymbolicTensor) else None for part in parts])
     sources: Iterable[tuple[Any, Any]] = repeat((given[0] if given else None, value))
     if node.op in _EACH:
         several = given[0] if len(given) == 1 and isinstance(given[0], list | tuple) else given
@@ -222,7 +226,7 @@ def remember(node: Node, given: Sequence[Any], value: Any, results: Any) -> None
         both = isinstance(source, SymbolicTensor) and isinstance(part, SymbolicTensor)
         if both and (part is not source or node.op == "as_strided_") and isinstance(before, Tensor):
             view = View(source.memory, before, node, place, values)
-            if not view.is_copy:
+            if node.op not in _PERHAPS or not view.is_copy:
                 part.memory = view
 
 
@@ -245,5 +249,6 @@ def storage(tensor: Any) -> tuple[Dim, Dim] | None:
     """
     if not isinstance(tensor, SymbolicTensor):
         return None
-    owner, start = tensor.memory.begin()
-    return None if owner.extent is None or start is None else (owner.extent, start)
+    memory, start = tensor.memory.begin()
+    extent = memory.extent
+    return None if extent is None or start is None else (extent, start)

@@ -887,8 +887,9 @@ class Recording(Recorder):
 
     def operator(self, spelling: str, args: tuple[Any, ...], kwargs: dict[str, Any], func: Any = None) -> Any:
         """Applies the rule of an operator, records the node and returns the program's result."""
-        self.loops.raise_failure()
-        self.raise_stopped()
+        if self.loops.failure is not None or self._stopped is not None:
+            self.loops.raise_failure()
+            self.raise_stopped()
         if self._made and time.monotonic() > self.until:  # its own branches ask for no size any more
             self.end(f"the budget ran out, after {len(self._made)} branches")
         if self.spread is not None:
@@ -897,12 +898,13 @@ class Recording(Recorder):
             args, kwargs = autocast.cast(self, canonical(spelling), args, kwargs)
         if _warnings() != self._warns and canonical(spelling) not in _SILENT and _are_followed():
             self.give_up(f"whether {canonical(spelling)} warns decides what the program does")
-        args = listed.with_tensors(self, canonical(spelling), args)
+        op = canonical(spelling)
+        if op in listed.TAKING:
+            args = listed.with_tensors(self, op, args)
         call = Call(self, spelling, args, kwargs)
         found = self.generator.known.repeated.get(call.key)
         if found is not None and not self.loops.ended:
             return self._repeat(found, call, args)
-        op = canonical(spelling)
         if op in COUNTED and (several := COUNTED[op](args, kwargs)) is not None:
             return several
         args, kwargs, counts = counted(self, op, args, kwargs)
@@ -961,7 +963,7 @@ class Recording(Recorder):
         if before_writing is not None:
             self._has_written(op, written, before_writing)
             if op in ("resize_", "resize_as_", "set_"):
-                written.memory.whole().extent = None
+                written.memory.whole().owner = None
         if answered is not None:
             node_arguments = answered.arguments_of(call.operands)
         else:
@@ -1232,7 +1234,8 @@ class Recording(Recorder):
                     return self._overwrite(written, value, ref)
             dtype = value.dtype if value is not Dyn and value.dtype else "float32"
             tensor = SymbolicTensor(self, value, ref, getattr(torch, dtype))
-            tensor.owns = op in OWNING
+            if op in OWNING:
+                tensor.owns = True
             return tensor
         if isinstance(value, tuple):
             several = isinstance(written, list | tuple) and len(written) == len(value)

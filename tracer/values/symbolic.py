@@ -7,7 +7,6 @@ answered here.
 
 from __future__ import annotations
 
-import functools
 import operator
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -214,14 +213,16 @@ class RowSizes(Sizes):
 class Memory:
     """A tensor's memory; the tensor that owns it begins at its start."""
 
-    def __init__(self, extent: Dim | None = None) -> None:
-        self.extent = extent
-        """The number of elements that it can hold; None where that is not known."""
+    def __init__(self, owner: Tensor | None = None) -> None:
+        self.owner = owner
+        """The value of a tensor that fills it; None where no tensor is known to."""
+        self.tensors: list[weakref.ref[SymbolicTensor]] = []
+        """The tensors that lie in this memory."""
 
-    @functools.cached_property
-    def tensors(self) -> list[weakref.ref[SymbolicTensor]]:
-        """Returns the tensors that lie in this memory."""
-        return []
+    @property
+    def extent(self) -> Dim | None:
+        """Returns the number of elements that it can hold; None where that is not known."""
+        return None if self.owner is None else extent(self.owner)
 
     def whole(self) -> Memory:
         """Returns the memory that this one is, or is a part of."""
@@ -266,8 +267,7 @@ class SymbolicTensor(torch.Tensor):
     def memory(self) -> Memory:
         """Returns the tensor's memory; a view gets a new one until its base is known."""
         if self._memory is None:
-            owned = extent(self.value) if self.owns and isinstance(self.value, Tensor) else None
-            self.memory = Memory(owned)
+            self.memory = Memory(self.value if self.owns and isinstance(self.value, Tensor) else None)
         assert self._memory is not None
         return self._memory
 
@@ -293,11 +293,12 @@ class SymbolicTensor(torch.Tensor):
                 left = seen_in(other.value, self.value, self.run.generator.at_least)
                 other.value = structs.replace(other.value, elements=left)
 
-    def has_overwritten(self, by: Iterable[int], whole: Formula) -> None:
+    def has_overwritten(self, by: list[int], whole: Formula) -> None:
         """Values have been written into it, at some sizes over the `whole` of it, and so into what shares its
         memory.
         """
-        self.run.generator.overwritten(self.ref.id, by, whole)
+        if whole is not True or by != [self.ref.id]:  # of the result of a call its node says all
+            self.run.generator.overwritten(self.ref.id, by, whole)
         for found in () if self._memory is None else self._memory.whole().tensors:
             other = found()
             if other is None or other is self:

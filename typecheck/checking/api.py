@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
+from functools import cache
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -216,6 +217,7 @@ def _silent(step: str) -> None:
     pass
 
 
+@cache
 def default_rules() -> Rules:
     from ...constraints.rules import default_rules
 

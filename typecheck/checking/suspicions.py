@@ -95,8 +95,8 @@ def row_column(subject: Subject) -> Iterator[Finding]:
             continue
         operands = subject.operands(node)
         for id, column in operands:
-            for _, row in operands:
-                outer = column.rank == 2 and row.rank == 1 and column.shape == (row.shape[0], 1)
+            for _, row in operands if column.rank == 2 else ():
+                outer = row.rank == 1 and column.shape == (row.shape[0], 1)
                 floats = all("float" in (t.dtype or "") for t in (row, column))
                 if outer and floats and isinstance(row.shape[0], Term) and subject.maker(id) not in _MEANT:
                     n = row.shape[0]

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Final, TypeAlias
 
 from ...constraints.engine.generate import RULE_DEFECT, Rules
-from ...constraints.ir.language import Dyn, Note, Number, Slice, Value
+from ...constraints.ir.language import Dyn, Note, Number, Slice, Tensor, Value
 from ...constraints.ir.opnames import is_in_place
 from ...constraints.ir.program import Argument, Node, Origin, Program, Ref, parts_of, refs
 from ...constraints.ir.system import Path, System
@@ -336,9 +336,9 @@ def shapes(system: System) -> tuple[Shape, ...]:
         Shape(
             index,
             node.op,
-            tuple(readable(path.values[r]) for r in node.results),
+            tuple([flow.text(r) for r in node.results]),
             node.origin,
-            flow.operands(tuple(argument for _, argument in node.args)),
+            flow.operands(tuple([argument for _, argument in node.args])),
         )
         for index, node in enumerate(path.program.nodes)
         if node.results
@@ -346,21 +346,38 @@ def shapes(system: System) -> tuple[Shape, ...]:
 
 
 class _Flow:
-    """Which call or input made each value of a path."""
+    """The texts of the values of a path, and which call or input made each."""
 
     def __init__(self, path: Path) -> None:
         self.values = path.values
-        self.maker = {r: index for index, node in enumerate(path.program.nodes) for r in node.results}
-        self.inputs = {i.id: i.name for i in path.program.inputs if not i.parameter}
+        makers = [(r, index) for index, node in enumerate(path.program.nodes) for r in node.results]
+        self._made: dict[int, tuple[int | None, str]] = {r: (index, "") for r, index in makers}
+        """By value, the call that made it, or the name of the input that it is."""
+        for given in path.program.inputs:
+            if not given.parameter:
+                self._made.setdefault(given.id, (None, given.name))
+        self._texts: dict[tuple[int, str | None], str] = {}
+        self._operands: dict[int, Operand] = {}
+
+    def text(self, ref: int) -> str:
+        """Returns the text of a value; repeated calls of a program give results that share their shape."""
+        value = self.values[ref]
+        if type(value) is not Tensor:
+            return readable(value)
+        key = id(value.shape), value.dtype
+        text = self._texts.get(key)
+        if text is None:
+            text = self._texts[key] = readable(value)
+        return text
 
     def operands(self, argument: Argument) -> tuple[Operand, ...]:
         """Returns the operands that an argument refers to, each value once and without parameters."""
-        found = dict.fromkeys(ref.id for ref in refs(argument))
-        return tuple(
-            Operand(readable(self.values[id]), self.maker.get(id), self.inputs.get(id, ""))
-            for id in found
-            if id in self.maker or id in self.inputs
-        )
+        made, known = self._made, self._operands
+        found = [id for id in dict.fromkeys([ref.id for ref in refs(argument)]) if id in made]
+        for id in found:
+            if id not in known:
+                known[id] = Operand(self.text(id), *made[id])
+        return tuple([known[id] for id in found])
 
 
 def outputs(system: System) -> tuple[Output, ...]:
