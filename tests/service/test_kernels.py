@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
 from serving import FIXTURES
 
 from anyshape.constraints.ir.language import Context, Slice, Tensor
@@ -14,10 +17,12 @@ from anyshape.constraints.ir.program import Argument, Input, Node, Origin, Progr
 from anyshape.constraints.rules import default_rules
 from anyshape.constraints.terms.dims import sym
 from anyshape.tracer.readers import archive
-from anyshape.typecheck.checking.api import Examined, examine, recorded
+from anyshape.typecheck.checking.api import Examined, check, examine, recorded
 from anyshape.typecheck.checking.replay import RULES, Failed, Ran, Refused
 from anyshape.typecheck.checking.sources import TracedSource
 from anyshape.typecheck.checking.target import Target
+from anyshape.typecheck.remote.recorded import Recorded
+from anyshape.typecheck.remote.sending import package
 from anyshape.typecheck.report.codes import Code
 from anyshape.typecheck.service.http import jobs
 from anyshape.typecheck.service.ops.settings import Settings
@@ -187,4 +192,24 @@ def test_the_process_of_a_check_loads_torch_for_this_alone() -> None:
 def test_saved_models_are_confirmed(name: str) -> None:
     found = examine(FIXTURES / name, trying=OnKernels).report  # type: ignore[arg-type]
     expected = examine(FIXTURES / name).report
+    assert (found.verdict, found.accepts, found.replayed) == (expected.verdict, expected.accepts, HOW)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: F.adaptive_avg_pool2d(x, 1),
+        lambda x: F.adaptive_max_pool2d(x, 3),
+        lambda x: F.avg_pool2d(x, 2, stride=1),
+        lambda x: F.max_pool2d(x, 3, padding=1),
+        lambda x: F.conv2d(x, torch.ones(2, 3, 3, 3), padding=1, stride=2),
+        lambda x: F.unfold(x, 2),
+        lambda x: F.pixel_shuffle(F.pad(x, (1, 1))[:, :1].expand(-1, 4, -1, -1), 2),
+    ],
+)
+def test_one_number_for_several_axes_is_repeated(program: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    sent = json.loads(package(program, "x: float32[b, 3, h, w]").content)
+    target = Recorded.from_json(sent).target("program")
+    found = examine(target, trying=OnKernels).report  # type: ignore[arg-type]
+    expected = check(program, "x: float32[b, 3, h, w]")
     assert (found.verdict, found.accepts, found.replayed) == (expected.verdict, expected.accepts, HOW)

@@ -5,7 +5,8 @@
     with Client("http://127.0.0.1:8765") as client:
         report = client.check(UNet(), "x: float32[batch, 3, h, w]")
 
-`AsyncClient` is the same with `await`. Both need `anyshape[service]`, for httpx.
+`AsyncClient` is the same with `await`. Each method of theirs is written once, as a generator of steps that is
+sent the outcome of each; a client takes the steps in its own way. Both need `anyshape[service]`, for httpx.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial, wraps
 from types import TracebackType
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeAlias, TypeVar
 
 import httpx
 
@@ -37,6 +39,7 @@ BUSY: Final = (429, 503)
 GOING_ON: Final = ("queued", "running")
 Priority: TypeAlias = Literal["low", "normal", "high"]
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class ServiceError(TargetError):
@@ -65,6 +68,8 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
+    """A request, whose outcome is its response, or the error of a connection that broke."""
+
     method: str
     path: str
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -75,14 +80,18 @@ class _Pause:
     seconds: float
 
 
-# What is asked of the service is said once, as a generator of requests that is sent their responses. Each
-# client runs it in its own way.
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A call that takes long on this machine; its outcome is what it returns."""
 
-_Talk: TypeAlias = Generator["_Request | _Pause", "httpx.Response | httpx.TransportError | None", T]
+    call: Callable[[], Any]
 
 
-def _ask(method: str, path: str, **options: Any) -> _Talk[httpx.Response]:
-    """One request, again where the service is busy or away. Raises ServiceError."""
+_Steps: TypeAlias = Generator["_Request | _Pause | _Work", Any, T]
+
+
+def _ask(method: str, path: str, **options: Any) -> _Steps[httpx.Response]:
+    """Sends a request, and sends it again where the service is busy or away. Raises ServiceError."""
     told = "the service does not answer"
     for attempt in range(ATTEMPTS):
         answer = yield _Request(method, path, options)
@@ -111,14 +120,65 @@ def _problem(answer: httpx.Response) -> ServiceError:
     return ServiceError(detail, hint, answer.status_code)
 
 
+def _json(method: str, path: str, **options: Any) -> _Steps[Any]:
+    answer = yield from _ask(method, path, **options)
+    return answer.json() if answer.content else None
+
+
+def _submitted(data: Mapping[str, Any]) -> Submitted:
+    return Submitted(data["id"], data["state"], data["verdict"], data)
+
+
+# ---- the methods of both clients
+
+
+def _check(
+    target: Any,
+    inputs: Inputs | None = None,
+    assume: str | Iterable[str] = (),
+    *,
+    budget_s: float | None = None,
+    source: bool = True,
+    priority: Priority | None = None,
+) -> _Steps[Report]:
+    """Returns the report of a check by the service: traces here, sends the program, and waits.
+
+    Without `source`, no text of a line of the program is sent.
+    """
+    asked = yield from _submit(target, inputs, assume, budget_s=budget_s, source=source, priority=priority)
+    return (yield from _report(asked.id))
+
+
 def _submit(
+    target: Any,
+    inputs: Inputs | None = None,
+    assume: str | Iterable[str] = (),
+    *,
+    budget_s: float | None = None,
+    source: bool = True,
+    replay: bool = True,
+    suspect: Iterable[str] = (),
+    second_solver: str | None = None,
+    priority: Priority | None = None,
+) -> _Steps[Submitted]:
+    """Asks for a check, and does not wait for it."""
+    sent = yield _Work(partial(package, target, inputs, assume, source=source))
+    return (yield from _send(
+        sent, budget_s=budget_s, replay=replay, suspect=suspect,
+        second_solver=second_solver, priority=priority,
+    ))  # fmt: skip
+
+
+def _send(
     sent: Package,
-    budget_s: float | None,
-    replay: bool,
-    suspect: Iterable[str],
-    second_solver: str | None,
-    priority: Priority | None,
-) -> _Talk[Submitted]:
+    *,
+    budget_s: float | None = None,
+    replay: bool = True,
+    suspect: Iterable[str] = (),
+    second_solver: str | None = None,
+    priority: Priority | None = None,
+) -> _Steps[Submitted]:
+    """Asks for a check of a program that is packed already."""
     fields: dict[str, Any] = {"name": sent.name[-200:], "replay": str(replay).lower(), "suspect": [*suspect]}
     if priority is not None:
         fields["priority"] = priority
@@ -131,68 +191,97 @@ def _submit(
     if second_solver is not None:
         fields["second_solver"] = second_solver
     files = {"model": ("model", sent.content, "application/octet-stream")}
-    return _submitted((yield from _ask("POST", "/v1/checks", files=files, data=fields)))
+    return _submitted((yield from _json("POST", "/v1/checks", files=files, data=fields)))
 
 
-def _submitted(answer: httpx.Response) -> Submitted:
-    data = answer.json()
-    return Submitted(data["id"], data["state"], data["verdict"], data)
+def _state(id: str, *, wait: float = 0.0) -> _Steps[Submitted]:
+    """Returns the state of a check; with `wait`, at its end or after so many seconds."""
+    params = {"wait": wait} if wait else {}
+    return _submitted((yield from _json("GET", f"/v1/checks/{id}", params=params)))
 
 
-def _state(id: str, wait: float) -> _Talk[Submitted]:
-    return _submitted((yield from _ask("GET", f"/v1/checks/{id}", params={"wait": wait} if wait else {})))
-
-
-def _ended(id: str) -> _Talk[Submitted]:
-    while not (now := (yield from _state(id, WAIT_S))).ended:
+def _ended(id: str) -> _Steps[Submitted]:
+    while not (now := (yield from _state(id, wait=WAIT_S))).ended:
         pass
     return now
 
 
-def _report(id: str) -> _Talk[Report]:
+def _report(id: str) -> _Steps[Report]:
+    """Returns the report of a check, once it has ended."""
     now = yield from _ended(id)
     if now.state == "failed":
         failure = now.data["failure"]
         raise ServiceError(failure["problem"], failure["hint"])
     if now.state == "cancelled":
         raise ServiceError("the check was cancelled")
-    return Report.from_json((yield from _ask("GET", f"/v1/checks/{id}/report")).json())
+    return Report.from_json((yield from _json("GET", f"/v1/checks/{id}/report")))
 
 
-def _written(id: str, form: str) -> _Talk[str]:
+def _written(id: str, form: str = "text") -> _Steps[str]:
+    """Returns the report of a check that is done, in one of the forms of `anyshape check --format`."""
     return (yield from _ask("GET", f"/v1/checks/{id}/report", params={"format": form})).text
 
 
-def _json(method: str, path: str, **options: Any) -> _Talk[Any]:
-    answer = yield from _ask(method, path, **options)
-    return answer.json() if answer.content else None
+def _spec(id: str) -> _Steps[dict[str, Any]]:
+    """Returns the accepted sizes as a spec for `torch.export`: `json` and `python`."""
+    found: dict[str, Any] = yield from _json("GET", f"/v1/checks/{id}/spec")
+    return found
 
 
-def _list(filters: Mapping[str, Any]) -> _Talk[list[Submitted]]:
-    data = yield from _json("GET", "/v1/checks", params=dict(filters))
-    return [Submitted(one["id"], one["state"], one["verdict"], one) for one in data["checks"]]
+def _variant(id: str, **asked: Any) -> _Steps[Submitted]:
+    """Asks another question about the same program: `inputs`, `assume`, `kind="refine"`, `finite=64`."""
+    return _submitted((yield from _json("POST", f"/v1/checks/{id}/variants", json=asked)))
 
 
-def _compared(first: str, second: str) -> _Talk[dict[str, Any]]:
-    for id in (first, second):
-        yield from _ended(id)
-    asked = yield from _ask("POST", "/v1/comparisons", json={"first": first, "second": second})
-    now = yield from _ended(asked.json()["id"])
-    comparison: dict[str, Any] = now.data["comparison"]
-    return comparison
-
-
-def _variant(id: str, asked: Mapping[str, Any]) -> _Talk[Submitted]:
-    return _submitted((yield from _ask("POST", f"/v1/checks/{id}/variants", json=dict(asked))))
-
-
-def _asked_further(id: str, kind: str, path: str) -> _Talk[Any]:
+def _further(id: str, kind: str, path: str) -> _Steps[Any]:
     """Runs a variant of a check, of another kind, and returns the extra result of that kind once it has
     ended.
     """
-    asked = yield from _variant(id, {"kind": kind})
+    asked = yield from _variant(id, kind=kind)
     yield from _report(asked.id)
     return (yield from _json("GET", f"/v1/checks/{asked.id}/{path}"))
+
+
+def _branches(id: str) -> _Steps[list[dict[str, Any]]]:
+    """Returns the conditions on sizes and their outcomes for the inputs of a check, in the form of
+    `branches`.
+    """
+    found: list[dict[str, Any]] = yield from _further(id, "branches", "branches")
+    return found
+
+
+def _migration(id: str) -> _Steps[dict[str, Any]]:
+    """Returns the types that fit the program of a check, in the form of `migrate`: `static`, `principal`,
+    `types`.
+    """
+    found: dict[str, Any] = yield from _further(id, "migrate", "migration")
+    return found
+
+
+def _compare(first: str, second: str) -> _Steps[dict[str, Any]]:
+    """Returns the relation between the sets that two checks accept, once both have ended."""
+    for id in (first, second):
+        yield from _ended(id)
+    asked = yield from _json("POST", "/v1/comparisons", json={"first": first, "second": second})
+    comparison: dict[str, Any] = (yield from _ended(asked["id"])).data["comparison"]
+    return comparison
+
+
+def _checks(**filters: Any) -> _Steps[list[Submitted]]:
+    """Returns the checks that were asked for, latest first. Filters: `state`, `verdict`, `name`, `before`,
+    `limit`.
+    """
+    return [*map(_submitted, (yield from _json("GET", "/v1/checks", params=filters))["checks"])]
+
+
+def _cancel(id: str) -> _Steps[None]:
+    """Stops a check that has not ended."""
+    yield from _json("POST", f"/v1/checks/{id}/cancel")
+
+
+def _delete(id: str) -> _Steps[None]:
+    """Removes a check from the list of the tenant."""
+    yield from _json("DELETE", f"/v1/checks/{id}")
 
 
 def _told(line: str) -> dict[str, Any] | None:
@@ -211,6 +300,28 @@ def _settings(url: str | None, token: str | None) -> dict[str, Any]:
         "timeout": httpx.Timeout(60.0, connect=10.0),
         "follow_redirects": False,
     }
+
+
+def _plain(steps: Callable[P, _Steps[T]]) -> Callable[Concatenate[Client, P], T]:
+    """Returns a method of `Client` that takes the steps and returns their result."""
+
+    @wraps(steps)
+    def method(self: Client, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._run(steps(*args, **kwargs))
+
+    method.__name__ = steps.__name__.removeprefix("_")
+    return method
+
+
+def _awaited(steps: Callable[P, _Steps[T]]) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
+    """Returns a method of `AsyncClient` that takes the steps and returns their result."""
+
+    @wraps(steps)
+    async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._run(steps(*args, **kwargs))
+
+    method.__name__ = steps.__name__.removeprefix("_")
+    return method
 
 
 class Client:
@@ -234,102 +345,20 @@ class Client:
     def close(self) -> None:
         self._http.close()
 
-    def check(
-        self,
-        target: Any,
-        inputs: Inputs | None = None,
-        assume: str | Iterable[str] = (),
-        *,
-        budget_s: float | None = None,
-        source: bool = True,
-        priority: Priority | None = None,
-    ) -> Report:
-        """`check`, by the service: traces here, sends the program, waits, and gives the report.
-
-        Without `source`, no text of a line of the program is sent.
-        """
-        asked = self.submit(target, inputs, assume, budget_s=budget_s, source=source, priority=priority)
-        return self.report(asked.id)
-
-    def submit(
-        self,
-        target: Any,
-        inputs: Inputs | None = None,
-        assume: str | Iterable[str] = (),
-        *,
-        budget_s: float | None = None,
-        source: bool = True,
-        replay: bool = True,
-        suspect: Iterable[str] = (),
-        second_solver: str | None = None,
-        priority: Priority | None = None,
-    ) -> Submitted:
-        """Asks for a check, and does not wait for it."""
-        sent = package(target, inputs, assume, source=source)
-        return self.send(
-            sent, budget_s=budget_s, replay=replay, suspect=suspect,
-            second_solver=second_solver, priority=priority,
-        )  # fmt: skip
-
-    def send(
-        self,
-        sent: Package,
-        *,
-        budget_s: float | None = None,
-        replay: bool = True,
-        suspect: Iterable[str] = (),
-        second_solver: str | None = None,
-        priority: Priority | None = None,
-    ) -> Submitted:
-        """Asks for a check of a program that is packed already."""
-        return self._run(_submit(sent, budget_s, replay, suspect, second_solver, priority))
-
-    def state(self, id: str, *, wait: float = 0.0) -> Submitted:
-        """Where a check stands; with `wait`, at its end or after so many seconds."""
-        return self._run(_state(id, wait))
-
-    def report(self, id: str) -> Report:
-        """The report of a check, once it has ended."""
-        return self._run(_report(id))
-
-    def written(self, id: str, form: str = "text") -> str:
-        """The report of a check that is done, in one of the forms of `anyshape check --format`."""
-        return self._run(_written(id, form))
-
-    def spec(self, id: str) -> dict[str, Any]:
-        """Returns the accepted sizes as a spec for `torch.export`: `json` and `python`."""
-        found: dict[str, Any] = self._run(_json("GET", f"/v1/checks/{id}/spec"))
-        return found
-
-    def variant(self, id: str, **asked: Any) -> Submitted:
-        """Another question about the same program: `inputs`, `assume`, `kind="refine"`, `finite=64`."""
-        return self._run(_variant(id, asked))
-
-    def branches(self, id: str) -> list[dict[str, Any]]:
-        """Returns the conditions on sizes and their outcomes for the inputs of a check, in the form of
-        `branches`.
-        """
-        found: list[dict[str, Any]] = self._run(_asked_further(id, "branches", "branches"))
-        return found
-
-    def migration(self, id: str) -> dict[str, Any]:
-        """Which types fit the program of a check: `static`, `principal`, `types`, as `migrate` has them."""
-        found: dict[str, Any] = self._run(_asked_further(id, "migrate", "migration"))
-        return found
-
-    def compare(self, first: str, second: str) -> dict[str, Any]:
-        """Returns the relation between the sets that two checks accept, once both have ended."""
-        return self._run(_compared(first, second))
-
-    def checks(self, **filters: Any) -> list[Submitted]:
-        """Checks that were asked for, latest first: `state=`, `verdict=`, `name=`, `before=`, `limit=`."""
-        return self._run(_list(filters))
-
-    def cancel(self, id: str) -> None:
-        self._run(_json("POST", f"/v1/checks/{id}/cancel"))
-
-    def delete(self, id: str) -> None:
-        self._run(_json("DELETE", f"/v1/checks/{id}"))
+    check = _plain(_check)
+    submit = _plain(_submit)
+    send = _plain(_send)
+    state = _plain(_state)
+    report = _plain(_report)
+    written = _plain(_written)
+    spec = _plain(_spec)
+    variant = _plain(_variant)
+    branches = _plain(_branches)
+    migration = _plain(_migration)
+    compare = _plain(_compare)
+    checks = _plain(_checks)
+    cancel = _plain(_cancel)
+    delete = _plain(_delete)
 
     def follow(self, id: str) -> Iterator[dict[str, Any]]:
         """`state`, `step` and `verdict` after each change, until the check has ended.
@@ -353,22 +382,27 @@ class Client:
             attempt += 1
         raise ServiceError("the service cannot be reached any more", "ask later with the id of the check")
 
-    def _run(self, talk: _Talk[T]) -> T:
-        answer: httpx.Response | httpx.TransportError | None = None
+    def _run(self, steps: _Steps[T]) -> T:
+        outcome: Any = None
         while True:
             try:
-                step = talk.send(answer)
+                step = steps.send(outcome)
             except StopIteration as end:
                 value: T = end.value
                 return value
-            if isinstance(step, _Pause):
-                time.sleep(step.seconds)
-                answer = None
-                continue
-            try:
-                answer = self._http.request(step.method, step.path, **step.options)
-            except httpx.TransportError as error:
-                answer = error
+            outcome = self._taken(step)
+
+    def _taken(self, step: _Request | _Pause | _Work) -> Any:
+        """Returns the outcome of a step."""
+        if isinstance(step, _Pause):
+            time.sleep(step.seconds)
+            return None
+        if isinstance(step, _Work):
+            return step.call()
+        try:
+            return self._http.request(step.method, step.path, **step.options)
+        except httpx.TransportError as error:
+            return error
 
 
 class AsyncClient:
@@ -388,99 +422,20 @@ class AsyncClient:
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def check(
-        self,
-        target: Any,
-        inputs: Inputs | None = None,
-        assume: str | Iterable[str] = (),
-        *,
-        budget_s: float | None = None,
-        source: bool = True,
-        priority: Priority | None = None,
-    ) -> Report:
-        """See `Client.check`."""
-        asked = await self.submit(
-            target, inputs, assume, budget_s=budget_s, source=source, priority=priority
-        )
-        return await self.report(asked.id)
-
-    async def submit(
-        self,
-        target: Any,
-        inputs: Inputs | None = None,
-        assume: str | Iterable[str] = (),
-        *,
-        budget_s: float | None = None,
-        source: bool = True,
-        replay: bool = True,
-        suspect: Iterable[str] = (),
-        second_solver: str | None = None,
-        priority: Priority | None = None,
-    ) -> Submitted:
-        """See `Client.submit`."""
-        sent = await asyncio.to_thread(package, target, inputs, assume, source=source)
-        return await self.send(
-            sent, budget_s=budget_s, replay=replay, suspect=suspect,
-            second_solver=second_solver, priority=priority,
-        )  # fmt: skip
-
-    async def send(
-        self,
-        sent: Package,
-        *,
-        budget_s: float | None = None,
-        replay: bool = True,
-        suspect: Iterable[str] = (),
-        second_solver: str | None = None,
-        priority: Priority | None = None,
-    ) -> Submitted:
-        """See `Client.send`."""
-        return await self._run(_submit(sent, budget_s, replay, suspect, second_solver, priority))
-
-    async def state(self, id: str, *, wait: float = 0.0) -> Submitted:
-        """See `Client.state`."""
-        return await self._run(_state(id, wait))
-
-    async def report(self, id: str) -> Report:
-        """See `Client.report`."""
-        return await self._run(_report(id))
-
-    async def written(self, id: str, form: str = "text") -> str:
-        """See `Client.written`."""
-        return await self._run(_written(id, form))
-
-    async def spec(self, id: str) -> dict[str, Any]:
-        """See `Client.spec`."""
-        found: dict[str, Any] = await self._run(_json("GET", f"/v1/checks/{id}/spec"))
-        return found
-
-    async def variant(self, id: str, **asked: Any) -> Submitted:
-        """See `Client.variant`."""
-        return await self._run(_variant(id, asked))
-
-    async def branches(self, id: str) -> list[dict[str, Any]]:
-        """See `Client.branches`."""
-        found: list[dict[str, Any]] = await self._run(_asked_further(id, "branches", "branches"))
-        return found
-
-    async def migration(self, id: str) -> dict[str, Any]:
-        """See `Client.migration`."""
-        found: dict[str, Any] = await self._run(_asked_further(id, "migrate", "migration"))
-        return found
-
-    async def compare(self, first: str, second: str) -> dict[str, Any]:
-        """See `Client.compare`."""
-        return await self._run(_compared(first, second))
-
-    async def checks(self, **filters: Any) -> list[Submitted]:
-        """See `Client.checks`."""
-        return await self._run(_list(filters))
-
-    async def cancel(self, id: str) -> None:
-        await self._run(_json("POST", f"/v1/checks/{id}/cancel"))
-
-    async def delete(self, id: str) -> None:
-        await self._run(_json("DELETE", f"/v1/checks/{id}"))
+    check = _awaited(_check)
+    submit = _awaited(_submit)
+    send = _awaited(_send)
+    state = _awaited(_state)
+    report = _awaited(_report)
+    written = _awaited(_written)
+    spec = _awaited(_spec)
+    variant = _awaited(_variant)
+    branches = _awaited(_branches)
+    migration = _awaited(_migration)
+    compare = _awaited(_compare)
+    checks = _awaited(_checks)
+    cancel = _awaited(_cancel)
+    delete = _awaited(_delete)
 
     async def follow(self, id: str) -> AsyncIterator[dict[str, Any]]:
         """See `Client.follow`."""
@@ -503,19 +458,24 @@ class AsyncClient:
             attempt += 1
         raise ServiceError("the service cannot be reached any more", "ask later with the id of the check")
 
-    async def _run(self, talk: _Talk[T]) -> T:
-        answer: httpx.Response | httpx.TransportError | None = None
+    async def _run(self, steps: _Steps[T]) -> T:
+        outcome: Any = None
         while True:
             try:
-                step = talk.send(answer)
+                step = steps.send(outcome)
             except StopIteration as end:
                 value: T = end.value
                 return value
-            if isinstance(step, _Pause):
-                await asyncio.sleep(step.seconds)
-                answer = None
-                continue
-            try:
-                answer = await self._http.request(step.method, step.path, **step.options)
-            except httpx.TransportError as error:
-                answer = error
+            outcome = await self._taken(step)
+
+    async def _taken(self, step: _Request | _Pause | _Work) -> Any:
+        """Returns the outcome of a step."""
+        if isinstance(step, _Pause):
+            await asyncio.sleep(step.seconds)
+            return None
+        if isinstance(step, _Work):
+            return await asyncio.to_thread(step.call)
+        try:
+            return await self._http.request(step.method, step.path, **step.options)
+        except httpx.TransportError as error:
+            return error

@@ -195,7 +195,7 @@ def _bound(parameters: Sequence[Any], op: str, arguments: Mapping[str, Any]) -> 
         if name == "device":
             bound[name] = "meta"
         elif name not in _PASSED_OVER and not (value is None and parameter.has_default_value()):
-            bound[name] = _fitting(kind, value)
+            bound[name] = _fitting(kind, value, parameter.N or 1)
             if bound[name] is None and (value is not None or not kind.startswith("Optional[")):
                 return None
     return None if left.keys() - IGNORED else bound
@@ -211,23 +211,22 @@ def _name(name: str, renamed: Mapping[str, str]) -> str:
     return SYNONYMS.get(name, name)
 
 
-def _fitting(kind: str, value: Any) -> Any:
-    """The value as a parameter of this kind takes it; None where it does not."""
+def _fitting(kind: str, value: Any, length: int = 1) -> Any:
+    """Returns the value as a parameter of this kind takes it; None where it does not. One number is repeated
+    where the parameter is a list of so many (`int[2]`).
+    """
     kind = kind.removeprefix("Optional[").removesuffix("]") if kind.startswith("Optional[") else kind
     if kind.startswith("List["):
         inner = kind[5:-1]
         if not isinstance(value, list):
-            return None if inner not in ("int", "float") else _listed(_fitting(inner, value))
+            one = _fitting(inner, value) if inner in ("int", "float") else None
+            return None if one is None else [one] * length
         parts = [_fitting(inner, part) for part in value]
         fits = all(f is not None or p is None for f, p in zip(parts, value, strict=True))
         return parts if fits and (None not in parts or inner.startswith("Optional[")) else None
     if kind in ("ScalarType", "MemoryFormat"):
         return _named().get(value) if isinstance(value, str) else None
     return value if kind in _KINDS and _KINDS[kind](value) else None
-
-
-def _listed(value: Any) -> list[Any] | None:
-    return None if value is None else [value]
 
 
 def _is_tensor(value: Any) -> bool:
