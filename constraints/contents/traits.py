@@ -188,10 +188,10 @@ class Contents:
 
     def about(self, given: Iterable[tuple[Value, int]]) -> None:
         """Sets the values, with their references, that the next call is given."""
-        self._given = known = {}
+        self._given = {}
         for value, ref in given:
             if type(value) is Tensor:
-                known.setdefault(id(value), (value, ref))
+                self._given.setdefault(id(value), (value, ref))
         self._made.clear()
 
     def name(self, value: Value, ref: int) -> None:
