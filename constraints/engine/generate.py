@@ -832,11 +832,13 @@ def generate(
             generator.given = all_of(_truth(resolved(a, values), truth) for a, truth in node.given)
         positional, named, given = [], {}, []
         for name, argument in node.args:
-            value = resolved(argument, values)
             if type(argument) is Ref:
+                value = values[argument.id]
                 given.append((value, argument.id))
-            elif parts_of(argument):
-                given += [(values[ref.id], ref.id) for ref in refs(argument)]
+            else:
+                value = resolved(argument, values)
+                if parts_of(argument):
+                    given += [(values[ref.id], ref.id) for ref in refs(argument)]
             if name.startswith("arg") and name[3:].isdigit():
                 positional.append(value)
             else:
