@@ -180,14 +180,18 @@ class Contents:
         """By reference, the value that it refers to, with a key: the reference itself, except for a value
         that replaces another, as that of an iteration of a loop does.
         """
-        self._given: tuple[tuple[Tensor, int], ...] = ()
+        self._given: dict[int, tuple[Tensor, int]] = {}
+        """By identity, the tensors that the call is given, each with its first reference."""
         self._made: list[tuple[Tensor, Traits]] = []
         self._replaced = 0
         """How many values have replaced others."""
 
     def about(self, given: Iterable[tuple[Value, int]]) -> None:
         """Sets the values, with their references, that the next call is given."""
-        self._given = tuple([(value, ref) for value, ref in given if type(value) is Tensor])
+        self._given = {}
+        for value, ref in given:
+            if type(value) is Tensor:
+                self._given.setdefault(id(value), (value, ref))
         self._made.clear()
 
     def name(self, value: Value, ref: int) -> None:
@@ -207,11 +211,13 @@ class Contents:
         """Returns the key that identifies a tensor among those that a call is given; None for any other
         tensor.
         """
-        return next((self._key(one, ref) for one, ref in self._given if one is tensor), None)
+        found = self._given.get(id(tensor))
+        return None if found is None else self._key(*found)
 
     def name_of(self, tensor: Tensor) -> int | None:
         """The reference in the program of a tensor that a call is given."""
-        return next((ref for one, ref in self._given if one is tensor), None)
+        found = self._given.get(id(tensor))
+        return None if found is None else found[1]
 
     def _key(self, tensor: Tensor, ref: int) -> int:
         found = self._values.get(ref)

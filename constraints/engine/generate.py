@@ -595,7 +595,6 @@ class Generator:
         rowed = bool(self.domain.rows) and any(map(has_row, map(named.get, shaped)))
         if not rowed:
             self._indexed = base, named
-        of_unknown = any(t.layout is Layout.UNKNOWN for t in tensors(tuple(map(named.get, shaped))))
         key = op, self.given, *named, *map(exactly, named.values())
         if key in self.known.answered:
             self.repeatable = True
@@ -610,6 +609,8 @@ class Generator:
             if inplace and op not in RESHAPING:
                 result = self._in_place(op, next(iter(given.values())), result)
             if not rowed:
+                operands = tensors(tuple(map(named.get, shaped)))
+                of_unknown = any(t.layout is Layout.UNKNOWN for t in operands)
                 self._asked |= self._remember(rule, named, result, inplace) and of_unknown
             if writes and op not in RESHAPING:
                 for target in tensors(next(iter(given.values()))):
@@ -838,15 +839,20 @@ def generate(
         generator.given = True
         if node.given:
             generator.given = all_of(_truth(resolved(a, values), truth) for a, truth in node.given)
-        positional, named = [], {}
+        positional, named, given = [], {}, []
         for name, argument in node.args:
-            value = resolved(argument, values)
+            if type(argument) is Ref:
+                value = values[argument.id]
+                given.append((value, argument.id))
+            else:
+                value = resolved(argument, values)
+                if parts_of(argument):
+                    given += [(values[ref.id], ref.id) for ref in refs(argument)]
             if name.startswith("arg") and name[3:].isdigit():
                 positional.append(value)
             else:
                 named[name] = value
-        given = (ref.id for _, argument in node.args for ref in refs(argument))
-        generator.contents.about((values[id], id) for id in given)
+        generator.contents.about(given)
         try:
             _, result = generator.call(node.op, tuple(positional), named)
         except RuleFailed as failed:

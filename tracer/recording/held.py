@@ -341,7 +341,7 @@ class Held:
                 self._add(_Attributes(value, slots))
 
     def _module(self, module: torch.nn.Module) -> None:
-        kind = type(module)
+        kind: type = type(module)
         self._kinds.add(module)
         self._waiting += kind, vars(module)
         if slots := _slots(kind):
@@ -406,7 +406,7 @@ class Held:
         """Lets these objects be visited; returns whether tensors are among them, or in tuples among them."""
         found, waiting = False, self._waiting
         for value in contents:
-            kind = type(value)
+            kind: type = type(value)
             if kind in _ATOMS:
                 continue
             if kind not in _COLLECTIONS:
@@ -461,7 +461,7 @@ class Held:
             yield stand_ins.aliases
 
 
-_VISITS: Final[tuple[tuple[Any, Callable[[Held, Any], None]], ...]] = (
+_VISITS: Final[tuple[tuple[Any, Callable[[Held, Any], object]], ...]] = (
     (dict | list | set | deque, Held._collection),
     (torch.Tensor, Held._tensor),
     (tuple | frozenset, Held._reach),
@@ -479,12 +479,12 @@ _VISITS: Final[tuple[tuple[Any, Callable[[Held, Any], None]], ...]] = (
 """The visitors of values: the first entry whose types match applies."""
 
 
-def _first(is_of: Callable[[Any], bool]) -> Callable[[Held, Any], None]:
+def _first(is_of: Callable[[Any], bool]) -> Callable[[Held, Any], object]:
     return next(visit for known, visit in _VISITS if is_of(known))
 
 
 @functools.cache
-def _visit_of(kind: type) -> Callable[[Held, Any], None]:
+def _visit_of(kind: type) -> Callable[[Held, Any], object]:
     return _first(lambda known: issubclass(kind, known))
 
 
