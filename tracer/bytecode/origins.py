@@ -27,7 +27,10 @@ _OUR_FOLDERS: tuple[str, ...] = tuple(
 _NEVER_REFUSING = (
     *(os.path.join(_OURS, part, "") for part in ("constraints", "solver")),
     os.path.join(_OURS, "tracer", "ledger.py"),
-    *(os.path.join(_OURS, "tracer", "summaries", f"{name}.py") for name in "cells heap laws loops".split()),
+    *(
+        os.path.join(_OURS, "tracer", "summaries", f"{name}.py")
+        for name in "cells descents heap laws loops".split()
+    ),
 )
 _INNER: tuple[str, ...] = (
     os.path.join(os.path.dirname(torch.__file__), ""),
