@@ -1012,6 +1012,42 @@ def test_bounds_that_do_not_suffice_prove_nothing(target: Any) -> None:
     assert report.verdict == "unknown"
 
 
+# --- numbers in place of tensors -------------------------------------------------------------------------
+
+
+def sum_of_none(x: Tensor) -> Any:
+    rows = [x[i] for i in range(x.shape[0]) if i > 3]
+    return dict(enumerate(sum(rows)))[0]
+
+
+def sum_of_none_is_transposed(x: Tensor) -> Any:
+    return sum([x[i] for i in range(x.shape[0]) if i > 3]).relu()
+
+
+def number(x: Tensor) -> Any:
+    return 0 if x.shape[0] > 3 else x
+
+
+@pytest.mark.parametrize("target", [
+    sum_of_none, sum_of_none_is_transposed,
+    lambda x: next(zip(number(x), x, strict=True))[0], lambda x: sum(number(x)),
+    lambda x: number(x)[..., None],
+    lambda x: len(number(x)) * x, lambda x: list(x.shape[0] if x.shape[0] > 3 else x),
+    lambda x: nn.functional.glu(number(x), 0), lambda x: functools.reduce(torch.add, number(x)),
+])  # fmt: skip
+def test_a_number_in_place_of_a_tensor_is_the_programs_error(target: Any) -> None:
+    report = check(target, "x: [n, m]", budget_s=2, replay=False)
+    assert not [f for f in report.findings if f.code.value == "internal-error"]
+    assert any(f.code.value == "raises" for f in report.findings)
+    for n, m in itertools.product(range(1, 9), (1, 2)):
+        try:
+            target(torch.ones(n, m))
+        except (TypeError, AttributeError, *REFUSALS):
+            assert not report.accepts.certain.holds(n=n, m=m)
+        else:
+            assert report.verdict == "unknown" or report.accepts.holds(n=n, m=m)
+
+
 # --- lists of slices, which have to agree in their sizes -------------------------------------------------
 
 

@@ -72,6 +72,7 @@ from ..bytecode.origins import (
     REFUSALS,
     ModuleNames,
     caller,
+    has_attributes,
     here,
     is_by_sizes,
     is_defect,
@@ -523,9 +524,11 @@ class Recording(Recorder):
             # Whatever else a user's program raises is told, with its line, as no matter of sizes, unless they
             # have brought it there. What a loop hands on has none of the attributes that the program has set.
             by_sizes = any(made.asked is not None and not made.forced for made in self._made)
-            by_sizes &= not (isinstance(error, AttributeError) and self.loops.ended)
-            how = "raised" if is_miscall(error) or (by_sizes and is_by_sizes(error)) else "gave-up"
-            who = "the recorder failed: " if is_ours(error) and how == "gave-up" else ""
+            lost = isinstance(error, AttributeError) and has_attributes(error.obj) and bool(self.loops.ended)
+            by_sizes &= not lost
+            programs = is_by_sizes(error)
+            how = "raised" if is_miscall(error) or (by_sizes and programs) else "gave-up"
+            who = "the recorder failed: " if is_ours(error) and how == "gave-up" and not programs else ""
             end = End(how, f"{who}{type(error).__name__}: {error}", of_error(error, self.names))
         finally:
             failure = self.loops.finish()
