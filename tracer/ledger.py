@@ -139,7 +139,7 @@ class Ledger:
 
     def fails_on(self, names: frozenset[str]) -> Callable[[], NoReturn] | None:
         """Returns what ends the run where one of these is a size that a `while` leaves, else None."""
-        return next((self.left[name] for name in sorted(names & self.left.keys())), None)
+        return next((fails for name, fails in self.left.items() if name in names), None)
 
     def declare(self, domain: Domain) -> None:
         """Replaces the domain by one that states more."""
