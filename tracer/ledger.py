@@ -7,9 +7,9 @@ or both.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 import torch
 
@@ -18,7 +18,7 @@ from ..constraints.ir.language import Constraint, Note, Tensor, Value
 from ..constraints.ir.program import Input, Iteration, Node, Ref, refs
 from ..constraints.ir.system import Answer, Condition, Domain, Oracle
 from ..constraints.terms.dims import Dim
-from ..constraints.terms.formula import Compare, Formula, conjuncts, eq, negate
+from ..constraints.terms.formula import Compare, Formula, conjuncts, eq, free_symbols, negate
 
 Said = TypeVar("Said", Constraint, Note)
 
@@ -62,6 +62,12 @@ class Ledger:
         """
         self.settled: dict[Formula, bool] = {}
         """Conditions that have been decided on this path."""
+        self.left: dict[str, Callable[[], NoReturn]] = {}
+        """For each size that a `while` leaves, of which only bounds are known, what ends the run where these
+        do not suffice.
+        """
+        self.supposes: Callable[[], NoReturn] | None = None
+        """What ends the run where anything is refused: set on a path that such sizes may not take."""
         self._given: list[Formula] = [*domain.assumptions]
         self._seen_constraints = 0
         self._made_values = 0
@@ -115,9 +121,25 @@ class Ledger:
         """
         constraints = self.generator.said.constraints
         fresh = constraints[self._seen_constraints :]
+        if self.left and fresh:
+            self._suffice([constraint.formula for constraint in fresh])
         self._given.extend(c.formula for c in fresh if c.formula is not False)
         self._seen_constraints = len(constraints)
         return (*self._given, *self.generator.said.unbacked.values())
+
+    def _suffice(self, formulas: Sequence[Formula]) -> None:
+        """Checks that requirements on the sizes that a `while` leaves, or on a path that these may not take,
+        follow from what held before them.
+        """
+        before = (*self._given, *self.generator.said.unbacked.values())
+        for formula in formulas:
+            fails = self.supposes or self.fails_on(free_symbols(formula))
+            if fails is not None and self.oracle.decide(formula, before) is not Answer.ALWAYS:
+                fails()
+
+    def fails_on(self, names: frozenset[str]) -> Callable[[], NoReturn] | None:
+        """Returns what ends the run where one of these is a size that a `while` leaves, else None."""
+        return next((fails for name, fails in self.left.items() if name in names), None)
 
     def declare(self, domain: Domain) -> None:
         """Replaces the domain by one that states more."""

@@ -916,6 +916,138 @@ def test_pieces_that_add_up_to_something_else_are_seen(monkeypatch: pytest.Monke
     assert disagreements(Case(pieces, assume=("1 <= n",)))
 
 
+# --- loops that shrink something, by how much differs ----------------------------------------------------
+
+
+def every_second(x: Tensor) -> Tensor:
+    while x.shape[0] > 3:
+        x = x[::2]
+    return x
+
+
+def halves_while_even(x: Tensor) -> Tensor:
+    while x.shape[-1] % 2 == 0 and x.shape[-1]:
+        x = x[..., : x.shape[-1] // 2]
+    return x + 1
+
+
+def one_after_another(x: Tensor) -> Tensor:
+    while x.shape[0] > 5:
+        x = x[::2]
+    while x.shape[0] > 2:
+        x = x[1::2]
+    return x[0]
+
+
+def narrows_what_is_left(x: Tensor) -> Tensor:
+    while x.shape[0] > 3:
+        part = x.narrow(0, 1, 2)
+        x = x[::2] + part[:1]
+    return x
+
+
+def columns_are_required(x: Tensor) -> Tensor:
+    return every_second(x).sum(0).view(2, -1)
+
+
+def a_refusal_is_caught(x: Tensor) -> Tensor:
+    try:
+        return every_second(x)[2]
+    except IndexError:
+        return x
+
+
+@pytest.mark.parametrize("target, condition", [
+    (every_second, True), (halves_while_even, True), (one_after_another, True), (narrows_what_is_left, True),
+    (a_refusal_is_caught, True), (columns_are_required, "m % 2 == 0"),
+], ids=lambda p: getattr(p, "__name__", ""))  # fmt: skip
+def test_a_while_that_shrinks_its_state(target: Any, condition: Any) -> None:
+    report = check(target, "x: [n, m]")
+    assert report.verdict == ("proved" if condition is True else "refined")
+    assert str(report.accepts) == str(condition)
+    for n, m in itertools.product(range(1, 20), range(1, 5)):
+        runs = eager(target, "x: [n, m]", {"n": n, "m": m}) is not None
+        assert report.accepts.holds(n=n, m=m) is runs
+
+
+def needs_three(x: Tensor) -> Tensor:
+    return every_second(x)[2]
+
+
+def needs_columns_where_three_are_left(x: Tensor) -> Tensor:
+    return x.view(-1, 2) if every_second(x).shape[0] == 3 else x
+
+
+def raises_where_three_are_left(x: Tensor) -> Tensor:
+    if every_second(x).shape[0] == 3:
+        raise ValueError
+    return x
+
+
+def narrows_too_much(x: Tensor) -> Tensor:
+    while x.shape[0] > 3:
+        part = x.narrow(0, 4, 2)
+        x = x[::2] + part[:1]
+    return x
+
+
+def never_ends(x: Tensor) -> Tensor:
+    while x.shape[0] > 3:
+        x = x[: x.shape[0] // 2 * 2]
+    return x
+
+
+def ends_at_a_branch(x: Tensor) -> Tensor:
+    while x.shape[0] > 3:
+        x = x[::2] if x.shape[0] % 2 else x[: x.shape[0] // 2 + 1]
+    return x
+
+
+@pytest.mark.parametrize("target", [
+    needs_three, needs_columns_where_three_are_left, raises_where_three_are_left, narrows_too_much,
+    never_ends, ends_at_a_branch,
+], ids=lambda f: f.__name__)  # fmt: skip
+def test_bounds_that_do_not_suffice_prove_nothing(target: Any) -> None:
+    report = check(target, "x: [n, m]", budget_s=1, replay=False)
+    assert report.verdict == "unknown"
+
+
+# --- numbers in place of tensors -------------------------------------------------------------------------
+
+
+def sum_of_none(x: Tensor) -> Any:
+    rows = [x[i] for i in range(x.shape[0]) if i > 3]
+    return dict(enumerate(sum(rows)))[0]
+
+
+def sum_of_none_is_transposed(x: Tensor) -> Any:
+    return sum([x[i] for i in range(x.shape[0]) if i > 3]).relu()
+
+
+def number(x: Tensor) -> Any:
+    return 0 if x.shape[0] > 3 else x
+
+
+@pytest.mark.parametrize("target", [
+    sum_of_none, sum_of_none_is_transposed,
+    lambda x: next(zip(number(x), x, strict=True))[0], lambda x: sum(number(x)),
+    lambda x: number(x)[..., None],
+    lambda x: len(number(x)) * x, lambda x: list(x.shape[0] if x.shape[0] > 3 else x),
+    lambda x: nn.functional.glu(number(x), 0), lambda x: functools.reduce(torch.add, number(x)),
+])  # fmt: skip
+def test_a_number_in_place_of_a_tensor_is_the_programs_error(target: Any) -> None:
+    report = check(target, "x: [n, m]", budget_s=2, replay=False)
+    assert not [f for f in report.findings if f.code.value == "internal-error"]
+    assert any(f.code.value == "raises" for f in report.findings)
+    for n, m in itertools.product(range(1, 9), (1, 2)):
+        try:
+            target(torch.ones(n, m))
+        except (TypeError, AttributeError, *REFUSALS):
+            assert not report.accepts.certain.holds(n=n, m=m)
+        else:
+            assert report.verdict == "unknown" or report.accepts.holds(n=n, m=m)
+
+
 # --- lists of slices, which have to agree in their sizes -------------------------------------------------
 
 

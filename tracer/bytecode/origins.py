@@ -27,7 +27,10 @@ _OUR_FOLDERS: tuple[str, ...] = tuple(
 _NEVER_REFUSING = (
     *(os.path.join(_OURS, part, "") for part in ("constraints", "solver")),
     os.path.join(_OURS, "tracer", "ledger.py"),
-    *(os.path.join(_OURS, "tracer", "summaries", f"{name}.py") for name in "cells heap laws loops".split()),
+    *(
+        os.path.join(_OURS, "tracer", "summaries", f"{name}.py")
+        for name in "cells descents heap laws loops".split()
+    ),
 )
 _INNER: tuple[str, ...] = (
     os.path.join(os.path.dirname(torch.__file__), ""),
@@ -192,9 +195,20 @@ def _tracebacks(error: Exception) -> Iterator[TracebackType]:
 
 
 _TEXTS_OF_PYTHON: Final = re.compile(
-    r"reduce\(\) of empty iterable"
+    r"reduce\(\) (of empty iterable|arg 2 must support iteration)"
+    r"|'(int|float|bool|NoneType|Size|Real)' object is not (iterable|subscriptable|callable|reversible)$"
+    r"|object of type '(int|float|bool|NoneType|Size|Real)' has no len\(\)$"
     r"|expected Tensor as element \d+ in argument \d+, but got (int|float|str|bool|NoneType|Size)$"
 )
+
+
+_PLAIN: Final = (int, float, bool, type(None))
+"""Types of which a value is the program's own: the recording puts none in place of another."""
+
+
+def has_attributes(value: object) -> bool:
+    """Returns whether the program may have set an attribute of the value."""
+    return type(value) not in _PLAIN
 
 
 def is_by_sizes(error: Exception) -> bool:
@@ -205,6 +219,8 @@ def is_by_sizes(error: Exception) -> bool:
     where Python values are in place of tensors.
     """
     if isinstance(error, TypeError) and _TEXTS_OF_PYTHON.match(str(error)):
+        return True
+    if isinstance(error, AttributeError) and not has_attributes(error.obj):
         return True
     if isinstance(error, AttributeError) and isinstance(error.obj, torch.Tensor):
         return error.name is not None and not hasattr(torch.Tensor, error.name)

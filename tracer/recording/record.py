@@ -72,6 +72,7 @@ from ..bytecode.origins import (
     REFUSALS,
     ModuleNames,
     caller,
+    has_attributes,
     here,
     is_by_sizes,
     is_defect,
@@ -95,6 +96,7 @@ from ..patches.higher_order import entered, uncompiled
 from ..patches.integers import ARRAYS
 from ..patches.stand_ins import AnotherSource, calls_builtins, sources_of, symbolic_builtins
 from ..recorder import Recorder
+from ..summaries.descents import Descent
 from ..summaries.loops import Loop, Loops
 from ..summaries.merging import Calls, MergedCall
 from ..summaries.plans import NotSummarised, Plans, Site, Written
@@ -406,7 +408,7 @@ class Recording(Recorder):
         self.kernels = "cpu" if subject.device.type == "meta" else subject.device.type
         """The type of the device whose kernels run the program; the CPU for a model without data."""
         self.generator.on_cpu = self.kernels == "cpu"
-        self.loops: Loops = Loops(self, plans)
+        self.loops: Loops = Loops(self, plans, Descent)
         self.calls: Calls = Calls(self, isinstance(subject.target, torch.nn.Module))
         self.decided = decided
         self.until = until
@@ -522,14 +524,19 @@ class Recording(Recorder):
             # Whatever else a user's program raises is told, with its line, as no matter of sizes, unless they
             # have brought it there. What a loop hands on has none of the attributes that the program has set.
             by_sizes = any(made.asked is not None and not made.forced for made in self._made)
-            by_sizes &= not (isinstance(error, AttributeError) and self.loops.ended)
-            how = "raised" if is_miscall(error) or (by_sizes and is_by_sizes(error)) else "gave-up"
-            who = "the recorder failed: " if is_ours(error) and how == "gave-up" else ""
+            lost = isinstance(error, AttributeError) and has_attributes(error.obj) and bool(self.loops.ended)
+            by_sizes &= not lost
+            programs = is_by_sizes(error)
+            how = "raised" if is_miscall(error) or (by_sizes and programs) else "gave-up"
+            who = "the recorder failed: " if is_ours(error) and how == "gave-up" and not programs else ""
             end = End(how, f"{who}{type(error).__name__}: {error}", of_error(error, self.names))
         finally:
             failure = self.loops.finish()
         if failure is not None:
             raise failure
+        self.known()  # also what the last call requires of sizes that a `while` leaves
+        if self.supposes is not None and end.how == "raised":
+            self.supposes()
         if self.spread is not None:
             raise SpeltOut(self.spread.site)
         if end.how != "gave-up" and len(self._made) < len(self.decided):
@@ -605,7 +612,9 @@ class Recording(Recorder):
     def _asked(self, formula: Formula) -> bool:
         if isinstance(formula, bool):
             return formula
-        self.loops.forget_none(free_symbols(formula))
+        self.loops.forget_none(names := free_symbols(formula))
+        if (fails := self.fails_on(names)) is not None and self.judged(formula) is Answer.SOMETIMES:
+            self.supposes = fails
         if formula in self.settled:
             return self.settled[formula]
         return self._branch(formula, None)
@@ -614,7 +623,9 @@ class Recording(Recorder):
         return self.loops.varies(dim)
 
     def number(self, term: Term) -> int:
-        self.loops.forget_none(free_symbols(eq(term, 0)))
+        self.loops.forget_none(symbols(term))
+        if (fails := self.fails_on(symbols(term))) is not None:
+            fails()
         bounded(self.generator, term)
         if self.loops.supposing:
             return self._suppose_number(term)

@@ -363,7 +363,8 @@ class Loop:
         if law.grows is not None:
             dims: tuple[Dim, ...] = (self._number(law, law.grows, value),)
         else:
-            dims = tuple(self._unknown() if d is None else d for d in law.at(self.index, value))
+            found = enumerate(law.at(self.index, value))
+            dims = tuple(self._unknown(law, i) if d is None else d for i, d in found)
         if dims != cell.dims or law.cell.fixed != cell.fixed:
             self._put(cell, self._made(law, law.seen(cell), dims, carry))
         elif carry and cell.ref != law.cell.ref:
@@ -381,8 +382,9 @@ class Loop:
         self._counts |= symbols(number)
         return number
 
-    def _unknown(self) -> Term:
-        """Returns the stand-in for a number that the program must not use."""
+    def _unknown(self, law: Law, place: int) -> Term:
+        """Returns the stand-in for a number about which its law says nothing: the program must not use it.
+        """
         name = self.run.index("some")
         self.loops.ended[name] = self.site
         return sym(name)
@@ -894,6 +896,25 @@ def _begins_while(frame: FrameType) -> tuple[int, bool] | None:
     return None
 
 
+def _continues_while(frame: FrameType) -> int | None:
+    """Returns where the body of a `while` begins, if the frame is evaluating a part of its test after an
+    iteration, and not the last part: `while a and b`.
+    """
+    ends: list[int] = []
+    for i in (i for i in instructions(frame.f_code).values() if i.offset >= frame.f_lasti):
+        if i.opname == "POP_JUMP_BACKWARD_IF_TRUE":
+            return int(i.argval) if ends and min(ends) > i.offset else None
+        if i.opname == "POP_JUMP_FORWARD_IF_FALSE":
+            ends.append(int(i.argval))
+        elif i.opname.startswith(_STATEMENTS):
+            return None
+    return None
+
+
+_STATEMENTS: Final = ("STORE_", "POP_", "JUMP_", "FOR_", "RETURN_", "RAISE_", "DELETE_", "SEND")
+"""What instructions begin with that occur between expressions."""
+
+
 # --- all loops of a run ----------------------------------------------------------------------------------
 
 
@@ -914,8 +935,9 @@ def _paused() -> Iterator[None]:
 class Loops:
     """The active loops of one run."""
 
-    def __init__(self, run: Recorder, plans: Plans) -> None:
+    def __init__(self, run: Recorder, plans: Plans, descent: type[Any]) -> None:
         self.run, self.plans = run, plans
+        self.descent = descent
         self.failure: NotSummarised | None = None
         """The reason why the run has to end, where that could not be raised at once."""
         self.ended: dict[str, Site] = {}
@@ -970,6 +992,8 @@ class Loops:
         plans = self.plans
         site, is_behind = Site(frame.f_code, place[0]), place[1]
         loop = self._whiles.get(id(frame), {}).get(site)
+        if loop is None and (whole := self._descent(frame)) is not None:
+            return bool(whole.part(test))
         if loop is not None and is_behind:
             goes_on = loop.goes_on(test)
             if not goes_on:
@@ -978,6 +1002,9 @@ class Loops:
         if loop is not None:
             loop.left()
             del self._whiles[id(frame)][site]
+        if not is_behind and plans.descends(site):
+            whole = self.descent(self.run, Lazy(self.run, 1, lambda k: True), site, frame)
+            return asking(test) and self._begin(whole, frame, 1).goes_on(True)
         step, peeled = plans.repetitions.get(site), plans.peeled(site)
         if is_behind or step is None or peeled is None or not isinstance(test, Compare) or test.op != ">=":
             return None
@@ -987,25 +1014,41 @@ class Loops:
         if isinstance(count, int):
             return True
         loop = Loop(self.run, Lazy(self.run, count, lambda k: True), site, frame)
-        self._whiles.setdefault(id(frame), {})[site] = loop
+        return self._begin(loop, frame, peeled).goes_on(True)
+
+    def _begin(self, loop: Loop, frame: FrameType, peeled: int) -> Loop:
+        self._whiles.setdefault(id(frame), {})[loop.site] = loop
         loop.repeats(frame, peeled)
-        return loop.goes_on(True)
+        return loop
+
+    def _descent(self, frame: FrameType) -> Any:
+        """Returns the descent whose test consists of several parts, of which the frame evaluates one that is
+        not the last.
+        """
+        body = _continues_while(frame) if id(frame) in self._whiles else None
+        loop = None if body is None else self._whiles[id(frame)].get(Site(frame.f_code, body))
+        return loop if isinstance(loop, self.descent) else None
 
     def notes_test(self, test: Formula | None) -> None:
         """Notes if a `while` tests, after an iteration, a term that has changed as it did in the iteration
         before.
         """
-        if not isinstance(test, Compare) or test.op != ">=" or self.watches:
+        if not isinstance(test, Compare) or self.watches:
             return
         frame = _asking()
         place = None if frame is None else _begins_while(frame)
-        if frame is None or place is None or not place[1]:
+        if frame is None or place is None:
             return
-        site = Site(frame.f_code, place[0])
+        body = place[0] if place[1] else _continues_while(frame)
+        if body is None:
+            return
+        site = Site(frame.f_code, body)
         before = self._tests.get((id(frame), site))
         self._tests[id(frame), site] = test.term
-        if before is not None and site not in self.plans.repetitions:
-            raise self.fails(Repetition(site, test.term - before))
+        step = 0 if before is None else test.term - before
+        alone = place[1] and test.op == ">="
+        if before is not None and site not in self.plans.repetitions and (alone or isinstance(step, Term)):
+            raise self.fails(Repetition(site, step))
 
     def iterator(self, value: Lazy, frame: FrameType) -> Handle:
         """Returns the iterator of a `for` that begins in the frame."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any, Final
 
-from ...constraints.terms.dims import Dim
+from ...constraints.terms.dims import Apply, Dim, Term
 from ...constraints.terms.formula import Formula, negate
 from .heap import Called, Function
 
@@ -76,7 +76,7 @@ class Plans:
         self.written: set[Site] = set()
         """Calls that make constants which loops write into, so that their elements count as unknown."""
         self.repetitions: dict[Site, Dim] = {}
-        """For the site where the body of a `while` begins, the change of its tested term in each iteration.
+        """For the site where the body of a `while` begins, the change of its tested term in one iteration.
         """
         self._calls: set[Site] = set()
         """Calls whose paths are merged, or for which that was tried; and loops over a number of elements that
@@ -93,6 +93,14 @@ class Plans:
         """Returns how many iterations of a loop run as they are before the law; None for all of them."""
         found = PEELED + self._failed.get(site, 0)
         return found if found <= MOST_PEELED else None
+
+    def descends(self, site: Site) -> bool:
+        """Returns whether a `while` is tried as a descent (`descents.py`): what it tests changes by an amount
+        with a quotient or a remainder in it, which differs from iteration to iteration.
+        """
+        step = self.repetitions.get(site, 0)
+        uneven = isinstance(step, Term) and any(isinstance(a, Apply) for mono, _ in step.terms for a in mono)
+        return uneven and site not in self._failed
 
     def peeled_behind(self, site: Site) -> int:
         """Returns how many iterations run as they are after the law."""
@@ -149,7 +157,7 @@ class Written(NotSummarised):
 
 
 class Repetition(NotSummarised):
-    """Raised where a `while` tests a term that changes by the same amount in each iteration."""
+    """Raised where a `while` tests a term that changes from iteration to iteration."""
 
     def __init__(self, site: Site, step: Dim) -> None:
         super().__init__(site, f"what it tests changes by {step}", {})

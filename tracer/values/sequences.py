@@ -203,8 +203,9 @@ def split(x: SymbolicTensor, split_size_or_sections: Any, dim: Any = 0) -> Repea
     where, width = _axis(x, dim), split_size_or_sections
     if where is None or type(width) is not int or width < 1 or not x.run.truth(ge(where[1], 1)):
         return None
-    at, n = where
-    shape = reached(x.run.generator, x.value, max(at + 1, 0), max(-at, 0)).shape
+    (at, n), value = where, x.value
+    assert isinstance(value, Tensor)
+    shape = reached(x.run.generator, value, max(at + 1, 0), max(-at, 0)).shape
 
     def shape_at(k: Dim) -> tuple[Dim, ...] | None:
         known = place_of(shape) is None

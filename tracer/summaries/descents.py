@@ -1,0 +1,229 @@
+"""A `while` whose iterations shrink something, by how much differs: `while len(x) > 3: x = x[::2]`.
+
+No formula gives the number of its iterations, nor the sizes that it leaves. But both are bounded, and that is
+enough where the code behind it requires nothing more of them.
+
+**The argument.** The first iteration runs as it is, and leads to the state s. The sizes that the second would
+change become symbols u, of which only 0 <= u <= s is known, and the body runs once in that state: it has to
+lead to sizes between 0 and u, so that the bounds hold after any number of iterations by induction. One of
+these sizes has to become less than u, so that the loop ends. What the body requires has to follow from the
+bounds.
+
+**The test.** After an iteration the program tests the state e(u) that the body has led to. If what it tests
+is G(e(u)), and u occurs nowhere else in it, then the test is G for every state that an iteration leads to.
+So G(u) holds before each iteration but the first, and not of the sizes that the loop leaves.
+
+**Afterwards** these sizes are symbols with the same bounds, of which G does not hold. They are no data: where
+the bounds do not decide a branch or a requirement that mentions them, the loop fails (`Ledger.left`), and the
+recording starts again without this.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Generator, Iterator, Mapping
+
+from ...constraints.ir.program import Iteration
+from ...constraints.ir.system import Answer
+from ...constraints.terms.dims import Apply, Dim, Term, lone, mapped, minimum, sym, symbols
+from ...constraints.terms.formula import (
+    And,
+    Compare,
+    Formula,
+    Or,
+    all_of,
+    any_of,
+    compare,
+    conjuncts,
+    free_symbols,
+    ge,
+    le,
+    negate,
+    rewrite,
+)
+from ..ledger import Mark
+from .cells import Cell
+from .laws import Law, Things, guess
+from .loops import Loop, Stage
+
+MOST_LAWS = 8
+"""At most this many laws are tried, each weaker than the one before."""
+MOST_LEAST = 2
+"""Sizes that a loop leaves may be known to be at least this number."""
+_HERE = "#here"
+"""The symbol of a size in a test that is stated of any state."""
+
+
+class Descent(Loop):
+    """One execution of such a `while`."""
+
+    def part(self, test: Formula) -> bool:
+        """Notes a part of the test after an iteration, which holds if the next iteration is made."""
+        self._tested.append(test)
+        return True
+
+    def goes_on(self, test: Formula) -> bool:
+        """Returns whether there is another iteration, given the last part of the test after an iteration."""
+        assert self._elements is not None
+        if self.stage is not None:
+            self._tested.append(test)
+        return next(self._elements, None) is not None
+
+    def way(self, formula: Formula | None) -> bool:
+        self.fail("a branch in a `while` differs from iteration to iteration")
+
+    def _iterations(self, n: Dim, first: int) -> Iterator[bool]:
+        run = self.run
+        self._tested: list[Formula] = []
+        self._stands: dict[tuple[int, int], Term] = {}
+        """The symbol in place of a size, by the identity of its law and its position."""
+        self._least: Mapping[tuple[int, int], int] = {}
+        """The least sizes that an iteration leads to."""
+        self._facts: Mapping[tuple[int, int], Formula] = {}
+        """What is known of such a symbol beside its bounds, said of _HERE."""
+        self._first = 1
+        self.loops.enter(self)
+        start = self._look()
+        yield from self._element(0, Stage.ITSELF)
+        law, found = yield from self._supposed()
+        self._things = Things(start.value, law.cell.value)
+        whole = run.mark()
+        self._first_datum = whole.position.unbacked
+        for _ in range(MOST_LAWS):
+            self._facts = {}
+            mark = yield from self._any(law, found, Stage.GUESS)
+            weaker, found = self._check(law, 0, run)
+            facts = self._tests(law, found, mark)
+            run.start_again(whole)
+            if weaker is law:
+                self._facts = facts
+                mark = yield from self._any(law, found, Stage.ALL)
+                weaker, found = self._check(law, 0, run)
+                if weaker is law:
+                    break
+                run.start_again(whole)
+            law = weaker
+        else:
+            self.fail("no law is found for a `while`")
+        self._descends(law, found)
+        self._concludes(mark, whole)
+        self._leaves(law, found)
+        self._end()
+
+    def _supposed(self) -> Generator[bool, None, tuple[Law, Cell]]:
+        """Runs a second iteration, of which nothing is kept; returns the law of what it does not change, and
+        the state.
+        """
+        run, before, mark = self.run, self._look(), self.run.mark()
+        run.assume(all_of(self._tested))
+        yield from self._element(0, Stage.GUESS)
+        after, data = self._look(), frozenset(run.data_since(mark.position))
+        law, found = self._attempt(lambda: guess(before, after, self.index, 1, run, data))
+        run.erase(mark)
+        run.forget(mark)
+        return self._attempt(lambda: law.without(data | {self.index})), found
+
+    def _any(self, law: Law, found: Cell, stage: Stage) -> Generator[bool, None, Mark]:
+        """Runs the body in any state that the law allows; returns the mark before it."""
+        self._make(law, found, 0, carry=True)
+        mark = self.run.mark()
+        self._tested.clear()
+        yield from self._element(0, stage)
+        return mark
+
+    def _unknown(self, law: Law, place: int) -> Term:
+        """Returns the symbol in place of a size: not more than after the first iteration."""
+        least, most = (0, law.cell.dims[place]) if law.cell.fixed[0] == "tensor" else (None, None)
+        fact = self._facts.get((id(law), place), True)
+        least = self._least.get((id(law), place), least)
+        made = self.run.generator.fresh("left", least, most, lambda own: rewrite(fact, {_HERE: own}))
+        self._stands[id(law), place] = made
+        return made
+
+    def _tests(self, law: Law, found: Cell, mark: Mark) -> Mapping[tuple[int, int], Formula]:
+        """Returns G for each size of which alone it speaks, by the identity of its law and its position.
+
+        The iteration must have made no supposition, since its sizes could be written by that.
+        """
+        run, tested = self.run, all_of(self._tested)
+        said, _ = run.said_since(mark)
+        if len(run.settled) != len(mark.settled) or any(_equates(c.formula) for _, c in said):
+            return {}
+        made, facts = frozenset(self._data), {}
+        for key, _, size in _changed(law, found):
+            fact = _about(tested, size)
+            if _HERE in free_symbols(fact) and free_symbols(fact).isdisjoint(made):
+                facts[key] = fact
+        return facts
+
+    def _descends(self, law: Law, found: Cell) -> None:
+        """Fails unless all sizes that the law does not state stay within their bounds, and one of them is
+        less after an iteration than before.
+        """
+        run, changed = self.run, [*_changed(law, found)]
+        sizes = [(self._stands[key], size) for key, one, size in changed if one.cell.fixed[0] == "tensor"]
+        if not all(run.certain(all_of((ge(after, 0), le(after, before)))) for before, after in sizes):
+            self.fail("a size may grow in a `while`")
+        if not any(run.certain(le(after, before - 1)) for before, after in sizes):
+            self.fail("a `while` is not known to end")
+        self._least = {
+            key: next((n for n in range(MOST_LEAST, 0, -1) if run.certain(ge(least, n))), 0)
+            for key, one, size in changed
+            for least in (minimum(one.cell.dims[key[1]], size),)
+            if one.cell.fixed[0] == "tensor"
+        }
+
+    def _concludes(self, mark: Mark, whole: Mark) -> None:
+        """Forgets what holds in the body alone. Fails where a requirement of it does not always hold."""
+        run = self.run
+        said, conditions = run.said_since(mark)
+        run.forget(mark)
+        for condition in conditions:
+            if not condition.forced:
+                run.branch(condition)
+        for _, constraint in said:
+            if run.judged(constraint.formula) is not Answer.ALWAYS:
+                self.fail(f"{constraint.reason}: not understood for all iterations")
+        times = run.generator.fresh("times", 1, None)
+        run.iterations.append(Iteration(self.index, 1, times, whole.position.nodes, run.position.nodes))
+
+    def _leaves(self, law: Law, found: Cell) -> None:
+        """Makes the state what it is after the last iteration."""
+        self.loops.ended.update(dict.fromkeys((self.index, *self._data), self.site))
+        self._facts = {key: negate(fact) for key, fact in self._facts.items()}
+        self._make(law, found, 0, carry=False)
+        too_little = functools.partial(self.fail, "of the sizes that a `while` leaves, only bounds are known")
+        for size in self._stands.values():
+            for name in symbols(size) - self.loops.ended.keys():
+                self.run.left[name] = too_little
+
+
+def _changed(law: Law, found: Cell) -> Iterator[tuple[tuple[int, int], Law, Dim]]:
+    """Yields the sizes about which a law says nothing, as they were found, with their positions and laws."""
+    for place, (stated, size) in enumerate(zip(law.dims, found.dims, strict=True)):
+        if stated is None:
+            yield (id(law), place), law, size
+    for child, member in zip(law.children, found.children, strict=True):
+        yield from _changed(child, member)
+
+
+def _about(formula: Formula, size: Dim) -> Formula:
+    """Returns the formula with _HERE in place of this size, where that is no sum and no symbol."""
+    match formula:
+        case And(parts=parts):
+            return all_of(_about(part, size) for part in parts)
+        case Or(parts=parts):
+            return any_of(_about(part, size) for part in parts)
+        case Compare(op=op, term=term):
+            replaced = mapped(term, lambda atom: sym(_HERE) if _is(atom, size) else lone(atom))
+            return compare(op, replaced)
+    return formula
+
+
+def _equates(formula: Formula) -> bool:
+    """Returns whether sizes could be written otherwise by what the formula says."""
+    return any(not isinstance(part, Compare) or part.op != ">=" for part in conjuncts(formula))
+
+
+def _is(atom: Apply, size: Dim) -> bool:
+    return lone(atom) == size
