@@ -78,7 +78,7 @@ IN_PLACE: Final[Mapping[str, _Rule]] = {
     "copy_": Overlap.PART,
     "setitem": Overlap.PART,
     **dict.fromkeys([f"{op}_" for op in _ALONE], Overlap.NOTHING),
-    **dict.fromkeys("addmm_ addmv_ addbmm_ baddbmm_ ldexp_".split(), Overlap.NOTHING),
+    **dict.fromkeys("addmm_ addmv_ addbmm_ baddbmm_ ldexp_ masked_scatter_ set_".split(), Overlap.NOTHING),
     **dict.fromkeys(
         "index_copy_ index_add_ index_reduce_ scatter_ scatter_add_ scatter_reduce_ put_ index_put_".split(),
         Overlap.ANY,
@@ -87,6 +87,11 @@ IN_PLACE: Final[Mapping[str, _Rule]] = {
     "masked_fill_": MappingProxyType({"mask": Overlap.PART, "value": Overlap.NOTHING}),
 }
 """The overlaps that in-place operators refuse: for all operands, or by the name of the parameter."""
+
+_OF_LISTS: Final[_Rule] = MappingProxyType({"input": Overlap.NOTHING, "": Overlap.UNKNOWN})
+"""Operators of lists write into one tensor after the other."""
+UNCHECKED: Final = frozenset("sum prod amax amin".split())
+"""Reductions write into any `out=`, also one with several elements in one memory location."""
 
 OUT: Final[Mapping[str, _Rule]] = {
     **dict.fromkeys(
@@ -101,9 +106,11 @@ OUT: Final[Mapping[str, _Rule]] = {
     "gather": MappingProxyType({"input": Overlap.ANY, "index": Overlap.PART}),
     "index_select": Overlap.ANY,
     "take": Overlap.ANY,
+    **dict.fromkeys((*UNCHECKED, "mean"), Overlap.NOTHING),
+    "sort": Overlap.PART,
 }
-"""The overlaps that operators refuse for operands in the memory of their `out=`. All of these refuse an
-`out=` with several elements in one memory location.
+"""The overlaps that operators refuse for operands in the memory of their `out=`. All of these but the
+unchecked refuse an `out=` with several elements in one memory location, unless `sort` has to copy nothing.
 """
 
 
@@ -130,7 +137,8 @@ ITERATED: Final = frozenset(
 
 def refused(op: str, parameter: str, out: bool) -> Overlap:
     """Returns the overlaps that the operator refuses for the operand of this name."""
-    rule = (OUT if out else IN_PLACE).get(op, Overlap.UNKNOWN)
+    unlisted = _OF_LISTS if op.startswith("_foreach_") and not out else Overlap.UNKNOWN
+    rule = (OUT if out else IN_PLACE).get(op, unlisted)
     if isinstance(rule, Overlap):
         return rule
     return rule.get(parameter, rule.get("", Overlap.UNKNOWN))

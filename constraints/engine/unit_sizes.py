@@ -24,7 +24,7 @@ from .known import Known, Made, Rule
 
 MOST_CASES: Final = 400
 """At most this many cases are examined for one tensor."""
-LONGEST: Final = 64
+LONGEST: Final = 200
 """At most this many calls are repeated for one tensor and one case."""
 _TO_TWO: Final = 1
 _TO_THREE: Final = 2
@@ -48,7 +48,6 @@ class Case(Situation):
     bounds: Bounds
     equations: Equations
     found: dict[int, Tensor]
-    _asked: int = 0
 
     @property
     def condition(self) -> Formula:
@@ -91,24 +90,38 @@ class Case(Situation):
 
     def tensor(self, tensor: Tensor) -> Tensor:
         """Returns the tensor in this case. Raises Undecided where its layout is not known here, either."""
-        shape = tuple(self.here(n) for n in tensor.shape)
         if tensor.layout is not Layout.UNKNOWN:
+            shape = tuple(self.here(n) for n in tensor.shape)
             layout = self.here(tensor.layout) if isinstance(tensor.layout, tuple) else tensor.layout
             return structs.replace(tensor, shape=shape, layout=layout, elements=None)
-        found = self.found.get(id(tensor))
-        if found is None:
-            self._asked += 1
-            _, made = self.made.get(id(tensor), (None, None))
-            if made is None or self._asked > LONGEST:
-                raise Undecided
-            result = made.rule(self, self._named(made))
-            part = result if made.place is None else result[made.place] if isinstance(result, tuple) else None
-            if not isinstance(part, Tensor) or part.layout is Layout.UNKNOWN:
-                raise Undecided
-            layout = self.here(part.layout)
-            found = structs.replace(part, shape=shape, layout=layout, elements=None)
-            self.found[id(tensor)] = found
-        return found
+        for one in self._missing(tensor):
+            self._make(one)
+        return self.found[id(tensor)]
+
+    def _missing(self, tensor: Tensor) -> list[Tensor]:
+        """Returns the tensors whose layout has to be found, each after those that its call is given."""
+        order: dict[int, Tensor] = {}
+        waiting = [(tensor, False)]
+        while waiting:
+            one, is_ready = waiting.pop()
+            if is_ready:
+                order[id(one)] = one
+            elif one.layout is Layout.UNKNOWN and id(one) not in order and id(one) not in self.found:
+                if id(one) not in self.made or len(order) > LONGEST:
+                    raise Undecided
+                _, made = self.made[id(one)]
+                waiting.append((one, True))
+                waiting.extend((each, False) for each in tensors(tuple(made.named.values())))
+        return [*order.values()]
+
+    def _make(self, tensor: Tensor) -> None:
+        _, made = self.made[id(tensor)]
+        result = made.rule(self, self._named(made))
+        part = result if made.place is None else result[made.place] if isinstance(result, tuple) else None
+        if not isinstance(part, Tensor) or part.layout is Layout.UNKNOWN:
+            raise Undecided
+        shape, layout = tuple(self.here(n) for n in tensor.shape), self.here(part.layout)
+        self.found[id(tensor)] = structs.replace(part, shape=shape, layout=layout, elements=None)
 
     def _named(self, made: Made) -> dict[str, Any]:
         return {name: self.here(value) for name, value in made.named.items()}

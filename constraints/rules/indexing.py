@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from operator import length_hint
 from typing import Any
 
 from ..engine.memory import require_apart
@@ -213,6 +214,9 @@ def indexed(c: Context, input: Tensor, items: Sequence[Any]) -> tuple[list[Part]
     for item in items:
         if isinstance(item, Ellipses):
             parts += (Kept(*next(source)) for _ in range(input.rank - spoken))
+        elif item is None:  # a new dim has the stride of a contiguous tensor around the next one
+            at = input.rank - length_hint(source)
+            parts.append(Kept(1, 1 if at == input.rank else _times(input.shape[at], strides[at])))
         else:
             parts += _part(c, item, source)
     parts += (Kept(*dim) for dim in source)
@@ -223,6 +227,10 @@ def indexed(c: Context, input: Tensor, items: Sequence[Any]) -> tuple[list[Part]
         shape = tuple(p.size for p in kept)
         return parts, with_strides(input, shape, steps if len(steps) == len(shape) else None)
     return parts, _gathered(c, input, parts, picked)
+
+
+def _times(size: Dim, stride: Dim | None) -> Dim | None:
+    return None if stride is None else size * stride
 
 
 def _consumed(item: Any) -> int:
@@ -278,8 +286,6 @@ def _sequence(c: Context, item: tuple[Value, ...]) -> Mask | Indices:
 def _part(c: Context, item: Any, source: Iterator[tuple[Dim, Dim | None]]) -> Iterator[Part]:
     """Yields the dims of the result that an item makes of the dims that it takes from the source."""
     match item:
-        case None:
-            yield Kept(1, 0)
         case bool():
             yield Picked((int(item),))
         case Compare() | And() | Or() | Number("bool"):

@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from anyshape.constraints.engine.generate import Rules
+from anyshape.constraints.engine.memory import strides_of
 from anyshape.constraints.ir.language import Layout
 from anyshape.constraints.ir.language import Tensor as Type
 from anyshape.constraints.ir.system import Domain
@@ -147,6 +148,16 @@ def test_results_lie_as_they_are_said_to(op: str) -> None:
 @pytest.mark.parametrize("op", OPERATORS)
 def test_results_lie_as_they_are_said_to_whatever_the_sizes(op: str) -> None:
     assert compared(op, default_rules, ALL)[True] > 500
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_slices_and_new_dims_have_the_strides_of_torch(name: str) -> None:
+    """Also along dims of size 1."""
+    x = LAYOUTS[name](torch.rand(2, 3, 4, 5))
+    for index in product([None, ..., slice(None), slice(1, None, 2), slice(0, 1), 0], repeat=3):
+        if index.count(...) < 2:
+            _, result, _ = run_rule(default_rules, "getitem", (lower(x), lower(index)), {}, Domain())
+            assert strides_of(result) == x[index].stride(), index
 
 
 def test_wrong_layouts_are_seen() -> None:

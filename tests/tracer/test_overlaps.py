@@ -22,7 +22,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree as pytree
 
 from anyshape.constraints.engine.generate import BadCall
-from anyshape.constraints.engine.overlap import IN_PLACE, OUT, Overlap, refused, writes_anywhere
+from anyshape.constraints.engine.overlap import IN_PLACE, OUT, UNCHECKED, Overlap, refused, writes_anywhere
 from anyshape.constraints.ir.opnames import canonical, parameters
 from anyshape.constraints.rules import default_rules
 
@@ -34,7 +34,10 @@ SECONDS = 20
 REFUSALS = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError, AssertionError)
 Seen = tuple[str, str, str, bool]
 """The operator, the parameter or "itself", how it overlaps, and whether torch refuses it for that."""
-FEW = ("add", "lerp", "mul", "index_add", "index_copy", "scatter", "index_put", "masked_fill", "cat", "exp")
+FEW = (
+    *("add", "amax", "addmm", "masked_scatter", "lerp", "mul", "index_add", "index_copy"),
+    *("scatter", "index_put", "masked_fill", "cat", "exp"),
+)
 
 
 def plain(value: Any) -> bool:
@@ -152,7 +155,7 @@ def told(op: str, parameter: str, how: str) -> bool | None:
     """What the table says of such a call; None where it says nothing."""
     if parameter == "itself":
         if how == "out":
-            return True if op in OUT else None
+            return op not in UNCHECKED if op in OUT else None
         return None if op not in IN_PLACE or writes_anywhere(op, {}) else True
     way, _, where = how.partition(" ")
     match refused(op, parameter, where == "out"):

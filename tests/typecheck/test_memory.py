@@ -166,6 +166,44 @@ def a_chunk_of_an_expanded_tensor(z: Tensor) -> None:
     expanded(z).chunk(3)[-1].div_(2)
 
 
+def summed_into_itself(z: Tensor) -> None:
+    z = z.clone()
+    torch.sum(z, 0, out=z[0])
+
+
+def averaged_into_an_expanded_tensor(z: Tensor) -> None:
+    torch.mean(z, 0, out=torch.zeros(1).expand(z.shape[1]))
+
+
+def summed_into_an_expanded_tensor(z: Tensor) -> None:
+    torch.sum(z, 0, out=torch.zeros(1).expand(z.shape[1]))
+
+
+def sorted_into_other_rows(z: Tensor) -> None:
+    z = z.clone()
+    torch.sort(z[1:], 0, out=(z[:-1], torch.empty(0, dtype=torch.long)))
+
+
+def lists_of_parts(z: Tensor) -> None:
+    z = z.clone()
+    torch._foreach_add_([z, z[:1]], 1.0)
+
+
+def lists_of_expanded_tensors(z: Tensor) -> None:
+    t = expanded(z)
+    torch._foreach_add_([t, t], 1.0)
+
+
+def multiplied_with_itself(z: Tensor) -> None:
+    z = z.clone()
+    z.addmm_(z, z)
+
+
+def scattered_from_itself(z: Tensor) -> None:
+    z = z.clone()
+    z.masked_scatter_(z > -1, z[:])
+
+
 def expanded_out(z: Tensor) -> Tensor:
     z = z.clone()
     return torch.add(z, 1, out=z[:, :1].expand(-1, z.shape[1]))
@@ -204,6 +242,14 @@ def rolled(z: Tensor) -> Tensor:
         from_an_offset,
         cut_from_an_expanded_tensor,
         cut_to_its_first_row,
+        summed_into_itself,
+        averaged_into_an_expanded_tensor,
+        summed_into_an_expanded_tensor,
+        sorted_into_other_rows,
+        lists_of_parts,
+        lists_of_expanded_tensors,
+        multiplied_with_itself,
+        scattered_from_itself,
         copied_onto_itself,
         copied_onto_itself_transposed,
         copied_onto_the_same_rows,

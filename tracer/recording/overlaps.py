@@ -5,17 +5,21 @@ writes (`x[1:] += x[:-1]`), or several written elements have one memory location
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from itertools import repeat
+from typing import Any, Final
 
 from ...constraints.engine.generate import Generator, nowhere
 from ...constraints.engine.memory import COPYING, Region, clash, lies_there, meets, require_apart
-from ...constraints.engine.overlap import ITERATED, OUT, Overlap, refused
+from ...constraints.engine.overlap import ITERATED, OUT, UNCHECKED, Overlap, refused
 from ...constraints.ir.language import Layout, Slice, Tensor, Value, tensors
 from ...constraints.ir.program import Node, Origin
 from ...constraints.terms.formula import Formula, all_of, any_of, eq, ne, negate
 from ..values.symbolic import Memory, SymbolicTensor
 from .fallback import leaves
 from .memory import SHAPING, View, is_plain, is_view
+
+_OF_ITSELF: Final = {Overlap.NOTHING: False, Overlap.PART: False, Overlap.ANY: True}
+"""Whether a tensor that is both written and read is refused."""
 
 
 def require_no_overlap(
@@ -32,8 +36,9 @@ def require_no_overlap(
     `out=`, which is the result.
     """
     if isinstance(written, list | tuple):
-        for one in written:
-            require_no_overlap(generator, op, one, arguments, given, into)
+        parts = into if isinstance(into, tuple) else repeat(into)
+        for one, result in zip(written, parts, strict=False):
+            require_no_overlap(generator, op, one, arguments, given, result)
         return
     if not isinstance(written, SymbolicTensor) or not isinstance(written.value, Tensor):
         return
@@ -59,7 +64,7 @@ def require_no_overlap(
             checked = _strictest([refused(op, name, out) for name in names])
             region = _region(written.memory, written.value)
             if _itself(tensor.memory) is _itself(written.memory):
-                overlapping = {Overlap.PART: False, Overlap.ANY: True}.get(checked)
+                overlapping = _OF_ITSELF.get(checked)
                 if op == "cat" and tensor.value.rank == 1:  # vectors without elements are skipped
                     overlapping = meets(place, place)
             elif isinstance(into, Tensor) and op not in ITERATED:
@@ -185,7 +190,9 @@ def _require_apart(generator: Generator, op: str, out: Tensor, result: Value) ->
     Not known for operators outside of the table, and where torch may resize it first.
     """
     fits = isinstance(result, Tensor) and _of_one_shape(result, out) is True
-    if op in ITERATED or (op in OUT and fits):
+    if op in UNCHECKED:
+        return
+    if op in ITERATED or (op in OUT and fits and op != "sort"):
         require_apart(generator, op, out, {})
     elif isinstance(out.layout, tuple) and 0 in out.layout:
         generator.approximate(
@@ -195,7 +202,9 @@ def _require_apart(generator: Generator, op: str, out: Tensor, result: Value) ->
 
 def _parameters(arguments: Mapping[str, Any], value: Tensor, first: bool) -> list[str]:
     """The parameters that a tensor is the argument of, or is among; `first` if it may be the first one."""
-    named = [*arguments.items()][0 if first else 1 :]
+    named = [*arguments.items()]
+    if not first and isinstance(named[0][1], Tensor):
+        del named[0]
     found = [name for name, argument in named if any(part is value for part in tensors(argument))]
     return found or [""]
 
