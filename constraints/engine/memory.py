@@ -8,12 +8,12 @@ requirement.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import permutations
 from typing import Final, NamedTuple
 
 from ..ir.language import Context, Layout, Shape, Tensor
-from ..terms.dims import Dim
+from ..terms.dims import Dim, Term, divide
 from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne, negate
 from ..terms.rows import place_of, row_of
 from .overlap import Named, writes_anywhere
@@ -31,8 +31,9 @@ def require_apart(c: Context, op: str, target: Tensor, named: Named) -> None:
         if any(row_of(n) is not None for n, _ in along):
             c.approximate(f"{op} writes into a tensor of unknown rank that may have been expanded", "accept")
             return
-        single = (any_of((ne(step, 0), le(n, 1))) for n, step in along)
-        apart = any_of((*(eq(n, 0) for n in target.shape if row_of(n) is None), all_of(single)))
+        sizes = [n for n in target.shape if row_of(n) is None]
+        single = (any_of((ne(step, 0), le(n, 1))) for n, step in along if not _is_positive(c, step, sizes))
+        apart = any_of((*(eq(n, 0) for n in sizes), all_of(single)))
         if op in COPYING and apart is not True:
             resting = c.at_rest(target)
             if resting is None:
@@ -40,6 +41,16 @@ def require_apart(c: Context, op: str, target: Tensor, named: Named) -> None:
                 c.approximate(reason, "refuse", negate(apart))
             apart = any_of((apart, resting or False))
         c.require(apart, f"{op} writes into a tensor of which several elements lie at one place: {target}")
+
+
+def _is_positive(c: Context, step: Dim, sizes: Iterable[Dim]) -> bool:
+    """Returns whether a stride is surely positive where there are elements: it is a product of some of the
+    sizes and of a term that is.
+    """
+    for n in sizes:
+        times, rest = divide(step, n) if isinstance(n, Term) else (step, 1)
+        step = times if rest == 0 else step
+    return c.at_least(step, 1)
 
 
 COPYING: Final = frozenset({"copy_", "setitem"})
