@@ -60,6 +60,7 @@ FILLS: dict[str, Fill] = {
     "random": lambda sizes: torch.randn(tuple(sizes)),
     "descending": lambda sizes: -_ascending(sizes),
     "ones": lambda sizes: torch.ones(tuple(sizes)),
+    "great": lambda sizes: torch.full(tuple(sizes), 1e4),
 }
 FIRST = ("low", "high", "random")
 TURNS = tuple(f"turn {places}" for places in (*range(-8, 9), *range(11, 300, 3)))

@@ -58,6 +58,19 @@ def number(piece: Piece) -> Term | int:
     return piece.term
 
 
+def nearest_even(n: Dim, d: Dim) -> Dim:
+    """Returns n/d rounded half to even: r = floor(n/d + 1/2), less one where n/d + 1/2 is an integer, and
+    odd.
+
+    For an odd number d it is no integer. For d = 2*h a remainder of h is enough for the next multiple where
+    floor(n/d) is odd, and one more is needed where it is even.
+    """
+    if isinstance(d, int):
+        return (2 * n + d) // (2 * d) if d % 2 else (n + d // 2 - 1 + n // d % 2) // d
+    up, rest = (2 * n + d) // (2 * d), (2 * n + d) % (2 * d)
+    return up - (1 - minimum(1, rest)) * (up % 2)
+
+
 # --- extremes --------------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,8 @@ from msgspec import structs
 
 from ..ir.language import Affine, Context, Direction, Dots, Piece, Pieces, Shape, Tensor, product
 from ..terms.dims import Apply, Dim, Term, lone_atom
-from ..terms.formula import Formula, all_of, any_of, eq, ge, lt, negate
+from ..terms.formula import Formula, all_of, any_of, eq, ge, lt, ne, negate
+from .cycles import is_run
 from .dtypes import INTEGRAL
 from .functions import corners
 from .values import is_data, of, pieces_of
@@ -82,23 +83,32 @@ def _classes(named: Named) -> Iterator[tuple[Tensor, Dim, bool]]:
         return
     pieces, size = pieces_of(of(target), target.shape), input.shape[min(1, input.rank - 1)]
     if pieces is not None and isinstance(ignored, int):
-        left = tuple(_beside(p, ignored, size) for p in pieces.pieces if p.term != ignored or p.over != 1)
+        left = tuple(part for p in pieces.pieces for part in _beside(p, ignored, size))
         if not left:
             return
         target = structs.replace(target, elements=replace(pieces, pieces=left))
     yield target, size, False
 
 
-def _beside(piece: Piece, ignored: int, size: Dim) -> Piece:
-    """Returns the piece, marked as one where not all elements count, unless the ignored number is certainly
-    no element or surely a valid class.
+def _beside(piece: Piece, ignored: int, size: Dim) -> Iterator[Piece]:
+    """Yields the piece without a number that is ignored, marked as one where not all elements count at the
+    sizes where this may be an end.
+
+    If the least number is another one than a negative one that is ignored, it has to be valid, and the
+    greatest, which is no valid class below 0. If it is that, the next one is not valid.
     """
     ends = None if piece.term is None else corners(piece.term, piece.indices, _surely)
-    if ignored >= 0:
-        apart = _surely(size, ignored + 1)
-    else:
-        apart = ends is not None and all(isinstance(low, int) and low != ignored for low in ends[0])
-    return piece if apart else replace(piece, attained=False)
+    if ends is None or piece.over != 1 or ignored >= 0:
+        yield piece if _surely(size, ignored + 1) else replace(piece, attained=False)
+        return
+    apart = all_of((piece.given, *(ne(low, ignored) for low in ends[0])))
+    if apart is not False:
+        yield replace(piece, given=apart)
+    if piece.indices and apart != piece.given:
+        there = all_of((piece.given, any_of(eq(low, ignored) for low in ends[0])))
+        others = any_of(ne(high, low) for high in ends[1] for low in ends[0])
+        next_is_class = not is_run(piece) or ignored == -1
+        yield replace(piece, given=all_of((there, others)), attained=piece.attained and not next_is_class)
 
 
 def _surely(dim: Dim, bound: int) -> bool:
@@ -232,7 +242,8 @@ def _require(
             continue
         if piece.doubt is not False:
             reason = f"{op} is given indices that floats are rounded to, into a size of {size}"
-            beyond = (*(ge(-piece.least, e) for e in ends[0]), *(ge(e, piece.least) for e in ends[1]))
+            below = (ge(-piece.least, e) for e in ends[0] if wraps)  # others are invalid, rounded or not
+            beyond = (*below, *(ge(e, piece.least) for e in ends[1]))
             far = all_of((piece.doubt, ge(size, piece.least), any_of(beyond)))
             approximate(c, reason, any_of((negate(far), *nowhere)), "both")
         inside = all_of(

@@ -32,7 +32,7 @@ from ..ir.language import (
     product,
     tensors,
 )
-from ..terms.dims import Dim, Term, sym, symbols
+from ..terms.dims import Dim, Term, minimum, sym, symbols
 from ..terms.formula import Formula, all_of, any_of, eq, ge, le
 from .dtypes import INTEGRAL, WHOLE
 from .indices import INDICES
@@ -121,6 +121,8 @@ class Traits:
     places: Shape | None = None
     """The shape whose positions it lists, a row for each."""
     column: Column | None = None
+    diagonal: bool = False
+    """Whether it is a matrix whose elements are not 0 on its main diagonal, and there alone."""
     stored: Dim | None = None
     """The number of elements that a sparse tensor stores."""
     source: int | None = None
@@ -274,7 +276,7 @@ class Contents:
             return result, told
         found: dict[str, Any] = {}
         for effect in effects:
-            found |= {name: trait for name, trait in effect(step).items() if trait not in (None, ())}
+            found |= {name: trait for name, trait in effect(step).items() if trait not in (None, (), False)}
         if not found:
             return result, told
         if changes := {name: found.pop(name) for name in ("shape", "elements") if name in found}:
@@ -678,15 +680,22 @@ def _progression(part: Part) -> Affine | None:
 
 
 def _found_all(step: Step) -> Found:
-    """`torch.ones(b, m).nonzero()` has a row `i, j` for each element, in their order.
+    """`torch.ones(b, m).nonzero()` has a row `i, j` for each element, in their order, that of a diagonal
+    matrix a row `i, i` for each element of the diagonal.
 
     In its first column each of the b different numbers occurs m times. A program that collects the positions
     of a mask row by row, `[places[places[:, 0] == row] for row in places[:, 0].unique()]`, gets m of them
     each time.
     """
     shape, written = step.input.shape, step.known.masks_written
-    if written or step.part is not None or not one_value(step.input):
+    if written or step.part is not None:
         return {}
+    if step.of(step.input).diagonal:
+        return {"shape": (minimum(*shape), 2), "elements": Affine(0, ((-2, 1),))}
+    if not one_value(step.input):
+        return {}
+    if len(shape) == 1:
+        return {"places": shape, "elements": Affine(0, ((-2, 1),))}
     indices = [Index("#0", n, None, ordered=False) for n in shape]
     pieces = (Piece(sym(i.name), 1, (i,), fixed=((-1, axis),)) for axis, i in enumerate(indices))
     return {"places": shape, "elements": Pieces((*pieces,))}
@@ -778,6 +787,8 @@ EFFECTS: Final[Mapping[str, tuple[Effect, ...]]] = _joined(
     dict.fromkeys(("getitem", "select", "unbind"), _chosen),
     dict.fromkeys(STORING, _stores_as_many),
     dict.fromkeys(("sparse_coo_tensor", "sparse_csr_tensor"), _stores_values),
-    {"sum": _summed_count, "mul": _times_summed, "cat": _side_by_side, "nonzero": _found_all},
+    {"sum": _summed_count, "mul": _times_summed, "cat": _side_by_side},
+    {"eye": lambda step: {"diagonal": True}, "nonzero": _found_all, "argwhere": _found_all},
+    dict.fromkeys(STAYING, lambda step: {"diagonal": step.of(step.input).diagonal}),
 )
 """For each operator, its effects on the traits of its input. Other operators give unknown traits."""

@@ -24,18 +24,23 @@ from ..ir.language import (
 )
 from ..terms.dims import Dim, Symbol, lone, maximum, minimum, square_root, substitute
 from ..terms.formula import Formula, all_of, any_of, ge, le, negate
-from .cycles import is_run, modulo
+from .cycles import is_run, modulo, two_ends
 from .dtypes import DIGITS, INTEGRAL, LARGE, SMALL, SPARE, limits, wide
 from .enclosures import image
 from .functions import (
     UNKNOWN,
     AtLeast,
+    Corners,
     along,
     corners,
     gathered,
     known,
+    nearest_even,
     number,
+    parts_of,
     settled,
+    symbol_of,
+    tightest,
 )
 
 ANY_CHOICE: Final = Pieces((UNKNOWN,), by_data=True)
@@ -263,7 +268,10 @@ def fitted(pieces: Pieces | None, dtype: str | None, at_least: AtLeast) -> Piece
             )
         )
         if dtype in DIGITS:
-            found.append(_doubted(piece, inside, high))
+            short = dtype in SHORT and piece.over == len(pieces.pieces) == 1 and not pieces.roundings
+            found += (short and _of_short_float(piece, ends, inside, high, at_least)) or (
+                _doubted(piece, inside, high),
+            )
             continue
         found.append(replace(piece, given=all_of((piece.given, inside))))
         unknown.append(all_of((piece.given, negate(inside))))
@@ -291,7 +299,7 @@ def _doubted(piece: Piece, inside: Formula, most: int) -> Piece:
     A number beyond the `most` that is represented, over its divisor, is rounded to one no smaller than this:
     rounding keeps order.
     """
-    if inside is True and piece.doubt is False:
+    if piece.doubt is False and _is_given(piece, inside):
         return piece
     held = most // piece.over if isinstance(piece.over, int) else 0
     return replace(
@@ -299,6 +307,62 @@ def _doubted(piece: Piece, inside: Formula, most: int) -> Piece:
         doubt=any_of((piece.doubt, negate(inside))),
         least=held if piece.doubt is False else min(held, piece.least),
     )
+
+
+def _is_given(piece: Piece, condition: Formula) -> bool:
+    """Returns whether the sizes at which there are elements of a piece satisfy a condition."""
+    return all(tightest(all_of((piece.given, negate(part)))) is False for part in parts_of(condition))
+
+
+def _of_short_float(
+    piece: Piece, ends: Corners, inside: Formula, most: int, at_least: AtLeast
+) -> list[Piece] | None:
+    """Returns the pieces of integers as short floats represent them, or None.
+
+    They are exact up to `most`, so that all up to it occur, if all integers do; beyond that they are the
+    nearest even numbers, beyond twice that the nearest multiples of 4: rounding keeps order, so that the
+    greatest number becomes the greatest. Negatives are as far from 0.
+    """
+    lows, highs = ends
+    furthest = most << OCTAVES
+    if piece.doubt is not False and piece.least >= furthest:
+        piece = replace(piece, least=furthest)
+    elif piece.doubt is not False or _is_given(piece, inside):
+        return None
+    if len(lows) + len(highs) > 2:
+        return None
+    sides = ((1, lows[0], highs[0]), (-1, -1 * highs[0], -1 * lows[0]))
+    held = (
+        (sign, low, high)
+        for sign, low, high in sides
+        if at_least(low + most, 0) and (not piece.indices or at_least(most - low, 0))
+    )
+    if (side := next(held, None)) is None:
+        return None
+    sign, low, high = side
+
+    def part(given: Formula, greatest: Dim) -> Piece:
+        ends = (low if piece.indices else greatest), greatest
+        return two_ends(
+            replace(piece, given=all_of((piece.given, given))), *(sign * end for end in ends[::sign])
+        )
+
+    found = [replace(piece, given=all_of((piece.given, le(high, most))))]
+    if is_run(piece):
+        index = Index("#0", most - low + 1, None, ordered=False)
+        given = all_of((piece.given, ge(high, most + 1)))
+        found.append(replace(piece, term=sign * (low + symbol_of(index)), indices=(index,), given=given))
+    for octave in range(1, OCTAVES + 1):
+        unit, top = 1 << octave, most << octave
+        within = all_of((ge(high, top // 2 + 1), le(high, top)))
+        found.append(part(within, unit * nearest_even(high, unit)))
+    beyond = ge(high, furthest + 1)
+    return [*found, replace(part(beyond, high), doubt=any_of((piece.doubt, beyond)), least=furthest)]
+
+
+OCTAVES: Final = 2
+"""How often the distance of short floats is doubled before it is no longer followed."""
+SHORT: Final = frozenset({"float16", "bfloat16"})
 
 
 def is_float(piece: Piece) -> bool:

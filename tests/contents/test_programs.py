@@ -221,6 +221,16 @@ EXACT: list[tuple[Callable[[Tensor, Tensor], Any], str]] = [
     (lambda rel, x: rel[torch.div(arange(-n(x), 0), -2, rounding_mode="trunc")], "q//2 < R"),
     (lambda rel, x: torch.zeros(3)[torch.div(arange(n(x)), -2, rounding_mode="trunc")], "(q - 1)//2 <= 3"),
     (lambda rel, x: rel[(arange(n(x)) / 3 * 0).long()], "q >= 1"),
+    (lambda rel, x: rel[torch.eye(n(x)).nonzero()[:, 1]], "q <= R"),
+    (lambda rel, x: rel[torch.ones(n(x)).nonzero().flatten()[::2]], "(q - 1)//2*2 < R"),
+    (lambda rel, x: torch.zeros(127)[int((arange(60 * n(x)).to(torch.int8) + 1).max())], "q <= 2"),
+    (lambda rel, x: torch.zeros(2051, 2)[arange(2047 + n(x)).half().long()], "q <= 4"),
+    (lambda rel, x: torch.zeros(258, 2)[-arange(256 + n(x)).bfloat16().long()], "q <= 3"),
+    (lambda rel, x: torch.zeros(5, 2)[torch.full((2,), 2047 + n(x)).half().long() - 2046], "q <= 3"),
+    (lambda rel, x: F.nll_loss(rel.t(), torch.full((3,), n(rel) - 3), ignore_index=-1), "R >= 2"),
+    (lambda rel, x: F.nll_loss(torch.zeros(n(x), 6), arange(n(x)) - 100), "q == 1"),
+    (lambda rel, x: rel[arange(n(x)).repeat_interleave(3)[-2:]], "q <= R"),
+    (lambda rel, x: rel[torch.bucketize(x, torch.tensor([-0.5, 0.0, 0.5]))], "4 <= R"),
     (caught, "q >= 1"),
     (not_caught, "q <= R"),
     (in_a_branch, "q >= 1"),
@@ -320,7 +330,7 @@ OPEN: list[Callable[[Tensor, Tensor], Any]] = [
     lambda rel, x: rel[(arange(n(x)) < n(x) - 1).nonzero().view(-1).roll(1) + 2],
     lambda rel, x: F.nll_loss(torch.zeros(n(x), n(rel)), arange(n(x)), ignore_index=2),
     lambda rel, x: rel[arange(n(x)).view(torch.int32).long()],
-    lambda rel, x: torch.zeros(2049 + n(x), 2)[arange(2049 + n(x)).half().long()],
+    lambda rel, x: torch.zeros(8193 + n(x), 2)[arange(8193 + n(x)).half().long()],
 ]
 
 

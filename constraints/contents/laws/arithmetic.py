@@ -24,6 +24,7 @@ from ..functions import (
     is_partition,
     known,
     mapped,
+    nearest_even,
     number,
     symbol_of,
 )
@@ -574,26 +575,19 @@ def ceiled(call: Call) -> Elements | Pieces:
 
 
 def nearest(call: Call) -> Elements | Pieces:
-    """Returns the elements rounded half to even: r = floor(x + 1/2), less one where x + 1/2 is an integer,
-    and odd.
-    """
-
-    def law(n: Dim, d: Dim) -> Dim:
-        up, rest = (2 * n + d) // (2 * d), (2 * n + d) % (2 * d)
-        return up - (1 - minimum(1, rest)) * (up % 2)
-
+    """Returns the elements rounded half to even."""
     pieces = call.pieces
     if pieces is None or call.named.get("decimals") or pieces.slack or pieces.roundings > 1:
         return UNTRACKED
     if not any(p.over != 1 and p.indices for p in pieces.pieces):
-        return whole(pieces, law) or UNTRACKED
+        return whole(pieces, nearest_even) or UNTRACKED
 
     def ends(piece: Piece) -> Piece | None:
         """Returns the rounded extremes: rounding is increasing, so they are the extremes of the result."""
         found = corners(number(piece), piece.indices, call.at_least)
         if found is None or len(found[0]) > 1 or len(found[1]) > 1:
             return None
-        return two_ends(piece, *(law(side[0], piece.over) for side in found))
+        return two_ends(piece, *(nearest_even(side[0], piece.over) for side in found))
 
     found = mapped(pieces, ends)
     return UNTRACKED if found is None else replace(found, roundings=0)

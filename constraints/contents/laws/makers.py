@@ -10,7 +10,7 @@ from ...ir.language import UNTRACKED, Affine, Elements, Index, Piece, Pieces, Sp
 from ...terms.dims import Dim, Term, ceildiv, maximum, minimum, substitute
 from ...terms.formula import all_of, ge
 from ..functions import along, mapped, number, symbol_of
-from ..values import ANY_CHOICE, between, is_float, of, pieces_of
+from ..values import ANY_CHOICE, between, is_data, is_float, of, pieces_of
 from .arithmetic import is_rounded
 from .calls import Call, Law, of_number, one_value
 
@@ -213,7 +213,8 @@ def bucket(call: Call) -> Elements | Pieces:
     """Returns how many boundaries a number exceeds: none, all, or any number between.
 
     For rising boundaries `start + step*j`, x exceeds ceil((x - start) / step), or, with `right`, one more
-    than the floor.
+    than the floor. Arbitrary numbers of the user's may exceed none and all, unless the boundaries
+    are the user's, too.
     """
     boundaries = call.named.get("boundaries", call.named.get("sorted_sequence"))
     if not isinstance(boundaries, Tensor) or not boundaries.shape:
@@ -233,7 +234,8 @@ def bucket(call: Call) -> Elements | Pieces:
 
             if (found := mapped(pieces, beyond)) is not None and boundaries.rank == 1:
                 return found
-    return Span(0, size, attained=False, by_data=True)
+    free = isinstance(value, Tensor) and call.is_free(value) and not is_data(boundaries)
+    return Span(0, size, attained=free, by_data=True)
 
 
 def product_of(call: Call) -> Elements | Pieces:
