@@ -335,7 +335,11 @@ class _Reading:
 
     def _where(self, note: Note) -> Formula:
         """Returns the sizes of inputs at which an approximation is not exact."""
-        return note.where if free_symbols(note.where) <= {*self._domain.symbols} else True
+        return self._of_inputs(note.where)
+
+    def _of_inputs(self, where: Formula) -> Formula:
+        """Returns the formula; True where it mentions more than sizes of inputs."""
+        return where if free_symbols(where) <= {*self._domain.symbols} else True
 
     def _may_refuse(self, path: Path) -> tuple[tuple[int, Formula], ...]:
         """Returns the nodes after which more may be required than torch does, each with the sizes concerned.
@@ -434,27 +438,33 @@ class _Reading:
         """Returns sizes, at least all those, that follow the path to its end with some data; none where it
         raises. For branches on data any outcome counts.
         """
-        doubtful = min((node for node, _ in self._may_refuse(path)), default=_ALL)
-        if path.end.how == "raised" and doubtful == _ALL:
+        may_refuse = self._may_refuse(path)
+        doubtful = min((node for node, _ in may_refuse), default=_ALL)
+        raised = path.end.how == "raised"
+        if raised and not may_refuse:
             return ()
+        there = any_of(where for _, where in may_refuse) if raised else True
         met = (c.formula for c in path.constraints if c.kind == "model" and c.node < doubtful)
         names = [name for name, _ in path.unbacked]
         data = [known for _, known in path.unbacked]
-        whole = all_of((*data, _premise(path.conditions), *met))
+        whole = all_of((*data, _premise(path.conditions), *met, there))
         found = self._judge.project(whole, names)
-        return (_premise(c for c in path.conditions if not _speaks_of(c, names)) if found is None else found,)
+        if found is None:
+            found = all_of((there, _premise(c for c in path.conditions if not _speaks_of(c, names))))
+        return (found,)
 
-    def _by_data(self, path: Path) -> bool:
-        """Returns whether the data alone make the path raise: after some branch on data every continuation
+    def _on_data(self, path: Path) -> list[Condition]:
+        """Returns the branches on data that alone make the path raise: after each of them every continuation
         raises, and the other side of it does not, or was not examined.
         """
-        decisions = _decisions(path)
-        return any(
-            formula is None
-            and self._raises((*decisions[:index], (None, taken)))
-            and not self._raises((*decisions[:index], (None, not taken)))
-            for index, (formula, taken) in enumerate(decisions)
-        )
+        decisions, taken = _decisions(path), [c for c in path.conditions if not c.forced]
+        return [
+            condition
+            for index, condition in enumerate(taken)
+            if condition.formula is None
+            and self._raises(decisions[: index + 1])
+            and not self._raises((*decisions[:index], (None, not condition.taken)))
+        ]
 
     def _raises(self, first: tuple[tuple[Formula | None, bool], ...]) -> bool:
         """Returns whether paths with this beginning exist and all of them raise."""
@@ -470,7 +480,11 @@ class _Reading:
                 walk.premise, False, end.reason, end.origin, walk.index, None, walk.guard(False),
                 walk.doubt(_ALL),
             )
-            if walk.premise != walk.reached or self._by_data(walk.path):
+            on_data = self._on_data(walk.path)
+            settled = all_of(self._of_inputs(condition.settled) for condition in on_data)
+            if on_data and settled is not False:
+                self.doubts.append(Open(all_of((walk.reached, settled)), SETTLED, end.origin, walk.index))
+            if walk.premise != walk.reached or on_data:
                 self._undecided.append(_Undecided(walk.reached, requirement, "remarked"))
             elif walk.forked:
                 self._undecided.append(_Undecided(walk.reached, requirement, "refused"))
@@ -487,6 +501,7 @@ class _Reading:
 
 
 _ALL = 1 << 62
+SETTLED: Final = "whether it raises seems to depend on data, and may be the same for all of them"
 
 
 class _Undecided(NamedTuple):

@@ -7,12 +7,13 @@ imports the module that combines them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 from typing import Any, NoReturn
 
 import torch
 
+from ..constraints.contents.ranges import OPEN, Usual
 from ..constraints.ir.language import Tensor
 from ..constraints.ir.program import Ref
 from ..constraints.ir.spec import Spec
@@ -85,15 +86,20 @@ class Recorder(Ledger, ABC):
         """Returns a list or a tuple, so many times one after the other."""
 
     @abstractmethod
-    def coin(self, dataless: Formula = False) -> bool:
-        """Returns the outcome of a branch on data, which at some sizes are none."""
+    def coin(self, dataless: Formula = False, usual: Usual = OPEN) -> bool:
+        """Returns the outcome of a branch on data, which at some sizes are none, or leave one outcome."""
 
     @abstractmethod
     def guess(self, reason: str, where: Formula = True) -> bool:
         """Returns the outcome of a branch that sizes decide, perhaps some alone, but that is not tracked."""
 
     @abstractmethod
-    def datum(self, dtype: str | None, dataless: Formula = False) -> Any:
+    def datum(
+        self,
+        dtype: str | None,
+        dataless: Formula = False,
+        about: Callable[[str, float], Usual] | None = None,
+    ) -> Any:
         """Returns a number of this dtype that the data decides, which at some sizes are none."""
 
     @abstractmethod

@@ -6,13 +6,16 @@ alike. A claim about some data says nothing there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
-from ..ir.language import Tensor, Value
+from ..ir.language import Tensor, Value, product
 from ..ir.program import Argument, Input, Node, Ref, refs
-from ..terms.dims import Dim, Term, substitute, sym, symbols
-from ..terms.formula import Compare, Formula, Or, all_of, any_of, eq
+from ..terms.dims import Dim, Term, symbols
+from ..terms.equations import Equations
+from ..terms.formula import Formula, Or, all_of, any_of, eq, free_symbols, ge, negate
+from .constancy import LAWS, NANS, Made
+from .ranges import Ranges, below
 
 TEMPLATES: Final[Mapping[str, str]] = {
     **dict.fromkeys("zeros_like ones_like full_like zero fill copy".split(), "input"),
@@ -27,8 +30,29 @@ RANDOM: Final = frozenset(
 """What makes data of its own."""
 SAMPLING: Final = frozenset("multinomial bernoulli poisson binomial dropout native_dropout".split())
 """What makes data of its own of chances that are given; there may be none but 0 and 1."""
+COPIES: Final = frozenset("clone detach contiguous alias lift_fresh_copy".split())
+OF_ONE: Final = frozenset("sum mean max min amax amin median prod nansum nanmean nanmedian logsumexp".split())
+"""Operators that give the one element of a tensor of one element."""
+STRETCHING: Final = frozenset("expand expand_as broadcast_to broadcast_tensors".split())
+"""Operators that return a tensor as it is where it has the shape asked for."""
+WITHOUT_NAN: Final = frozenset("nan_to_num nansum nanmean nanmedian".split())
+"""Operators whose results are no NaN where their operands are."""
+WITHOUT_ZERO: Final = frozenset("div reciprocal rsqrt log log2 log10 log1p logit".split())
+"""Operators that make NaN or infinity of 0."""
+MOST_COPIES: Final = 8
+"""At most this many operators back two values are compared."""
 CONSTANT: Final = "constant_"
 """What the names of tensors begin with that a program makes of numbers."""
+
+
+class Region(NamedTuple):
+    """The sizes at which a value depends on no data."""
+
+    whole: Formula
+    plain: Formula
+    """Those where it has no element, or none that it is made of."""
+    nan: Formula
+    """Those where it, or a number that it is made of, is NaN for all data."""
 
 
 class Dataless:
@@ -40,17 +64,19 @@ class Dataless:
         inputs: Sequence[Input],
         nodes: Sequence[Node],
         data: Container[str],
-        at_least: Callable[[Dim, int], bool],
+        certain: Callable[[Formula], bool],
     ) -> None:
         self._values, self._inputs, self._nodes = values, inputs, nodes
         self._data = data
         """The sizes that the data decide."""
-        self._at_least = at_least
+        self._certain = certain
         self._sources: dict[int, tuple[int, ...] | None] = {}
         """By reference, the values whose elements a value is made of; None of one that is data itself."""
+        self._made: dict[int, Made] = {}
+        """By reference, the calls that made the values."""
         self._looked_at = 0, 0
         """How many of the inputs and nodes."""
-        self._regions: dict[int, Formula] = {}
+        self._regions: dict[int, Region] = {}
         self._carried: set[int] = set()
         """What a loop carries from one iteration to the next."""
         self._sampled: set[int] = set()
@@ -78,22 +104,62 @@ class Dataless:
         self._regions.clear()
         self._zero.clear()
 
+    def undecided(self, ref: int) -> Formula:
+        """Returns the sizes at which a condition is the same for all data, perhaps an unusual one: that of
+        nothing, or of NaN.
+        """
+        found = self._region(ref)
+        return any_of((found.plain, found.nan))
+
     def region(self, ref: int) -> Formula:
-        """The sizes at which the value depends on no data: it has no element, or none that it is made of."""
+        """Returns the sizes at which the value depends on no data."""
+        return self._region(ref).whole
+
+    def _region(self, ref: int) -> Region:
         stack = [ref]
         while stack:
             ref, sources = stack[-1], self._made_of(stack[-1])
             if waiting := [s for s in sources or () if s not in self._regions]:
                 stack += waiting
                 continue
-            made_of = sources is not None and all_of(self._regions[source] for source in sources)
-            if made_of is True and ref in self._sampled:
-                made_of = False
-            left, over = self._overwritten.get(ref, (True, False))
-            empty = self._empty(self._values.get(ref))
-            self._regions[ref] = any_of((all_of((made_of, left)), over, empty))
+            self._regions[ref] = self._found(ref, sources)
             stack.pop()
         return self._regions[ref]
+
+    def _found(self, ref: int, sources: tuple[int, ...] | None) -> Region:
+        """Returns the region of a value, from those of the values that it is made of."""
+        given = [self._regions[source] for source in sources or ()]
+        left, over = self._overwritten.get(ref, (True, False))
+        made, empty = self._made.get(ref), self._empty(self._values.get(ref))
+
+        def region(made_of: Formula) -> Formula:
+            nothing = sources is not None and not (made_of is True and ref in self._sampled) and made_of
+            return any_of((all_of((nothing, left)), over, empty))
+
+        plain = region(all_of(r.plain for r in given))
+        if made is None:
+            return Region(plain, plain, False)
+        nan = [] if made.op in WITHOUT_NAN else [r.nan for r in given]
+        nan += [self._possible(NANS[made.op](made)) if made.op in NANS else False, self._by_zero(made)]
+        one = self._possible(LAWS[made.op](made)) if made.op in LAWS else False
+        same = all_of((any_of((one, *nan)), left))
+        whole = any_of((region(all_of(r.whole for r in given)), same))
+        return Region(whole, plain, all_of((any_of(nan), left)))
+
+    def _by_zero(self, made: Made) -> Formula:
+        """Returns the sizes at which a divisor, or what a logarithm is taken of, is the same for all data: it
+        may be 0.
+        """
+        ref = made.ref("other" if made.op == "div" else "input") if made.op in WITHOUT_ZERO else None
+        if ref is None or self._regions[ref].plain is True or below(0, Ranges(self).of(ref).low) is True:
+            return False
+        return self._regions[ref].whole
+
+    def _possible(self, formula: Formula) -> Formula:
+        """Returns the formula; False where the data decide it, or no sizes meet it."""
+        if isinstance(formula, bool) or any(name in self._data for name in free_symbols(formula)):
+            return formula is True
+        return not self._certain(negate(formula)) and formula
 
     def of_elements(self, ref: int) -> Formula:
         """Returns the sizes at which the value has elements, none of which depends on data."""
@@ -101,6 +167,37 @@ class Dataless:
         region, empty = self.region(ref), self._empty(value)
         parts = (part for part in _parts(region) if part not in _parts(empty))
         return any_of(part for part in parts if not _leaves_nothing(part, value))
+
+    def equal(self, one: int, other: int) -> Formula:
+        """Returns sizes at which two values are surely equal: one is a copy of the other, or its sum, mean or
+        maximum where it has one element.
+        """
+        others = dict(self._copied(other))
+        return any_of(all_of((given, others[ref])) for ref, given in self._copied(one) if ref in others)
+
+    def made(self, ref: int) -> Made | None:
+        """Returns the call that made a value; None for inputs."""
+        self._made_of(ref)
+        return self._made.get(ref)
+
+    def value(self, ref: int) -> Value:
+        return self._values.get(ref)
+
+    def _copied(self, ref: int) -> Iterator[tuple[int, Formula]]:
+        """Yields the value, and those that it is a copy of, each with the sizes at which it is."""
+        given: Formula = True
+        for _ in range(MOST_COPIES):
+            yield ref, given
+            made = self.made(ref)
+            if made is None or made.op not in COPIES | OF_ONE | STRETCHING:
+                return
+            sources = [*refs(tuple(argument for _, argument in made.node.args))]
+            source = sources[made.place if made.op == "broadcast_tensors" else 0].id
+            if made.op in OF_ONE:
+                given = all_of((given, eq(product(made.shape), 1)))
+            elif made.op in STRETCHING and not _is_like(self.value(source), self.value(ref)):
+                return
+            ref = source
 
     def _made_of(self, ref: int) -> tuple[int, ...] | None:
         if ref not in self._sources:
@@ -120,6 +217,10 @@ class Dataless:
                 break  # it is being written down
             made_of = _made_of(node)
             self._sources.update((result, made_of) for result in node.results)
+            self._made.update(
+                (ref, Made(node, at, self._values, self.equal, lambda ref: self._regions[ref].whole))
+                for at, ref in enumerate(node.results)
+            )
             self._carried.update(node.results if node.op == "carried" else ())
             self._sampled.update(node.results if node.op in SAMPLING else ())
             place += 1
@@ -139,25 +240,21 @@ class Dataless:
         found = self._zero.get(dim)
         if found is None:
             of_data = isinstance(dim, Term) and any(name in self._data for name in symbols(dim))
-            found = self._zero[dim] = False if of_data or self._at_least(dim, 1) else eq(dim, 0)
+            found = self._zero[dim] = False if of_data or self._certain(ge(dim, 1)) else eq(dim, 0)
         return found
 
 
 def _leaves_nothing(condition: Formula, value: Value | None) -> bool:
-    """Returns whether a tensor has no element wherever an equation `k*n + c == 0` holds, as one of `c*s - c`
-    elements where `s == 1`. False also where this is not found out.
+    """Returns whether a tensor has no element wherever an equation holds, as one of `c*s - c` elements where
+    `s == 1`. False also where this is not found out.
     """
-    if not (isinstance(value, Tensor) and isinstance(condition, Compare) and condition.op == "=="):
-        return False
-    term, names = condition.term, symbols(condition.term)
-    if len(names) != 1:
-        return False
-    (name,) = names
-    c = substitute(term, {name: 0})
-    k = substitute(term, {name: 1}) - c
-    if not (isinstance(c, int) and isinstance(k, int) and k and c % k == 0 and k * sym(name) + c == term):
-        return False
-    return any(substitute(dim, {name: -c // k}) == 0 for dim in value.shape)
+    known = Equations()
+    known.learn(condition)
+    return isinstance(value, Tensor) and any(known.simplify(dim) == 0 for dim in value.shape)
+
+
+def _is_like(one: Value, other: Value) -> bool:
+    return isinstance(one, Tensor) and isinstance(other, Tensor) and one.shape == other.shape
 
 
 def _parts(formula: Formula) -> tuple[Formula, ...]:

@@ -14,6 +14,7 @@ from ..terms.formula import Formula, all_of, any_of, eq, ge, lt, ne, negate
 from .cycles import is_run
 from .dtypes import INTEGRAL
 from .functions import corners
+from .ranges import below
 from .values import is_data, of, pieces_of
 
 Named = Mapping[str, Any]
@@ -177,7 +178,8 @@ def require_in_range(c: Context, op: str, named: Named, unchecked: Formula) -> N
     choice has to be valid.
     """
     for index, size, wraps in INDICES[op](named):
-        require_data(c, op, index, unchecked)
+        require_data(c, op, index, unchecked, numbers=index.elements is not None)
+        require_some(c, op, index, -size if wraps else 0, size - 1)
         if index.elements is None:
             continue
         pieces = pieces_of(of(index), index.shape)
@@ -193,9 +195,15 @@ def require_in_range(c: Context, op: str, named: Named, unchecked: Formula) -> N
         _require(c, op, pieces, size, wraps, empty, RuntimeError if by_kernel else IndexError)
 
 
-def require_data(c: Context, op: str, operand: Any, unchecked: Formula = False) -> None:
-    """Data decide the elements of an operand that is refused for some data."""
-    if isinstance(operand, Tensor) and is_data(operand) and (dataless := c.dataless(operand)) is not False:
+def require_data(
+    c: Context, op: str, operand: Any, unchecked: Formula = False, *, numbers: bool = False
+) -> None:
+    """Marks the call as approximate where no data decide the elements of an operand that is refused for some
+    data. With `numbers`, all numbers that it may contain are valid.
+    """
+    if not isinstance(operand, Tensor) or not is_data(operand):
+        return
+    if (dataless := c.dataless(operand, numbers=numbers)) is not False:
         fine = any_of((negate(dataless), unchecked))
         approximate(c, f"{op}: {NO_DATA}", fine, "both")
 
@@ -217,6 +225,17 @@ def doubt_places(c: Context, places: Tensor, sizes: Shape) -> None:
         lows, highs = ends if ends is not None and piece.over == 1 and piece.doubt is False else ((-1,), ())
         inside = all_of((*(ge(low, 0) for low in lows), *(lt(e, n) for e in highs for n in limits)))
         approximate(c, reason, any_of((none, negate(piece.given), inside)))
+
+
+def require_some(c: Context, op: str, operand: Any, low: Dim | None, high: Dim | None) -> None:
+    """Marks the call as approximate where bounds of the elements, whatever the data, leave none between these
+    two.
+    """
+    if isinstance(operand, Tensor) and operand.elements is None:
+        least, most = c.range_of(operand)
+        empty = (eq(n, 0) for n in operand.shape if not c.at_least(n, 1))
+        valid = all_of((negate(below(most, low)), negate(below(high, least))))
+        approximate(c, f"{op} is given elements that are valid for no data", any_of((*empty, valid)))
 
 
 def _require(

@@ -66,7 +66,7 @@ def one_dim(tensor: Any) -> Dim | None:
     return None
 
 
-def _truths_of(tensor: Any) -> Truths | None:
+def truths_of(tensor: Any) -> Truths | None:
     """Returns the truths of the elements, whether some and whether all are true or other than 0, where sizes
     decide them; else None.
     """
@@ -78,9 +78,21 @@ def _truths_of(tensor: Any) -> Truths | None:
     return None if value is None else Truths(ne(value, 0), ne(value, 0))
 
 
+def number_of_true(mask: Tensor) -> Dim | None:
+    """Returns how many elements are true, where they are those of a range of indices along an axis."""
+    if not isinstance(mask.elements, Truths) or mask.elements.within is None:
+        return None
+    axis, first, last = mask.elements.within
+    size = mask.shape[axis]
+    ends = 0 if first is None else first, size if last is None else last
+    low, high = (minimum(maximum(end, 0), size) for end in ends)
+    rest = product([n for at, n in enumerate(mask.shape) if at != axis % mask.rank])
+    return maximum(high - low, 0) * rest
+
+
 def whether_some(tensor: Tensor) -> Formula | None:
     """Returns the condition that some element is true; None where it is not known."""
-    found = _truths_of(tensor)
+    found = truths_of(tensor)
     return None if found is None else found.some
 
 
@@ -91,24 +103,24 @@ def truths(call: Call) -> Truths | None:
     op, named, result = call.op, call.named, call.result
     tensors = [*given_tensors(named.values())]
     if op in MADE:
-        return _truths_of(structs.replace(result, elements=followed(call, LAWS[op](call), result)))
+        return truths_of(structs.replace(result, elements=followed(call, LAWS[op](call), result)))
     if op in KEPT and len(tensors) == 1:
-        found = _truths_of(tensors[0])
+        found = truths_of(tensors[0])
         if found is None or (op in PARTS and found.some != found.every):
             return None
         return found if op in IN_PLACE else replace(found, within=None, compares=None)
     if op in COMPARISONS:
         return _compared(op, named["input"], named["other"])
     if op in NEGATIONS:
-        found = _truths_of(named["input"])
+        found = truths_of(named["input"])
         if found is None:
             return None
         opposite = found.compares and replace(found.compares, below=not found.compares.below)
         return Truths(negate(found.every), negate(found.some), _complement(found.within), opposite)
     if op in CONNECTIVES:
-        return _joined(CONNECTIVES[op], *(_truths_of(named[name]) for name in ("input", "other")))
+        return _joined(CONNECTIVES[op], *(truths_of(named[name]) for name in ("input", "other")))
     if op in ("all", "any", "_is_all_true", "_is_any_true") and len(tensors) == 1 and result.rank == 0:
-        found, count = _truths_of(tensors[0]), product(tensors[0].shape)
+        found, count = truths_of(tensors[0]), product(tensors[0].shape)
         if found is not None:
             every, some = any_of((found.every, eq(count, 0))), all_of((found.some, ge(count, 1)))
             return Truths(every, every) if op in ("all", "_is_all_true") else Truths(some, some)

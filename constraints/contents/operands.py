@@ -15,7 +15,7 @@ from ..terms.formula import Formula, all_of, any_of, eq, ge, le, ne, negate
 from .cycles import is_run
 from .dtypes import INTEGRAL, WHOLE, width
 from .functions import Corners, corners, settled
-from .indices import INDICES, approximate, require_data, require_in_range
+from .indices import INDICES, approximate, require_data, require_in_range, require_some
 from .laws.arithmetic import require_exact
 from .laws.calls import CASTS, Call, of_number
 from .laws.makers import drawn_between
@@ -79,10 +79,12 @@ CHECKED: Final[Mapping[str, tuple[str, ...]]] = {
     ),
 }
 """For each operator the operands that it may refuse for reasons that are not tracked."""
+ASSERTING: Final = frozenset({"_assert_async", "_functional_assert_async"})
+CHANCES: Final = frozenset("multinomial bernoulli bernoulli_ binary_cross_entropy poisson".split())
 REFUSING: Final[Mapping[str, tuple[str, ...]]] = {
     **{op: tuple(name for name, _, _ in operands) for op, operands in RANGES.items()},
     **CHECKED,
-    **dict.fromkeys("_assert_async _functional_assert_async".split(), ("input",)),
+    **dict.fromkeys((*ASSERTING, "histc", "histogram"), ("input",)),
     **dict.fromkeys("floor_divide remainder fmod".split(), ("other",)),
     "pow": ("exponent",),
 }
@@ -116,8 +118,11 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
         operand = named.get(name)
         if operand is not None:
             _require_between(c, op, operand, low, high)
+            require_some(c, op, operand, low, high)
             if not isinstance(operand, Tensor):
                 break
+    if op in ASSERTING:
+        require_some(c, op, named.get("input"), 1, None)
     if op == "repeat_interleave" and named.get("repeats") is None:
         _require_between(c, op, named.get("input"), 0, None)
     if op in ABOVE:
@@ -149,7 +154,16 @@ def _require_operands(c: Context, op: str, named: Named, result: Any) -> None:
     for name in CHECKED.get(op, ()):
         _doubt(c, op, named.get(name))
     for name in REFUSING.get(op, ()):
-        require_data(c, op, named.get(name))
+        require_data(c, op, named.get(name), numbers=_are_valid(c, op, named.get(name)))
+
+
+def _are_valid(c: Context, op: str, operand: Any) -> bool:
+    """Returns whether the operator takes any numbers that the operand may have: numbers from 0 to 1, as
+    shares have, or such as are required to be valid, whatever the data choose.
+    """
+    if not isinstance(operand, Tensor):
+        return False
+    return operand.elements is not None or (op in CHANCES and c.range_of(operand) == (0, 1))
 
 
 def _numbers(values: Any) -> Iterator[Dim]:

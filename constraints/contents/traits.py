@@ -172,7 +172,7 @@ class Contents:
         """Whether constants may have changed since they were made."""
         self._traits: dict[bool, dict[int, Traits]] = {False: {}, True: {}}
         """The traits of floats, and those of masks and integers."""
-        self._numbers: dict[tuple[str, Hashable], Term] = {}
+        self._numbers: dict[tuple[str, Hashable], Dim] = {}
         """Numbers that data have decided, by their kind and their tensor."""
         self._uses: dict[int, list[tuple[Tensor, Dim, bool]]] = {}
         """The uses of the elements of a tensor as indices: the index, the size, and whether it may count from
@@ -372,11 +372,11 @@ class Contents:
 
     # ---- numbers that data decide
 
-    def decided(self, what: str, of: Hashable) -> Term | None:
+    def decided(self, what: str, of: Hashable) -> Dim | None:
         """Returns a number that the data have decided before, or None."""
         return self._numbers.get((what, of))
 
-    def number(self, what: str, of: Hashable, make: Callable[[], Term]) -> Term:
+    def number(self, what: str, of: Hashable, make: Callable[[], Dim]) -> Dim:
         """Returns the number that the data decide, the same one for one tensor, and a new one each time for
         None.
         """
@@ -409,7 +409,7 @@ class Contents:
             if source is not None and use[0].elements is None and use[0].dtype in INTEGRAL:
                 self._uses.setdefault(source, []).append(use)
                 for which in ("greatest", "least"):
-                    if (number := self._numbers.get((which, source))) is not None:
+                    if isinstance(number := self._numbers.get((which, source)), Term):
                         yield number, _within(number, *use)
 
     def source(self, tensor: Tensor) -> int | None:

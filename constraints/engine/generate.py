@@ -7,7 +7,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import repeat
+from itertools import chain, repeat
 from operator import is_
 from types import MappingProxyType
 from typing import Any, Final, NoReturn, TypeAlias
@@ -17,10 +17,11 @@ from msgspec import structs
 from ..contents.dataless import Dataless
 from ..contents.following import with_elements
 from ..contents.indices import NO_DATA
-from ..contents.masks import one_value
+from ..contents.masks import number_of_true, one_value
 from ..contents.operands import require_elements
+from ..contents.ranges import OPEN, Range, Ranges, Usual, compared, range_of
 from ..contents.traits import Contents, is_sparse
-from ..contents.values import extremes, is_data, ways_of
+from ..contents.values import extremes, ways_of
 from ..ir.dtypes import category
 from ..ir.language import (
     Affine,
@@ -364,7 +365,7 @@ class Generator:
 
     def follow(self, inputs: Sequence[Input], nodes: Sequence[Node]) -> None:
         """The program that the calls are written down in, which grows."""
-        self._dataless = Dataless(self.said.values, inputs, nodes, self.said.unbacked, self.at_least)
+        self._dataless = Dataless(self.said.values, inputs, nodes, self.said.unbacked, self.certain)
 
     def forget(self) -> None:
         """Takes back everything that was learnt, except the ranges of the domain."""
@@ -400,7 +401,10 @@ class Generator:
         self._asked = True
         if (same := one_value(mask)) is not None and not self.contents.masks_written:
             return mask.numel if same else 0
-        count = self.contents.count(mask)
+        count = self.contents.count(mask) if mask.dtype == "bool" else None
+        decided = number_of_true(mask) if not self.contents.masks_written else None
+        if decided is not None:
+            return decided
         if count is None:
             total: Dim = self.fresh("true", 0, self._most(mask))
         else:
@@ -438,7 +442,7 @@ class Generator:
     def is_data(self, dim: Dim) -> bool:
         return not symbols(dim).isdisjoint(self.said.unbacked)
 
-    def dataless(self, tensor: Tensor | int, *, empty: bool = False) -> Formula:
+    def dataless(self, tensor: Tensor | int, *, empty: bool = False, numbers: bool = False) -> Formula:
         """The sizes at which a tensor, an argument of the last call or by its reference, depends on no data,
         as far as such may still come; and those at which it is `empty`.
         """
@@ -447,7 +451,37 @@ class Generator:
         if ref is None or self._dataless is None:
             return False
         found = self._dataless.region(ref) if empty else self._dataless.of_elements(ref)
+        if numbers:
+            found = all_of((found, self._dataless.undecided(ref)))
         return found is not False and not self.certain(negate(found)) and found
+
+    def usual(self, ref: int) -> Usual:
+        """Returns what is usual of the truth of a value, by its reference."""
+        return OPEN if self._dataless is None else Ranges(self._dataless).usual(ref)
+
+    def undecided(self, ref: int, usual: Usual) -> Formula:
+        """Returns the sizes at which the truth of a value is the same for all data, but not known."""
+        dataless = self.dataless(ref)
+        if dataless is False or self._dataless is None:
+            return dataless
+        return all_of((dataless, any_of((self._dataless.undecided(ref), negate(any_of(usual))))))
+
+    def usual_of(self, op: str, ref: int, number: float) -> Usual:
+        """Returns what is usual of a comparison of the one element of a value with a number."""
+        return compared(op, self._range_of(ref), range_of(number))
+
+    def usual_equal(self, values: Iterable[int]) -> Usual:
+        """Returns what is usual of the equality of values."""
+        first, *others = values
+        alike = self._dataless.equal if self._dataless is not None else lambda one, other: False
+        return Usual(always=all_of(alike(first, other) for other in others))
+
+    def _range_of(self, ref: int | None) -> Range:
+        return Range() if ref is None or self._dataless is None else Ranges(self._dataless).of(ref)
+
+    def range_of(self, tensor: Tensor) -> Range:
+        self._asked = True
+        return self._range_of(self.contents.name_of(tensor))
 
     def overwritten(self, ref: int, by: Iterable[int], whole: Formula) -> None:
         """These values have been written into a tensor, at some sizes over the `whole` of it."""
@@ -455,12 +489,17 @@ class Generator:
             self._dataless.overwritten(ref, all_of(map(self._dataless.region, by)), whole)
 
     def _of_nothing(self, tensors: Iterable[Tensor], *, pinned: bool) -> None:
-        """A number that the data of one of the tensors decide is not theirs to decide where they are none. It
-        may be `pinned` by its bounds where there is no element. Constants count as data.
+        """A number that the data of one of the tensors decide is not theirs to decide where they are none. A
+        number that is `pinned` by its bounds where there is no element is not, either, where sizes decide the
+        elements of all.
         """
-        for tensor in filter(is_data, tensors):
-            where = self.dataless(tensor, empty=not pinned)
-            self.approximate(NO_DATA, where=where is not True and where)
+        given = [*tensors]
+        where = [self.dataless(tensor, empty=not pinned) for tensor in given]
+        by_data: list[Formula] = [formula for formula in where if formula is not True]
+        self.approximate(NO_DATA, where=any_of(by_data))
+        if pinned and not by_data:  # no number that is possible is refused
+            some = all_of(ge(n, 1) for tensor in given for n in tensor.shape if not self.at_least(n, 1))
+            self.approximate(NO_DATA, "accept", some)
 
     def element(self, tensor: Tensor) -> Dim:
         """Returns the only element of a tensor of integers: the value that sizes decide, or a number that the
@@ -657,8 +696,7 @@ class Generator:
         self._unchecked = False
         decided = len(self.said.unbacked)
         result = rule(self, named)
-        if any(not name.startswith("true_") for name in [*self.said.unbacked][decided:]):
-            self._of_nothing(tensors((*named.values(),)), pinned=op in PINNED)
+        counts = {name for name in [*self.said.unbacked][decided:] if not name.startswith("true_")}
         if self.on_cpu:
             require_maker(self, op, result)
         require_elements(self, op, named, result, self._unchecked)
@@ -667,6 +705,8 @@ class Generator:
         if any(map(is_, repeat(result), named.values())):
             result = anew(result)  # another tensor, of which other things may be known
         result, told = self.contents.follow(self, op, named, result)
+        if counts and not counts.isdisjoint(chain.from_iterable(map(symbols, _sizes(result)))):
+            self._of_nothing(tensors((*named.values(),)), pinned=op in PINNED)
         self._asked |= told
         return result
 
@@ -742,6 +782,12 @@ class Generator:
                 self.refuse(f"{op} writes {result.dtype} into a tensor of {target.dtype}")
             return Tensor(target.shape, target.dtype, target.layout, result.elements)
         return result
+
+
+def _sizes(value: Value) -> Iterator[Dim]:
+    """Yields the sizes of the tensors in a result, and the numbers."""
+    for part in leaves(value):
+        yield from part.shape if isinstance(part, Tensor) else [part] if isinstance(part, Term) else []
 
 
 def anew(value: Value) -> Value:

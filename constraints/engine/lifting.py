@@ -786,8 +786,11 @@ class _Scout(Context):
     def certain(self, formula: Formula) -> bool:
         return self._g.bounds.certain(formula)
 
-    def dataless(self, tensor: Tensor) -> Formula:
-        return self._g.dataless(tensor)
+    def dataless(self, tensor: Tensor, *, numbers: bool = False) -> Formula:
+        return self._g.dataless(tensor, numbers=numbers)
+
+    def range_of(self, tensor: Tensor) -> tuple[Dim | float | None, Dim | float | None]:
+        return self._g.range_of(tensor)
 
     def is_data(self, dim: Dim) -> bool:
         return self._g.is_data(dim)

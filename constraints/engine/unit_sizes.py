@@ -160,7 +160,10 @@ class Case(Situation):
     def stored(self, tensor: Tensor) -> Dim:
         raise Undecided
 
-    def dataless(self, tensor: Tensor) -> Formula:
+    def dataless(self, tensor: Tensor, *, numbers: bool = False) -> Formula:
+        raise Undecided
+
+    def range_of(self, tensor: Tensor) -> tuple[Dim | float | None, Dim | float | None]:
         raise Undecided
 
     def is_data(self, dim: Dim) -> bool:

@@ -343,8 +343,8 @@ class Context(Protocol):
         """
 
     def trues(self, mask: Tensor) -> Dim:
-        """Returns how many elements of a mask are true, which the data decides; the same for every call on
-        one mask.
+        """Returns how many elements are true, or other than 0, which the data decides; the same for every
+        call on one mask.
         """
 
     def stored(self, tensor: Tensor) -> Dim:
@@ -370,9 +370,15 @@ class Context(Protocol):
         already, so that torch copies nothing; None where it is not known.
         """
 
-    def dataless(self, tensor: Tensor) -> Formula:
+    def dataless(self, tensor: Tensor, *, numbers: bool = False) -> Formula:
         """The sizes at which a tensor that the call is given has elements, none of which depends on data.
-        What data decide elsewhere the sizes decide there.
+        What data decide elsewhere the sizes decide there. With `numbers`, only those at which the elements
+        are computed from nothing, or may be NaN.
+        """
+
+    def range_of(self, tensor: Tensor) -> tuple[Dim | float | None, Dim | float | None]:
+        """Returns the least and the greatest number that the elements of a tensor, an argument of the call,
+        may be, for any data; None where no bound is known.
         """
 
     def is_data(self, dim: Dim) -> bool:

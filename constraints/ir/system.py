@@ -108,6 +108,8 @@ class Condition:
     """For a branch in a call whose paths were merged: the sizes at which the path reaches the branch."""
     caught: bool = False
     """Whether this is the requirement of an operator whose refusal the program catches."""
+    settled: Formula = False
+    """For a branch on data: the sizes at which no data, NaN and infinity aside, have another outcome."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,13 +85,21 @@ def _read(data: Any, symbols: frozenset[str]) -> Path:
 
 def _condition(c: Condition) -> list[Any]:
     formula = None if c.formula is None else pack(c.formula)
-    return [formula, c.taken, list(astuple(c.origin)), c.forced, c.after, pack(c.given)]
+    return [formula, c.taken, list(astuple(c.origin)), c.forced, c.after, pack(c.given), pack(c.settled)]
 
 
 def _condition_of(data: Any) -> Condition:
-    formula, taken, origin, forced, after, given = data
+    formula, taken, origin, forced, after, given, settled = data
     known = None if formula is None else formula_of(formula)
-    return Condition(known, truth(taken), origin_of(origin), truth(forced), integer(after), formula_of(given))
+    return Condition(
+        known,
+        truth(taken),
+        origin_of(origin),
+        truth(forced),
+        integer(after),
+        formula_of(given),
+        settled=formula_of(settled),
+    )
 
 
 def _end(how: Any, reason: Any, origin: Any) -> End:

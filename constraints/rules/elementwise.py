@@ -454,7 +454,7 @@ def swapped(operation: str) -> RuleFunction:
 def where(c: Context, condition: Tensor, input: Value = None, other: Value = None) -> Value:
     """[*a], [*b], [*c] -> [*broadcast(a, b, c)]; of a condition alone, rank times [n] with n <= numel."""
     if input is None and other is None:
-        count = c.trues(condition) if condition.dtype == "bool" else c.fresh("nonzero", 0, condition.numel)
+        count = c.trues(condition)
         return tuple(Tensor((count,), "int64", Layout.UNKNOWN) for _ in range(max(condition.rank, 1)))
     if not isinstance(condition, Tensor):
         c.refuse("where takes a tensor as its condition")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from msgspec import structs
-
-from ..ir.language import Context, Number, Shape, Tensor, product
+from ..contents.dtypes import INTEGRAL
+from ..ir.language import Affine, Context, Number, Shape, Tensor, product
 from ..terms.dims import Dim, minimum
 from ..terms.formula import Formula, all_of, any_of, eq, ge, le, lt, ne
 from ..terms.rows import rank_of
@@ -283,7 +282,7 @@ def nonzero(c: Context, input: Tensor, as_tuple: bool = False) -> Tensor | tuple
 
     A column of the result lies in memory as one.
     """
-    size = c.trues(input if input.dtype == "bool" else structs.replace(input, dtype="bool"))
+    size = c.trues(input)
     if as_tuple:
         return (Tensor((size,), "int64"),) * max(input.rank, 1)
     shape = (size, rank_of(input.shape))
@@ -339,8 +338,15 @@ def segment_reduce(
 # --- unique ----------------------------------------------------------------------------------------------
 
 
-def _distinct(c: Context, size: Dim) -> Dim:
-    """Returns the number of distinct elements among this many, a fresh symbol."""
+def _distinct(c: Context, input: Tensor, size: Dim) -> Dim:
+    """Returns the number of distinct elements among this many: of equal ones, and of integers in a row, they
+    are known; else a fresh symbol.
+    """
+    match input.elements:
+        case Affine(_, ()):
+            return minimum(size, 1)
+        case Affine(_, (_,)) if input.rank == 1 and input.dtype in INTEGRAL:
+            return size
     return c.fresh("distinct", 1 if c.at_least(size, 1) else minimum(1, size), size)
 
 
@@ -351,7 +357,7 @@ def unique_all(c: Context, input: Tensor, dim: int | None) -> tuple[Tensor, Tens
     Along a dim the other dims are not of size 0. There the result is laid out with that dim first.
     """
     if dim is None:
-        count = _distinct(c, input.numel)
+        count = _distinct(c, input, input.numel)
         return Tensor((count,), input.dtype), Tensor(input.shape, "int64"), Tensor((count,), "int64")
     if not input.shape:
         c.refuse("unique along a dim of a scalar, which has none")
@@ -359,7 +365,7 @@ def unique_all(c: Context, input: Tensor, dim: int | None) -> tuple[Tensor, Tens
     rest = (*input.shape[:at], *input.shape[at + 1 :])
     some = all_of(ne(size, 0) for size in rest if not c.at_least(size, 1))
     c.require(some, f"unique along dim {at} of {text(input.shape)}: no other size may be 0")
-    count = _distinct(c, input.shape[at])
+    count = _distinct(c, input, input.shape[at])
     first, *others = contiguous_strides((count, *rest))
     shape = (*rest[:at], count, *rest[at:])
     layout = laid_out(shape, (*others[:at], first, *others[at:]))

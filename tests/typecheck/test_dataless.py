@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 import torch
+import torch.distributions as D
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from anyshape.typecheck import check
@@ -92,6 +94,109 @@ def test_no_data_decide_nothing(target: Callable[[Tensor], Any], inputs: str, th
         certain, accepted = (where.holds(**sizes) for where in (report.accepts.certain, report.accepts))
         assert certain <= ran <= accepted, (n, report.to_text())
         assert certain or not eval(there.replace("False", "n < 0"), {"n": n}), (n, report.to_text())
+
+
+SAME: list[tuple[Callable[[Tensor], Any], str]] = [
+    (lambda x: holds((x * 0).sum() > 0, x), "x: float32[n]"),
+    (lambda x: holds((x - x).abs().sum() > 0, x), "x: float32[n]"),
+    (lambda x: holds(x.clone().sub_(x).sum() > 0, x), "x: float32[n]"),
+    (lambda x: holds((x * 0 + x.shape[0]).sum() > 3, x), "x: float32[n]"),
+    (lambda x: holds(x.masked_fill(torch.ones(x.shape).bool(), 0).sum() > 0, x), "x: float32[n]"),
+    (lambda x: holds(x.masked_fill(torch.arange(x.shape[0]) < 2, 0).sum() > 0, x), "x: float32[n]"),
+    (lambda x: holds(not x.std().isnan(), x), "x: float32[n]"),
+    (lambda x: holds(x.var(0, correction=2).sum() >= 0, x), "x: float32[n, m]"),
+    (lambda x: holds(((x - x.mean(0)) / x.std(0)).isfinite().any(), x), "x: float32[n, m]"),
+    (lambda x: holds(not torch.var_mean(x)[1].isnan(), x), "x: float32[n]"),
+    (lambda x: holds(x.softmax(0).max() < 0.9, x), "x: float32[n, m]"),
+    (lambda x: holds(x.softmax(0).sum() > 1.5, x), "x: float32[n]"),
+    (lambda x: holds(x.log_softmax(0).abs().sum() > 0.01, x), "x: float32[n]"),
+    (lambda x: holds(F.layer_norm(x, x.shape[-1:]).abs().sum() > 0, x), "x: float32[n, m]"),
+    (lambda x: holds((x - x.mean()).abs().sum() > 0, x), "x: float32[n]"),
+    (lambda x: holds(x.max() > x.min(), x), "x: float32[n]"),
+    (lambda x: holds(x.triu(1).abs().sum() > 0, x), "x: float32[m, n]"),
+    (lambda x: holds(torch.cov(x.T).abs().sum() >= 0, x), "x: float32[n, m]"),
+    (lambda x: holds(torch.trapezoid(x) != 0, x), "x: float32[n]"),
+    (lambda x: holds(F.mse_loss(x, x) > 0, x), "x: float32[n]"),
+    (lambda x: holds(not torch.equal(x, x.clone()), x), "x: float32[n]"),
+    (lambda x: holds((x != x).any(), x), "x: float32[n]"),
+    (lambda x: holds((x.abs() < 0).any(), x), "x: float32[n]"),
+    (lambda x: holds(not (x.abs() >= 0).all(), x), "x: float32[n]"),
+    (lambda x: holds(x.exp().sum().item() < 0, x), "x: float32[n]"),
+    (lambda x: holds(x.sigmoid().max() > 1.5, x), "x: float32[n]"),
+    (lambda x: holds((x > 0).sum() > 3, x), "x: float32[n]"),
+    (lambda x: holds((x > 0).float().mean() > 1.5, x), "x: float32[n]"),
+    (lambda x: holds(x.argmax() > 1, x), "x: float32[n]"),
+    (lambda x: holds(((x > 0) & (x.abs() < 0)).any(), x), "x: float32[n]"),
+    (lambda x: holds(not torch.isfinite(x).all(), x), "x: float32[n]"),
+    (lambda x: holds(len(set(x.tolist())) == 1, x), "x: float32[n]"),
+    (lambda x: holds((x * 0).unique().shape[0] > 1, x), "x: float32[n]"),
+    (lambda x: holds((x * 0).nonzero().shape[0] > 0, x), "x: float32[n]"),
+    (lambda x: holds(torch.arange(x.shape[0]).unique().shape[0] != x.shape[0], x), "x: float32[n]"),
+    (lambda x: holds((torch.arange(x.shape[0]) // 2).unique().shape[0] > 2, x), "x: float32[n]"),
+    (lambda x: holds((torch.arange(x.shape[0]) > 2).nonzero().shape[0] == 1, x), "x: float32[n]"),
+    (lambda x: holds((torch.arange(x.shape[0]) % 2).nonzero().shape[0] > 1, x), "x: float32[n]"),
+    (lambda x: holds(torch.eye(x.shape[0]).nonzero().shape[0] > 2, x), "x: float32[n]"),
+    (lambda x: x.std(0).abs().multinomial(1), "x: float32[n, 2]"),
+    (lambda x: (x * 0).multinomial(1), "x: float32[n]"),
+    (lambda x: torch.poisson(x * 0 - 1), "x: float32[n]"),
+    (lambda x: torch.bernoulli(x.sigmoid() + 1.5), "x: float32[n]"),
+    (lambda x: torch.histc(x.std(0)), "x: float32[n, 2]"),
+    (lambda x: torch.zeros(5)[x.abs() + 7], "x: int64[n]"),
+    (lambda x: torch.zeros(3)[(x * 0).long() + x.shape[0]], "x: float32[n]"),
+    (lambda x: torch._assert_async((x.abs() < 0).any()), "x: float32[n]"),
+    (lambda x: D.Normal(x.std(0), 1.0).mean, "x: float32[n, 2]"),
+    (lambda x: D.Normal(x, -x.abs() - 1).mean, "x: float32[n]"),
+    (lambda x: D.Categorical(logits=x.std(0), validate_args=False).sample(), "x: float32[n, 2]"),
+    (lambda x: D.Categorical(probs=x * 0).entropy(), "x: float32[n]"),
+]
+"""Programs in which all data give the same, at some sizes or at all."""
+
+
+@pytest.mark.parametrize("target, inputs", SAME)
+def test_data_that_are_the_same_in_truth_prove_nothing(target: Callable[[Tensor], Any], inputs: str) -> None:
+    report = check(target, inputs, ["n >= 0"], replay=False)
+    for n in range(6):
+        shape = [n if d == "n" else int(d.replace("m", "3")) for d in inputs[:-1].split("[")[1].split(", ")]
+        ran = any(_runs_on(target, fill(shape), inputs) for fill in FILLS)
+        sizes = dict.fromkeys(report.accepts.symbols, 3) | {"n": n}
+        certain, accepted = (where.holds(**sizes) for where in (report.accepts.certain, report.accepts))
+        assert certain <= ran <= accepted, (n, report.to_text())
+
+
+FILLS: list[Callable[[list[int]], Tensor]] = [
+    torch.zeros, torch.ones, torch.randn, lambda shape: torch.randn(shape) * 9,
+    lambda shape: torch.arange(torch.Size(shape).numel()).reshape(shape) + 1.0,
+    lambda shape: -torch.arange(torch.Size(shape).numel()).reshape(shape) - 1.0,
+]  # fmt: skip
+
+
+def _runs_on(target: Callable[[Tensor], Any], x: Tensor, inputs: str) -> bool:
+    try:
+        target(x.long() if "int64" in inputs else x)
+    except REFUSALS:
+        return False
+    return True
+
+
+USUAL: list[Callable[[Tensor], Any]] = [
+    lambda x: holds((x == x).all(), x),
+    lambda x: holds((x.abs() >= 0).all(), x),
+    lambda x: holds(not x.isnan().any(), x),
+    lambda x: holds((x.softmax(-1).sum(-1) - 1).abs() < 1e-6, x),
+    lambda x: D.Normal(x, x.exp()).log_prob(x),
+    lambda x: D.Categorical(logits=x).log_prob(x.argmax(-1)),
+    lambda x: D.Categorical(probs=x.softmax(-1)).entropy(),
+    lambda x: torch.bernoulli(x.sigmoid()),
+    lambda x: x[torch.arange(x.shape[0]) < x.shape[0] - 1].view(x.shape[0] - 1),
+    lambda x: torch.arange(x.shape[0]).unique().view(x.shape),
+]
+"""Programs that run with all data but NaN and infinity."""
+
+
+@pytest.mark.parametrize("target", USUAL)
+def test_what_is_usual_is_proved(target: Callable[[Tensor], Any]) -> None:
+    report = check(target, "x: float32[n]", replay=False)
+    assert report.verdict == "proved" and report.accepts.exact, report.to_text()
 
 
 def test_of_sizes_that_leave_data_nothing_is_said() -> None:

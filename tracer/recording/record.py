@@ -36,7 +36,9 @@ import torch
 from msgspec import structs
 from torch.overrides import TorchFunctionMode
 
+from ...constraints.contents.dataless import CONSTANT
 from ...constraints.contents.indices import NO_DATA
+from ...constraints.contents.ranges import OPEN, Usual
 from ...constraints.contents.writing import assigned, takes_all
 from ...constraints.engine.collector import collector_at_rest
 from ...constraints.engine.generate import BadRules, Generator, RuleFailed, Rules, resolved
@@ -104,7 +106,7 @@ from ..values import listed
 from ..values.keys import MOST, beside
 from ..values.numbers import Real, Size, returned, size
 from ..values.random import DRAWN, drawn_by_python, is_drawn
-from ..values.real_tensors import dtype_name, value_of, with_numbers
+from ..values.real_tensors import dtype_name, number_of_true, value_of, with_numbers
 from ..values.sequences import (
     COUNTED,
     SEVERAL,
@@ -717,8 +719,13 @@ class Recording(Recorder):
         before[key] = None
         return self.keys.setdefault(key, key)
 
-    def coin(self, dataless: Formula = False) -> bool:
-        return self._branch(None, None) if dataless is False else self.guess(NO_DATA, dataless)
+    def coin(self, dataless: Formula = False, usual: Usual = OPEN) -> bool:
+        before = len(self.conditions)
+        outcome = self._branch(None, None) if dataless is False else self.guess(NO_DATA, dataless)
+        settled = usual.always if outcome else usual.never
+        if settled is not False and len(self.conditions) > before:
+            self.conditions[-1] = dataclasses.replace(self.conditions[-1], settled=settled)
+        return outcome
 
     def times(self, members: list[Any] | tuple[Any, ...], count: Term) -> Any:
         if self.domain.rows:
@@ -774,9 +781,14 @@ class Recording(Recorder):
         hashed = sum(map(len, self.hashed.values()))
         return written, self.constants_written, len(self.keys), hashed, self.position.unbacked
 
-    def datum(self, dtype: str | None, dataless: Formula = False) -> Any:
-        """A number that the data decides: an integer is a fresh size, a float a Real of which nothing is
-        known.
+    def datum(
+        self,
+        dtype: str | None,
+        dataless: Formula = False,
+        about: Callable[[str, float], Usual] | None = None,
+    ) -> Any:
+        """A number that the data decides: an integer is a fresh size, a float a Real, with what is known
+        `about` comparisons of it.
         """
         if dtype == "bool":
             return self.coin(dataless)
@@ -785,7 +797,9 @@ class Recording(Recorder):
                 self._approximate(NO_DATA, dataless)
             return Size(self, self.generator.fresh("data", None, None))
         self.dataless_floats = any_of((self.dataless_floats, dataless))
-        return Real(self, None, None)
+        found = Real(self, None, None)
+        found.about = about
+        return found
 
     def _branch(self, formula: Formula | None, value: int | None) -> bool:
         with self.loops.unwatched():
@@ -1164,9 +1178,12 @@ class Recording(Recorder):
                     known = value_of(tensor)
             name = self.subject.parameters.get(id(tensor))
             if name is None:
-                kind = "meta" if tensor.is_meta else "constant"  # a meta tensor holds data that are not there
-                name, known = f"{kind}_{len(self.real)}", with_numbers(known, tensor)
+                kind = "meta_" if tensor.is_meta else CONSTANT  # a meta tensor holds data that are not there
+                name, known = f"{kind}{len(self.real)}", with_numbers(known, tensor)
             found = self.real[id(tensor)] = tensor, known, self.new_input(name, known, parameter=True)
+            count = None if id(tensor) in self.subject.parameters else number_of_true(tensor)
+            if count is not None:
+                self.generator.contents.number("true", found[2].id, lambda: count)
         return found
 
     def _overwrite(self, tensor: torch.Tensor, value: Tensor | Dynamic, ref: Ref) -> SymbolicTensor:
@@ -1227,6 +1244,11 @@ class Recording(Recorder):
             return Number(value.kind)
         return tuple([self.argument(v, ids) for v in value]) if kind is tuple else value
 
+    def _alike(self, values: list[int], op: str, number: float) -> Usual:
+        """Returns what is usual of a comparison of the equality of values with 0 or 1."""
+        usual = self.generator.usual_equal(values)
+        return usual if (op, number) in (("ne", 0), ("eq", 1)) else usual.negated
+
     def _lift(self, value: Any, op: str, ids: dict[int, Ref], results: list[int], written: Any = None) -> Any:
         """Returns a rule's result as the program gets it.
 
@@ -1258,13 +1280,17 @@ class Recording(Recorder):
             )
         if isinstance(value, Number):
             none = all_of(self.generator.dataless(ref.id, empty=True) for ref in ids.values())
-            return self.datum(None, none)
+            given = [ref.id for ref in ids.values()]
+            return self.datum(None, none, functools.partial(self._alike, given) if op in EQUALITIES else None)
         if value is None or isinstance(value, float | str):
             return value
         results.append(self.new_value(value).id)
         if isinstance(value, Term):
             return Size(self, value)
         return value if isinstance(value, int) else self.truth(value)
+
+
+EQUALITIES: Final = frozenset({"equal", "allclose"})
 
 
 def _storage(tensor: torch.Tensor) -> Any:

@@ -34,6 +34,9 @@ PLAIN: Final[Mapping[Comparison, Callable[[float, float], bool]]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+OPERATORS: Final[Mapping[Comparison, str]] = {
+    "==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge",
+}  # fmt: skip
 OVER_DIMS: Final[Mapping[Comparison, Callable[[Dim, Dim], Formula]]] = {
     "==": logic.eq,
     "!=": logic.ne,

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from ...constraints.contents.ranges import OPEN, Usual
 from ...constraints.ir.system import Answer
 from ...constraints.terms import dims
 from ...constraints.terms import formula as logic
@@ -26,6 +27,7 @@ from ..host.interpreter import frame_above
 from ..recorder import Recorder
 from .floats import (
     LARGEST,
+    OPERATORS,
     OVER_DIMS,
     PLAIN,
     Comparison,
@@ -429,6 +431,8 @@ class Real(torch.SymFloat):
         self.near = near
         self.constant = constant
         """For a number of the program's own, that number."""
+        self.about: Callable[[str, float], Usual] | None = None
+        """For an element of a tensor, what is usual of a comparison of it with a number."""
 
     @classmethod
     def of(cls, run: Recorder, value: float) -> Real:
@@ -674,7 +678,10 @@ class Real(torch.SymFloat):
         if lifted is None:
             return NotImplemented
         if self.compute is None or lifted.compute is None:
-            return self.run.coin(self.run.dataless_floats)
+            usual = OPEN
+            if self.about is not None and lifted.constant is not None:
+                usual = self.about(OPERATORS[how], lifted.constant)
+            return self.run.coin(self.run.dataless_floats, usual)
         mine, theirs = self._fraction(), lifted._fraction()
         if lifted.constant is not None and lifted.constant == lifted.constant // 1:
             theirs = int(lifted.constant), 1  # however large: floats are compared with it as numbers are
@@ -751,7 +758,11 @@ class Real(torch.SymFloat):
     def __sym_log2__(self) -> Any:
         return math.log2(self)
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        """Returns one hash for all floats of a run: those that are equal are found by comparison."""
+        if self.compute is None:
+            self.run.give_up("a float that the data decides is a key")
+        return hash((id(self.run), Real))
 
     def _text(self) -> str:
         return f"{self.ratio[0]}/{self.ratio[1]}" if self.ratio else "float"

@@ -51,6 +51,14 @@ def with_numbers(known: Tensor, tensor: torch.Tensor) -> Tensor:
         return structs.replace(known, elements=_numbers_of(tensor))
 
 
+def number_of_true(tensor: torch.Tensor) -> int | None:
+    """Returns how many elements of a mask are true; None of another tensor, and of one without data."""
+    if tensor.dtype is not torch.bool or tensor.layout is not _STRIDED or isinstance(tensor, FakeTensor):
+        return None
+    with overrides_off():  # a mask on the meta device has no data
+        return None if tensor.is_meta else int(tensor.sum())
+
+
 def _numbers_of(tensor: torch.Tensor) -> Elements:
     if tensor.device.type == "meta" or isinstance(tensor, FakeTensor) or tensor.numel() == 0:
         return None

@@ -514,7 +514,8 @@ def item(run: Recorder, x: SymbolicTensor) -> Any:
     if value.dtype is not None and value.dtype.startswith(("int", "uint")):
         run.generator.contents.about(((value, x.ref.id),))
         return size(run, run.generator.element(value))
-    return run.datum(value.dtype, dataless(run, x))
+    about = functools.partial(run.generator.usual_of, ref=x.ref.id)
+    return run.datum(value.dtype, dataless(run, x), lambda op, number: about(op, number=number))
 
 
 def as_int(run: Recorder, x: SymbolicTensor) -> int:
@@ -539,7 +540,10 @@ def truth(run: Recorder, x: SymbolicTensor) -> bool:
     if value.elements is UNTRACKED:
         return run.guess("a condition on elements that sizes decide is taken for one on data")
     condition = whether_some(value)
-    return run.coin(dataless(run, x)) if condition is None else run.truth(condition)
+    if condition is not None:
+        return run.truth(condition)
+    usual = run.generator.usual(x.ref.id)
+    return run.coin(run.generator.undecided(x.ref.id, usual), usual)
 
 
 def dataless(run: Recorder, x: SymbolicTensor) -> Formula:
