@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -514,7 +515,7 @@ def item(run: Recorder, x: SymbolicTensor) -> Any:
     if value.dtype is not None and value.dtype.startswith(("int", "uint")):
         run.generator.contents.about(((value, x.ref.id),))
         return size(run, run.generator.element(value))
-    about = functools.partial(run.generator.usual_of, ref=x.ref.id)
+    about = partial(run.generator.usual_of, ref=x.ref.id)
     return run.datum(value.dtype, dataless(run, x), lambda op, number: about(op, number=number))
 
 
